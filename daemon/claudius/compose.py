@@ -28,6 +28,7 @@ from claudius.errors import BadConfiguration, ClaudiusError, near
 from claudius.failure import failure_of
 from claudius.home import Home, shipped
 from claudius.memory.archive import Archive
+from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import PASSWORD, StorePlace, open_store
 from claudius.memory.sqlite.backups import quarantine
 from claudius.observed import Thinking
@@ -188,7 +189,11 @@ async def compose(
         if lanes_only and not place.is_postgres:
             fix = "set it to postgres://user@host/database"
             raise BadConfiguration("config.toml", "store.url", "workers share a database server", fix)
-        store = open_store(home, place, relieve=disk.release, roles="lanes" if lanes_only else "all")
+        shared = settings.loaded.config.worker
+        look_s = settings.loaded.config.store.look_s
+        times = LeaseTimes(lease_s=shared.lease_s, renew_s=shared.renew_s, look_s=look_s, most=shared.lanes)
+        roles = "lanes" if lanes_only else "all"
+        store = open_store(home, place, disk.release, roles=roles, times=times)
         await store.open()
         undo.pop_all()
     resources = ProcessResources(

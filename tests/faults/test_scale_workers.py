@@ -7,10 +7,10 @@ import random
 from collections import defaultdict
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 from claudius.home import Home
+from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.perception import Kind, Perception, private
 from claudius.provider import Request
@@ -54,15 +54,14 @@ class World:
 
     async def worker(self, stack: AsyncExitStack, *, clean: bool = True) -> Alive:
         """Start a worker that speaks into this world."""
-        from claudius.memory.postgres.leases import PostgresLeases  # noqa: PLC0415 - an extra
-        from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - likewise
+        from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
 
         self.born += 1
         home, network = Home(self.root / f"w{self.born}"), RehearsalAdapter()
         home.create()
         network.visible = self.visible
-        leases = partial(PostgresLeases, lease_s=LEASE_S, renew_s=LEASE_S / 3, look_s=0.1)
-        store = PostgresStore(StorePlace(self.url), leases=leases, roles="lanes")
+        times = LeaseTimes(lease_s=LEASE_S, renew_s=LEASE_S / 3, look_s=0.1)
+        store = PostgresStore(StorePlace(self.url), times=times, roles="lanes")
         soul = alive(home, Scripted(default=echo), network=network, store=store, clean=clean)
         return await stack.enter_async_context(soul)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 
 import pytest
 
 from claudius.errors import StaleTurn
+from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.memory.store import Store
 from claudius.testing.store_contract.ground import DM, LIMITS, NOW, OPS, exchange, heard, part, taken, thought
@@ -34,11 +34,10 @@ async def worker(
     url: str, boot: str, *, lease_s: float = 60.0, clock: Ticking | None = None, clean: bool = True
 ) -> AsyncIterator[Store]:
     """Start a worker's store on a schema that others share."""
-    from claudius.memory.postgres.leases import PostgresLeases  # noqa: PLC0415 - an extra
-    from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - likewise
+    from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
 
-    make = partial(PostgresLeases, lease_s=lease_s, renew_s=lease_s / 3, clock=clock or Ticking())
-    store = PostgresStore(StorePlace(url), leases=make, roles="lanes")
+    times = LeaseTimes(lease_s=lease_s, renew_s=lease_s / 3)
+    store = PostgresStore(StorePlace(url), times=times, clock=clock or Ticking(), roles="lanes")
     await store.start(boot, NOW)
     try:
         yield store
@@ -198,12 +197,3 @@ async def test_scale_a_good_end_gives_every_lane_back(postgres_url: str) -> None
         assert await taken_by(one) == [DM]
         await one.close(clean=True)
         assert await taken_by(two) == [DM]
-
-
-async def test_scale_a_lease_shorter_than_three_renewals_is_refused(postgres_url: str) -> None:
-    """A lease that one missed renewal would lose is bad configuration."""
-    from claudius.memory.postgres.leases import PostgresLeases  # noqa: PLC0415 - an extra
-    from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - likewise
-
-    with pytest.raises(ValueError, match="three renewals"):
-        PostgresStore(StorePlace(postgres_url), leases=partial(PostgresLeases, lease_s=10.0, renew_s=5.0))

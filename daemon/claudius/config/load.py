@@ -115,6 +115,9 @@ def load(home: Home, env: Mapping[str, str]) -> Loaded:
         raise BadConfiguration(
             sources["store.url"], "store.url", "holds a password", "put it into .env as CLAUDIUS_STORE_PASSWORD"
         )
+    if 3 * config.worker.renew_s > config.worker.lease_s:
+        fix = "make it at most a third of worker.lease_s"
+        raise BadConfiguration(sources["worker.renew_s"], "worker.renew_s", "one late renewal would lose a lease", fix)
     return Loaded(config, sources, secrets)
 
 

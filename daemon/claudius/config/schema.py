@@ -370,6 +370,19 @@ class StoreSettings(SettingsTable, frozen=True):
             "the password is CLAUDIUS_STORE_PASSWORD in .env",
         ),
     ] = "sqlite"
+    look_s: Annotated[Seconds, Meta(description="how often a worker looks for lanes with something to do")] = 1.0
+
+
+class WorkerSettings(SettingsTable, frozen=True):
+    """One of several processes that take turns; only with a database server."""
+
+    lanes: Annotated[Positive, Meta(description="the most conversations that one process holds at a time")] = 64
+    lease_s: Annotated[
+        Seconds, Meta(description="seconds after which the conversations of a dead process are taken over")
+    ] = 60.0
+    renew_s: Annotated[
+        Seconds, Meta(description="how often a process renews its leases; at most a third of lease_s")
+    ] = 20.0
 
 
 class ClockSettings(SettingsTable, frozen=True):
@@ -454,6 +467,7 @@ class Config(SettingsTable, frozen=True):
     bots: BotsSettings = BotsSettings()
     storage: StorageSettings = StorageSettings()
     store: StoreSettings = StoreSettings()
+    worker: WorkerSettings = WorkerSettings()
     budget: BudgetSettings = BudgetSettings()
     cortex: CortexSettings = CortexSettings()
     psyche: PsycheSettings = PsycheSettings()

@@ -11,19 +11,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec import Struct
+
 if TYPE_CHECKING:
     from claudius.memory.store import Store
+
+
+class LeaseTimes(Struct, frozen=True, kw_only=True):
+    """How long a lane is held, and how often it is looked at, in seconds; and how many lanes are held at most."""
+
+    lease_s: float = 60.0
+    renew_s: float = 20.0
+    look_s: float = 1.0
+    most: int = 64
 
 
 class LeaseStore(Protocol):
     """The lanes that this process holds. Only a store that several processes share has one."""
 
-    renew_s: float
-    """How often `renew` is to be called."""
-    look_s: float
-    """How often `take` is to be called."""
-    most: int
-    """Upper limit on lanes held at a time."""
+    times: LeaseTimes
+    """How often `take` and `renew` are to be called."""
 
     async def take(self, networks: Sequence[str], most: int, wanted: Sequence[str] = ()) -> Sequence[str]:
         """Take up to `most` lanes with something to do that nobody holds, the longest waiting first.

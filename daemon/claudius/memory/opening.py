@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from claudius.errors import StoreError
 from claudius.home import Home
+from claudius.memory.leases import LeaseTimes
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.store import PostgresStore
@@ -62,18 +63,23 @@ def place_of(home: Home) -> StorePlace:
 
 
 def open_store(
-    home: Home, place: StorePlace, relieve: Callable[[], bool] = lambda: False, roles: str = "all"
+    home: Home,
+    place: StorePlace,
+    relieve: Callable[[], bool] = lambda: False,
+    *,
+    roles: str = "all",
+    times: LeaseTimes | None = None,
 ) -> SqliteStore | PostgresStore:
     """Return the store of a home, not opened yet; `relieve` frees space when the disk is full.
 
-    `roles`: `all`, or `lanes` for a worker; one process at a time has all. Raises: StoreError.
+    `roles`: `all`, or `lanes` for a worker; one process at a time has all. `times`: of its leases. Raises: StoreError.
     """
     if place.is_postgres:
         try:
             from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise StoreError(_MISSING) from error
-        return PostgresStore(place, memory_files=home.memory, relieve=relieve, roles=roles)
+        return PostgresStore(place, memory_files=home.memory, relieve=relieve, roles=roles, times=times)
     from claudius.memory.sqlite import SqliteStore  # noqa: PLC0415 - not for PostgreSQL's records
 
     return SqliteStore(home.database, relieve=relieve)

@@ -32,7 +32,7 @@ class Leasing:
             try:
                 for conversation in await self._leases.take(self._networks, AT_ONCE, sorted(wanted)):
                     self._lanes.wake(conversation)
-                if loop.time() - renewed_s >= self._leases.renew_s:
+                if loop.time() - renewed_s >= self._leases.times.renew_s:
                     renewed_s = loop.time()
                     for conversation in await self._leases.renew():
                         self._lanes.lose(conversation)
@@ -40,5 +40,5 @@ class Leasing:
                 self._failed(error)
             wanted.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._leases.look_s):
+                async with asyncio.timeout(self._leases.times.look_s):
                     await self._lanes.looking.wait()

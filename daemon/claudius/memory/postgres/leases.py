@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from claudius.errors import StaleTurn
+from claudius.memory.leases import LeaseTimes
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.rows import dump
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from claudius.memory.store import Store
 
 T = TypeVar("T")
-LEASE_S, RENEW_S, LOOK_S, LANES = 60.0, 20.0, 1.0, 64
 TRUSTED = 0.9
 """The part of a lease in which this process trusts its own clock."""
 
@@ -39,23 +39,18 @@ class PostgresLeases:
     def __init__(
         self,
         store: PostgresStore,
+        times: LeaseTimes,
         *,
-        lease_s: float = LEASE_S,
-        renew_s: float = RENEW_S,
-        look_s: float = LOOK_S,
-        most: int = LANES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Hold lanes of `store` for `lease_s` seconds; `clock` is monotonic, in seconds. Raises: ValueError."""
-        if 3 * renew_s > lease_s:
-            raise ValueError("a lease must outlive three renewals")
-        self._store, self._core, self._lease_s, self._clock = store, store.core, lease_s, clock
-        self.renew_s, self.look_s, self.most = renew_s, look_s, most
+        """Hold lanes of `store`; `clock` is monotonic, in seconds."""
+        self._store, self._core, self._clock = store, store.core, clock
+        self.times, self._lease_s = times, times.lease_s
         self._held: dict[str, HeldLane] = {}
 
     async def take(self, networks: Sequence[str], most: int, wanted: Sequence[str] = ()) -> Sequence[str]:
         asked_s, worker, before = self._clock(), self._core.boot, dict(self._held)
-        room = max(0, min(most, self.most - len(before)))
+        room = max(0, min(most, self.times.most - len(before)))
         values = {"worker": worker, "lease_s": self._lease_s, "networks": dump(list(networks)), "most": room}
         tokens = dump([one.token for one in before.values()])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from copy import copy
@@ -19,7 +20,7 @@ import claudius
 from claudius.errors import StaleTurn, TryAgain
 from claudius.home import shipped
 from claudius.memory.erasure import Probes
-from claudius.memory.leases import LeaseStore
+from claudius.memory.leases import LeaseStore, LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import ROLES, PostgresConnection, PostgresDatabase, load_texts, translate
 from claudius.memory.postgres.leases import LaneCore, PostgresLeases
@@ -107,17 +108,19 @@ class PostgresStore(SqlStore):
         memory: Path | None = None,
         linger_s: float = 0.2,
         relieve: Callable[[], bool] = lambda: False,
-        leases: Callable[[PostgresStore], PostgresLeases] = PostgresLeases,
+        times: LeaseTimes | None = None,
+        clock: Callable[[], float] = time.monotonic,
         roles: str = "all",
     ) -> None:
         """Set the place; nothing is opened yet.
 
-        `memory_files` is the directory of the archive; `memory`, `linger_s` and `relieve` are those of `SqliteStore`.
+        `memory_files` is the directory of the archive; `memory`, `linger_s` and `relieve` are those of `SqliteStore`;
+        `clock` is monotonic, in seconds; `roles`: `all`, or `lanes`.
         """
         name = place.shown
         super().__init__(Core(name, partial(PostgresConnection, place), partial(translate, name=name)))
         self.erasure = PostgresErasure(self.core)
-        self.leases: LeaseStore | None = leases(self)
+        self.leases: LeaseStore | None = PostgresLeases(self, times or LeaseTimes(), clock=clock)
         self._place, self._roles = place, roles
         self._memory_files = memory_files
         self._memory = memory or shipped("memory")

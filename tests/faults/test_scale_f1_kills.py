@@ -1,0 +1,134 @@
+"""F1: a daemon and workers, real processes on a real PostgreSQL, killed at random under traffic of a loopback Slack."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import sys
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from claudius.testing.alive import UNHURRIED
+from driven import Machine
+from lab.loopback.slack.server import SlackServer
+from lab.loopback.slack.state import APP_TOKEN, BOT_TOKEN
+
+ECHO = Path(__file__).parents[1] / "echo_claudius.py"
+PATIENCE_S = 240.0
+SIZES = {"push": (6, 16, 8), "full": (60, 100, 40), "nightly": (1000, 100, 100)}
+"""Kills, conversations, and messages in each, by the profile of the tests."""
+KILLS, PLACES, EACH = SIZES[os.environ.get("CLAUDIUS_TEST_PROFILE", "push")]
+WORKERS = 3
+
+
+@dataclass(slots=True)
+class Company:
+    """The processes of one soul, each in a home of its own: the first is the daemon, the others are workers."""
+
+    root: Path
+    url: str
+    slack: SlackServer
+    running: dict[int, asyncio.subprocess.Process] = field(default_factory=dict)
+
+    def machine(self, n: int) -> Machine:
+        """Return the machine of the n-th process."""
+        made = Machine(self.root / f"m{n}")
+        made.scripted()
+        made.env |= {
+            **UNHURRIED,
+            "CLAUDIUS_SLACK_API_URL": self.slack.base_url,
+            "SLACK_BOT_TOKEN": BOT_TOKEN,
+            "SLACK_APP_TOKEN": APP_TOKEN,
+            "CLAUDIUS_STORE_URL": self.url,
+            "CLAUDIUS_STORE_LOOK_S": "0.2",
+            "CLAUDIUS_WORKER_LEASE_S": "6",
+            "CLAUDIUS_WORKER_RENEW_S": "2",
+            "CLAUDIUS_CORTEX_ENABLED": "false",
+        }
+        return made
+
+    async def start(self, n: int) -> None:
+        """Start the n-th process."""
+        machine = self.machine(n)
+        (machine.home / "run" / "starts").unlink(missing_ok=True)  # it is killed often, on purpose
+        words = ("daemon", "run") if n == 0 else ("worker",)
+        self.running[n] = await asyncio.create_subprocess_exec(
+            sys.executable,
+            str(ECHO),
+            *words,
+            env=machine.environment(),
+            cwd=machine.user,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+
+    async def kill(self, n: int) -> None:
+        """Kill the n-th process, as a power cut would."""
+        process = self.running.pop(n)
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+    def logs(self) -> str:
+        """Return the ends of all logs, for a failure message."""
+        found = [self.machine(n).log for n in range(WORKERS + 1)]
+        return "\n".join(f"== {path}\n{path.read_text()[-2500:]}" for path in found if path.exists())
+
+
+@asynccontextmanager
+async def company(root: Path, url: str) -> AsyncIterator[Company]:
+    """Yield a daemon and its workers, running; kill them at the end."""
+    async with SlackServer() as slack:
+        await slack.world.set(retry_delays_s=(0.1, 0.5, 1.0), ack_deadline_s=3.0, refresh_grace_s=0.2)
+        made = Company(root, url, slack)
+        try:
+            await made.start(0)
+            await slack.world.until_connected(1, opened=1, within_s=PATIENCE_S)
+            for n in range(1, WORKERS + 1):
+                await made.start(n)
+            yield made
+        finally:
+            for n in list(made.running):
+                await made.kill(n)
+
+
+async def test_scale_f1_random_kills_lose_nothing_and_double_nothing(postgres_url: str, tmp_path: Path) -> None:
+    """0 lost, 0 double, 0 out of order, whichever process is killed, and whenever."""
+    chance = random.Random(1)  # noqa: S311 - no secret
+    said: dict[str, list[str]] = defaultdict(list)
+    async with company(tmp_path, postgres_url) as soul:
+        people = soul.slack.world
+
+        async def talk() -> None:
+            """Have people talk, all at once."""
+            for n in range(EACH):
+                for place in range(1, PLACES + 1):
+                    text = f"{place}/{n}"
+                    said[f"D{place}"].append(text)
+                    await people.say(f"D{place}", f"U{place}", text)
+                    await asyncio.sleep(0)
+                await asyncio.sleep(chance.random())
+
+        talking = asyncio.create_task(talk())
+        for _ in range(KILLS):
+            await asyncio.sleep(chance.random() * 3)
+            n = chance.choice(list(soul.running))
+            await soul.kill(n)
+            await soul.start(n)
+        await talking
+        wanted = sum(map(len, said.values()))
+        try:
+            await people.until_visible(wanted, within_s=PATIENCE_S)
+        except TimeoutError:
+            raise AssertionError(soul.logs()) from None
+        await asyncio.sleep(2.0)  # for what would come twice
+        shown = await people.visible()
+
+    found: dict[str, list[str]] = defaultdict(list)
+    for one in shown:
+        found[one.channel].append(one.text.removeprefix("re "))
+    assert found == said
