@@ -102,15 +102,18 @@ async def test_scale_f1_random_kills_lose_nothing_and_double_nothing(postgres_ur
     said: dict[str, list[str]] = defaultdict(list)
     async with company(tmp_path, postgres_url) as soul:
         people = soul.slack.world
+        dms = {}
+        for n in range(PLACES):
+            person = f"U9{n:03d}"
+            await people.add_user(person, f"p{n}")
+            dms[await people.open_dm(person)] = person
 
         async def talk() -> None:
             """Have people talk, all at once."""
             for n in range(EACH):
-                for place in range(1, PLACES + 1):
-                    text = f"{place}/{n}"
-                    said[f"D{place}"].append(text)
-                    await people.say(f"D{place}", f"U{place}", text)
-                    await asyncio.sleep(0)
+                for place, person in dms.items():
+                    said[place].append(f"{person} {n}")
+                    await people.say(place, person, said[place][-1])
                 await asyncio.sleep(chance.random())
 
         talking = asyncio.create_task(talk())
@@ -127,8 +130,13 @@ async def test_scale_f1_random_kills_lose_nothing_and_double_nothing(postgres_ur
             raise AssertionError(soul.logs()) from None
         await asyncio.sleep(2.0)  # for what would come twice
         shown = await people.visible()
+        thought = [soul.machine(n).requests for n in range(WORKERS + 1)]
+        thinkers = [n for n, requests in enumerate(thought) if requests.exists()]
+        calls = sum(requests.read_text().count("\n") for requests in thought if requests.exists())
 
     found: dict[str, list[str]] = defaultdict(list)
     for one in shown:
         found[one.channel].append(one.text.removeprefix("re "))
     assert found == said
+    assert len(thinkers) > 1
+    assert calls <= wanted + 16 * KILLS  # whatever a process held when it was killed is thought again
