@@ -83,6 +83,7 @@ def test_everything_that_reads_prints_json() -> None:
         "claudius backup restore",
         "claudius backup import",
         "claudius daemon run",
+        "claudius worker",
         "claudius daemon install",
         "claudius daemon uninstall",
         "claudius schedule cancel",

@@ -12,16 +12,17 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from claudius.testing.alive import UNHURRIED
 from driven import Machine
 from lab.loopback.slack.server import SlackServer
 from lab.loopback.slack.state import APP_TOKEN, BOT_TOKEN
 
 ECHO = Path(__file__).parents[1] / "echo_claudius.py"
-PATIENCE_S = 240.0
-SIZES = {"push": (6, 16, 8), "full": (60, 100, 40), "nightly": (1000, 100, 100)}
-"""Kills, conversations, and messages in each, by the profile of the tests."""
-KILLS, PLACES, EACH = SIZES[os.environ.get("CLAUDIUS_TEST_PROFILE", "push")]
+SIZES = {"push": (6, 16, 8, 200), "full": (60, 100, 40, 1800), "nightly": (1000, 100, 100, 7200)}
+"""Kills, conversations, messages in each, and seconds to wait at most, by the profile of the tests."""
+KILLS, PLACES, EACH, PATIENCE_S = SIZES[os.environ.get("CLAUDIUS_TEST_PROFILE", "push")]
 WORKERS = 3
 
 
@@ -96,6 +97,7 @@ async def company(root: Path, url: str) -> AsyncIterator[Company]:
                 await made.kill(n)
 
 
+@pytest.mark.timeout(2 * PATIENCE_S)
 async def test_scale_f1_random_kills_lose_nothing_and_double_nothing(postgres_url: str, tmp_path: Path) -> None:
     """0 lost, 0 double, 0 out of order, whichever process is killed, and whenever."""
     chance = random.Random(1)  # noqa: S311 - no secret
