@@ -80,7 +80,7 @@ def test_scale_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 
     ran = machine.run("chat", "--once", "Hello", env=env)
 
-    assert ran.code == 78
+    assert ran.code == 75
     assert "postgres://tom@127.0.0.1:1/soul cannot be reached" in ran.stderr
     assert "Traceback" not in ran.stderr
     assert "hunter2" not in ran.stdout + ran.stderr

@@ -9,6 +9,9 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
+from claudius.errors import StoreError
 from claudius.home import Home
 from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import StorePlace
@@ -18,6 +21,7 @@ from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter, Visible
 from driven import reply
+from lab import postgres
 
 LEASE_S = 3.0
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -70,6 +74,15 @@ class World:
         assert soul.network._accept
         await soul.network._accept(perception)
 
+    async def until_accepted(self, soul: Alive, perception: Perception) -> None:
+        """Deliver a message again and again, as a network does, until it is acknowledged."""
+        async with asyncio.timeout(60):
+            while True:
+                try:
+                    return await self.offer(soul, perception)
+                except (StoreError, ConnectionAbortedError):
+                    await asyncio.sleep(0.1)
+
     async def answered(self, within_s: float = 60.0) -> None:
         """Wait until everything is answered."""
         wanted = {f"re {one.text}" for one in self.said}
@@ -120,5 +133,26 @@ async def test_scale_f1_a_worker_that_dies_is_taken_over(postgres_url: str, tmp_
                         await world.offer(chance.choice((steady, other)), message)
                 await asyncio.sleep(chance.random() * 0.3)
         await world.answered()
+
+    world.judge()
+
+
+@pytest.mark.skipif(not postgres.programs(), reason=postgres.MISSING)
+async def test_scale_f7_the_server_stops_and_starts_under_traffic(tmp_path: Path) -> None:
+    """No ack without a row: what was refused is offered again, and everything is answered once, in order."""
+    with postgres.running({"fsync": "on"}) as server, postgres.schema(server, "f7") as url:
+        world = World(url, tmp_path)
+        async with AsyncExitStack() as stack:
+            soul = await world.worker(stack)
+            for n in range(4):
+                for conversation in range(6):
+                    message = world.post(conversation, n)
+                    if conversation == n:
+                        await asyncio.to_thread(server.stop)
+                        with pytest.raises(StoreError):
+                            await world.offer(soul, message)
+                        await asyncio.to_thread(server.start)
+                    await world.until_accepted(soul, message)
+            await world.answered()
 
     world.judge()

@@ -21,6 +21,7 @@ from claudius.errors import (
     DeliveryLater,
     DeliveryRefused,
     DeliveryUnknown,
+    StoreAway,
     StoreError,
     StoreFull,
     StoreReadOnly,
@@ -179,12 +180,12 @@ async def _send(utterance: Utterance, adapter: Adapter) -> str:
 
 
 async def _settle(part: Delivery, post: Post, receipt: str) -> None:
-    """Record that a part is visible, retrying while the disk is full: the part must not be sent twice."""
+    """Record that a part is visible, retrying while nothing can be written: the part must not be sent twice."""
     key = part.utterance.key
     while True:
         try:
             return await post.store.outbox.settle(key, receipt, post.clock())
-        except (StoreFull, StoreReadOnly) as error:
+        except (StoreAway, StoreFull, StoreReadOnly) as error:
             log.error("what was said cannot be noted yet", extra={"key": key, "error": error.message})  # noqa: TRY400 - no trace
         await asyncio.sleep(5.0)
 

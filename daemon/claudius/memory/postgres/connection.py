@@ -13,13 +13,14 @@ from psycopg.pq import Format, TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumper
 
-from claudius.errors import StoreError, StoreFull, StoreReadOnly
+from claudius.errors import StoreAway, StoreError, StoreFull, StoreReadOnly
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.translation import translated
 from claudius.memory.sqlite.connection import Cursor, Database, load_queries
 from claudius.memory.stemming import stemmed
 
 CONNECT_S = 10
+SILENT_S, LOCK_S = 15.0, 60.0
 OURS = {"application_name": "claudius", "connect_timeout": str(CONNECT_S)}
 _ALIVE = {"keepalives": "1", "keepalives_idle": "5", "keepalives_interval": "5", "keepalives_count": "2"}
 _STATEMENTS = 512
@@ -89,9 +90,14 @@ class PostgresConnection:
     total_changes = 0
     """Nothing that is counted by it is to be done here."""
 
-    def __init__(self, place: StorePlace) -> None:
-        """Connect. Raises: psycopg.OperationalError."""
-        self._place = place
+    def __init__(self, place: StorePlace, silent_s: float = SILENT_S) -> None:
+        """Connect. Raises: psycopg.OperationalError.
+
+        The server ends the connection if it is silent for `silent_s` seconds inside a transaction, because its locks
+        keep everybody else waiting.
+        """
+        self._place, self._silent_s = place, silent_s
+        self._is_inside = False
         self._texts: dict[str, bytes] = {}
         self._roles = 0
         """The lock that stands for this process's roles, if it has them."""
@@ -109,6 +115,9 @@ class PostgresConnection:
         words = OURS | _ALIVE | ({"password": self._place.password} if self._place.password else {})
         url = psycopg.conninfo.make_conninfo(self._place.url, **words)
         made = psycopg.connect(url, autocommit=True, row_factory=_named)
+        made.execute(
+            f"SET idle_in_transaction_session_timeout = '{self._silent_s}s'; SET lock_timeout = '{LOCK_S}s'".encode()
+        )
         made.prepared_max = _STATEMENTS
         made.adapters.register_dumper(str, _Text)
         made.adapters.register_dumper(int, Int8Dumper)
@@ -116,6 +125,12 @@ class PostgresConnection:
         made.adapters.register_loader("bool", _Truth)
         made.adapters.register_loader("numeric", _Number)
         return made
+
+    def _reconnect(self) -> None:
+        self._made = self._connect()
+        if self._roles and not self.hold(self._roles):
+            self._made.close()
+            raise psycopg.OperationalError("another process has taken this one's roles")
 
     @property
     def in_transaction(self) -> bool:
@@ -125,14 +140,14 @@ class PostgresConnection:
 
     def execute(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = (), /) -> Cursor:
         """Run one statement that is written for SQLite. Raises: psycopg.Error."""
-        if sql.startswith("BEGIN"):
-            self._has_new_moments = False
-            if self._made.closed:
-                self._made = self._connect()
-                if self._roles and not self.hold(self._roles):
-                    self._made.close()
-                    raise psycopg.OperationalError("another process has taken this one's roles")
+        begins = sql.startswith("BEGIN")
+        if self._made.closed and (begins or not self._is_inside):
+            self._reconnect()
+        if begins:
+            self._has_new_moments, self._is_inside = False, True
             return self._made.execute(self._text(sql), prepare=False)  # two statements in one round trip
+        if sql in ("COMMIT", "ROLLBACK"):
+            self._is_inside = False
         if sql == "COMMIT" and self._has_new_moments:
             self._index_moments()
         elif sql.startswith(_MOMENTS_COME):
@@ -217,6 +232,6 @@ def translate(error: Exception, name: str) -> StoreError:
         return StoreFull(f"{name}: no space left to write to; free some, nothing was accepted meanwhile")
     if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
         return StoreReadOnly(f"{name} takes no writes ({first}): `store.url` must name the primary")
-    if isinstance(error, psycopg.OperationalError):
-        return StoreError(f"{name} cannot be reached: {first}")
+    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
+        return StoreAway(f"{name} cannot be reached: {first}")
     return StoreError(f"{name}: {first}")

@@ -82,6 +82,8 @@ class LaneOutbox(SqliteOutbox):
             await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
 
 
+LEAST_SILENT_S = 5.0
+"""A shorter silence inside a transaction is that of a busy machine."""
 _LSN = "SELECT pg_current_wal_lsn()::text AS lsn"
 
 
@@ -117,10 +119,11 @@ class PostgresStore(SqlStore):
         `memory_files` is the directory of the archive; `memory`, `linger_s` and `relieve` are those of `SqliteStore`;
         `clock` is monotonic, in seconds; `roles`: `all`, or `lanes`.
         """
-        name = place.shown
-        super().__init__(Core(name, partial(PostgresConnection, place), partial(translate, name=name)))
+        name, times = place.shown, times or LeaseTimes()
+        self._connect = partial(PostgresConnection, place, max(LEAST_SILENT_S, times.lease_s / 4))
+        super().__init__(Core(name, self._connect, partial(translate, name=name)))
         self.erasure = PostgresErasure(self.core)
-        self.leases: LeaseStore | None = PostgresLeases(self, times or LeaseTimes(), clock=clock)
+        self.leases: LeaseStore | None = PostgresLeases(self, times, clock=clock)
         self._place, self._roles = place, roles
         self._memory_files = memory_files
         self._memory = memory or shipped("memory")
@@ -135,9 +138,9 @@ class PostgresStore(SqlStore):
         queries = load_texts(self._memory)
         opened: list[PostgresConnection] = []
         try:
-            opened.append(PostgresConnection(self._place))
+            opened.append(self._connect())
             prepare(opened[0], self._memory, core.name)
-            opened.append(PostgresConnection(self._place))
+            opened.append(self._connect())
         except BaseException as error:
             for one in opened:
                 one.close()
@@ -196,7 +199,7 @@ class PostgresStore(SqlStore):
 
     def _read_all(self) -> None:
         try:
-            with closing(PostgresConnection(self._place)) as connection:
+            with closing(self._connect()) as connection:
                 for table, *_ in PostgresDatabase(connection, {}).tables():
                     connection.execute(f'SELECT count(*) AS rows FROM "{table}"')  # noqa: S608 - names of our own schema
         except psycopg.Error as error:
