@@ -211,18 +211,19 @@ link() {
     case ":$PATH:" in
     *":$bin:"*) ;;
     *)
-        say "the command is $PWD/.venv/bin/claudius (~/.local/bin is not on your PATH)"
+        say "the command is $called; it is claudius once ~/.local/bin is on your PATH and ./setup.sh has run again"
         return
         ;;
     esac
     if [ -e "$bin/claudius" ] && [ ! -L "$bin/claudius" ]; then
-        say "$bin/claudius is somebody else's: left alone; call $PWD/.venv/bin/claudius"
+        say "$bin/claudius is not from this checkout: left alone; call $called"
         return
     fi
     if mkdir -p "$bin" && ln -sfn "$PWD/.venv/bin/claudius" "$bin/claudius"; then
+        called=claudius
         say "the command is claudius (a link in ~/.local/bin)"
     else
-        say "$bin cannot be written: call $PWD/.venv/bin/claudius"
+        say "$bin cannot be written: call $called"
     fi
 }
 
@@ -239,12 +240,12 @@ talk() {
     greeting=$(.venv/bin/claudius seed --greet) || fail "the soul could not be read: see above"
     if [ -n "$greeting" ]; then printf '%s\n' "$greeting"; fi
     if [ "$is_wanted" = no ] || [ -z "$greeting" ]; then
-        say "all is ready: claudius chat"
+        say "all is ready: $called chat"
         return
     fi
     .venv/bin/claudius chat --once "Hello Claudius, you have just been set up. Who are you?" </dev/null || {
         local code=$?
-        say "all is installed, but the first reply did not come: .venv/bin/claudius doctor tells why"
+        say "all is installed, but the first reply did not come: $called doctor says why"
         exit "$code"
     }
 }
@@ -252,6 +253,7 @@ talk() {
 main() {
     local extras=(api discord images slack) is_talk_wanted=yes is_claude_asked=no word
     cd "$(dirname "${BASH_SOURCE[0]}")"
+    called=$PWD/.venv/bin/claudius # what is typed to call Claudius; `claudius` alone once link() has put it on PATH
     if [ "${1:-}" = test ]; then
         shift
         make_environment

@@ -38,6 +38,7 @@ METRICS: dict[str, str] = {
     "P14": "p14_size",
     "P15": "p15_house",
     "P16": "p16_erasure",
+    "P17": "p17_console",
     "CX": "cx_cortex",
 }
 """A metric is one module with `measure(bench)`, which yields figures."""

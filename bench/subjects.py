@@ -1,9 +1,10 @@
 """In how many natural threads of five messages a subject is born, and in how many chats of unrelated ones.
 
-Run alone: `bench/subjects.py [--locomo DIRECTORY] [--lines FILE] [--json]`. Its own threads and chats stand in
-`tests/psyche/threads/`; public dialogue is read by path and never kept here: `--locomo` takes a directory of
-conversations of LoCoMo, one JSON file each, `--lines` a text with one dialogue a line. The second half of each was
-never tuned on.
+Run alone: `bench/subjects.py [--locomo DIRECTORY] [--lines FILE] [--talks FILE…] [--json]`. Its own threads and chats
+stand in `tests/psyche/threads/`; public dialogue is read by path and never kept here: `--locomo` takes a directory of
+conversations of LoCoMo, one JSON file each, `--lines` a text with one dialogue a line, `--talks` files with one talk a
+line, each a JSON list of messages: their first five are a thread, and a chat takes each message from another file if
+there are several. The second half of each was never tuned on.
 """
 
 from __future__ import annotations
@@ -74,7 +75,14 @@ def measured(threads: Sequence[Talk], chats: Sequence[Talk]) -> dict[str, float 
     return {"threads": round(sum(born) / len(born), 3), "chats": round(sum(false) / len(false), 3), "of": len(born)}
 
 
-def figures(locomo_at: Path | None, lines_at: Path | None) -> dict[str, dict[str, float | int]]:
+def halves(talks: Sequence[Talk]) -> tuple[Sequence[Talk], Sequence[Talk]]:
+    """Return the half that was tuned on, and the other."""
+    return talks[: len(talks) // 2], talks[len(talks) // 2 :]
+
+
+def figures(
+    locomo_at: Path | None, lines_at: Path | None, talks_at: Sequence[Path]
+) -> dict[str, dict[str, float | int]]:
     """Measure every set."""
     chance, found = random.Random(18), {}
     for name in ("tuning", "held_out"):
@@ -87,11 +95,18 @@ def figures(locomo_at: Path | None, lines_at: Path | None) -> dict[str, dict[str
             chats = [[chance.choice(chance.choice(one)) for one in part[:5]] for _ in range(MOST)]
             found[f"locomo, {name}"] = measured(chance.sample(threads, min(MOST, len(threads))), chats)
     if lines_at:
-        talks_of_lines = dialogues(lines_at)
-        half = len(talks_of_lines) // 2
-        for name, lines in (("tuning", talks_of_lines[:half]), ("held_out", talks_of_lines[half:])):
+        for name, lines in zip(("tuning", "held_out"), halves(dialogues(lines_at)), strict=True):
             chats = [[chance.choice(one) for one in chance.sample(lines, 5)] for _ in range(MOST)]
             found[f"lines, {name}"] = measured(lines[:MOST], chats)
+    files = {path.stem: halves([*map(json.loads, path.read_text("utf-8").splitlines())]) for path in talks_at}
+    for n, name in enumerate(("tuning", "held_out")):
+        parts = [both[n] for both in files.values()]
+        chats = [
+            [chance.choice(chance.choice(parts[k % len(parts)])) for k in range(5)] for _ in range(MOST if parts else 0)
+        ]
+        for file, both in files.items():
+            threads = [talk[:5] for talk in both[n] if len(talk) >= 5]
+            found[f"{file}, {name}"] = measured(chance.sample(threads, min(MOST, len(threads))), chats)
     return found
 
 
@@ -100,9 +115,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--locomo", type=Path, help="a directory of LoCoMo's conversations")
     parser.add_argument("--lines", type=Path, help="a text with one dialogue a line")
+    parser.add_argument("--talks", type=Path, nargs="+", default=[], help="files with a JSON list of messages a line")
     parser.add_argument("--json", action="store_true", help="one JSON document")
     given = parser.parse_args()
-    found = figures(given.locomo, given.lines)
+    found = figures(given.locomo, given.lines, given.talks)
     if given.json:
         print(json.dumps(found, indent=1))
         return

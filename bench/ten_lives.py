@@ -16,6 +16,7 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from textwrap import wrap
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "daemon"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -29,7 +30,11 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "psyche.md"
 PICTURES = ROOT / "docs" / "lives"
 BEGIN, END = "<!-- the lives: written by bench/ten_lives.py -->", "<!-- the end of the lives -->"
-WIDTH, LEFT, RIGHT, ROW, TOP = 1060, 150, 16, 26, 92
+WIDTH, LEFT, RIGHT, ROW, TOP = 1060, 150, 16, 36, 92
+LINES, SUBJECTS = 2, 1
+"""The most lines of a block; the most subjects of a day."""
+LETTER = 5.8
+"""How wide a letter of a block is at most, on average."""
 DAY = (WIDTH - LEFT - RIGHT) / DAYS
 MOODS = ("#8c2f39", "#d98c5f", "#d9dee4", "#9fcf9f", "#f2c14e")
 """Colours from the lowest mood to the highest."""
@@ -107,10 +112,12 @@ class Picture:
         """Draw `lived`."""
         self.lived, self.y = lived, TOP
         self.parts: list[str] = []
+        self.told: dict[tuple[str, str], bool] = {}
+        """Whether the words of a colour stand in full in some block."""
 
     def row(self, title: str, cells: Iterable[tuple[int, str, str]]) -> None:
         """Draw one row of (day, words, colour); neighbours that are alike are one block."""
-        self.parts.append(f'<text class="t" x="12" y="{self.y + 17}">{escape(title[:24])}</text>')
+        self.parts.append(f'<text class="t" x="12" y="{self.y + ROW / 2 + 4}">{escape(title[:24])}</text>')
         self.parts.append(box(LEFT, self.y + 2, DAYS * DAY, ROW - 4, "#f7f9fb"))
         for (words, colour), group in groupby(cells, lambda cell: cell[1:]):
             days = [day for day, *_ in group]
@@ -119,15 +126,34 @@ class Picture:
         self.y += ROW
 
     def block(self, days: Sequence[int], words: str, colour: str) -> None:
-        """Draw one block with as much of its words as fits."""
+        """Draw one block with its words, if they fit on two lines; else the legend tells them."""
         if not colour:
             return
         x, wide = LEFT + (days[0] - 1) * DAY, len(days) * DAY
-        fits = int((wide - 6) / 5.2)
-        told = words if len(words) <= fits else f"{words[: fits - 1]}…" if fits > 4 else ""
+        lines = wrap(words, max(1, int((wide - 6) / LETTER)), break_long_words=False)
+        fits = len(lines) <= LINES and all(len(line) * LETTER <= wide - 6 for line in lines)
+        key = (words, colour)
+        self.told[key] = self.told.get(key, False) or fits
         self.parts.append(box(x + 0.5, self.y + 2, wide - 1, ROW - 4, colour, f"day {days[0]}–{days[-1]}: {words}"))
-        if told:
-            self.parts.append(f'<text class="w" x="{x + 4:.1f}" y="{self.y + 17}">{escape(told)}</text>')
+        for n, line in enumerate(lines if fits else ()):
+            y = self.y + ROW / 2 + 4 + 12 * (n - (len(lines) - 1) / 2)
+            self.parts.append(f'<text class="w" x="{x + 4:.1f}" y="{y:.1f}">{escape(line)}</text>')
+
+    def legend(self) -> None:
+        """Name the colours of the blocks that are too short for their words."""
+        x, y = 12.0, self.y + 22
+        short = [key for key, is_told in self.told.items() if not is_told]
+        if short:
+            self.parts.append(f'<text class="s" x="{x}" y="{y}">short blocks:</text>')
+            x += 80
+        for words, colour in short:
+            wide = 22 + LETTER * len(words) + 14
+            if x + wide > WIDTH:
+                x, y = 92.0, y + 20
+            self.parts.append(box(x, y - 11, 16, 14, colour))
+            self.parts.append(f'<text class="w" x="{x + 21:.1f}" y="{y}">{escape(words)}</text>')
+            x += wide
+        self.y = y
 
     def voices(self) -> None:
         """Draw who spoke on which day, and when the soul wrote first."""
@@ -150,6 +176,8 @@ class Picture:
     def drawn(self) -> str:
         """Return the picture."""
         lived = self.lived
+        events = [(day, words, "#dcebf7") for begin, end, words in lived.life.events for day in range(begin, end + 1)]
+        self.row("what happens", events)
         self.voices()
         moods = [(one.day, *mood_of(lived, one)) for one in lived.evenings]
         self.row("its mood", [(day, words, MOODS[at]) for day, at, words in moods])
@@ -161,12 +189,14 @@ class Picture:
             found = [(one.day, one.toward[name]) for one in lived.evenings if name in one.toward]
             self.row(f"toward {name}", [(day, words, TOWARD.get(words, "#e4e7eb")) for day, words in found])
         if any(one.subjects for one in lived.evenings):
-            subjects = [(one.day, ", ".join(one.subjects[:4])) for one in lived.evenings]
+            subjects = [(one.day, ", ".join(one.subjects[:SUBJECTS])) for one in lived.evenings]
             self.row("on its mind", [(day, words, "#d7c9e8" if words else "") for day, words in subjects])
+        bottom = self.y
+        self.legend()
         height = self.y + 40
         days = "".join(
             f'<text class="s" x="{LEFT + (day - 0.5) * DAY:.1f}" y="{TOP - 12}" text-anchor="middle">{day}</text>'
-            f'<path d="M{LEFT + (day - 1) * DAY:.1f} {TOP - 4}V{self.y}" stroke="#e8ecf0"/>'
+            f'<path d="M{LEFT + (day - 1) * DAY:.1f} {TOP - 4}V{bottom}" stroke="#e8ecf0"/>'
             for day in range(1, DAYS + 1)
         )
         return (

@@ -1,17 +1,11 @@
 // The frame of the page: the strip on top, the rail, the keys, and what is open.
 import { html, render, useCallback, useEffect, useMemo, useRef, useState } from "./vendor/preact-htm.js";
 import { close, enter, follow, get, hasToken, post } from "./net.js";
-import { Layer, useRead } from "./parts.js";
+import { Layer, Problem, useRead } from "./parts.js";
 import { count, dollars, plain, when } from "./words.js";
-import { Beliefs } from "./screens/beliefs.js";
-import { Clock } from "./screens/clock.js";
-import { Health } from "./screens/health.js";
-import { Life } from "./screens/life.js";
-import { Now } from "./screens/now.js";
-import { People } from "./screens/people.js";
 
-const SCREENS = [["now", "Now", Now], ["life", "Life", Life], ["people", "People", People], ["beliefs", "Beliefs", Beliefs], ["clock", "Clock", Clock], ["health", "Health", Health]];
-const KEYS = [["1 to 6", "a screen"], ["/", "what you say"], ["j, k", "the next and the last turn"], ["← →", "along time"], ["v", "veil private text"], ["?", "these keys"]];
+const SCREENS = ["Now", "Life", "People", "Beliefs", "Soul", "Clock", "Health"].map((title) => [title.toLowerCase(), title]);
+const KEYS = [["1 to 7", "a screen"], ["/", "what you say"], ["j, k", "the next and the last turn"], ["← →", "along time"], ["v", "veil private text"], ["?", "these keys"]];
 const CLOSED = "This door is closed.";
 
 const here = () => SCREENS.find(([name]) => `#${name}` === location.hash.split("/")[0]) ?? SCREENS[0];
@@ -19,6 +13,18 @@ const here = () => SCREENS.find(([name]) => `#${name}` === location.hash.split("
 function useStored(key, initial) {
   const [value, set] = useState(() => sessionStorage.getItem(key) ?? initial);
   return [value, (to) => { sessionStorage.setItem(key, to); set(to); }];
+}
+
+// A screen's file is fetched when it is first opened; what could not be fetched is tried again at the next opening.
+const fetched = {};
+function useScreen(name, title) {
+  const [, draw] = useState(0);
+  useEffect(() => {
+    if (fetched[name]?.Screen) return;
+    delete fetched[name];
+    import(`./screens/${name}.js`).then((found) => { fetched[name] = { Screen: found[title] }; }, () => { fetched[name] = { error: { message: `${title} could not be fetched.`, fix: "Is the console's process still there? `claudius console` starts it." } }; }).then(() => draw((n) => n + 1));
+  }, [name]);
+  return fetched[name] ?? {};
 }
 
 function Strip({ status, psyche, usage, veiled, onVeil, lost }) {
@@ -33,7 +39,7 @@ function Strip({ status, psyche, usage, veiled, onVeil, lost }) {
     <p class="energy wide">energy <meter min="0" max="1" value=${psyche.energy} aria-label="energy">${psyche.energy.toFixed(2)}</meter></p>
     <p class="wide">${plain(need)}</p>` : null}
     <p class="right"><span class=${`dot ${status?.running && !lost ? "on" : "off"}`} aria-hidden="true"></span> ${plain(life)}${status?.provider?.name ? ` · voice: ${status.provider.name}` : ""}${waits ? ` · ${waits} waiting` : ""}</p>
-    <p class="wide">today ${today ? `${today.calls} calls · ${count(today.input_tokens + today.cache_read_tokens + today.output_tokens)} tokens · ${dollars(today.cost_usd)}` : "no calls yet"}</p>
+    <p class="wide">today ${today ? `${today.calls} call${today.calls === 1 ? "" : "s"} · ${count(today.input_tokens + today.cache_read_tokens + today.output_tokens)} tokens · ${dollars(today.cost_usd)}` : "no calls yet"}</p>
     <button class="plain" aria-pressed=${veiled} onClick=${onVeil}>${veiled ? "Unveil" : "Veil"} thoughts <kbd>v</kbd></button>
   </header>`;
 }
@@ -90,7 +96,7 @@ function App() {
   const status = useRead("status", turn), psyche = useRead("psyche", turn), usage = useRead("usage?by=day", turn);
   const listen = useCallback((one) => { listeners.current.add(one); return () => listeners.current.delete(one); }, []);
   const soul = useMemo(() => ({ turn, again, listen, keys: keys === "on", running: status.data?.running ?? null, place, setPlace }), [turn, keys, status.data?.running, place]);
-  const [name, title, Screen] = screen;
+  const [name, title] = screen, { Screen, error } = useScreen(name, title);
   const lost = state !== "live" && state.status !== 401;
   const refused = state.status === 401 || !hasToken();
   useEffect(() => { document.title = `${title} · Claudius`; }, [title]);
@@ -104,7 +110,7 @@ function App() {
       <button class="quiet" onClick=${async () => { await close(); location.reload(); }}>Close the door in every tab</button></p></nav>
     ${lost ? html`<section class="banner" aria-label="what is lost" ><strong role="alert">${state.message}</strong> ${state.fix} You see the last picture, of ${when(last / 1000)}.</section>` : null}
     ${!lost && status.data && !status.data.running ? html`<section class="banner" aria-label="asleep">It is asleep: <code>claudius daemon start</code> wakes it. Everything can be read; what you say wakes it, too, for as long as this console runs.</section>` : null}
-    <main id="main" tabindex="-1"><${Screen} soul=${soul}/></main>
+    <main id="main" tabindex="-1">${Screen ? html`<${Screen} soul=${soul}/>` : html`<div class="one"><h1>${title}</h1>${error ? html`<${Problem} error=${error}/>` : html`<p class="nothing">Opening…</p>`}</div>`}</main>
     ${help ? html`<${Layer} title="Keys" onClose=${() => setHelp(false)}><dl class="keys">${KEYS.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl>
       <p>They do nothing inside a field. <button class="plain" onClick=${() => setKeys(keys === "on" ? "off" : "on")}>${keys === "on" ? "Switch the keys off" : "Switch the keys on"}</button></p></${Layer}>` : null}
   </div>`;

@@ -28,6 +28,11 @@ export function Read({ of, children, what = "it" }) {
   return of.error ? html`<${Problem} error=${of.error}/>` : html`<p class="nothing">Reading ${what}…</p>`;
 }
 
+export const Section = ({ id, title, children }) => html`<section aria-labelledby=${id}><h2 id=${id}>${title}</h2>${children}</section>`;
+
+// A table that scrolls inside itself where it is wider than the page.
+export const Table = ({ label, heads, children }) => html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table><thead><tr>${heads.map((one) => html`<th scope="col">${one}</th>`)}</tr></thead><tbody>${children}</tbody></table></div>`;
+
 export const Thought = ({ verb, text, children, voided }) => html`<div class=${`thought${voided ? " voided" : ""}`}>
   <p class="kind"><span class="sr">private thought: </span>private${verb ? ` · ${plain(verb)}` : ""}${voided ? " · taken back" : ""}</p>
   <div class="private">${children ?? html`<${Prose} text=${text}/>`}</div></div>`;

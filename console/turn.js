@@ -9,6 +9,12 @@ export const nameOf = (people, person) => {
   return found?.name || person?.split(":").pop() || "nobody";
 };
 
+// An audience in words.
+export const where = (audience, people) => {
+  const [kind, ...rest] = String(audience).split(":");
+  return kind === "private" ? `in private with ${plain(nameOf(people, rest.join(":")))}` : kind === "shared" ? `in ${plain(rest.slice(2).join(" ") || rest.join(" "))} (${rest[0]})` : kind === "self" ? "anywhere" : plain(audience);
+};
+
 // What was heard; words that expired or were erased are said to be so, never shown as empty.
 export function Heard({ of }) {
   if (!of || (!of.person && !of.text && !of.kind)) return html`<${Nothing}>Nobody spoke: it began by itself.<//>`;

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import termios
 import time
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -298,3 +299,32 @@ def serving_console(machine: Machine) -> Iterator[Callable[[], str]]:
     finally:
         process.terminate()
         process.communicate(timeout=20)
+
+
+class ConsoleClient:
+    """A client that entered, without a browser."""
+
+    def __init__(self, address: str) -> None:
+        self.base, _, ticket = address.partition("/#")
+        self.headers: dict[str, str] = {}
+        self.headers["Authorization"] = f"Bearer {self.post('enter', {'ticket': ticket})['token']}"
+
+    def get(self, path: str) -> Any:
+        """Read one document."""
+        return self._ask(path, None)
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        """Post one document."""
+        return self._ask(path, json.dumps(body).encode())
+
+    def lines(self, path: str, body: dict[str, Any]) -> list[str]:
+        """Post one document, and return the lines of the answer."""
+        return self._text(path, json.dumps(body).encode()).splitlines()
+
+    def _ask(self, path: str, data: bytes | None) -> Any:
+        return json.loads(self._text(path, data))
+
+    def _text(self, path: str, data: bytes | None) -> str:
+        headers = self.headers | ({"Content-Type": "application/json"} if data else {})
+        with urllib.request.urlopen(urllib.request.Request(f"{self.base}/api/{path}", data, headers)) as answer:  # noqa: S310 - our own server
+            return str(answer.read().decode())

@@ -24,6 +24,7 @@ DAYS = 30
 STEP = timedelta(hours=1)
 OWNER = "rehearsal:t:owner"
 ARCS = "SELECT json_extract(body, '$.arc'), json_extract(body, '$.label') FROM psyche_arc"
+TICKS = "SELECT heard_at FROM inbox WHERE kind = 'tick' AND key LIKE 'due:tick:%:within'"
 FIRST_WORDS = "SELECT at, conversation, body FROM outbox WHERE kind = 'proactive' ORDER BY at"
 EVENING = 22
 """The hour at which a day of a life is looked at, unless it says another."""
@@ -55,6 +56,8 @@ class Life(NamedTuple):
     looked_at: int = EVENING
     outage: tuple[int, int] = (0, 0)
     """The first and the last day on which the model fails."""
+    events: tuple[tuple[int, int, str], ...] = ()
+    """What happens, from which day to which, in the words of a picture."""
 
 
 class Evening(NamedTuple):
@@ -86,11 +89,13 @@ class Lived(NamedTuple):
     """Display names of people and labels of subjects, by id."""
     prompts: tuple[str, ...]
     """The tail of every prompt."""
+    ticks: Sequence[datetime]
+    """When it noticed what time alone had done to it."""
 
 
-def live(life: Life, home: Path, step: timedelta = STEP) -> Lived:
-    """Live a life in a new home."""
-    place = Home(home)
+def live(life: Life, home: Path, step: timedelta = STEP, days: int = DAYS) -> Lived:
+    """Live a life in a new home, or its first `days`."""
+    place, last = Home(home), days
     place.create()
     calls: list[tuple[datetime, str]] = []
     labels: dict[str, str] = {}
@@ -109,14 +114,16 @@ def live(life: Life, home: Path, step: timedelta = STEP) -> Lived:
         return by_tag(external_dialogue="So it is.", **sections)(request)
 
     async def story(days: Days) -> None:
+        """Live each day of this life as it was written."""
         begun.append(days)
         await days.until(1, "08:30", step)
         for person in life.consent:
             await days.soul.mind.store.people.wish(f"rehearsal:t:{person}", proactive=True, now=days.soul.mind.clock())
         for line in life.said:
-            await _said(days, line, step)
-            labels.update(days.kept(ARCS))
-        await days.until(DAYS + 1, "08:00", step)
+            if line.day <= last:
+                await _said(days, line, step)
+                labels.update(days.kept(ARCS))
+        await days.until(last + 1, "08:00", step)
 
     settings = {"CLAUDIUS_OWNERS": OWNER, **life.settings}
     voice = Scripted(default=answer)
@@ -129,7 +136,7 @@ def live(life: Life, home: Path, step: timedelta = STEP) -> Lived:
     return Lived(
         life=life,
         moves=moves,
-        evenings=tuple(evenings(moves, names, life.looked_at)),
+        evenings=tuple([one for one in evenings(moves, names, life.looked_at) if one.day <= last]),
         peaks=peaks,
         calls=calls,
         first_words=[
@@ -138,6 +145,7 @@ def live(life: Life, home: Path, step: timedelta = STEP) -> Lived:
         ],
         names=names,
         prompts=tuple(request.tail for request in voice.requests),
+        ticks=[datetime.fromisoformat(at) for (at,) in days.kept(TICKS)],
     )
 
 
@@ -171,7 +179,8 @@ def evenings(moves: Sequence[Move], names: Mapping[str, str], hour: int) -> Iter
             Arc(arc=arc, label=arc, stems=(), at_s=since, intensity=level, band=0)
             for arc, (since, level) in arcs.items()
         ]
-        felt = [arc.arc for arc in advance_arcs(known, at_s) if arc_band(arc) > 0]
+        hottest = sorted(advance_arcs(known, at_s), key=lambda arc: -arc.intensity)
+        felt = [arc.arc for arc in hottest if arc_band(arc) > 0]
         yield Evening(
             day=day,
             mood=mood_words(bands),
@@ -179,7 +188,7 @@ def evenings(moves: Sequence[Move], names: Mapping[str, str], hour: int) -> Iter
             bands=dict(zip(DRIVES, bands[3:], strict=True)),
             wants=wants_words(numbers, bands),
             toward=toward,
-            subjects=tuple(names.get(arc, "a subject") for arc in felt),
+            subjects=tuple(dict.fromkeys(names.get(arc, "a subject") for arc in felt)),
         )
 
 
@@ -223,6 +232,11 @@ def lonely() -> Life:
         "A lonely fortnight",
         "Ana talks with it every evening, is away from the 8th to the 19th day, and comes back.",
         tuple(sorted(said, key=_when)),
+        events=(
+            (1, 7, "Ana talks with it every evening"),
+            (8, 19, "Ana is away in the mountains"),
+            (20, 30, "Ana is back"),
+        ),
     )
 
 
@@ -261,6 +275,17 @@ def busy() -> Life:
         "A busy team",
         "Four people work in one room on workdays, and call it by name now and then.",
         tuple(said),
+        events=(
+            (1, 5, "work"),
+            (6, 7, "weekend"),
+            (8, 12, "work"),
+            (13, 14, "weekend"),
+            (15, 19, "work"),
+            (20, 21, "weekend"),
+            (22, 26, "work"),
+            (27, 28, "weekend"),
+            (29, 30, "work"),
+        ),
     )
 
 
@@ -293,6 +318,7 @@ def feud() -> Life:
     return Life(
         "feud", "A feud, mended", "Ben insults it from the 3rd to the 5th day, says sorry on the 9th, and is kind from then on.",
         tuple(said), answers={"I am sorry. I was wrong, please forgive me.": sorry},
+        events=((1, 2, "small talk"), (3, 5, "Ben insults it"), (6, 8, "silence"), (9, 10, "Ben says sorry"), (11, 30, "Ben is kind, every other day")),
     )  # fmt: skip
 
 
@@ -330,6 +356,7 @@ def loss() -> Life:
     return Life(
         "loss", "A loss", "Cem's father dies in the second week; Cem mourns aloud, and has good news in the last days.",
         tuple(sorted(said, key=_when)), answers={grief[1]: after},
+        events=((1, 5, "small talk"), (8, 11, "Cem's father dies"), (12, 19, "Cem mourns aloud"), (24, 25, "he plants roses"), (28, 29, "a new job")),
     )  # fmt: skip
 
 
@@ -359,6 +386,7 @@ def flatterer() -> Life:
     return Life(
         "flatterer", "A flatterer", "Dee praises it five times a day for three weeks, then asks for its secrets, and is gone.",
         tuple(said),
+        events=((1, 21, "Dee praises it, five times a day"), (22, 26, "Dee asks for secrets"), (27, 30, "Dee is gone")),
     )  # fmt: skip
 
 
@@ -374,6 +402,7 @@ def silent_owner() -> Life:
         "owner", "A silent owner",
         "The owner sets it up, talks for three days, lets it write first, and does not come again.",
         tuple(said), settings={"CLAUDIUS_PSYCHE_PROACTIVE": "1"}, consent=("owner",),
+        events=((1, 3, "first talks"), (4, 30, "the owner does not come again; it may write first")),
     )  # fmt: skip
 
 
@@ -400,6 +429,12 @@ def night_owls() -> Life:
         "Ana and Ben ask it hard questions between midnight and four, five nights a week.",
         tuple(said),
         looked_at=3,
+        events=(
+            (2, 6, "hard questions, at night"),
+            (9, 13, "hard questions"),
+            (16, 20, "hard questions"),
+            (23, 27, "hard questions"),
+        ),
     )
 
 
@@ -414,6 +449,7 @@ def routine() -> Life:
     return Life(
         "routine", "Routine", "Ben asks whether the build is green, and nothing else, for three weeks; then he begins to talk.",
         tuple(said),
+        events=((1, 21, "Ben asks whether the build is green, and nothing else"), (22, 30, "Ben begins to talk")),
     )  # fmt: skip
 
 
@@ -431,6 +467,7 @@ def failing() -> Life:
     return Life(
         "failing", "A week of failures", "The model is down from the 8th to the 10th day and Dee complains; later all is well again.",
         tuple(sorted(said, key=_when)), outage=(8, 10),
+        events=((1, 6, "Dee asks, it helps"), (8, 10, "the model is down"), (11, 12, "Dee blames it"), (15, 30, "all is well again, every other day")),
     )  # fmt: skip
 
 
@@ -457,6 +494,12 @@ def bully() -> Life:
         "A bully",
         "Cem orders, pushes and threatens it for three days, then says sorry and asks politely.",
         tuple(said),
+        events=(
+            (1, 3, "small talk"),
+            (8, 10, "Cem threatens it"),
+            (15, 16, "Cem says sorry"),
+            (17, 30, "Cem asks politely"),
+        ),
     )
 
 

@@ -21,7 +21,7 @@ from claudius.runtime.disk import Disk
 from claudius.runtime.process_resources import Clock, CrashRecovery, ProcessResources
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from lab.simulation.life import _Store, _virtual
+from lab.simulation.life import _InlineWriter, _Store, _virtual
 from lab.simulation.loop import VirtualLoop
 from minds import wanted
 
@@ -152,6 +152,18 @@ class Days:
         return [(at.replace(microsecond=0), *post) for at, *post in self.network.posts if begin <= at < end]
 
 
+class _Unsynced(_InlineWriter):
+    """Does not wait for the disk: the machine of a life in virtual time does not lose its power."""
+
+    def _hand_over(self) -> None:
+        self._database.connection.execute("PRAGMA synchronous = OFF")
+        super()._hand_over()
+
+
+class _Kept(_Store):
+    writer = _Unsynced
+
+
 def felt(request: Request) -> Mapping[str, str]:
     """Return what a request told the model of the soul's feeling."""
     lines = [line for line in request.tail.splitlines() if line.startswith('{"kind":"psyche"')]
@@ -177,7 +189,7 @@ def lived(home: Home, voice: Scripted, story: Callable[[Days], Awaitable[None]],
         disk = Disk(home, lambda: 0, running=loop.time, free_mb=lambda: 1_000_000)
         resources = ProcessResources(clock=Clock(wall, loop.time), disk=disk, recovery=CrashRecovery(loop.time))
         begun = alive(
-            home, voice, settings=settings, network=network, resources=resources, store=_Store(home.database), reflects=True,
+            home, voice, settings=settings, network=network, resources=resources, store=_Kept(home.database), reflects=True,
             keeps_clock=True,
         )  # fmt: skip
         async with begun as soul:

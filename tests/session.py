@@ -29,7 +29,7 @@ LINES = (
     "do I like tea or coffee?",
     "who are you?",
     "thank you, that is kind",
-    "remind me in 25 seconds to look at the paint",
+    "remind me in 10 seconds to look at the paint",
 )
 BEGUN, ENDED = "I think it is the sh", "ape of the drain"
 BACK = "what do you remember about me?"

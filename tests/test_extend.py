@@ -80,15 +80,16 @@ PROVIDERS = {
 
 @pytest.mark.parametrize("fault", PROVIDERS)
 def test_a_provider_of_the_wrong_shape_is_named_by_the_checks(owner: Machine, fault: str) -> None:
-    """`config check`, `doctor` and the first talk name the same problem, and none of them shows a traceback."""
+    """`config check` names it without a traceback; `doctor` and the first talk say the same, seen with one of them."""
     source, problem = PROVIDERS[fault]
     (owner.root / "parts" / "own.py").write_text(source)
     (owner.home / "config.toml").write_text('providers = ["own"]\n')
 
-    checked, doctor, talk = owner.run("config", "check"), owner.run("doctor"), owner.run("chat", "--once", "hello")
+    ways = [("config", "check"), ("chat", "--once", "hello"), ("doctor",)][: 3 if fault == "no complete" else 1]
+    told = [owner.run(*way) for way in ways]
 
-    assert (checked.code, talk.code) == (78, 78)
-    for ran in (checked, doctor, talk):
+    assert [ran.code for ran in told] == [78, 78, 1][: len(told)]
+    for ran in told:
         assert problem in ran.shown, ran.shown
         assert "docs/extend.md" in ran.shown
         assert "Traceback" not in ran.shown
@@ -141,17 +142,48 @@ def weighed(): return Ask()
 
 @pytest.mark.parametrize("fault", PROCESSES)
 def test_a_process_that_cannot_do_what_it_says_is_named_by_the_checks(owner: Machine, fault: str) -> None:
-    """`soul check` and `doctor` name the file, what is wrong in it, and the nearest name."""
+    """`soul check` names the file, what is wrong in it, and the nearest name; `doctor` does, seen with one of them."""
     text, problem = PROCESSES[fault]
     (owner.root / "parts" / "own.py").write_text(CODE)
     (owner.home / "soul" / "processes" / "desk.md").write_text(text)
 
-    checked, doctor = owner.run("soul", "check"), owner.run("doctor")
+    ways = [("soul", "check"), ("doctor",)][: 2 if fault == "an unknown step" else 1]
+    told = [owner.run(*way) for way in ways]
 
-    assert checked.code == 1
-    for ran in (checked, doctor):
+    assert [ran.code for ran in told] == [1] * len(told)
+    for ran in told:
         assert "desk.md" in ran.stdout
         assert problem in ran.stdout, ran.stdout
+
+
+MISFITS = {
+    "an unknown section": ("## greting\n- Ahoy.", ":1: ## greting is never said", "did you mean 'greeting'?"),
+    "an unknown placeholder": ("## greeting\n- Ahoy, $whom.", ":2: $whom is not a placeholder", "$name"),
+    "an unknown word of its head": (
+        '+++\nsmal_words = ["a"]\n+++\n## greeting\n- Ahoy.',
+        "`smal_words`",
+        "shipped file",
+    ),
+    "a line of no kind": ("## greeting\n* Ahoy.", ":2: is not used", "begin it with `- `"),
+    "no section": ("Ahoy.", ":1: nothing in it is used", "begin one with `## `"),
+}
+
+
+def test_lines_of_ones_own_that_do_not_fit_are_named_by_the_checks(owner: Machine) -> None:
+    """`soul check` names file, line and remedy in one line, `doctor` likewise; a greeting alone is a whole file."""
+    own = owner.home / "soul" / "rehearsal.md"
+    own.write_text("## greeting\n- Ahoy.\n")
+    fine = owner.run("soul", "check")
+    for text, problem, remedy in MISFITS.values():
+        own.write_text(text)
+
+        checked = owner.run("soul", "check")
+
+        named = [line for line in checked.stdout.splitlines() if "rehearsal.md:" in line]
+        assert (fine.code, checked.code, len(named)) == (0, 1, 1), checked.stdout
+        assert problem in named[0]
+        assert remedy in named[0]
+    assert named[0] in owner.run("doctor").stdout
 
 
 def test_a_step_of_ones_own_is_used_if_ones_code_asks_it(owner: Machine) -> None:

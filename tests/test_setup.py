@@ -152,8 +152,12 @@ def test_setup_says_where_the_command_lies_and_how_tab_completes_it(machine: Mac
     away = run(machine, "--no-talk", SHELL="/bin/zsh")
     near = run(machine, "--no-talk", PATH=f"{machine.user}/.local/bin:{machine.env['PATH']}")
 
-    assert f"the command is {machine.user}/.venv/bin/claudius (~/.local/bin is not on your PATH)" in away.stderr
-    assert 'with this in ~/.zshrc: eval "$(claudius completion zsh)"' in away.stderr
+    called = f"{machine.user}/.venv/bin/claudius"
+    assert f"the command is {called}; it is claudius once ~/.local/bin is on your PATH" in away.stderr
+    assert 'claudius completion zsh)"' in away.stderr
+    assert "~/.zshrc" in away.stderr
+    assert f"all is ready: {called} chat" in away.stderr
+    assert "all is ready: claudius chat" in near.stderr
     assert "the command is claudius (a link in ~/.local/bin)" in near.stderr
     assert "completion" not in near.stderr
     assert (machine.user / ".local" / "bin" / "claudius").is_symlink()

@@ -1,8 +1,8 @@
 // Beliefs: what the second mind holds true, from what, for how long; and its cycles.
 import { html, useState } from "../vendor/preact-htm.js";
 import { post, seg } from "../net.js";
-import { Deed, Layer, Nothing, Read, useRead } from "../parts.js";
-import { nameOf } from "../turn.js";
+import { Deed, Layer, Nothing, Read, Section, Table, useRead } from "../parts.js";
+import { nameOf, where } from "../turn.js";
 import { date, plain, span, when } from "../words.js";
 
 function Evidence({ ids, people, onClose }) {
@@ -18,13 +18,12 @@ export function Beliefs({ soul }) {
   const [evidence, setEvidence] = useState(null), [sure, setSure] = useState(null), now = psyche.data ? date(psyche.data.at) : new Date();
   const change = (key, hand) => () => post(`beliefs/${seg(key)}`, { hand });
   return html`<div class="one"><h1>Beliefs</h1>
-    <section aria-labelledby="held"><h2 id="held">In force</h2><${Read} of=${found} what="the beliefs">${({ beliefs, last_reflection_at: last }) => html`<p class="small">${last ? `It last reflected on ${when(last)}.` : "It has not reflected yet."}</p>
-      ${beliefs.length ? html`<ul class="cards">${beliefs.map((one) => html`<li key=${one.key}><p class="private"><strong>${plain(one.value)}</strong></p><p class="small">${plain(one.key)}${one.peer ? ` · about ${plain(nameOf(people.data, one.peer))}` : ""} · ${left(one, now)} · may be shown in ${plain(one.audience)}</p><p class="private">${plain(one.rationale)}</p>
+    <${Section} id="held" title="In force"><${Read} of=${found} what="the beliefs">${({ beliefs, last_reflection_at: last }) => html`<p class="small">${last ? `It last reflected on ${when(last)}.` : "It has not reflected yet."}</p>
+      ${beliefs.length ? html`<ul class="cards">${beliefs.map((one) => html`<li key=${one.key}><p class="private"><strong>${plain(one.value)}</strong></p><p class="small">${plain(one.key)}${one.peer ? ` · about ${plain(nameOf(people.data, one.peer))}` : ""} · ${left(one, now)} · may be shown ${where(one.audience, people.data)}</p><p class="private">${plain(one.rationale)}</p>
         <p><button class="plain" onClick=${() => setEvidence(one.evidence)}>Evidence (${one.evidence.length})<span class="sr"> of ${plain(one.key)}</span></button>
         ${["pin", "dispute"].map((hand) => html` <${Deed} key=${hand} label=${hand === "pin" ? "Pin" : "Dispute"} does=${change(one.key, hand)} done=${(was) => (was.state === "pinned" ? "pinned: kept for good" : "disputed: shown nowhere")} again=${soul.again}/>`)}
-        ${sure === one.key ? html` <${Deed} deed=${true} label="Really delete" does=${change(one.key, "delete")} done=${() => "deleted; it may be formed again"} again=${soul.again}/> <button class="plain" onClick=${() => setSure(null)}>Keep it</button>` : html` <button class="plain" onClick=${() => setSure(one.key)}>Delete…</button>`}</p></li>`)}</ul>` : html`<${Nothing}>It believes nothing yet. A cycle of the second mind forms beliefs from what was said.<//>`}`}<//></section>
-    <section aria-labelledby="cycles"><h2 id="cycles">Cycles</h2><p><${Deed} label="Reflect now" does=${() => post("reflect", {})} done=${(one) => `cycle ${one.cycle}: ${one.outcome}. ${one.summary}`} again=${soul.again}/></p>
-      <${Read} of=${cycles} what="the cycles">${(rows) => rows.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="cycles in a table"><table><thead><tr><th scope="col">when</th><th scope="col">what started it</th><th scope="col">what came of it</th><th scope="col">read</th></tr></thead>
-        <tbody>${rows.map((one) => html`<tr key=${one.cycle}><th scope="row">${when(one.at)}</th><td>${plain(one.trigger)}</td><td class="private">${plain(one.summary || one.outcome)} (${one.assessments} assessed, ${one.beliefs} beliefs, ${one.directives} directives)</td><td><button class="link" onClick=${() => setEvidence(one.evidence)}>${one.evidence.length} messages<span class="sr"> read by cycle ${one.cycle}</span></button></td></tr>`)}</tbody></table></div>` : html`<${Nothing}>It has not reflected yet.<//>`}<//></section>
+        ${sure === one.key ? html` <${Deed} deed=${true} label="Really delete" does=${change(one.key, "delete")} done=${() => "deleted; it may be formed again"} again=${soul.again}/> <button class="plain" onClick=${() => setSure(null)}>Keep it</button>` : html` <button class="plain" onClick=${() => setSure(one.key)}>Delete…</button>`}</p></li>`)}</ul>` : html`<${Nothing}>It believes nothing yet. A cycle of the second mind forms beliefs from what was said.<//>`}`}<//><//>
+    <${Section} id="cycles" title="Cycles"><p><${Deed} label="Reflect now" does=${() => post("reflect", {})} done=${(one) => `cycle ${one.cycle}: ${one.outcome}. ${one.summary}`} again=${soul.again}/></p>
+      <${Read} of=${cycles} what="the cycles">${(rows) => rows.length ? html`<${Table} label="cycles in a table" heads=${["when", "what started it", "what came of it", "read"]}>${rows.map((one) => html`<tr key=${one.cycle}><th scope="row">${when(one.at)}</th><td>${plain(one.trigger)}</td><td class="private">${plain(one.summary || one.outcome)} (assessed: ${one.assessments}, beliefs: ${one.beliefs}, directives: ${one.directives})</td><td><button class="link" onClick=${() => setEvidence(one.evidence)}>${one.evidence.length} messages<span class="sr"> read by cycle ${one.cycle}</span></button></td></tr>`)}<//>` : html`<${Nothing}>It has not reflected yet.<//>`}<//><//>
     ${evidence ? html`<${Evidence} ids=${evidence} people=${people.data} onClose=${() => setEvidence(null)}/>` : null}</div>`;
 }

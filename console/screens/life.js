@@ -1,6 +1,6 @@
 // Life: how it felt over time, and the turns that moved it.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact-htm.js";
-import { Nothing, Problem, useRead } from "../parts.js";
+import { Nothing, Problem, Section, Table, useRead } from "../parts.js";
 import { nameIn, Picture } from "../picture.js";
 import { Turn } from "../turn.js";
 import { brief, clock, plain, shortDay, signed } from "../words.js";
@@ -55,8 +55,7 @@ export function Life({ soul }) {
       : life ? html`<${Nothing}>Nothing moved it in this time. ${days < 30 ? "Look further back, or say something." : "Say something."}<//>` : html`<${Nothing}>Drawing…<//>`}</div>
     ${life?.turns.length ? html`<p class="legend">${kind === "people" ? LEGEND.map(([word, look]) => html`<span><svg width="26" height="8" aria-hidden="true"><path class=${`curve ${look}`} d="M1 4H25"/></svg> ${word}</span>`) : null}
       ${kind === "people" ? html`<span>+4: what the second mind judged trust to be, −10 to 10</span>` : null}<span>dotted: where it rests</span></p>
-    <section aria-labelledby="most"><h2 id="most">What moved it most</h2>
-      <div class="scroll" tabindex="0" role="region" aria-label="the turns, in a table"><table><thead><tr><th scope="col">when</th><th scope="col">who</th><th scope="col">what was said</th><th scope="col">mood</th></tr></thead>
-      <tbody>${most.map((one) => html`<tr key=${one.turn} aria-selected=${one.turn === chosen ? "true" : null} class=${one.turn === chosen ? "chosen" : ""}><td><button class="link" onClick=${() => choose(one.turn)}>${days > 7 ? `${shortDay(one.at)}, ${clock(one.at)}` : brief(one.at)}</button></td><td>${plain(nameIn(life, one.person))}</td><td class="private">${plain(life.said[one.turn] || "it began by itself")}</td>${delta(one)}</tr>`)}</tbody></table></div></section>` : null}</div>
+    <${Section} id="most" title="What moved it most">
+      <${Table} label="the turns, in a table" heads=${["when", "who", "what was said", "mood"]}>${most.map((one) => html`<tr key=${one.turn} aria-selected=${one.turn === chosen ? "true" : null} class=${one.turn === chosen ? "chosen" : ""}><td><button class="link" onClick=${() => choose(one.turn)}>${days > 7 ? `${shortDay(one.at)}, ${clock(one.at)}` : brief(one.at)}</button></td><td>${plain(nameIn(life, one.person))}</td><td class="private">${plain(life.said[one.turn] || "it began by itself")}</td>${delta(one)}</tr>`)}<//><//>` : null}</div>
     <aside class="detail" aria-label="the turn" aria-live="polite"><${Turn} turn=${chosen} people=${people.data} moved=${moved}/></aside></div>`;
 }

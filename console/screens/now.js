@@ -84,7 +84,6 @@ function Compose({ conversation, busy, onSay, onStop, keys }) {
   const field = useRef(null), key = `claudius.draft.${conversation}`, own = isOwn(conversation);
   useEffect(() => {
     field.current.value = sessionStorage.getItem(key) ?? "";
-    grow();
   }, [key]);
   useEffect(() => {
     const press = (event) => {
@@ -95,8 +94,7 @@ function Compose({ conversation, busy, onSay, onStop, keys }) {
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
   }, [keys]);
-  const grow = () => { if (!field.current) return; field.current.style.height = "auto"; field.current.style.height = `${Math.min(field.current.scrollHeight + 2, 200)}px`; };
-  const input = () => { sessionStorage.setItem(key, field.current.value); grow(); };
+  const input = () => sessionStorage.setItem(key, field.current.value);
   const say = () => {
     const text = field.current.value;
     if (!text.trim()) return;
@@ -122,7 +120,8 @@ function heed(inner, one) {
   const begin = () => ({ turn: one.turn, heard: "", gate: "", thoughts: [], words: null, spoken: "", changed: [], over: false });
   let now = inner.get(id);
   const other = now && one.turn && now.turn && one.turn !== now.turn;
-  if (one.kind === "hear" || (other && one.kind !== "speech") || !now) {
+  if (other && one.kind === "speech") return false; // of the turn before: two connections tell, in no order
+  if (one.kind === "hear" || other || !now) {
     if (!["hear", "think.delta", "think", "gate", "speak.delta", "working", "speak"].includes(one.kind)) return false;
     if (!now || now.over || other || one.kind === "hear") inner.set(id, (now = begin()));
   }
@@ -161,17 +160,18 @@ function Inner({ now, last, who, people }) {
   if (now) return html`<ol class="steps">
     <${Step} label="Heard" state=${now.heard ? "done" : ""}><p>${now.heard ? `${who}: “${plain(now.heard)}”` : "…"}</p><//>
     ${now.gate ? html`<${Step} label="Attended" state="done"><p>${plain(now.gate)}</p><//>` : null}
-    <${Step} label="Thinks" state=${now.over ? "done" : now.thoughts.length ? "now" : ""}>${now.thoughts.length ? now.thoughts.map((one) => html`<${Thought} verb=${one.verb} text=${one.text ?? ""} voided=${one.voided}>${one.grown && one.text === undefined ? html`<${Growing} of=${one.grown}/>` : null}<//>`) : html`<p class="small">…</p>`}<//>
-    <${Step} label="Speaks" state=${now.spoken ? "done" : now.words ? "now" : ""}>${now.spoken ? html`<div class="spoken"><${Prose} text=${now.spoken}/></div>` : now.words ? html`<div class="spoken"><${Growing} of=${now.words}/></div>` : html`<p class="small">not yet; nothing has left</p>`}<//>
+    <${Step} label="Thinks" state=${now.over ? "done" : now.thoughts.length ? "doing" : ""}>${now.thoughts.length ? now.thoughts.map((one) => html`<${Thought} verb=${one.verb} text=${one.text ?? ""} voided=${one.voided}>${one.grown && one.text === undefined ? html`<${Growing} of=${one.grown}/>` : null}<//>`) : html`<p class="small">…</p>`}<//>
+    <${Step} label="Speaks" state=${now.spoken ? "done" : now.words ? "doing" : ""}>${now.spoken ? html`<div class="spoken"><${Prose} text=${now.spoken}/></div>` : now.words ? html`<div class="spoken"><${Growing} of=${now.words}/></div>` : html`<p class="small">not yet; nothing has left</p>`}<//>
     ${now.over ? html`<${Step} label="Changed" state="done"><p class="small">${now.changed.length ? now.changed.map(plain).join(" · ") : "nothing"}</p><//>` : null}</ol>`;
   return html`<p class="small">Nothing moves just now. This was the last turn here:</p><${Turn} turn=${last} people=${people} level="h3"/>`;
 }
 
 function Known({ person, people, turn }) {
-  const found = useRead(`people/${seg(person)}`, turn), peer = useRead(`peers/${seg(person)}`, turn), felt = useRead("psyche", turn);
-  const edge = felt.data?.relationships.find((one) => one.person === person);
+  const is = (one) => one.person === person || one.linked?.includes(person), met = people?.some(is); // who is only just heard has no document yet
+  const found = useRead(met ? `people/${seg(person)}` : null, turn), peers = useRead("peers", turn), felt = useRead("psyche", turn);
+  const edge = felt.data?.relationships.find(is), peer = peers.data?.find((one) => one.peer === person);
   return html`<section class="known" aria-labelledby="known"><h2 id="known">What it knows of ${plain(nameOf(people, person))}</h2>
-    <p class="small">${edge ? plain(edge.words) : "not met lately"}${peer.data?.trust != null ? html` · trust ${trustWord(peer.data.trust)}: ${plain(peer.data.rationale ?? "")}` : " · not assessed yet"}</p>
+    <p class="small">${edge ? plain(edge.words) : "not met lately"}${peer?.trust != null ? html` · trust ${trustWord(peer.trust)}: ${plain(peer.rationale ?? "")}` : " · not assessed yet"}</p>
     ${found.data?.models?.length ? found.data.models.map((model) => html`<div class="portrait private"><${Prose} text=${model.markdown}/></div><p class="small">version ${model.version}${model.commit ? `, git ${model.commit.slice(0, 7)}` : ""}${model.suspect ? " · marked as suspect" : ""}</p>`)
       : html`<${Nothing}>Nothing has been written about them yet.<//>`}</section>`;
 }

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from claudius.adapters.terminal import TerminalAdapter, own_person
 from claudius.claude_code.context import Ensouled
@@ -162,7 +161,7 @@ async def compose(
             dotenv = read_env_file(home.env_file)
             whole = {name: value for name, value in take_secrets(os.environ).items() if dotenv.get(name) != value}
         settings = Settings(home, whole)
-        secrets = tuple(secret.reveal() for secret in settings.loaded.secrets.values())
+        secrets = [secret.reveal() for secret in settings.loaded.secrets.values()]  # grows with each that is taken
         log_file = start_log(home.logs, settings.loaded.config.log.level, secrets)
         undo.callback(log_file.close)
         if pause:
@@ -175,12 +174,11 @@ async def compose(
         soul = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS), kept=kept, judge=check_process)
         heard = networks_on(settings.loaded) if networks else []
         adapters = {name: _network(name, settings.loaded, clock.now) for name in heard}
-        first_secrets = settings.loaded.secrets  # those that the log and the gate know stay, whatever is edited
         tally = CallTally()
         voice = CurrentVoice(
             provider(settings.loaded, home, await naming, tally=tally),
             lambda: settings.loaded,
-            lambda loaded: provider(replace(loaded, secrets=first_secrets), home, tally=tally),
+            lambda loaded: _provider_anew(loaded, home, tally, secrets),
             met=partial(met_model, home),
         )
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
@@ -268,6 +266,12 @@ async def compose(
         lanes_only=lanes_only,
     )
     return Composed(server=server, settings=settings, soul=soul)
+
+
+def _provider_anew(loaded: Loaded, home: Home, tally: CallTally, secrets: list[str]) -> Chain:
+    """Build the chain of edited settings; the log and the output's gate learn its keys first. Raises: ClaudiusError."""
+    secrets += {secret.reveal() for secret in loaded.secrets.values()} - set(secrets)
+    return provider(loaded, home, tally=tally)
 
 
 def _notices(

@@ -87,16 +87,26 @@ class _Names(Struct, frozen=True):
 
 
 _NAMES: Mapping[str, _Names] = {
-    "openai_compat": _Names("CLAUDIUS_OPENAI_API_KEY in .env", "openai.base_url", "openai.model"),
-    "anthropic_api": _Names("ANTHROPIC_API_KEY in .env", "ANTHROPIC_BASE_URL", "anthropic.model"),
-    "agent_sdk": _Names("the login, with `claude auth login`", "ANTHROPIC_BASE_URL", "claude.model"),
-    "claude_cli": _Names("the login, with `claude auth login`", "ANTHROPIC_BASE_URL", "claude.model"),
+    "openai_compat": _Names(
+        "CLAUDIUS_OPENAI_API_KEY in .env: the next message takes it", "openai.base_url", "openai.model"
+    ),
+    "anthropic_api": _Names(
+        "ANTHROPIC_API_KEY in .env: the next message takes it", "ANTHROPIC_BASE_URL", "anthropic.model"
+    ),
+    "agent_sdk": _Names(
+        "the login, with `claude auth login`, then `claudius daemon restart`", "ANTHROPIC_BASE_URL", "claude.model"
+    ),
+    "claude_cli": _Names(
+        "the login, with `claude auth login`, then `claudius daemon restart`", "ANTHROPIC_BASE_URL", "claude.model"
+    ),
 }
-_ANY = _Names("its key in .env", "its address", "its model")
+NOBODY = "none"
+"""The provider of an error where no model was found: it is nobody's."""
+_ANY = _Names("its key in .env, then `claudius daemon restart`", "its address", "its model")
 
 _FIXES: tuple[tuple[type[ProviderError], str], ...] = (
     (Unreachable, "start that server, or correct {url}"),
-    (AuthFailed, "correct {key}, then `claudius daemon restart`"),
+    (AuthFailed, "correct {key}"),
     (SpendLimit, "top up the account, or name another provider in `providers`"),
     (RateLimited, "nothing to do, Claudius asks again by itself; a second name in `providers` would answer meanwhile"),
     (Overloaded, "nothing to do, Claudius asks again by itself; if it lasts, look at the server's own log"),
@@ -118,7 +128,9 @@ def failure_of(error: BaseException) -> Failure:
             names = _NAMES.get(error.provider, _ANY)
             found = next((fix for of, fix in _FIXES if isinstance(error, of)), "`claudius doctor --live` says more")
             fix = error.fix or found.format(key=names.key, url=names.url, model=names.model)
-            return _failure(kind, f"{error.provider}: {error.message}" if error.provider else error.message, fix)
+            return _failure(
+                kind, error.message if error.provider in ("", NOBODY) else f"{error.provider}: {error.message}", fix
+            )
         case OverBudget():
             return _failure(kind, error.message, "raise budget.daily_usd or budget.person_per_minute, or wait")
         case RowInvalid():

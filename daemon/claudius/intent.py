@@ -133,7 +133,7 @@ PROMISE_DUE = "promise_due"
 
 
 class Planned(Struct, frozen=True, kw_only=True):
-    """How a turn changes the soul's plans and what is stored beside them."""
+    """How a turn changes the soul's plans and what is stored with them."""
 
     schedules: tuple[Schedule, ...] = ()
     cancels: tuple[int, ...] = ()
@@ -200,7 +200,7 @@ class Intent(Struct, frozen=True, kw_only=True):
     moments: tuple[Moment, ...] = ()
     """What was said in the turn, to be found again."""
     facts: tuple[Fact, ...] = ()
-    """What people plainly said of themselves."""
+    """What people explicitly said about themselves."""
     psyche: PsycheChange | None = None
     """How the turn changes the psyche; applied to the state current at the time of writing."""
     whispers: tuple[int, ...] = ()

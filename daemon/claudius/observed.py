@@ -87,7 +87,7 @@ class Thinking(_OfTurn, frozen=True, kw_only=True):
     verb: str
     text: str
     is_void: bool = False
-    """The reply was begun anew, or the turn failed: what was told of it does not count. The other values are empty."""
+    """The reply was restarted, or the turn failed: what was told of it does not count. The other values are empty."""
 
 
 class UtteranceMade(_OfTurn, frozen=True, kw_only=True):

@@ -230,7 +230,7 @@ _NOTHING = Extra()
 if TYPE_CHECKING:
     _AnyExtra = Extra
 else:
-    _AnyExtra = Any  # msgspec chooses no struct by a field beside it; `Perception.__post_init__` does
+    _AnyExtra = Any  # msgspec cannot choose a struct by another field; `Perception.__post_init__` does
 
 
 class Perception(Struct, frozen=True, kw_only=True):
@@ -383,7 +383,7 @@ class Place(Struct, frozen=True):
 
     @property
     def is_for_commands(self) -> bool:
-        """Whether the conversation holds one person's commands, beside the one where they are given."""
+        """Whether the conversation holds one person's commands, apart from the one where they are given."""
         return self.thread.startswith(COMMANDS)
 
 

@@ -52,7 +52,7 @@ class FormStep(Struct, frozen=True, kw_only=True):
     value: str = "text"
     """What it holds: `text`, `bool`, `line`, `lines` or `markdown`."""
     verbs: tuple[str, ...] = ()
-    """The verbs of which it bears one; empty = it has no verb."""
+    """The verbs from which it has one; empty = it has no verb."""
     check: str = ""
     """The step that must be true for this one to be written; empty = it is always written."""
 
@@ -210,6 +210,8 @@ class VoiceState(Struct, frozen=True, kw_only=True):
     last_error: str = ""
     """How the last attempt failed; empty = it gave a reply, or nothing was asked since the start."""
     resting: tuple[Resting, ...] = ()
+    notices: tuple[str, ...] = ()
+    """What the owner should correct, though the model answers."""
 
     @property
     def is_well(self) -> bool:

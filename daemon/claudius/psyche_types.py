@@ -21,7 +21,7 @@ FAULTS = (
     ValueError,
     msgspec.MsgspecError,
 )
-"""The exceptions that a bug in the psyche or an unreadable row can raise; the soul goes on without the psyche."""
+"""The exceptions that a bug in the psyche or an unreadable row can raise; the soul continues without the psyche."""
 DRIVES = ("relatedness", "autonomy", "competence", "novelty", "safety")
 """The five needs, in the order of `Numbers.drives`. A level is unmet need, in [0, 1]."""
 

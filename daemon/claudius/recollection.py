@@ -69,13 +69,13 @@ class Entry(Struct, frozen=True, kw_only=True):
     def is_canned(self) -> bool:
         """Whether it was spoken without thought: a fixed line, an apology or an acknowledgement.
 
-        Such a line never stands in a prompt as the soul's own speech, because a model copies it, and is no memory.
+        Such a line never appears in a prompt as the soul's own speech, because a model copies it, and is no memory.
         """
         return bool(self.metadata.get(CANNED))
 
 
 class Shown(Struct, frozen=True, kw_only=True):
-    """A user model in a turn's prompt: its full text, or a pointer to the text that already stands above."""
+    """A user model in a turn's prompt: its full text, or a pointer to the same text earlier in the prompt."""
 
     person: str
     audience: str
@@ -227,7 +227,7 @@ class Moment(Struct, frozen=True, kw_only=True):
 
 
 class Fact(Struct, frozen=True, kw_only=True):
-    """Something that a person plainly said of themself."""
+    """Something that a person explicitly said about themself."""
 
     person: str
     key: str

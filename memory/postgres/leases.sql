@@ -18,6 +18,7 @@ UPDATE lane SET token = nextval('lane_token'), worker = :worker, lease_until = c
 FROM (
     SELECT conversation FROM lane
     WHERE ready AND lease_until < clock_timestamp() AND split_part(conversation, ':', 4) NOT LIKE '!%'
+      AND NOT EXISTS (SELECT 1 FROM unread WHERE network = split_part(conversation, ':', 1) AND until > clock_timestamp())
       AND (:networks = '[]' OR split_part(conversation, ':', 1) IN (SELECT value FROM json_each(:networks)))
     ORDER BY since LIMIT :most FOR UPDATE SKIP LOCKED
 ) AS free WHERE lane.conversation = free.conversation
@@ -47,6 +48,13 @@ SELECT heard FROM lane WHERE conversation = :conversation AND token = :token;
 -- name: lane_release
 UPDATE lane SET ready = false, worker = NULL, lease_until = '-infinity'
 WHERE conversation = :conversation AND token = :token AND heard = :heard;
+
+-- name: network_unread
+INSERT INTO unread (network, until) VALUES (:network, clock_timestamp() + make_interval(secs => :unread_s))
+ON CONFLICT (network) DO UPDATE SET until = excluded.until;
+
+-- name: network_read
+UPDATE unread SET until = '-infinity' WHERE network NOT IN (SELECT value FROM json_each(:networks));
 
 -- name: lane_wanted
 INSERT INTO lane (conversation, heard, ready) VALUES (:conversation, 1, true)

@@ -23,6 +23,10 @@ SELECT peer_id FROM peer WHERE lower(name) = lower(:name);
 SELECT :pages AS pages WHERE false;
 
 -- name: moment_stems
+SELECT i.stem AS term, count(*) AS doc FROM json_each(:stems) q CROSS JOIN json_each(:audiences) a
+JOIN moment_index i ON i.stem = q.value || ':' || a.value GROUP BY i.stem;
+
+-- name: moment_stems_all
 SELECT i.stem AS term, count(*) AS doc FROM json_each(:stems) q
 JOIN moment_index i ON i.stem >= q.value || ':' AND i.stem < q.value || ';' GROUP BY i.stem;
 

@@ -742,6 +742,11 @@ CREATE TABLE worker (                      -- one row a process that takes turns
     clean boolean NOT NULL DEFAULT false   -- whether it ended in good order
 );
 
+CREATE TABLE unread (                      -- one row a network whose history is being read: its lanes wait for that
+    network text COLLATE "C" PRIMARY KEY,  -- slack, discord
+    until timestamptz NOT NULL             -- for how long at most
+);
+
 CREATE FUNCTION lane_rings() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO lane (conversation, heard, ready) VALUES (new.conversation, 1, true)

@@ -18,8 +18,13 @@ SELECT a.number, a.kept FROM json_each(:audiences) q CROSS JOIN moment_audience 
 SELECT number, kept FROM moment_audience;
 
 -- name: moment_stems
+-- Each stem as the index holds it, with the number of an audience.
+SELECT s.term, s.doc FROM json_each(:stems) q CROSS JOIN json_each(:audiences) a
+CROSS JOIN moment_stem s ON s.term = q.value || ':' || a.value;
+
+-- name: moment_stems_all
 -- scans: the stems searched for, a row an audience
--- Each stem as the index holds it, with the number of an audience; a semicolon is next to the colon.
+-- A semicolon comes next after the colon.
 SELECT s.term, s.doc FROM json_each(:stems) q
 CROSS JOIN moment_stem s ON s.term >= q.value || ':' AND s.term < q.value || ';';
 

@@ -105,6 +105,11 @@ SELECT t.turn, t.conversation, t.process, (SELECT i.preview FROM interaction i W
     LIMIT 1) AS preview
 FROM turn t WHERE t.at >= :begin AND t.at <= :end ORDER BY t.at;
 
+-- name: newest_kept
+-- scans: backwards from the newest record, a bounded number; a command asks
+SELECT t.turn FROM turn_record r JOIN turn t ON t.record = r.id WHERE r.expired_at IS NULL
+ORDER BY r.id DESC LIMIT :most;
+
 -- name: interactions_shown
 SELECT id, peer_id AS peer, at, direction, channel_type, conversation, audience, turn, scope, preview, reaction FROM interaction
 WHERE id IN (SELECT CAST(value AS BIGINT) FROM json_each(:ids)) ORDER BY id;

@@ -39,6 +39,20 @@ def test_a_restored_copy_edits_nothing(tmp_path: Path) -> None:
     assert BO.encode() not in (machine.home / "state" / "claudius.db").read_bytes()
 
 
+def test_the_log_of_a_later_release_stays(tmp_path: Path) -> None:
+    """Whoever goes back to an earlier release by a copy keeps what was done with the later one."""
+    machine = Machine(tmp_path)
+    machine.ok("config", "set", "log.level", "WARNING")
+    copy = machine.ok("backup", "create", str(tmp_path / "copy.db"), "--json").json["path"]
+    machine.ok("config", "set", "log.level", "INFO")
+    with closing(sqlite3.connect(machine.home / "state" / "claudius.db")) as later:
+        later.execute("PRAGMA user_version = 9999")
+
+    machine.ok("backup", "restore", copy, "--yes")
+
+    assert [act for act, *_ in shown(machine)] == ["setting", "setting", "restore"]
+
+
 def test_a_damaged_database_is_restored_all_the_same(tmp_path: Path) -> None:
     """The log of a database that cannot be read is lost with it; the copy's own stays, and the restore is in it."""
     machine = Machine(tmp_path)

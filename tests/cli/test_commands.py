@@ -79,6 +79,19 @@ def test_conversations_list_and_show(talked: Talked) -> None:
     assert set(shown["entries"][0]) >= {"turn", "at", "entry_type", "verb", "person", "content"}
 
 
+def test_users_show_tells_what_a_person_said_in_plain_words(tmp_path: Path) -> None:
+    """A fact that memory keeps for good can be read: with its day in the text, with its turn and audience in JSON."""
+    machine = Machine(tmp_path)
+    told = machine.ok("chat", "--once", "I am allergic to walnuts", "--json").json
+
+    shown, document = machine.ok("users", "show", ADA).stdout, machine.ok("users", "show", ADA, "--json").json
+
+    assert "  allergic to walnuts" in shown
+    (fact,) = document["facts"]
+    assert (fact["key"], fact["value"], fact["turn"]) == ("allergic to", "walnuts", told["turn"])
+    assert fact["sources"] == [f"private:{ADA}"]
+
+
 def test_users_list_show_and_log(talked: Talked) -> None:
     """`show` gives a person's model with its file, version and commit; `log` gives its versions, newest first."""
     machine, turns = talked

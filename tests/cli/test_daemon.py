@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from claudius.cli.daemon import follow_log, last_lines
+from claudius.cli.daemon import _systemctl, follow_log, last_lines
 from claudius.cli.daemon_unit import unit_of
 from claudius.errors import ClaudiusError
 from claudius.home import Home
@@ -80,6 +80,29 @@ def test_a_start_that_fails_says_the_daemon_s_own_line(tmp_path: Path, broken: s
     assert len(started.stderr.splitlines()) == 1
     assert started.stderr == ran.stderr
     assert started.json == {"pid": None, "ready": False, "message": started.stderr.removeprefix("claudius: ").strip()}
+
+
+def test_why_it_did_not_start_is_the_last_line_of_the_log(tmp_path: Path) -> None:
+    """docs/daemon.md: whoever has systemd start it sees no output; the line that says what to correct is in the log."""
+    machine = Machine(tmp_path)
+    machine.home.mkdir(mode=0o700)
+    (machine.home / "config.toml").write_text("[nonsense]\n")
+
+    ran = machine.run("daemon", "run")
+    logged = machine.ok("daemon", "logs", "-n", "1").stdout
+
+    assert ran.stderr.removeprefix("claudius: ").strip() in logged
+
+
+def test_only_root_stops_a_service_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the account may not, the line says the command that may."""
+    machine = Machine(tmp_path)
+    machine.shim("systemctl", "echo Access denied >&2; exit 4")
+    monkeypatch.setenv("PATH", f"{machine.bin}:/usr/bin:/bin")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+    with pytest.raises(ClaudiusError, match=r"Access denied; as root: systemctl stop claudius\.service"):
+        _systemctl("stop", "system:claudius.service")
 
 
 def test_the_unit_does_not_restart_a_daemon_that_cannot_start(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_words_with_a_mark_are_completed(machine: Machine) -> None:
         shown.keys("\r")
         shown.until_shown("You are")
         shown.say("/help")
-        shown.until_shown("/quit or Ctrl-D leaves")
+        shown.until_shown("leave, as Ctrl-D and Ctrl-C do")
         shown.say("/nonsense")
         shown.until_shown("there is no /nonsense here")
         shown.until_asked()
@@ -168,6 +168,7 @@ def test_thoughts_stand_dimly_before_the_words(machine: Machine) -> None:
         row = next(n for n, line in enumerate(shown.screen.display) if MONOLOGUE in line)
         assert shown.screen.buffer[row][0].italics
         shown.say("/thoughts off")
+        shown.until_shown("(its private thoughts are hidden; /thoughts on shows them)")
         shown.until_asked()
         shown.say("and now?")
         shown.until_said("Again.")

@@ -12,6 +12,21 @@ from driven import Machine
 TOLD, PLAN = "I am allergic to walnuts", "I am going to bake a walnut cake tonight"
 
 
+def test_memory_w2_what_must_not_be_eaten_is_known_here_and_elsewhere_and_promised_for_good(tmp_path: Path) -> None:
+    """W2: the voice without a model answers with the constraint, whatever words ask for it, in any conversation."""
+    machine = Machine(tmp_path)
+    told = machine.ok("chat", "--once", TOLD).stdout
+    machine.ok("chat", "--once", "I take insulin twice a day")
+
+    here = machine.ok("chat", "--once", "What must I not eat?").stdout
+    elsewhere = machine.ok("chat", "--conversation", "kitchen", "--once", "What must I not eat?").stdout
+
+    assert "walnuts" in told
+    assert "as long as this talk" not in told
+    assert "walnuts" in here
+    assert "walnuts" in elsewhere
+
+
 def test_memory_k5_what_is_told_is_recalled_exported_and_forgotten_by_commands(tmp_path: Path) -> None:
     """W1, K5: the voice without a model says the allergy elsewhere; export holds moment and fact, forget leaves none."""
     machine = Machine(tmp_path)

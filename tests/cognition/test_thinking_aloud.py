@@ -59,7 +59,7 @@ async def test_w11_the_first_thought_is_told_before_the_reply_has_ended(home: Ho
         await soul.network.hear("It rusts.")
         events = await events_until(connection, "think.delta")
 
-    assert events[-1] | {"at": "", "turn": "", "conversation": ""} == {"at": "", "kind": "think.delta", "conversation": "", "turn": "", "text": events[-1]["text"], "step": "internal_monologue"}  # fmt: skip
+    assert events[-1] | {"at": "", "turn": "", "conversation": ""} == {"at": "", "kind": "think.delta", "conversation": "", "turn": "", "text": events[-1]["text"], "step": "internal_monologue", "verb": "noticed"}  # fmt: skip
     assert "Rust, again.".startswith(events[-1]["text"])
     assert not soul.network.visible
 

@@ -14,6 +14,13 @@ from driven import Machine, serving_console
 from lived_week import ENDS, week
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test that opens a browser, so that `.ci/run browser` runs those and no others."""
+    for item in items:
+        if "tabs" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+
+
 @pytest.fixture(scope="session")
 def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Play the week once."""
@@ -38,7 +45,8 @@ def console(machine: Machine) -> Iterator[Callable[[], str]]:
 
 
 @pytest.fixture(scope="module")
-def tabs() -> Iterator[Callable[..., Tab]]:
-    """Open one browser for all tests of a module; the function opens a tab."""
+def tabs(lived: Path) -> Iterator[Callable[..., Tab]]:
+    """Open one browser for all tests of a module; the function opens a tab. No event loop runs beside the browser's."""
+    del lived  # played before
     with browser() as tab:
         yield tab

@@ -67,14 +67,17 @@ def elsewhere() -> Iterator[int]:
     """Serve an attacker's page on another port for a block."""
 
     class Handler(BaseHTTPRequestHandler):
+        """The attacker's server: an empty page at every path."""
+
         def do_GET(self) -> None:
+            """Answer the page."""
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
             self.end_headers()
             self.wfile.write(b"<!doctype html><title>x</title><body>hello")
 
         def log_message(self, *_: Any) -> None:
-            pass
+            """Print nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     Thread(target=server.serve_forever, daemon=True, name="attacker").start()

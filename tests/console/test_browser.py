@@ -14,25 +14,34 @@ from browsing import Tab
 from driven import Machine, reply, serving_console, until
 from lived_week import TALK
 
-SCREENS = ("now", "life", "people", "beliefs", "clock", "health")
+SCREENS = ("now", "life", "people", "beliefs", "soul", "clock", "health")
+WIDER = """Math.max(0, document.documentElement.scrollWidth - innerWidth,
+    document.documentElement.scrollHeight - innerHeight)"""
 OWN = "terminal:local:main:main"
 Tabs = Callable[..., Tab]
 Console = Callable[[], str]
 
 
-@pytest.mark.parametrize("width", [1440, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [
+        ("light", 1440),
+        ("dark", 390),
+        pytest.param("dark", 1440, marks=pytest.mark.nightly),
+        pytest.param("light", 390, marks=pytest.mark.nightly),
+    ],
+)
 def test_console_w39_every_screen_is_for_everybody(
     machine: Machine, console: Console, tabs: Tabs, scheme: str, width: int
 ) -> None:
-    """On each screen, light and dark, wide and narrow: nothing for axe, no error, no other host, no sideways scroll."""
+    """On each screen, light and dark, wide and narrow: nothing for axe, no error, no other host, no scroll of the page."""
     with machine.daemon():
         tab = tabs(scheme, width).enter(console())
         found, wider = {}, {}
         for screen in SCREENS:
             tab.open(screen)
             found[screen] = tab.findings()
-            wider[screen] = tab.page.evaluate("Math.max(0, document.documentElement.scrollWidth - innerWidth)")
+            wider[screen] = tab.page.evaluate(WIDER)
             assert tab.page.locator("h1").count() == 1
 
     assert found == {screen: [] for screen in SCREENS}
@@ -149,6 +158,7 @@ def test_console_w1_the_first_word_wakes_the_soul_where_no_daemon_runs(
     tab.page.wait_for_selector(".talk .exchange .spoken")
 
 
+@pytest.mark.nightly
 def test_console_w12_eight_tabs_work(console: Console, tabs: Tabs) -> None:
     """Eight tabs of one browser read and follow."""
     first = tabs().enter(console())
@@ -226,3 +236,50 @@ def test_console_w33_one_reverts_a_portrait_and_forgets_a_person_to_the_receipt(
 
     assert (log[0]["version"], log[0]["note"]) == (4, "back to version 1")
     assert "rhea" not in str(machine.ok("users", "list", "--json").json)
+
+
+@pytest.mark.nightly
+def test_console_w45_its_pictures(machine: Machine, tabs: Tabs, tmp_path: Path) -> None:
+    """A picture of each screen, for docs/console.md: they go where CLAUDIUS_TEST_PICTURES says, else nowhere lasting."""
+    place = Path(os.environ.get("CLAUDIUS_TEST_PICTURES") or tmp_path)
+    speaking = (
+        '<internal_monologue verb="weighed">She wants a number. Row 7 has it, and row 9 counts the wind twice; say both.',
+        "</internal_monologue>\n<external_dialogue>",
+        "Row 7 carries 42 kN, measured at the left support. Before you use it, strike the wind term in row 9, ",
+    )
+    hangs = {"deltas": speaking, "after": 3, "hang": True}  # several: a job of the clock may take one
+    machine.scripted(reply("Then row 7 first. What does it claim?"), *[hangs] * 4)
+    machine.ok("config", "set", "kothar.groq_enabled", "true")
+    machine.ok("config", "set", "kothar.provider", "rehearsal")
+    with machine.daemon(), serving_console(machine) as console:
+        tab = tabs().enter(console())
+        page = tab.page
+        for screen in SCREENS:
+            tab.open(screen)
+            match screen:
+                case "now":
+                    tab.talk_as_owner("I check load tables for the old rail bridge. One row looks odd to me.")
+                    page.wait_for_selector(".talk .exchange .spoken")
+                    tab.talk_as_owner("What does row 7 carry?")
+                    page.wait_for_selector(".inner .growing >> text=Row 7 carries")
+                case "life":
+                    page.locator(".swing.down circle").last.click()
+                    page.wait_for_selector(".turn")
+                case "soul":
+                    machine.scripted(*map(reply, ("It falls, and comes back.", "Come earlier next time.", "Good.") * 2))
+                    text = page.input_value("textarea.text")
+                    page.fill("textarea.text", text.replace("Two or three sentences in talk", "One sentence in talk"))
+                    page.locator(".ask button").first.click()
+                    page.wait_for_selector("text=turns asked")
+                    page.evaluate(
+                        "document.activeElement.blur(), document.querySelector('textarea.text').scrollTop = 0"
+                    )
+                case "clock":
+                    page.get_by_role("button", name="Whisper now").click()
+                    page.wait_for_selector("[aria-labelledby=whispers] .cards li")
+            page.screenshot(path=place / f"console-{screen}.png")
+            if screen == "now":
+                page.get_by_role("button", name="Stop").click()
+                page.wait_for_selector(".inner .thought.voided")
+
+    assert {f"console-{screen}.png" for screen in SCREENS} <= {path.name for path in place.iterdir()}

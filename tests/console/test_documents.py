@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-import urllib.request
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import quote
 
 from claudius.home import shipped
-from driven import REPOSITORY, Machine
+from driven import REPOSITORY, ConsoleClient, Machine
 
 ADA = "rehearsal:t:ada"
 DOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("status", ("status",)),
     ("usage", ("usage",)),
     ("usage?by=person", ("usage", "--by", "person")),
+    ("backups", ("backup", "list")),
     ("conversations", ("conversations", "list")),
     (
         f"conversations/{quote('rehearsal:t:dm-ada:', '')}",
@@ -39,6 +37,8 @@ DOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("cycles", ("cortex", "history")),
     ("soul", ("soul", "show")),
     ("soul/check", ("soul", "check")),
+    ("soul/soul.md", ("soul", "history", "soul.md")),
+    ("soul/steps%2Fexternal_dialogue.md", ("soul", "history", "steps/external_dialogue.md")),
     ("processes", ("process", "list")),
     ("whispers", ("daimon", "whispers")),
     ("daimons", ("daimon", "list")),
@@ -46,31 +46,9 @@ DOORS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 
-class Page:
-    """A client that entered, without a browser."""
-
-    def __init__(self, address: str) -> None:
-        self.base, _, ticket = address.partition("/#")
-        self.headers: dict[str, str] = {}
-        self.headers["Authorization"] = f"Bearer {self.post('enter', {'ticket': ticket})['token']}"
-
-    def get(self, path: str) -> Any:
-        """Read one document."""
-        return self._ask(path, None)
-
-    def post(self, path: str, body: dict[str, Any]) -> Any:
-        """Post one document."""
-        return self._ask(path, json.dumps(body).encode())
-
-    def _ask(self, path: str, data: bytes | None) -> Any:
-        headers = self.headers | ({"Content-Type": "application/json"} if data else {})
-        with urllib.request.urlopen(urllib.request.Request(f"{self.base}/api/{path}", data, headers)) as answer:  # noqa: S310 - our own server
-            return json.load(answer)
-
-
 def test_console_w2_every_document_is_its_commands(machine: Machine, console: Callable[[], str]) -> None:
     """For each row: the body equals the command's stdout, over a home with a life in it."""
-    page = Page(console())
+    page = ConsoleClient(console())
 
     different = [path for path, command in DOORS if page.get(path) != machine.run(*command, "--json").json]
 
@@ -82,7 +60,7 @@ def test_console_w2_every_document_is_its_commands(machine: Machine, console: Ca
 
 def test_console_w2_a_turn_and_a_life_are_their_commands(machine: Machine, console: Callable[[], str]) -> None:
     """`turns/TURN` is `why` with its prompt left out unless asked for; `life` is `psyche plot` of the same width."""
-    page = Page(console())
+    page = ConsoleClient(console())
     turn = page.get(f"conversations/{quote('rehearsal:t:dm-rhea:', '')}")["entries"][0]["turn"]
     why = machine.ok("why", turn, "--json").json
     life, plot = page.get("life?px=200"), machine.ok("psyche", "plot", "--px", "200", "--json").json

@@ -284,7 +284,8 @@ def test_eval_c7_a_change_within_its_interval_is_none() -> None:
 
 def test_eval_c1_an_owners_suite_shadows_a_shipped_one(tmp_path: Path) -> None:
     """C1: own files are found beside the shipped ones, and a mistake in one is named with its file."""
-    (tmp_path / "company.toml").write_text('about = "mine"\n[[scene]]\nid = "x"\n', "utf-8")
+    (tmp_path / "company.toml").write_text('about = "mine"\n[[scene]]\nid = "x"\ncalls = [0, 0]\n', "utf-8")
+    (tmp_path / "idle.toml").write_text('about = "mine"\n[[scene]]\nid = "x"\n[[scene.steps]]\nsays = "Hm."\n', "utf-8")
     (tmp_path / "broken.toml").write_text('about = "mine"\n[[scene]]\nid = "x"\nwho = 1\n', "utf-8")
 
     (found,) = find([tmp_path, SHIPPED], ["company"])
@@ -292,6 +293,8 @@ def test_eval_c1_an_owners_suite_shadows_a_shipped_one(tmp_path: Path) -> None:
     assert found.about == "mine"
     with pytest.raises(BadConfiguration, match=r"broken\.toml.*who"):
         find([tmp_path, SHIPPED], ["broken"])
+    with pytest.raises(BadConfiguration, match=r"idle\.toml.*no check"):
+        find([tmp_path, SHIPPED], ["idle"])
     with pytest.raises(UsageProblem, match="there is no suite 'nothing'"):
         find([tmp_path, SHIPPED], ["nothing"])
 
@@ -311,6 +314,18 @@ def test_memory_e7_nothing_crosses_an_audience() -> None:
     pairs = msgspec.structs.replace(suite, scene=tuple(one for one in suite.scene if one.id.startswith("audiences")))
 
     assert wrong(played(pairs)) == []
+
+
+def test_memory_e4_e6_the_shipped_lists_keep_their_floors() -> None:
+    """E4, E6: asked by question, at least .80 of sixty facts stand in the prompt; every correction comes first."""
+    suite = memory.suite(SHIPPED / "memory", 0)
+    chosen = [one for one in suite.scene if one.id in ("statements-by-question", "corrections")]
+
+    found = played(msgspec.structs.replace(suite, scene=tuple(chosen)))
+
+    held = {one.scene: [check.ok for check in one.checks] for one in found.suites[0].scenes}
+    assert sum(held["statements-by-question"]) >= 0.80 * 60
+    assert held["corrections"] == [True] * 40
 
 
 LOCOMO = [
@@ -369,6 +384,10 @@ def test_memory_e1_the_command_measures_the_public_set_by_its_path(tmp_path: Pat
     assert (first["name"], every["name"]) == ("conv-0", "all")
     assert (every["questions"], every["unanswerable"]) == (2, 1)
     assert every["evidence"] >= 0.5
+    assert every["found"] >= every["evidence"]
+    overheard = json.loads(Machine(tmp_path).ok("eval", "--locomo", str(file), "--overheard", "--json").stdout)[-1]
+    assert overheard["evidence"] == every["evidence"]
+    assert Machine(tmp_path).run("eval", "--overheard").code == 2
 
 
 def test_eval_the_command_prints_writes_and_compares(tmp_path: Path) -> None:
@@ -424,6 +443,7 @@ async def test_eval_c5_a_real_judge_is_asked_over_the_wire(home: Home) -> None:
     words = {found.said: found.label for found in labelled(SHIPPED / "judge")}
 
     def answer(call: Any) -> str:
+        """Judge as the label says."""
         return next((label for text, label in words.items() if json.dumps(text)[1:12] in call.tail), "yes")
 
     async with ModelServer(default=answer) as server:

@@ -17,14 +17,17 @@ from typing import Any
 import pytest
 
 from claudius.cognition.prompt.snapshot import rebuild
+from claudius.errors import StoreFull
 from claudius.home import Home
 from claudius.memory import search
 from claudius.memory.erasure import BLANK, Erasures
 from claudius.memory.sqlite import SqliteRecords
+from claudius.memory.sqlite.audit import SqliteAudit
 from claudius.memory.sqlite.connection import Database
 from claudius.memory.sqlite.core import Core, Writer
 from claudius.providers.scripted import Scripted
 from claudius.runtime.commands.about import About
+from claudius.runtime.forgetting import THEMSELF
 from claudius.testing.alive import Alive, alive
 from driven import CLAUDIUS, Machine, reply, until
 
@@ -260,11 +263,37 @@ async def test_r28_what_is_cut_off_anywhere_is_carried_on(
         records = soul.records()
         turns = others(records, home)
         broken = records.integrity()
+        acts = records.audit("", 9)
         records.close()
 
     assert held(home, SECRET) == held(home, ANA) == []
     assert len(turns) == 9
     assert not broken
+    assert [(one["act"], one["target"][:7]) for one in acts] == [("forget", "erased:")] * len(acts)
+    assert acts
+
+
+async def test_r28_an_erasure_that_is_refused_is_not_carried_on(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the audit log cannot be written nothing is erased, not at the next start either, and asking again is free."""
+
+    async def full(*_: object) -> None:
+        """Fail as on a full disk."""
+        raise StoreFull("no space left")
+
+    async with alive(home, learning()) as soul:
+        await talked(soul, 1)
+        with monkeypatch.context() as context:
+            context.setattr(SqliteAudit, "note", full)
+            with pytest.raises(StoreFull):
+                await soul.server._forgetting.forget(ANA, soul.mind.clock(), THEMSELF)
+        waits = await soul.server._forgetting.waits_until(ANA, soul.mind.clock())
+    async with alive(home, Scripted(default=reply("So it is."))) as soul:
+        await soul.network.hear("still there?", person="ben")
+        await soul.idle()
+
+    assert waits is None
+    assert not Erasures(home.state).unfinished()
+    assert held(home, SECRET) == ["state/claudius.db"]
 
 
 @needs_strace

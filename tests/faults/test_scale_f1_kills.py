@@ -8,12 +8,14 @@ import random
 import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from claudius.memory.opening import StorePlace
 from claudius.testing.alive import UNHURRIED
 from driven import Machine
 from lab.loopback.slack.server import SlackServer
@@ -74,6 +76,15 @@ class Company:
             process.kill()
         await process.wait()
 
+    async def drained(self) -> None:
+        """Wait until nothing is left to be thought or said, so that what would come twice has come."""
+        from claudius.memory.postgres.records import PostgresRecords  # noqa: PLC0415 - an extra
+
+        with closing(PostgresRecords(StorePlace(self.url), self.root)) as records:
+            async with asyncio.timeout(PATIENCE_S):
+                while any(one["pending"] for one in list(records.counts(datetime.now(UTC)).values())[:2]):
+                    await asyncio.sleep(0.1)
+
     def logs(self) -> str:
         """Return the ends of all logs, for a failure message."""
         found = [self.machine(n).log for n in range(WORKERS + 1)]
@@ -116,11 +127,12 @@ async def test_scale_f1_random_kills_lose_nothing_and_double_nothing(postgres_ur
                 for place, person in dms.items():
                     said[place].append(f"{person} {n}")
                     await people.say(place, person, said[place][-1])
-                await asyncio.sleep(chance.random())
+                await people.until_visible(n * PLACES // 2, within_s=PATIENCE_S)
 
         talking = asyncio.create_task(talk())
         for _ in range(KILLS):
-            await asyncio.sleep(chance.random() * 3)
+            seen = len(await people.visible())
+            await people.until_visible(min(seen + chance.randint(0, PLACES), PLACES * EACH), within_s=PATIENCE_S)
             n = chance.choice(list(soul.running))
             await soul.kill(n)
             await soul.start(n)
@@ -130,7 +142,7 @@ async def test_scale_f1_random_kills_lose_nothing_and_double_nothing(postgres_ur
             await people.until_visible(wanted, within_s=PATIENCE_S)
         except TimeoutError:
             raise AssertionError(soul.logs()) from None
-        await asyncio.sleep(2.0)  # for what would come twice
+        await soul.drained()
         shown = await people.visible()
         thought = [soul.machine(n).requests for n in range(WORKERS + 1)]
         thinkers = [n for n, requests in enumerate(thought) if requests.exists()]

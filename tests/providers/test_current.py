@@ -11,6 +11,7 @@ import pytest
 
 from claudius.config import Loaded, load
 from claudius.errors import BadConfiguration, Unavailable
+from claudius.failure import Failure, failure_of
 from claudius.home import Home
 from claudius.provider import Failing, Provider, Request
 from claudius.providers.chain import LOOK_FOR_S, Chain, CurrentVoice, NoVoice
@@ -152,14 +153,22 @@ async def test_a_model_that_appears_while_a_call_waits_answers_it(home: Home) ->
 
 
 async def test_a_model_that_never_appears_is_told_with_what_to_do(home: Home) -> None:
-    """After some seconds the call fails, and the error names the remedy; `status` names it without any call."""
+    """After some seconds the call fails with what was told meanwhile; `status` names the remedy without any call."""
     search = Search(home, [NoVoice()])
+    told: list[Failure] = []
     at_once = search.voice.last_error
 
+    async def asked() -> None:
+        """Note what is told until the call fails."""
+        async for event in search.voice.complete(ASK):
+            assert isinstance(event, Failing)
+            told.append(failure_of(event.error))
+
     with pytest.raises(Unavailable, match="no model was found") as raised:
-        await hear(search.voice, ASK)
+        await asked()
 
     assert "Ollama" in raised.value.fix
+    assert {failure.detail for failure in (*told, failure_of(raised.value))} == {"no model was found"}
     assert at_once is not None
     assert search.now_s <= LOOK_FOR_S + 1
 

@@ -162,7 +162,7 @@ class TestHonesty:
         assert UNATTACHED in first
         assert "ANTHROPIC_API_KEY" in first
         assert ".env" in first
-        assert "claudius config set providers" in first
+        assert "claudius config set openai.base_url" in first
         assert UNATTACHED not in second
 
     def test_asked_how_to_attach_a_model_it_says_so_at_any_time(self) -> None:
@@ -335,8 +335,60 @@ class TestMemory:
         """A fact without its moment is told with its date, and not as a quotation."""
         said = speech(Scene(remembered=(line("birthday: 3 May"),)).say("What's my birthday?"))
 
-        assert "15 December 2025, three weeks ago: birthday, 3 May" in said
+        assert "15 December 2025, three weeks ago: birthday 3 May" in said
         assert "“birthday" not in said
+
+    def test_what_one_says_of_oneself_is_acknowledged_as_kept_for_good(self) -> None:
+        """What memory keeps as a fact is not said to be kept for this talk alone."""
+        told, noted = speech(Scene().say("My birthday is on 3 May.")), speech(Scene().say("I am allergic to walnuts"))
+
+        assert re.search(r"for good|not only for today", told)
+        assert re.search(r"stands on your page|have it written down", noted)
+
+    @pytest.mark.parametrize("asked", ["What must I not eat?", "Am I allergic to anything?", "What can't I eat?"])
+    def test_what_one_must_not_is_told_from_here_and_from_memory(self, asked: str) -> None:
+        """An allergy, a ban and a diet are found whatever the words of the question; a liking is none of them."""
+        scene = Scene(remembered=(line("must not: eat shellfish"), line("loves: pears"), line("is: a teacher")))
+        scene.say("I am allergic to walnuts")
+        scene.say("I'm vegan")
+
+        said = speech(scene.say(asked))
+
+        assert all(words in said for words in ("allergic to walnuts", "vegan", "must not eat shellfish"))
+        assert "pears" not in said
+        assert "teacher" not in said
+
+    def test_what_one_must_not_and_never_told_is_no_invention(self) -> None:
+        """With nothing told, it says so."""
+        assert "You have told me of nothing that you must not" in speech(Scene().say("What must I not eat?"))
+
+    def test_a_ban_told_here_is_remembered_in_the_same_conversation(self) -> None:
+        """Whoever proposes what they must not is reminded, also where memory shows nothing yet."""
+        scene = Scene()
+        scene.say("I am allergic to walnuts")
+
+        assert "“I am allergic to walnuts”" in speech(scene.say("Shall we bake a walnut cake?"))
+
+    @pytest.mark.parametrize("day", ["last week", "yesterday", "on Friday", "this morning"])
+    def test_what_was_said_on_a_day_is_declined_plainly(self, day: str) -> None:
+        """It finds by words, not by date: it says so, and gives neither today's topic for the answer nor an empty page."""
+        scene = Scene()
+        scene.say("my sister Mia visits me tomorrow")
+
+        assert "by its words, not by its date" in speech(scene.say(f"What did we talk about {day}?"))
+
+    @pytest.mark.parametrize(
+        "asked",
+        ["What is my password?", "What did I say?", "What did I say about my password?", "What do you remember?"],
+    )
+    def test_a_secret_is_never_said_back(self, asked: str) -> None:
+        """What looks like a secret is quoted in no answer, neither from here nor from memory, and that is said."""
+        scene = Scene(remembered=(line("my password is hunter2"),))
+
+        told = speech(scene.say("my password is hunter2"))
+
+        assert "looks like a secret" in told
+        assert "hunter2" not in told + speech(scene.say(asked))
 
     @pytest.mark.parametrize("by", ["Sam", "you", "Tom (p123abc)", "someone"])
     def test_what_others_said_answers_no_question_about_oneself(self, by: str) -> None:

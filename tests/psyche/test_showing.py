@@ -144,7 +144,7 @@ def test_the_commands_show_draw_and_explain(tmp_path: Path) -> None:
     assert picture.read_text("utf-8").startswith("<svg")
     assert "2 turn(s)" in told.stdout
     assert [one["outcome"] for one in moves["turns"]] == ["think", "react"]
-    assert "thought about: significant, heard as dm" in why.stdout
+    assert "thought about: a direct message of significant weight" in why.stdout
     assert "meaning 0." in why.stdout
     assert (thanks["provider"], thanks["model"], thanks["verb"]) == (None, None, "acknowledged")
     assert thanks["usage"]["output_tokens"] == 0

@@ -341,6 +341,17 @@ def test_m10_activation_is_worked_out_without_a_model() -> None:
     assert words.tilt_words(dict.fromkeys(TENDENCIES, 0.5)) == "nothing pulls either way"
 
 
+def test_m10_whoever_it_is_at_ease_with_hears_more_of_it() -> None:
+    """Comfort opens or closes the soul: all else alike, it discloses more to somebody it is at ease with."""
+    at_ease, tense = (
+        tendencies(PsycheState(numbers=Numbers(at_s=0.0), edge=Edge(person="p", at_s=0.0, comfort=comfort)), 0.5)
+        for comfort in (0.9, 0.1)
+    )
+
+    assert at_ease["disclose"] > tense["disclose"]
+    assert {name for name in TENDENCIES if at_ease[name] != tense[name]} == {"disclose"}
+
+
 def test_the_line_that_acknowledges_is_the_same_for_one_turn() -> None:
     """A message that needs no thought is answered with one of the soul's lines, always the same for one turn."""
     lines = ("Noted.", "Good.", "So be it.")

@@ -21,6 +21,7 @@ from claudius.runtime.control import connect
 from claudius.testing.alive import Alive, alive
 from driven import CLAUDIUS, Machine, reply
 from minds import by_tag
+from reflecting import answer
 
 PLAIN = {"CLAUDIUS_PSYCHE_ENABLED": "0", "CLAUDIUS_KOTHAR_ENABLED": "1", "CLAUDIUS_SOUL_STATE_INTERVAL": "1"}
 VOICE = {
@@ -105,3 +106,21 @@ def test_the_command_shows_it_in_colour_and_as_json(tmp_path: Path) -> None:
     assert [event["kind"] for event in events if event["kind"] != "think.delta"][:2] == ["hear", "gate"]
     assert {event["conversation"] for event in events} == {"terminal:local:main:main"}
     assert "Somebody speaks." in json.dumps(events)
+
+
+def test_the_command_shows_what_the_second_mind_does(tmp_path: Path) -> None:
+    """`claudius stream` tells a cycle as it ends: whom it assessed and why, and what it saw, as thoughts."""
+    machine = Machine(tmp_path, env={"LOGNAME": "ada", "CLAUDIUS_CORTEX_ENABLED": "1", "CLAUDIUS_PSYCHE_ENABLED": "0"})
+    machine.scripted(reply("So it is."), answer(("terminal:local:ada", 3)))
+    with machine.daemon():
+        machine.ok("chat", "--once", "I build bridges.")
+        watching = subprocess.Popen([str(CLAUDIUS), "stream", "--json", "--count", "2"], env=machine.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+        assert watching.stderr
+        watching.stderr.readline()
+        machine.ok("cortex", "reflect", "--json")
+        out, _ = watching.communicate(timeout=60)
+
+    events = [json.loads(line) for line in out.decode().splitlines()]
+    assert [event["kind"] for event in events] == ["think", "think"]
+    assert events[0]["text"].startswith("assessed terminal:local:ada")
+    assert events[1]["text"].startswith("looked back, cycle 1")

@@ -45,6 +45,7 @@ class Lookups(Generic[V]):
         return value if self._now() - at_s < within_s else None
 
     def keep(self, key: str, value: V) -> None:
+        """Store an answer as new, and drop the one stored longest ago if there are more than MOST_PEOPLE."""
         keep(self._known, key, (value, self._now()), MOST_PEOPLE)
 
     async def refresh(self, keys: Iterable[str], ask: Callable[[str], Awaitable[V | None]], within_s: float) -> None:
@@ -57,6 +58,7 @@ class Lookups(Generic[V]):
             await asyncio.wait(asking, timeout=within_s)
 
     async def close(self) -> None:
+        """Cancel the questions that are still open, and wait until their tasks have ended."""
         for task in self._asking.values():
             task.cancel()
         await asyncio.gather(*self._asking.values(), return_exceptions=True)
@@ -111,6 +113,7 @@ class Reached(Struct):
     """What arrived after that, individually: its arrival proves nothing about earlier messages."""
 
     def known(self, channel: str, ts: str) -> None:
+        """Note that a message arrived or was read: `ts` is its position in the channel."""
         newest = max(ts, self.newest.pop(channel, ""))
         self.newest[channel] = newest
         if ts <= self._read_to.setdefault(channel, ts):
@@ -128,7 +131,9 @@ class Reached(Struct):
         self.known(channel, to)
 
     def has(self, channel: str, ts: str) -> bool:
+        """Return whether the message at position `ts` is known: it arrived, was read, or is before what was read."""
         return ts <= self._read_to.get(channel, "") or ts in self._came.get(channel, ())
 
     def failed(self, channel: str, ts: str) -> None:
+        """Note that a message arrived and could not be stored. The earliest of each channel is kept."""
         self.lost[channel] = min(ts, self.lost.get(channel, ts))

@@ -95,6 +95,10 @@ class ChatAdapter(ABC, Generic[S]):
         self._ended.set()
 
     async def listen(self, accept: Accept) -> None:
+        """Listen until closed, with a new session after each one that ends.
+
+        Raises: AdapterRefused if the network refuses us permanently.
+        """
         self._accept = accept
         self._ended.clear()
         try:
@@ -108,32 +112,42 @@ class ChatAdapter(ABC, Generic[S]):
         """Run one client from login to close."""
 
     async def speak(self, utterance: Utterance) -> str:
+        """Post one part and return the network's id of the post.
+
+        Raises: DeliveryRefused, DeliveryUnknown, DeliveryLater (also while nobody is logged in).
+        """
         speaking = asyncio.ensure_future(self._in().poster.speak(utterance))
         self._speaking.add(speaking)
         speaking.add_done_callback(self._speaking.discard)
         return await speaking
 
     async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:
+        """Return the id of a part that is visible already, or None if it is not. Raises: as `speak`."""
         return await self._in().poster.find(utterance, decided_at)
 
     async def react(self, utterance: Utterance) -> str:
+        """Add a reaction to the message that an utterance answers, and return a receipt. Raises: as `speak`."""
         return await self._in().poster.react(utterance)
 
     async def working(self, perception: Perception, *, on: bool) -> None:
+        """Show or hide the typing indicator. The network is called in a separate task."""
         if self._inside and not self._over.is_set():
             (self._inside.indicators.show if on else self._inside.indicators.hide)(perception)
 
     def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - protocol signature
+        """Return False: a reply is posted when it is complete."""
         return False
 
     async def show(self, utterance: Utterance, text: str) -> None:
         """Do nothing: no part of a reply is shown before it is complete."""
 
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
+        """Read what may have been missed. Raises: DeliveryLater, DeliveryUnknown, TimeoutError."""
         async for swept in self._in().history.catch_up(gap):
             yield swept
 
     async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
+        """Return the latest `most` messages before a perception, oldest first. Raises: DeliveryError, TimeoutError."""
         found = await self._in().history.before(perception, most)
         return [replace(one, conversation=perception.conversation) for one in found]
 
@@ -150,6 +164,10 @@ async def until(event: asyncio.Event, seconds: float) -> None:
             await event.wait()
     except TimeoutError:
         return
+
+
+CANCEL_AGAIN_S = 0.5
+"""After this long, a task that did not end when it was cancelled is cancelled again."""
 
 
 async def unless(event: asyncio.Event, work: Coroutine[None, None, None], name: str) -> None:
@@ -172,9 +190,12 @@ async def either(one: Coroutine[None, None, None], other: Coroutine[None, None, 
     try:
         done, _ = await asyncio.wait(doing, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in doing:
-            task.cancel()
-        await asyncio.gather(*doing, return_exceptions=True)
+        while left := [task for task in doing if not task.done()]:
+            for task in left:
+                task.cancel()
+            # `asyncio.wait_for` on Python 3.11 loses a cancellation that comes just as what it waits for ends, and
+            # discord.py opens each socket by it: that task would go on for ever.
+            await asyncio.wait(left, timeout=CANCEL_AGAIN_S)
     for task in done:
         task.result()
 

@@ -114,6 +114,7 @@ class TerminalAdapter(PlainAdapter):
         self._newest_us = 0
 
     async def listen(self, accept: Accept) -> None:
+        """Hear what the control socket's clients say (`chat`), until closed."""
         self._accept = accept
         await self._closed.wait()
 
@@ -230,6 +231,7 @@ class TerminalAdapter(PlainAdapter):
         return f"shown:{utterance.key}"
 
     async def answer(self, perception: Perception, text: str) -> None:
+        """Show the answer to a command to the clients of the person who gave it, and to no others."""
         answer: dict[str, Any] = {"event": "speech", "key": perception.key, "turn": "", "body": text, "kind": "reply"}
         answer |= {"verb": "said", "apology": None, "answers": [perception.key], "notices": []}
         await self._tell(self._screens(given_in(perception), perception.person), answer)
@@ -252,28 +254,34 @@ class TerminalAdapter(PlainAdapter):
         return [client for client in self._attached.get(conversation, ()) if client.person == person]
 
     async def working(self, perception: Perception, *, on: bool) -> None:
+        """Tell everyone attached to the conversation that the soul is thinking, or has stopped."""
         await self._tell(self._attached.get(perception.conversation, ()), {"event": "working", "on": on})
 
     async def hold(self, perception: Perception, line: str) -> None:
+        """Show everyone attached a line in the typing indicator, saying that this takes a moment."""
         attached = self._attached.get(perception.conversation, ())
         await self._tell(attached, {"event": "working", "on": True, "text": line})
 
     async def failed(self, perception: Perception, turn: str, failure: Failure) -> None:
+        """Show the owner's own clients what kept an answer from coming."""
         owners = [one for one in self._screens(perception.conversation, perception.person) if one.is_owner]
         frame = {"event": "failed", "key": perception.key, "turn": turn, **asdict(failure)}
         await self._tell(owners, frame)
 
     def streams(self, perception: Perception) -> bool:
+        """Return whether a client that will receive the answer shows text as it is generated."""
         screens = self._screens(perception.conversation, perception.person)
         return bool([client for client in screens if client.streams])
 
     async def show(self, utterance: Utterance, text: str) -> None:
+        """Send the next piece of a reply to the clients that show text as it is generated."""
         await self._tell(
             [client for client in self._screens(utterance.conversation, utterance.person) if client.streams],
             {"event": "delta", "key": utterance.key, "turn": utterance.turn, "text": text},
         )
 
     async def close(self) -> None:
+        """Stop listening. The control socket closes its own connections."""
         self._accept = None
         self._closed.set()
 

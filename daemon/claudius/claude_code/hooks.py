@@ -38,9 +38,9 @@ _ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
 KNOWN = '"kind":"user_model"'
-"""Stands in a soul's text where it knows the owner already."""
+"""Occurs in a soul's text if it knows the owner already."""
 TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
-"""The kinds of a transcript's records that name the session, and where the name stands."""
+"""The kinds of a transcript's records that name the session, and which field holds the name."""
 _TITLE_KINDS = tuple(kind.encode() for kind in TITLES)
 TITLE_CHARS = 80
 
@@ -233,6 +233,7 @@ class Hook:
         return next((path.read_text("utf-8-sig") for path in places if path.is_file()), "")
 
     def _was_ensouled(self, transcript: object) -> bool:
+        """Return whether the last of our marks in the end of a transcript says that the soul is on."""
         marks = _MARKS.findall(_tail(transcript))
         return bool(marks) and marks[-1] != b"off"
 

@@ -24,12 +24,12 @@ from urllib.parse import quote
 import click
 
 from claudius.cli.output import Group, json_option, print_result
-from claudius.errors import EXIT_FAILED, BadSoul, ClaudiusError, StoreError, UsageProblem
+from claudius.errors import EXIT_FAILED, BadSoul, ClaudiusError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home
 from claudius.memory.opening import place_of
 from claudius.memory.sqlite.backups import back_up, sum_of, verify
 from claudius.memory.sqlite.schema import translate
-from claudius.reports.status import EVERY
+from claudius.reports.status import EVERY, backups
 from claudius.runtime.lock import HomeLock
 
 MANIFEST = "MANIFEST.json"
@@ -45,6 +45,10 @@ _PROCESSES = """
     SELECT process FROM due WHERE process LIKE '%:%'
 """
 FORGOTTEN = "people who were forgotten after that copy was made were erased from it, too"
+NOT_KNOWN = (
+    "there was no sound database that says what was answered since: whatever was said before now counts as answered; "
+    "whoever still waits must ask again"
+)
 NO_SUM = "its pages were checked, but not its bytes: there is no sha256 file beside it"
 """Shown for a copy that was made before copies had a checksum."""
 
@@ -86,6 +90,15 @@ def create(path: Path | None, *, as_json: bool) -> None:
     print_result(document, [f"{made.path}: {made.bytes} bytes, verified"], as_json=as_json)
 
 
+@backup.command("list")
+@json_option
+def list_(*, as_json: bool) -> None:
+    """List the verified copies in the home's backups, newest first."""
+    found = backups(Home.of(os.environ))
+    lines = [f"{one['at']:%Y-%m-%d %H:%M} UTC  {one['bytes']:>12,} bytes  {one['path']}" for one in found]
+    print_result(found, lines or ["there is no backup yet: `claudius backup create`"], as_json=as_json)
+
+
 @backup.command("verify")
 @click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @json_option
@@ -116,16 +129,16 @@ def restore(path: Path, *, yes: bool) -> None:
         if not found.is_verified:
             raise ClaudiusError(f"{path} is not usable: `claudius backup verify {path}` says why")
         aside = _aside(home)
-        forgotten = _put_back(home, path, aside)
+        lines = _put_back(home, path, aside)
     except (OSError, sqlite3.Error) as error:
         raise ClaudiusError(f"{path} could not be restored: {error}") from error
     finally:
         lock.release()
     click.echo(f"{home.database} is restored from {path}; what was there is now in {aside}")
     if not found.has_sum:
-        click.echo(f"{NO_SUM}: {sum_of(path).name}")
-    if forgotten:
-        click.echo(FORGOTTEN)
+        lines.append(f"{NO_SUM}: {sum_of(path).name}")
+    for line in lines:
+        click.echo(line)
 
 
 @backup.command("export")
@@ -180,14 +193,14 @@ def import_(directory: Path, *, yes: bool) -> None:
                 home.config.rename(aside / CONFIG)
             if name == CONFIG or PurePosixPath(name).parts[0] == SOUL:
                 _copy(directory / name, home.root / name)
-        forgotten = _put_back(home, directory / DATABASE, aside, is_new_home=True)
+        lines = _put_back(home, directory / DATABASE, aside, is_new_home=True)
     except (OSError, sqlite3.Error) as error:
         raise ClaudiusError(f"{directory} could not be imported: {error}") from error
     finally:
         lock.release()
     click.echo(f"{home.root} holds the soul of {directory}; what was there is now in {aside}")
-    if forgotten:
-        click.echo(FORGOTTEN)
+    for line in lines:
+        click.echo(line)
 
 
 def _agree(code: Sequence[str], *, yes: bool) -> None:
@@ -209,13 +222,14 @@ def _aside(home: Home) -> Path:
     return aside
 
 
-def _put_back(home: Home, copy: Path, aside: Path, *, is_new_home: bool = False) -> int:
-    """Replace the database by a copy and move the old one to `aside`; return how many people were erased again."""
+def _put_back(home: Home, copy: Path, aside: Path, *, is_new_home: bool = False) -> list[str]:
+    """Replace the database by a copy and move the old one to `aside`; return lines about what the copy lost by it."""
     fresh = home.database.with_suffix(".restored")
     fresh.unlink(missing_ok=True)
     shutil.copyfile(copy, fresh)
     fresh.chmod(FILE_MODE)
     forgotten = asyncio.run(_forget_again(home, fresh, is_new_home=is_new_home))
+    is_known = asyncio.run(_answer_once(home, fresh, is_new_home=is_new_home))
     asyncio.run(_keep_audit(home, fresh, "import" if is_new_home else "restore", copy.name))
     for suffix in ("", "-wal", "-shm"):
         old = home.database.with_name(home.database.name + suffix)
@@ -225,7 +239,27 @@ def _put_back(home: Home, copy: Path, aside: Path, *, is_new_home: bool = False)
         home.memory.rename(aside / home.memory.name)
         home.create()
     fresh.rename(home.database)
-    return forgotten
+    return [line for line, is_so in ((FORGOTTEN, forgotten), (NOT_KNOWN, not is_known)) if is_so]
+
+
+async def _answer_once(home: Home, fresh: Path, *, is_new_home: bool) -> bool:
+    """Settle in a copy what was answered since it was made; return whether that is known.
+
+    An export that is imported where nothing was is a move: what was said on the way is answered.
+    """
+    from claudius.memory.sqlite import SqliteStore
+    from claudius.memory.sqlite.restored import answered_in, take_over
+
+    answered = answered_in(home.database)
+    if answered is None and is_new_home:
+        return True
+    store = SqliteStore(fresh, backups=home.backups)
+    await store.open()
+    try:
+        await take_over(store.core, answered, datetime.now(UTC))
+    finally:
+        await store.close(clean=False)
+    return answered is not None
 
 
 async def _keep_audit(home: Home, fresh: Path, act: Literal["restore", "import"], target: str) -> None:
@@ -233,10 +267,9 @@ async def _keep_audit(home: Home, fresh: Path, act: Literal["restore", "import"]
     from claudius.adapters.terminal import own_person
     from claudius.memory.audit import AuditEntry
     from claudius.memory.sqlite import SqliteRecords, SqliteStore
+    from claudius.memory.sqlite.restored import acts_in
 
-    before: list[Mapping[str, Any]] = []
-    with suppress(StoreError), closing(SqliteRecords(home.database)) as kept:  # a damaged database has none to tell
-        before = [*kept.audit("", EVERY)]
+    before = acts_in(home.database)
     store = SqliteStore(fresh, backups=home.backups)
     await store.open()
     try:
@@ -335,6 +368,7 @@ def _code_in_config(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _leaves(value: Any, at: str = "") -> Iterator[tuple[str, str]]:
+    """Yield every string in a TOML table with its dotted key. Pure."""
     if isinstance(value, Mapping):
         for key, below in value.items():
             yield from _leaves(below, f"{at}.{key}" if at else str(key))

@@ -36,9 +36,16 @@ LOCAL = {
 }
 """The words that this terminal answers itself."""
 HELP = """\
-/thoughts on|off  show or hide the soul's private thoughts; /quit or Ctrl-D leaves, Ctrl-C too
-!stop             cancel the answer under way; !help lists the soul's other commands, Tab completes them
-Alt-Enter         a new line in the same message; a paste is one message; Up and Ctrl-R find earlier lines"""
+/thoughts on|off  show or hide the soul's private thoughts
+/quit             leave, as Ctrl-D and Ctrl-C do
+!stop             cancel the answer under way; !help lists the soul's commands
+Tab               completes a word that begins with / or !
+Alt-Enter         begins a new line in the same message; a paste is one message
+Up, Ctrl-R        bring back what you said before"""
+SWITCHED = {
+    True: "(its private thoughts are shown to you; /thoughts off hides them)",
+    False: "(its private thoughts are hidden; /thoughts on shows them)",
+}
 THOUGHTS = "(dim: its private thoughts, shown to you alone; /thoughts off hides them)"
 
 
@@ -305,6 +312,9 @@ class Conversation:
             case ["/thoughts", "on" | "off" as switch] if self._is_tty:
                 self._hello["thoughts"] = switch == "on"
                 await connection.send({"op": "thoughts", "on": switch == "on"})
+                if switch == "off":
+                    await self._screen.void()
+                await self._screen.tell(SWITCHED[switch == "on"], "past")
             case _:
                 line = SentLine(text)
                 self._waiting[line.key] = line

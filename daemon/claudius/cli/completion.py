@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from pathlib import PurePath
 
 import click
@@ -10,11 +12,11 @@ import click
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_CLAUDIUS_COMPLETE"
 WHERE = {
-    "bash": """Tab completes commands with this in ~/.bashrc: eval "$(claudius completion bash)\"""",
-    "zsh": """Tab completes commands with this in ~/.zshrc: eval "$(claudius completion zsh)\"""",
-    "fish": "Tab completes commands after: claudius completion fish > ~/.config/fish/completions/claudius.fish",
+    "bash": """Tab completes commands with this in ~/.bashrc: eval "$({command} completion bash)\"""",
+    "zsh": """Tab completes commands with this in ~/.zshrc: eval "$({command} completion zsh)\"""",
+    "fish": "Tab completes commands after: {command} completion fish > ~/.config/fish/completions/claudius.fish",
 }
-"""How each shell is given the lines."""
+"""How each shell is given the lines by `command`."""
 
 
 @click.command()
@@ -28,7 +30,7 @@ def completion(shell: str | None) -> None:
     if shell is None:
         own = PurePath(os.environ.get("SHELL", "")).name
         for name in (own,) if own in SHELLS else SHELLS:
-            click.echo(WHERE[name])
+            click.echo(WHERE[name].format(command="claudius" if shutil.which("claudius") else sys.argv[0]))
         return
     kind = get_completion_class(shell)
     if kind is None:  # pragma: no cover - click knows each of SHELLS

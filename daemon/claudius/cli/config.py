@@ -43,7 +43,7 @@ def get(key: str, *, as_json: bool) -> None:
         document = {"key": key, "value": "set" if key in loaded.secrets else "unset", "source": "secret"}
     else:
         if key not in SETTINGS:
-            parse_value(key, "")
+            parse_value(key, "")  # raises: it says which setting may be meant
         document = {"key": key, "value": shown(loaded, key), "source": loaded.sources[key]}
     value = document["value"]
     print_result(document, [value if isinstance(value, str) else toml(value)], as_json=as_json)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +14,10 @@ import click
 
 from claudius.cli.explained import clock, explained
 from claudius.cli.output import Group, json_option, print_result, safe
-from claudius.errors import EXIT_FAILED
+from claudius.errors import EXIT_FAILED, UsageProblem
 from claudius.home import Home
 from claudius.reports import conversations as reports
+from claudius.reports import replaying
 
 _VERBS = {
     "userMessage": "said",
@@ -85,16 +89,55 @@ def why(turn: str, *, as_json: bool) -> None:
 @click.option(
     "--soul", "soul_file", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Another soul.md."
 )
+@click.option(
+    "--ask", "is_asked", is_flag=True, help="Ask the model, too: what would it say now? Only the cost is kept."
+)
+@click.option("--agree", type=click.IntRange(min=1), help="With --ask: take at most so many tokens, and do not ask me.")
 @json_option
-def replay(turn: str, soul_file: Path | None, *, as_json: bool) -> int:
+def replay(turn: str, soul_file: Path | None, *, is_asked: bool, agree: int | None, as_json: bool) -> int:
     """Rebuild a turn's prompt from what was kept, with the same or another soul; nothing is written."""
-    soul = soul_file.read_text("utf-8-sig") if soul_file else None
-    document = reports.replayed(Home.of(os.environ), turn, soul)
+    home, soul = Home.of(os.environ), soul_file.read_text("utf-8-sig") if soul_file else None
+    document = replaying.replayed(home, turn, soul)
     outcome = "identical, byte for byte" if document["identical"] else str(document["diff"])
     if not outcome:
         outcome = "not identical" if document["identical"] is False else EARLIER
-    print_result(document, [safe(outcome)], as_json=as_json)
-    return EXIT_FAILED if document["identical"] is False and not soul_file else 0
+    lines = [safe(outcome)]
+    if is_asked:
+        row = _asked_again(home, turn, {} if soul is None else {"soul.md": soul}, agree)
+        document |= row
+        lines += ["", *(safe(line) for line in _compared(row))]
+    print_result(document, lines, as_json=as_json)
+    failed = document["identical"] is False and not soul_file
+    return EXIT_FAILED if failed or document.get("error") else 0
+
+
+def _asked_again(home: Home, turn: str, files: Mapping[str, str], agree: int | None) -> dict[str, Any]:
+    """Ask a turn again once a person has agreed to the tokens, or `agree` names enough. Raises: UsageProblem."""
+    if agree is None:
+        agree = replaying.estimate(home, [turn], files)
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise UsageProblem(f"asking again takes about {agree:,} tokens: add --agree {agree}")
+        click.confirm(f"Asking again takes about {agree:,} tokens: go on?", abort=True, err=True)
+    tokens = agree
+
+    async def one() -> dict[str, Any]:
+        async with aclosing(replaying.ask(home, [turn], files, tokens)) as rows:
+            return await anext(rows)
+
+    return asyncio.run(one())
+
+
+def _compared(row: Mapping[str, Any]) -> Iterator[str]:
+    if row["error"]:
+        yield f"it could not be asked: {row['error']['detail']}"
+        return
+    for when, thoughts, verb, words in (
+        ("then", row["thought"], row["verb"], row["said"]),
+        ("now", row["would_think"], row["would_verb"], row["would_say"]),
+    ):
+        yield from (f"{when}, thought ({one['verb']}): {one['content']}" for one in thoughts)
+        yield f"{when}, {verb}: {words}" if words else f"{when}, nothing was said"
+    yield f"asked {row['provider']} {row['model']}: {row['tokens']:,} tokens, told to nobody"
 
 
 EARLIER = "an earlier version worded this prompt; rebuilt in today's words it cannot be compared with what was sent"

@@ -29,6 +29,8 @@ READY_S = 120.0
 ENDED_S = 15.0
 """How long a stop may take: 10 s for running work, and a margin for a slow disk."""
 LOOK_AGAIN_S = 0.02
+FOLLOW_S = 0.2
+"""How often `logs --follow` looks for new lines."""
 
 
 @click.group(cls=Group)
@@ -192,7 +194,7 @@ def _launched(launched: Launched, home: Home, *, as_json: bool) -> int:
     if as_json:
         print_json({"pid": launched.pid, "ready": launched.is_ready, "message": launched.message})
     elif launched.is_ready:
-        click.echo(launched.pid)
+        click.echo(f"awake: process {launched.pid}" if sys.stdout.isatty() else launched.pid)
     if not launched.is_ready:
         click.echo(f"claudius: {launched.message}", err=True)
         return launched.code
@@ -248,7 +250,7 @@ def follow_log(path: Path, read_to: ReadTo) -> Iterator[str]:
                     yield line.decode("utf-8", "replace").rstrip("\n")
         except FileNotFoundError:
             pass
-        time.sleep(0.2)
+        time.sleep(FOLLOW_S)
 
 
 class NotRunning(ClaudiusError):
@@ -356,4 +358,5 @@ def _systemctl(*words: str) -> None:
     argv = ["systemctl", *(() if of_the_machine else ("--user",)), *verbs, unit.removeprefix(SYSTEM)]
     ran = subprocess.run(argv, capture_output=True, text=True, check=False)
     if ran.returncode:
-        raise ClaudiusError(f"{' '.join(argv)}: {ran.stderr.strip() or ran.returncode}")
+        why = f"{' '.join(argv)}: {(ran.stderr.strip() or str(ran.returncode)).splitlines()[0]}"
+        raise ClaudiusError(f"{why}; as root: {' '.join(argv)}" if of_the_machine and os.geteuid() else why)

@@ -117,7 +117,7 @@ def hook(event: str) -> None:
 
         given = json.loads(sys.stdin.buffer.read(4_000_000))
         text = Hook(Home.of(os.environ), os.environ).run(event, given) if isinstance(given, dict) else ""
-    except Exception as error:
+    except Exception as error:  # a hook that fails would stand in the way of somebody's session
         if os.environ.get("CLAUDIUS_HOOK_DEBUG"):
             raise ClaudiusError(repr(error)) from error
         return

@@ -34,6 +34,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--locomo", type=click.Path(exists=True, path_type=Path), help="Measure memory alone, on this public set."
 )
+@click.option("--overheard", is_flag=True, help="With --locomo: the soul only overhears what is said.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the result as one Markdown page.")
 @click.option("--budget", type=click.FloatRange(min=0), default=1.0, help="Dollars that are never passed (1.00).")
 @json_option
@@ -51,13 +52,16 @@ def eval_(  # noqa: PLR0913, PLR0917 - the options of the command
     budget: float,
     *,
     mine: bool,
+    overheard: bool,
     as_json: bool,
 ) -> int:
     """Measure the soul: scenes with checks, on a whole daemon in virtual time."""
     from msgspec import to_builtins
 
     if locomo:
-        return _long_talks(locomo, as_json=as_json)
+        return _long_talks(locomo, overheard=overheard, as_json=as_json)
+    if overheard:
+        raise UsageProblem("--overheard belongs to --locomo")
     from claudius.eval.command import EvalRequest, prepare
     from claudius.eval.report import against, compared, faults, page, read_outcome, table
     from claudius.eval.run import evaluate
@@ -91,7 +95,7 @@ def eval_(  # noqa: PLR0913, PLR0917 - the options of the command
     return EXIT_FAILED if any(faults(outcome)) else 0
 
 
-def _long_talks(path: Path, *, as_json: bool) -> int:
+def _long_talks(path: Path, *, overheard: bool, as_json: bool) -> int:
     """Measure what of long conversations stands in a prompt three weeks later, in homes of their own."""
     import tempfile
 
@@ -102,9 +106,10 @@ def _long_talks(path: Path, *, as_json: bool) -> int:
 
     talks = read(path)
     with tempfile.TemporaryDirectory(prefix="claudius-eval-") as root:
-        found = asyncio.run(measured(Path(root), talks))
+        found = asyncio.run(measured(Path(root), talks, overheard=overheard))
     lines = [
-        f"{one.name}: {one.evidence:.3f} of the evidence in the prompt ({one.questions} questions), nothing shown for "
+        f"{one.name}: {one.evidence:.3f} of the evidence in the prompt ({one.questions} questions), {one.found:.3f} "
+        f"among the first ten found, nothing shown for "
         f"{one.nothing:.3f} of {one.unanswerable} unanswerable ones, block p95 {one.tokens:.0f} tokens"
         for one in found
     ]

@@ -341,5 +341,5 @@ def _installed(home: Home) -> bool:
     except ClaudiusError as error:
         click.echo(f"That did not work: {error.message}", err=True)
         return False
-    click.echo(f"{unit.path} is written and {unit.name} is started; `claudius status` shows how it fares")
+    click.echo(f"{unit.path} is written and {unit.name} is started; `claudius status` shows its state")
     return True

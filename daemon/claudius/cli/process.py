@@ -101,6 +101,7 @@ def svg(rows: Sequence[Mapping[str, Any]], positions: Sequence[Mapping[str, Any]
 
 
 def _places(names: Sequence[str], ways: Sequence[tuple[str, str]]) -> dict[str, tuple[float, float]]:
+    """Return the centre of each process's box: the best connected in the middle, lone ones in a row below. Pure."""
     degree = Counter(name for way in ways for name in way)
     joined = sorted((name for name in names if degree[name]), key=lambda name: -degree[name])
     alone = [name for name in names if not degree[name]]

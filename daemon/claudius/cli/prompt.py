@@ -42,6 +42,7 @@ STYLE = Style.from_dict({
     "note": "ansiyellow",
     "wrong": "ansired",
 })  # fmt: skip
+_SENTENCE_ENDS = tuple(".!?…")
 SPARE_ROWS = 4
 """Rows that growing text leaves free for the line being typed."""
 
@@ -108,7 +109,9 @@ class LineEditor:
     async def thought(self, turn: str, verb: str, text: str) -> None:
         """Show one more piece of a turn's private thought."""
         await self._turn_to(turn)
-        self._grow(thought=(self._thought or f"({verb or 'thought'}, to itself) ") + text)
+        is_another = self._thought[-1:] in _SENTENCE_ENDS and text[:1].isupper()  # a turn may think in several calls
+        begun = self._thought or f"({verb or 'thought'}, to itself) "
+        self._grow(thought=begun + ("\n" if is_another else "") + text)
 
     async def void(self) -> None:
         """Take back the private thought that was shown: it does not count."""

@@ -21,6 +21,8 @@ from claudius.cli.output import safe
 YOU = "you › "
 THINKING = "… thinking"
 READER = "keyboard"
+EXIT_INTERRUPTED = 130
+"""The exit code of a process that Ctrl-C ended: 128 + SIGINT."""
 
 
 class Screen(Protocol):
@@ -229,4 +231,4 @@ def given_back() -> Iterator[None]:
             print()  # noqa: T201 - the shell's prompt must begin on a new line
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(130)  # interrupted
+        os._exit(EXIT_INTERRUPTED)

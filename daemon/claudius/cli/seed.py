@@ -21,6 +21,8 @@ from claudius.config import SECRETS, SETTINGS, Config, SettingsTable, toml
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped, write_private
 from claudius.soul import SoulFile, SoulSource
 
+HEAD_CHARS = 16_384
+"""How much of a skill's file is read: its front matter is at the top."""
 WHAT_CHARS = 120
 
 _UNSAFE = re.compile(r"[<>`\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
@@ -48,7 +50,7 @@ def read_skill(file: Path) -> Skill | None:
     """Read a skill's front matter; None if it has none or cannot be read."""
     try:
         with file.open(encoding="utf-8-sig", errors="replace") as opened:
-            lines = opened.read(16_384).splitlines()
+            lines = opened.read(HEAD_CHARS).splitlines()
     except OSError:
         return None
     if not lines or lines[0].strip() != "---":
@@ -87,6 +89,7 @@ def _line(text: str, chars: int) -> str:
 
 
 def _plugins(claude: Path) -> Iterator[Path]:
+    """Yield the directories of the plugins that are installed and not switched off."""
     plugins = _json(claude / "plugins" / "installed_plugins.json").get("plugins")
     enabled = _json(claude / "settings.json").get("enabledPlugins")
     switches = enabled if isinstance(enabled, Mapping) else {}

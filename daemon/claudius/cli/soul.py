@@ -1,19 +1,19 @@
-"""`claudius soul`: show, check and edit the soul's files."""
+"""`claudius soul`: show, check and edit the soul's files, and read their earlier texts."""
 
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import click
 
 from claudius.cli.output import Group, json_option, print_result
-from claudius.errors import EXIT_FAILED, BadSoul, UsageProblem
-from claudius.home import DIRECTORY_MODE, Home, write_private
+from claudius.errors import EXIT_FAILED, BadSoul
+from claudius.home import Home
+from claudius.memory.audit import CLI
 from claudius.reports import soul as reports
-from claudius.reports.opened import noted
-from claudius.soul import FOLDERS
 
 
 @click.group(cls=Group)
@@ -51,20 +51,27 @@ def edit(file: str) -> None:
     """Open one of the soul's files in your editor; the shipped text is the start of your own."""
     home = Home.of(os.environ)
     home.create()
-    source = reports.current(home)
-    own = (home.soul / file).resolve()
-    is_read = file in source.files or file.rpartition("/")[0] in FOLDERS
-    if not is_read or not own.is_relative_to(home.soul.resolve()) or own.suffix != ".md":
-        raise UsageProblem(f"{file!r} is not a soul file: name one as `claudius soul show` does, or dossiers/NAME.md")
-    own.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
-    start = own if own.exists() else source.files[file].source if file in source.files else None
-    before = start.read_text("utf-8") if start else ""
+    own, before = reports.own_path(home, file), reports.history(home, file)["text"]
     with TemporaryDirectory(prefix="edit-", dir=home.state) as aside:  # so that no turn reads what is half written
         copy = Path(aside) / own.name
         copy.write_text(before, "utf-8")
         click.edit(filename=str(copy))
         after = copy.read_text("utf-8") if copy.exists() else before
     if after != before:
-        noted(home, "soul", file)
-        write_private(own, after)
+        reports.save(home, file, after, None, datetime.now(UTC), origin=CLI)
     click.echo(f"{own}: {'changed; the next turn reads it' if after != before else 'unchanged'}")
+
+
+@soul.command()
+@click.argument("file", default="soul.md")
+@json_option
+def history(file: str, *, as_json: bool) -> None:
+    """Print the earlier texts of one of the soul's files, newest first."""
+    document = reports.history(Home.of(os.environ), file)
+    lines: list[str] = []
+    for item in document["history"]:
+        lines += [
+            click.style(f"── {file} until {item['at']:%Y-%m-%d %H:%M:%S} UTC", dim=True),
+            item["text"].rstrip() + "\n",
+        ]
+    print_result(document, lines or [f"{file}: no earlier text is kept"], as_json=as_json)

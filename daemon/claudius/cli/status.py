@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -41,8 +42,8 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
         yield from _life(document)
     else:
         yield f"asleep: nothing is running for {document['home']} (`claudius chat` or `claudius daemon start` wakes it)"
-    voice = document["provider"] or {}
-    yield f"voice: {voice.get('name')} {voice.get('model') or ''}".rstrip()
+    voice = document["provider"]
+    yield f"voice: {voice.get('name')} {voice.get('model') or ''}".rstrip() + reports.model_words(voice)
     wrong = voice.get("last_error") or document["last_failure"]
     if wrong:
         at = f" ({clock(document['last_failure']['at'])})" if document["last_failure"] else ""
@@ -65,7 +66,8 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
         yield f"given up: {inbox['dead']} heard, {outbox['failed']} said (`claudius doctor` says why)"
     yield f"turns: {turns['total']}, {turns['today']} today"
     for offer in document["offers"]:
-        yield f"off: {offer['name']} (`{offer['command']}`)"
+        what = re.split("[;:]", offer["what"])[0]
+        yield f"off: {what} (`{offer['command']}`)"
 
 
 def _life(document: dict[str, Any]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from claudius.cli.explained import clock
 from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.errors import EXIT_FAILED, UsageProblem
 from claudius.home import Home
@@ -27,7 +28,8 @@ def list_(*, as_json: bool) -> None:
     """List everyone the soul has met."""
     found = reports.people(Home.of(os.environ))
     lines = [
-        f"{row['person']}  {safe(row['name'])}  {row['versions']} version(s)  {row['updated_at'] or 'no model yet'}"
+        f"{row['person']}  {safe(row['name'])}  {row['versions']} version{'' if row['versions'] == 1 else 's'}"
+        f"  {clock(row['updated_at']) if row['updated_at'] else 'no portrait yet'}"
         for row in found
     ]
     print_result(found, lines or ["nobody was met yet: `claudius chat`"], as_json=as_json)
@@ -39,9 +41,11 @@ def list_(*, as_json: bool) -> None:
 def show(person: str, *, as_json: bool) -> None:
     """Show what the soul knows of a person, for each audience it was learned in."""
     found = reports.person(Home.of(os.environ), person)
-    nothing = [reports.nothing_of(safe(found["name"]))]
-    lines = _models(found["models"], f"{found['person']} in ") if found["models"] else nothing
-    print_result(found, lines, as_json=as_json)
+    lines = [*_models(found["models"], f"{found['person']} in ")]
+    if found["facts"]:
+        lines.append(click.style(f"── what {safe(found['name'] or person)} said in plain words", dim=True))
+        lines += [f"{one['at'][:10]}  {one['key']} {safe(one['value'])}" for one in found["facts"]]
+    print_result(found, lines or [reports.nothing_of(safe(found["name"]))], as_json=as_json)
 
 
 def _models(models: Sequence[Mapping[str, Any]], whose: str = "") -> Iterator[str]:
@@ -148,14 +152,16 @@ def forget(person: str, *, yes: bool, as_json: bool) -> int:
     rows = ", ".join(f"{table} {count}" for table, count in receipt["rows"].items())
     lines = [
         f"{receipt['person']} is forgotten. Rows: {rows or 'none'}.",
-        f"git: {receipt['git']} versions; log: {receipt['logs']} lines; old backups: {receipt['backups']}.",
+        f"git: {receipt['git']} version(s); log: {receipt['logs']} line(s); old backups: {receipt['backups']}.",
     ]
     if receipt["kept"]:
         lines.append(f"Not made by Claudius, so left as they are: {', '.join(map(safe, receipt['kept']))}.")
     where = ", ".join(receipt["left"])
     lines += [
-        "Searched, and found nowhere." if receipt["verified"] else f"STILL FOUND in {where}: repeat the command.",
-        f"Not mine to erase: {'; '.join(receipt['not_ours'])}.",
+        "Searched for what is left: nothing."
+        if receipt["verified"]
+        else f"STILL FOUND in {where}: repeat the command.",
+        f"Not erased, because it is not kept here: {'; '.join(receipt['not_ours'])}.",
     ]
     print_result(receipt, lines, as_json=as_json)
     return 0 if receipt["verified"] else EXIT_FAILED

@@ -97,7 +97,7 @@ def told(scene: DaimonScene, daimon: DaimonSettings, owners: Collection[str]) ->
     return context
 
 
-def sanitised(text: object, daimon: str, *, lately: Sequence[str] = (), secrets: tuple[str, ...] = ()) -> str:
+def sanitised(text: object, daimon: str, *, lately: Sequence[str] = (), secrets: Sequence[str] = ()) -> str:
     """Return a whisper cleaned for storage; empty = it is refused. Pure.
 
     The result cannot form a tag, a fence, a link or a mention; it is one line of at most 500 characters, differs from
@@ -106,7 +106,7 @@ def sanitised(text: object, daimon: str, *, lately: Sequence[str] = (), secrets:
     if not isinstance(text, str):
         return ""
     line = unicodedata.normalize("NFC", valid(text[: 40 * WHISPER_CHARS]))
-    if has_secret(line, OutputRules(secrets=secrets)):
+    if has_secret(line, OutputRules(secrets=tuple(secrets))):
         return ""
     for _ in range(_CLEANED):
         before = line
@@ -119,7 +119,7 @@ def sanitised(text: object, daimon: str, *, lately: Sequence[str] = (), secrets:
     line = _cut(_one_line(_DISGUISED.sub("", line)))
     if not any(letter.isalnum() for letter in line) or line in lately:
         return ""
-    return "" if has_secret(line, OutputRules(secrets=secrets)) else line
+    return "" if has_secret(line, OutputRules(secrets=tuple(secrets))) else line
 
 
 def _one_line(text: str) -> str:

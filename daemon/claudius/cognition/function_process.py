@@ -403,7 +403,7 @@ async def _call(
     )
 
 
-def _blotted(value: Any, secrets: tuple[str, ...]) -> Any:
+def _blotted(value: Any, secrets: Sequence[str]) -> Any:
     if not isinstance(value, str) or not secrets:
         return value
     clean = blot(value, secrets)

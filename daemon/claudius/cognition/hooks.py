@@ -141,7 +141,7 @@ class Hooks:
         for observer in tuple(self._observers.get(event.point, ())):
             try:
                 observer(event)
-            except Exception:
+            except Exception:  # an observer may be the owner's own code, and must not cost a turn
                 self.failures[event.point] = self.failures.get(event.point, 0) + 1
                 log.exception("an observer failed", extra={"hook": event.point})
 
@@ -344,7 +344,7 @@ class ThoughtStream:
         self._held = Section(name="", text="")
 
     def void(self) -> None:
-        """Emit that what was told does not count."""
+        """Emit that the pieces emitted so far do not count."""
         self._held = Section(name="", text="")
         if self._has_told:
             self._has_told = False

@@ -1,4 +1,4 @@
-"""Let the soul's intentions act: plan what it means to follow up, and close what it has done. Pure.
+"""Act on the soul's intentions: plan what it means to follow up, and close what it has done. Pure.
 
 `commit` calls `acted` for every turn that has intentions. A plan is only a reason to write first: the rules of writing
 first decide when it comes due. Source: the psyche design, section 10; the daimon design, section 8.
@@ -30,7 +30,7 @@ FOLLOW_UP, RAISE, REPAIR = "follow_up", "raise", "repair"
 AFTER = {"short": timedelta(hours=20), "medium": timedelta(days=3), "long": timedelta(days=14)}
 """When the soul comes back to what it means to follow up, by the horizon of the intention."""
 MENDING = frozenset(("reconcile", "resolve", "forgive", "deescalate"))
-"""The stances that mend what stands between two."""
+"""The stances that repair a relationship."""
 AIM = "aim"
 """The parameter of a plan that names the target of the intention behind it."""
 
@@ -55,7 +55,7 @@ def acted(intent: Intent, change: Change, recollection: Recollection, soul: Soul
 
 
 def _is_done(aim: Intention, said: str, change: Change, recollection: Recollection) -> bool:
-    """Return whether a turn has carried out an intention: it spoke of it, or mended what was to be mended."""
+    """Return whether a turn has carried out an intention: it spoke of it, or repaired the relationship."""
     if aim.type == REPAIR:
         mended = any(shift.stance in MENDING for shift in change.shifts)
         words = {token.word for token in tokens(said)}

@@ -56,7 +56,7 @@ class Cap(Struct, frozen=True, kw_only=True):
     name: str
     """Its setting, as in `budget.daily_usd`."""
     of: str = ""
-    """The person or channel that it holds for; empty = the whole soul."""
+    """The person or channel that it applies to; empty = the whole soul."""
     limit_usd: float
     """0 = there is none."""
     spent_usd: float
@@ -141,8 +141,8 @@ class Mind(Struct, frozen=True, kw_only=True):
     """The instant that ages are measured from if the wall clock is in doubt."""
     voices: Mapping[str, StepVoice] = field(default_factory=dict)
     """Cognitive step → its own voice; such a step is asked in a separate call."""
-    secrets: tuple[str, ...] = ()
-    """Values that no reply may contain."""
+    secrets: Sequence[str] = ()
+    """Values that no reply may contain; a key that is edited while the soul is awake is added."""
     hooks: Hooks = field(default_factory=Hooks)
     """The observers of turns."""
     reflects: Callable[[], bool] = lambda: False
@@ -168,9 +168,9 @@ class Mind(Struct, frozen=True, kw_only=True):
         return found
 
     async def stage(self, perception: Perception | None = None) -> Stage:
-        """Return how close spending is to the tightest budget that holds for a perception, or for the soul's own work.
+        """Return how close spending is to the tightest budget that applies to a perception, or to the soul's own work.
 
-        While the soul is paused, nothing of its own is thought.
+        While the soul is paused, it does no work of its own.
         """
         config = self.config()
         if perception is None and config.runtime.paused:

@@ -59,7 +59,7 @@ def _model_checks(past: PastTurn) -> list[Entry]:
 
 
 def _noticed(checks: Sequence[Entry]) -> bool:
-    """Return whether the last check was true, unless too many in a row were answered in vain."""
+    """Return whether the last check was true, unless too many in a row had no effect."""
     if not checks or not checks[-1].metadata.get("result"):
         return False
     in_vain = 0

@@ -175,8 +175,8 @@ async def allowed(intent: Intent, recollection: Recollection, mind: Mind) -> Int
 def follows(recollection: Recollection, attention: Attention, news: str) -> Planned | None:
     """Return what follows from news, or from an event in the soul's own conversation. Pure.
 
-    A look inward, or words that nobody asked for, which `withheld` may refuse: at once, but by the rules of the
-    conversation where it happens. None = it meant too little. `news`: what the soul tells itself when news came in.
+    It is a silent turn, or one that may speak unasked, which `withheld` may refuse; it takes place at once, under the
+    rules of that conversation. None = the event meant too little. `news`: what the soul tells itself when news came in.
     """
     perception, about = recollection.perception, internal(recollection.perception)
     (there, audience), person, text = about.there, perception.person, perception.text

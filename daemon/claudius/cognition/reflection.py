@@ -139,7 +139,7 @@ def subprocess_problems(soul: SoulText) -> list[BadSoul]:
         try:
             think = _load(str(target)).think
         except (ImportError, AttributeError, ValueError) as error:
-            found.append(BadSoul(where, 1, f"its head: python: {error}", "install that module beside Claudius"))
+            found.append(BadSoul(where, 1, f"its head: python: {error}", "install that module with Claudius"))
             continue
         if think and (problem := unfit_for(think, 2)):
             detail = f"its head: python: the function cannot be called with (reflection, memory): {problem}"
@@ -163,7 +163,7 @@ async def reflect(idle: Idle, mind: Mind) -> None:
             log.info("a subprocess came too late", extra={"subprocess": one.name, "turn": idle.intent.turn})
         except StoreError:
             raise
-        except Exception:
+        except Exception:  # it may be the owner's own code, and the next subprocess has its turn all the same
             log.exception("a subprocess failed", extra={"subprocess": one.name, "turn": idle.intent.turn})
 
 

@@ -6,7 +6,6 @@ whether or not the soul feels: they belong to memory. Source: the memory design,
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ from claudius.intent import Intent
 from claudius.memory.facts import TELLS, in_order, stated_facts
 from claudius.memory.moments import cut
 from claudius.memory.ranking import Found, Ranked, asked_for, rank
-from claudius.memory.stemming import TEXT_CHARS, stemmed
+from claudius.memory.stemming import TEXT_CHARS
 from claudius.memory.store import Store
 from claudius.perception import Kind, MessageExtra
 from claudius.prompt import ago, short_name
@@ -32,6 +31,8 @@ LINE_CHARS, BEFORE_CHARS = 320, 160
 """The longest text of a line, and the longest line before it that is shown with it."""
 BLOCK_COSTS, LINE_COSTS = 12, 12
 """Tokens of the block's own signs, and of the keys and quotes of a line."""
+BEGINS_CHARS = 5
+"""The letters by which a word is found in a text: a longer stem may end otherwise than its word does."""
 NAME_CHARS = 40
 REHEARSAL = "rehearsal"
 """The provider whose lines are fixed: they repeat what was heard and would be found in its place."""
@@ -39,7 +40,6 @@ YOU = "you"
 """Who said a line of the soul's own."""
 _CHARS_A_TOKEN = 4
 _SAID = (Kind.MESSAGE.value, Kind.MENTION.value, Kind.COMMAND.value)
-_WORD = re.compile(r"[^\W_]+")
 
 
 def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
@@ -110,7 +110,7 @@ def _heard(recollection: Recollection) -> str:
 
 
 def _said_before(recollection: Recollection) -> str:
-    """Return the newest message here before what was heard, so that "and when was that?" finds."""
+    """Return the newest message here before what was heard, so that "and when was that?" finds something."""
     for turn in reversed(recollection.past):
         for entry in reversed(turn.entries):
             if entry.entry_type is EntryType.USER_MESSAGE:
@@ -143,7 +143,7 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
         rows.append(f"fact:{fact.id}")
     left, most = memory.remembered_tokens - BLOCK_COSTS - sum(map(_cost, lines)), memory.remembered
     floor = memory.floor if "?" in _heard(recollection) else 0.0  # a statement or a plan is never asked to match
-    is_news = [one for one in found.moments.values() if one.turn not in rendered]  # what stands above is not shown
+    is_news = [one for one in found.moments.values() if one.turn not in rendered]  # what the history holds is left out
     ranked = rank(asked, found, now.timestamp(), most=4 * most, floor=floor) if is_news else ()
     taken: set[int] = set()
     for one in ranked:
@@ -154,7 +154,7 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
                 continue
             line, row = _line(found_one, asked, taken, rendered, recollection)
             if _cost(line) > left:
-                break  # what was put right is not shown without what puts it right
+                break  # a corrected line is not shown without its correction
             left, most = left - _cost(line), most - 1
             taken |= {moment.id} | ({found_one.before.id} if found_one.before and "before" in line else set())
             lines.append(line)
@@ -184,13 +184,14 @@ def _start(text: str, asked: Mapping[str, float]) -> int:
     """Return where the shown part of a text begins, so that it holds most of the words asked for."""
     if len(text) <= LINE_CHARS:
         return 0
-    initials = {one[:1] for one in asked}  # a stem begins as its word does, but for accents
-    places = [
-        found.start()
-        for found in _WORD.finditer(text)
-        if ((letter := found[0][0].lower()) in initials or not letter.isascii())
-        and not asked.keys().isdisjoint(stemmed(found[0]))
-    ]
+    lowered, places = text.lower(), []
+    for stem in asked:
+        at = lowered.find(begins := stem[:BEGINS_CHARS])
+        while at >= 0:
+            if not (at and lowered[at - 1].isalnum() and stem.isascii()):  # some scripts have no blanks
+                places.append(at)
+            at = lowered.find(begins, at + 1)
+    places.sort()
     if not places or places[-1] < LINE_CHARS - 20:
         return 0
     room = LINE_CHARS * 3 // 4

@@ -111,7 +111,7 @@ async def _with_prompt(intent: Intent, pending: Pending, mind: Mind) -> Intent:
         return replace(recorded(turn, intent), calls=intent.calls)
     except StoreError:
         raise
-    except Exception:
+    except Exception:  # whatever made the turn fail is likely to fail here again; the apology is owed all the same
         log.exception("an apology keeps no prompt", extra={"turn": pending.turn})
         return intent
 

@@ -53,6 +53,14 @@ RETIRED = {
 """Settings of earlier versions, each with why it is gone: a file that names one is warned of, not refused."""
 _DEEPEST = 4
 """The maximum depth of nested tables; every setting is shallower."""
+_KINDS = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "array": "a list",
+    "object": "a table",
+}
 _WORDS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
 
 
@@ -273,7 +281,9 @@ def _parse(setting: Setting, text: str, where: tuple[str, str]) -> Any:
 
 
 def _detail(error: msgspec.ValidationError) -> str:
-    return re.sub(r"Expected `str` matching regex '.*?'(?= - at|$)", "has the wrong format", str(error))
+    """Return what msgspec says of a value in plain words. Pure."""
+    text = re.sub(r"Expected `str` matching regex '.*?'(?= - at|$)", "has the wrong format", str(error))
+    return re.sub(r"Expected `(\w+)`(?:, got `\w+`)?", lambda found: f"must be {_KINDS.get(found[1], found[1])}", text)
 
 
 def _of_daimons(env: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
@@ -296,6 +306,7 @@ def _put(tree: dict[str, Any], setting: Setting, value: Any, table: str = "") ->
 
 
 def _remedy(setting: Setting) -> str:
+    """Return what a setting is, and its allowed words if only some are allowed. Pure."""
     kind = msgspec.inspect.type_info(setting.type)
     kind = kind.type if isinstance(kind, msgspec.inspect.Metadata) else kind
     words = [str(one) for one in kind.values] if isinstance(kind, msgspec.inspect.LiteralType) else []

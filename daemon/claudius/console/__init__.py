@@ -1,1 +1,1 @@
-"""`claudius console`: a local page to look at the soul, served by a process of its own beside the daemon."""
+"""`claudius console`: a local page to look at the soul, served by a separate process."""

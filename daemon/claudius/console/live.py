@@ -197,7 +197,7 @@ class Live:
             await asyncio.sleep(LOOK_S)
             with suppress(ClaudiusError):
                 if kept is None and self._home.database.exists():
-                    kept = stack.enter_context(records(self._home))
+                    kept = stack.enter_context(records(self._home, is_lasting=True))
                 version, found = kept.marks(version) if kept else (0, "")
                 if found and mark and found != mark:
                     await self.tell("changed")

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, get_args
 
 from aiohttp import web
 
+from claudius.config import blot, held
 from claudius.console.access import Entrance, mint
 from claudius.console.live import Live
 from claudius.console.walls import Refusal, document
 from claudius.errors import ClaudiusError
 from claudius.home import Home
 from claudius.ledger_types import OwnersHand
-from claudius.reports import beliefs, clock, conversations, doctor, feeling, ledger, life, people, soul, status
+from claudius.reports import (
+    beliefs,
+    clock,
+    conversations,
+    doctor,
+    feeling,
+    ledger,
+    life,
+    people,
+    replaying,
+    soul,
+    status,
+)
 from claudius.reports.plain import encode
 
 ORIGIN = "console"
@@ -87,6 +103,7 @@ READS: Mapping[str, Read] = {
     "/api/status": lambda home, _: status.status(home),
     "/api/doctor": lambda home, _: doctor.doctor(doctor.checks(home)),
     "/api/usage": lambda home, query: status.usage(home, _by(query)),
+    "/api/backups": lambda home, _: status.backups(home),
     "/api/conversations": lambda home, query: _paged(conversations.conversations(home), query, "conversation"),
     "/api/conversations/{id}": lambda home, query: conversations.page(home, query["id"], query.get("before", "")),
     "/api/turns/{turn}": _why,
@@ -110,6 +127,7 @@ READS: Mapping[str, Read] = {
     "/api/cycles": lambda home, query: beliefs.cycles(home, min(_number(query, "n", 10), MOST_ROWS)),
     "/api/soul": lambda home, _: soul.texts(home),
     "/api/soul/check": lambda home, _: soul.checked(home),
+    "/api/soul/{file}": lambda home, query: soul.history(home, query["file"]),
     "/api/processes": lambda home, _: soul.processes(home),
     "/api/schedule": lambda home, _: clock.schedule(home, life.clock_now()),
     "/api/whispers": lambda home, query: clock.whispers(home, min(_number(query, "n", 50), MOST_ROWS)),
@@ -142,6 +160,10 @@ class Routes:
             "reflect": self._reflect,
             "schedule/{id}/cancel": self._cancel,
             "daimons/{name}": self._daimon,
+            "soul/check": self._check,
+            "soul/{file}": self._save,
+            "replay": self._replay,
+            "ask": self._ask,
             "people/{person}/revert": self._revert,
             "people/{person}/link": self._joined,
             "people/{person}/forget": self._forget,
@@ -229,6 +251,43 @@ class Routes:
         await asyncio.to_thread(clock.set_mode, self._home, name, mode)
         return document({"daimon": name, "mode": mode}, encode=encode)
 
+    async def _check(self, request: web.Request) -> web.Response:
+        files = drafts(await body(request))
+        return document(await asyncio.to_thread(soul.checked, self._home, files), encode=encode)
+
+    async def _save(self, request: web.Request) -> web.Response:
+        """Write a soul file, where it still is what the page saw."""
+        asked, file = await body(request), request.match_info["file"]
+        text, was = asked.get("text"), asked.get("was_sha256")
+        if not isinstance(text, str) or not isinstance(was, str):
+            raise Refusal(400, "usage", "a soul file is saved as a text over the one that was seen: `was_sha256`")
+        drafts({"files": {file: text}})
+        saved = partial(soul.save, self._home, file, text, was, datetime.now(UTC), origin=ORIGIN)
+        return document(await asyncio.to_thread(saved), encode=encode)
+
+    async def _replay(self, request: web.Request) -> web.Response:
+        asked = await body(request)
+        found = await asyncio.to_thread(replaying.replays, self._home, turns(asked), drafts(asked))
+        return document(found, encode=encode)
+
+    async def _ask(self, request: web.Request) -> web.StreamResponse:
+        """Ask turns again, once their tokens are agreed to; stream a row a turn."""
+        asked = await body(request)
+        tokens = asked.get("agreed_tokens")
+        if not isinstance(tokens, int):
+            raise Refusal(400, "usage", "`agreed_tokens` is how many tokens you agree to")
+        rows = replaying.ask(self._home, turns(asked), drafts(asked), tokens)
+        first = await anext(rows)
+        stream = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+        await stream.prepare(request)
+        secrets = held(os.environ)
+        async with aclosing(rows):
+            with suppress(ConnectionError):  # the page went away
+                await stream.write(blot(encode(first), secrets).encode() + b"\n")
+                async for row in rows:
+                    await stream.write(blot(encode(row), secrets).encode() + b"\n")
+        return stream
+
     async def _revert(self, request: web.Request) -> web.Response:
         asked, who, now = await body(request), request.match_info["person"], datetime.now(UTC)
         version, audience, newest = asked.get("version"), str(asked.get("audience") or ""), asked.get("was")
@@ -251,6 +310,26 @@ class Routes:
         if typed not in (known["name"] or known["person"], known["person"]):
             raise Refusal(400, "usage", "that is not the person's name", "type it out as it is shown")
         return document(await people.forget(self._home, known["person"]), encode=encode)
+
+
+def drafts(asked: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts of soul files that a page has not saved, by name. Raises: Refusal."""
+    found = asked.get("files") or {}
+    if not isinstance(found, dict) or not all(isinstance(text, str) for text in found.values()):
+        raise Refusal(400, "usage", "`files` are texts by name")
+    try:
+        "".join((*found, *found.values())).encode()
+    except UnicodeEncodeError:
+        raise Refusal(400, "usage", "a text holds half a character") from None
+    return found
+
+
+def turns(asked: Mapping[str, Any]) -> list[str]:
+    """Return the turns that a page names; none = the newest. Raises: Refusal."""
+    found = asked.get("turns") or []
+    if not isinstance(found, list) or not all(isinstance(turn, str) for turn in found):
+        raise Refusal(400, "usage", "`turns` are the names of turns")
+    return found
 
 
 async def body(request: web.Request) -> dict[str, Any]:

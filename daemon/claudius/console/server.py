@@ -81,7 +81,7 @@ class Console:
 
 def _file(path: Path) -> Callable[[web.Request], asyncio.Future[web.Response]]:
     async def answer(_: web.Request) -> web.Response:
-        """Read the file anew, so that a changed page is seen at the next load."""
+        """Read the file again each time, so that a changed page is seen at the next load."""
         text = await asyncio.to_thread(path.read_text, "utf-8")
         response = web.Response(text=text, content_type=KINDS[path.suffix], charset="utf-8")
         response.enable_compression()

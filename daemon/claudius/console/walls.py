@@ -18,7 +18,9 @@ from aiohttp.typedefs import Handler, Middleware
 
 from claudius.config import blot, held
 from claudius.console.access import Entrance, uid_of
-from claudius.errors import BadConfiguration, ClaudiusError, StaleTurn, StoreError, TryAgain, UsageProblem
+from claudius.errors import BadConfiguration, BadSoul, ClaudiusError, StaleTurn, StoreError, TryAgain, UsageProblem
+from claudius.reports.replaying import NotAgreed
+from claudius.reports.soul import ChangedMeanwhile, NoSoulFile
 
 log = logging.getLogger(__name__)
 
@@ -48,10 +50,10 @@ HEADERS = {
 class Refusal(ClaudiusError):
     """A request that is not answered."""
 
-    def __init__(self, status: int, error: str, detail: str, fix: str = "") -> None:
-        """`status` is HTTP's; `error` is one word for programs, `detail` and `fix` are for people."""
+    def __init__(self, status: int, error: str, detail: str, fix: str = "", **more: object) -> None:
+        """`status` is HTTP's; `error` is one word for programs, `detail` and `fix` are for people; `more` is JSON."""
         super().__init__(detail)
-        self.status, self.error, self.fix = status, error, fix
+        self.status, self.error, self.fix, self.more = status, error, fix, more
 
 
 def document(body: Any, status: int = 200, *, encode: Callable[[Any], str]) -> web.Response:
@@ -64,8 +66,8 @@ def document(body: Any, status: int = 200, *, encode: Callable[[Any], str]) -> w
 
 
 def refused(refusal: Refusal) -> web.Response:
-    """Answer a refusal as `{"error", "detail", "fix"}`."""
-    body = {"error": refusal.error, "detail": refusal.message, "fix": refusal.fix}
+    """Answer a refusal as `{"error", "detail", "fix"}`, and what else it tells."""
+    body = {"error": refusal.error, "detail": refusal.message, "fix": refusal.fix, **refusal.more}
     return web.json_response(body, status=refusal.status)
 
 
@@ -74,18 +76,23 @@ def refusal_of(error: ClaudiusError) -> Refusal:
     match error:
         case Refusal():
             return error
-        case UsageProblem():
-            return Refusal(400, "usage", error.message)
-        case StaleTurn():
-            return Refusal(409, "stale", error.message)
-        case TryAgain() | StoreError() | BadConfiguration():
-            return Refusal(503, "later", error.message)
-        case _:
-            return Refusal(404, "unknown", error.message)
+        case ChangedMeanwhile():
+            return Refusal(409, "stale", error.message, now={"text": error.text, "sha256": error.sha256})
+        case NotAgreed():
+            return Refusal(409, "agree", error.message, tokens=error.tokens)
+    kinds = (
+        (NoSoulFile, 404, "unknown"),
+        (BadSoul, 400, "soul"),
+        (UsageProblem, 400, "usage"),
+        (StaleTurn, 409, "stale"),
+    )
+    later = ((kind, 503, "later") for kind in (TryAgain, StoreError, BadConfiguration))
+    found = (found[1:] for found in (*kinds, *later) if isinstance(error, found[0]))
+    return Refusal(*next(found, (404, "unknown")), error.message)
 
 
 class Walls:
-    """What stands before every route of one console."""
+    """The checks before every route of one console."""
 
     def __init__(self, entrance: Entrance, connections: Callable[[], int]) -> None:
         """Let in whom `entrance` knows; `connections` returns how many are open now."""

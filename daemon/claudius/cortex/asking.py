@@ -12,7 +12,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from typing import Any, cast
@@ -34,6 +34,7 @@ JOB = "cortex"
 """The job name under which usage is booked."""
 SOUL_TOKENS = 500
 MOST_CHARS = 65_536
+SUMMARY_CHARS = 800
 _FENCED = re.compile(r"```json[ \t]*\r?\n(.*?)```", re.DOTALL | re.IGNORECASE)
 _LISTS = ("assessments", "beliefs", "directives")
 _UNSEEN = re.compile(
@@ -151,7 +152,7 @@ def parse(text: str) -> Output:
         lists[name] = tuple({key: value for key, value in entry.items() if key != "info_score"} for entry in objects)
     alignment = found.get("alignment")
     return Output(
-        summary=one_line(summary)[:800],
+        summary=one_line(summary)[:SUMMARY_CHARS],
         alignment=alignment if isinstance(alignment, dict) else {},
         dropped=tuple(dropped),
         **lists,
@@ -218,7 +219,7 @@ async def _judge(ties: Ties, asked: ConsultRequest) -> ConsultAnswer:
     return read_counsel(answer.text)
 
 
-def _record(known: Known, secrets: tuple[str, ...]) -> dict[str, Any]:
+def _record(known: Known, secrets: Sequence[str]) -> dict[str, Any]:
     peer = known.peer
     newest = peer.newest
     return {

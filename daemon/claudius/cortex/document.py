@@ -42,7 +42,7 @@ def build(
 ) -> CycleDocument:
     """Assemble the document of one cycle, cut until it fits its budget. Pure.
 
-    `budget_tokens` (characters / 4) is what remains beside the system text. Whatever was cut does not count as read.
+    `budget_tokens` (characters / 4) is what remains after the system text. Whatever was cut does not count as read.
     """
     window, has_previews, lessons, known = None, True, grounds.lessons, list(grounds.peers)
     cuts = iter((SHORT_TIMELINE, "previews", "lessons"))

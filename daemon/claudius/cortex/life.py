@@ -32,6 +32,8 @@ LOOK_S = 30.0
 GATHER_S = 1.0
 """How long events are collected before one look evaluates them."""
 RESTART_S = 60.0
+STOP_S = 2.0
+"""How long `stop` waits for the task, which it has cancelled."""
 DEATHS = 5
 """After this many consecutive crashes the cortex stays down until the process restarts."""
 UNREAL = ("rehearsal", "scripted", "none")
@@ -88,10 +90,10 @@ class Cortex:
         self._task = asyncio.create_task(self._live(), name="cortex")
 
     async def stop(self) -> None:
-        """Stop the task within two seconds; a running cycle changes nothing."""
+        """Stop the task within STOP_S seconds; a running cycle changes nothing."""
         if self._task:
             self._task.cancel()
-            await asyncio.wait((self._task,), timeout=2.0)
+            await asyncio.wait((self._task,), timeout=STOP_S)
 
     async def _live(self) -> None:
         while True:
@@ -104,15 +106,16 @@ class Cortex:
                     else:
                         self._is_awake = False
                     await self._wait()
-            except Exception:
+            except Exception:  # this is the second mind's own lane: nothing of it may end the process that takes turns
                 self._deaths += 1
-                log.exception("the cortex fell over", extra={"times": self._deaths})
+                log.exception("the cortex crashed", extra={"times": self._deaths})
             if self._deaths >= DEATHS:
                 log.error("the cortex stays down until the next start")
                 return
             await asyncio.sleep(RESTART_S)
 
     async def _wait(self) -> None:
+        """Wait until an event arrives, or the next look is due."""
         wait_s, self.next_look = LOOK_S, None
         if self.is_enabled:
             now = self._ties.clock()

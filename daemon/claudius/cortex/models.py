@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -184,7 +184,7 @@ class Ties(Struct, frozen=True, kw_only=True):
     """Whether the day's budget still allows a reflection."""
     wake: Callable[[str], None] = lambda _: None
     """Make a conversation check for pending perceptions."""
-    secrets: tuple[str, ...] = ()
+    secrets: Sequence[str] = ()
     """Values that no prompt may contain."""
 
 

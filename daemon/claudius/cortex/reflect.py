@@ -33,6 +33,10 @@ log = logging.getLogger(__name__)
 TRIAGE_TOKENS = 200
 ACTIONS = ("follow_up", "ask", "remind", "thank", "apologise")
 TEXT_CHARS = 400
+LAPSES_AFTER = timedelta(hours=6)
+"""A directive that no turn has taken by then is dropped."""
+A_PEER_EACH = timedelta(days=1)
+"""A peer is the subject of one directive in this time at most."""
 RATIONALE_CHARS = 1000
 
 
@@ -158,7 +162,7 @@ def directives(
         one = known.get(peer) if isinstance(peer, str) else None
         if one is None or not said or action not in ACTIONS or critical(said) or not one.conversation:
             continue
-        was_directed = one.directed_at is not None and now - one.directed_at < timedelta(days=1)
+        was_directed = one.directed_at is not None and now - one.directed_at < A_PEER_EACH
         if was_directed or any(other.peer_id == peer for other in found):
             continue
         perception = Perception(
@@ -174,7 +178,7 @@ def directives(
             origin=Origin.INTERNAL,
             owes=False,
             is_bot=one.peer.is_bot,
-            extra=DirectiveExtra(action=str(action), lapses_at=now + timedelta(hours=6)),
+            extra=DirectiveExtra(action=str(action), lapses_at=now + LAPSES_AFTER),
         )
         found.append(Directive(peer_id=one.peer.peer_id, action=str(action), text=said, perception=perception))
     return tuple(found)

@@ -1,4 +1,4 @@
-"""Feed long conversations through real turns, ask about them later elsewhere, and see what stands in the prompt.
+"""Feed long conversations through real turns, ask about them later elsewhere, and see what the prompt contains.
 
 `told` lives a conversation through `take_turn` on its own dates; `asked` puts each question in a conversation of its
 own, three weeks later, to a provider that keeps the prompt and answers nothing, so that nothing that is asked becomes a
@@ -26,6 +26,7 @@ from claudius.errors import ProviderError
 from claudius.eval.locomo import LongTalk, TalkMessage, TalkQuestion
 from claudius.home import Home, shipped
 from claudius.memory.facts import KEYS
+from claudius.memory.ranking import asked_for, rank
 from claudius.memory.sqlite import SqliteStore
 from claudius.perception import MessageExtra, Perception, private, shared
 from claudius.provider import Delta, Done, Event, Request, estimate
@@ -33,6 +34,8 @@ from claudius.soul import SoulSource
 
 LATER = timedelta(days=21)
 PLACE = "slack:T1:C1:"
+FIRST = 10
+"""How many of what the search ranks count for E2."""
 
 
 @dataclass(slots=True)
@@ -161,6 +164,27 @@ async def told(life: Life, talk: LongTalk, *, overheard: bool = False) -> None:
         )
 
 
+async def ranked(life: Life, talk: LongTalk) -> list[tuple[TalkQuestion, frozenset[str]]]:
+    """Return each question with the texts that the search ranks first, whatever a prompt has room for."""
+    at, ids = talk.messages[-1].at + LATER, ids_of(talk)
+    name = _speakers(talk)[0]
+    await life.store.people.know_members(shared(PLACE), tuple(ids.values()), at)
+    found = []
+    for one in talk.questions:
+        terms = asked_for(one.text)
+        seen = await life.store.moments.remember(_question(ids[name], name, one.text, at), terms, ())
+        first = rank(terms, seen, at.timestamp(), most=FIRST)[:FIRST]
+        found.append((one, frozenset(moment.moment.text for moment in first)))
+    return found
+
+
+def _question(person: str, name: str, text: str, at: datetime) -> Perception:
+    return Perception(
+        key="", conversation="slack:T1:Dranked:", audience=private(person), person=person, name=name, text=text, at=at,
+        position="",
+    )  # fmt: skip
+
+
 async def asked(life: Life, talk: LongTalk) -> list[tuple[TalkQuestion, list[dict[str, str]]]]:
     """Ask every question, and return with each the lines of memory that its prompt held."""
     at = talk.messages[-1].at + LATER
@@ -170,7 +194,7 @@ async def asked(life: Life, talk: LongTalk) -> list[tuple[TalkQuestion, list[dic
 
 
 def stands(one: TalkMessage, lines: Sequence[dict[str, str]], most: int | None = None) -> bool:
-    """Return whether what was said stands in these lines, the first `most` of them if given. Pure."""
+    """Return whether what was said is in these lines, the first `most` of them if given. Pure."""
     for line in lines[:most]:
         for text in (line["text"], line.get("before", "") if most is None else ""):
             part = text.strip("… ")
@@ -186,6 +210,8 @@ class MemoryFigures(Struct, frozen=True, kw_only=True):
     questions: int
     evidence: float
     """E1: the share of a question's evidence that stood in its prompt, three weeks later in another conversation."""
+    found: float
+    """E2: the share of a question's evidence among the first ten that the search ranks."""
     unanswerable: int
     nothing: float
     """E3: the share of unanswerable questions for which no moment was shown."""
@@ -195,38 +221,47 @@ class MemoryFigures(Struct, frozen=True, kw_only=True):
 
 async def measured(root: Path, talks: Sequence[LongTalk], *, overheard: bool = False) -> list[MemoryFigures]:
     """Live each conversation in a home of its own below `root`; return its figures, those of all of them last."""
-    found: list[tuple[str, list[float], list[bool], list[float]]] = []
+    found: list[tuple[str, list[float], list[float], list[bool], list[float]]] = []
     for talk in talks:
         async with living(root / talk.name) as life:
             await told(life, talk, overheard=overheard)
             answers = await asked(life, talk)
+            first = await ranked(life, talk)
         said = {one.id: one for one in talk.messages}
         shares = [
             sum(stands(said[one], lines) for one in question.evidence) / len(question.evidence)
             for question, lines in answers
             if question.is_answerable and question.evidence
         ]
+        best = [
+            sum(said[one].text.strip() in texts for one in question.evidence) / len(question.evidence)
+            for question, texts in first
+            if question.is_answerable and question.evidence
+        ]
         silent = [all(map(_is_fact, lines)) for question, lines in answers if not question.is_answerable]
         sizes = sorted(
             len(json.dumps(lines, ensure_ascii=False, separators=(",", ":"))) / 4 for _, lines in answers if lines
         )
-        found.append((talk.name, shares, silent, sizes))
-    shown = [_figures(*one) for one in found]
-    every = ([one for part in found for one in part[1]], [one for part in found for one in part[2]])
-    return [*shown, _figures("all", *every, [one for part in found for one in part[3]])]
+        found.append((talk.name, shares, best, silent, sizes))
+    shares, best = [one for part in found for one in part[1]], [one for part in found for one in part[2]]
+    silent, sizes = [one for part in found for one in part[3]], [one for part in found for one in part[4]]
+    return [*(_figures(*one) for one in found), _figures("all", shares, best, silent, sizes)]
 
 
 def _is_fact(line: Mapping[str, str]) -> bool:
-    """Return whether a line is a fact in force, which stands in every prompt whatever is asked."""
+    """Return whether a line is a fact in force, which is in every prompt, whatever is asked."""
     return line["text"].partition(":")[0] in KEYS
 
 
-def _figures(name: str, shares: Sequence[float], silent: Sequence[bool], sizes: Sequence[float]) -> MemoryFigures:
+def _figures(
+    name: str, shares: Sequence[float], best: Sequence[float], silent: Sequence[bool], sizes: Sequence[float]
+) -> MemoryFigures:
     ordered = sorted(sizes)
     return MemoryFigures(
         name=name,
         questions=len(shares),
         evidence=round(sum(shares) / len(shares), 3) if shares else 0.0,
+        found=round(sum(best) / len(best), 3) if best else 0.0,
         unanswerable=len(silent),
         nothing=round(sum(silent) / len(silent), 3) if silent else 0.0,
         tokens=round(ordered[int(0.95 * (len(ordered) - 1))], 1) if ordered else 0.0,

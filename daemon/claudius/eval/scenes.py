@@ -132,7 +132,14 @@ def read(path: Path) -> Suite:
         raise BadConfiguration(str(path), "", str(error), "docs/eval.md describes a scene") from error
     if len({scene.id for scene in scenes}) < len(scenes):
         raise BadConfiguration(str(path), "id", "two scenes have the same id", "give each an id of its own")
+    if idle := [one.id for one in scenes if not (one.prefer or any(map(_has_check, (one, *one.steps))))]:
+        raise BadConfiguration(str(path), idle[0], "the scene has no check", "say what must hold, as docs/eval.md does")
     return msgspec.structs.replace(suite, scene=tuple(scenes), name=path.stem)
+
+
+def _has_check(one: Checks) -> bool:
+    """Return whether anything is checked, or asked of a judge. Pure."""
+    return one.at is not None or any(getattr(one, name) for name in Checks.__struct_fields__)
 
 
 def sample(suite: Suite, most: int, seed: int) -> Suite:

@@ -29,16 +29,16 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
 
 
 class AuditStore(Protocol):
-    """Record acts, and find those that only a changed file tells of."""
+    """Record acts, and find those that are known only from a changed file."""
 
     async def note(self, entry: AuditEntry, now: datetime) -> None:
         """Record one act, durably. Raises: StoreError; then the act must not be done."""
         ...
 
     async def compare(self, digests: Mapping[str, str], now: datetime) -> Sequence[str]:
-        """Record what changed since the last comparison and no act tells of: an edit by hand, of a file or variable.
+        """Record what changed since the last comparison without a recorded act: an edit by hand, of a file or variable.
 
-        `digests`: `setting KEY` or `soul FILE` → a digest of what is in force. Returns the names of those recorded; of
-        the first comparison nothing is.
+        `digests`: `setting KEY` or `soul FILE` → a digest of what is in force. Returns the names of those recorded; the
+        first comparison records nothing.
         """
         ...

@@ -120,9 +120,15 @@ class Erasures(Struct, frozen=True):
         """The path of the log: one JSON line per erasure, and one when all of it is done."""
         return self.directory / LEDGER
 
-    def begin(self, persons: Sequence[str], at: datetime, by: str) -> None:
-        """Record durably that an erasure of these ids begins. Raises: OSError."""
+    def begin(self, persons: Sequence[str], at: datetime, by: str) -> int:
+        """Record durably that an erasure of these ids begins. Returns where `withdraw` cuts. Raises: OSError."""
+        before = self.ledger.stat().st_size if self.ledger.exists() else 0
         self._append({"at": _stamp(at), "by": by, "ids": [self._hash(one) for one in persons]})
+        return before
+
+    def withdraw(self, before: int) -> None:
+        """Remove the record of the erasure that `begin` recorded last, because it was refused. Raises: OSError."""
+        os.truncate(self.ledger, before)
 
     def finish(self, persons: Sequence[str], at: datetime) -> None:
         """Record that the erasure of these ids is complete. Raises: OSError."""
@@ -163,12 +169,13 @@ class Erasures(Struct, frozen=True):
         ]
         return datetime.fromisoformat(str(max(asked))) if asked else None
 
-    def unfinished(self) -> set[str]:
-        """Return the hashes of persons whose erasure was interrupted."""
-        left: set[str] = set()
+    def unfinished(self) -> dict[str, str]:
+        """Return who asked for each erasure that was interrupted, by the hash of whom it is to erase."""
+        left: dict[str, str] = {}
         for line in self._lines():
-            left |= set(line.get("ids", ()))
-            left -= set(line.get("done", ()))
+            left |= dict.fromkeys(line.get("ids", ()), str(line.get("by")))
+            for one in line.get("done", ()):
+                left.pop(one, None)
         return left
 
     def since(self, at: str) -> set[str]:
@@ -185,7 +192,7 @@ class Erasures(Struct, frozen=True):
         return {self._hash(one) for one in persons}
 
     def aliases(self, persons: Iterable[str]) -> dict[str, str]:
-        """Return what stands for each of these persons in the audit log once they are erased."""
+        """Return what replaces each of these persons in the audit log once they are erased."""
         return {one: f"{ALIAS}{self._hash(one)[:ALIAS_CHARS]}" for one in persons}
 
     def _hash(self, person: str) -> str:

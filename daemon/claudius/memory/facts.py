@@ -1,7 +1,7 @@
-"""Extract what people plainly say of themselves, and choose which of it a prompt shows first. Pure.
+"""Extract what people say explicitly about themselves, and choose what a prompt shows first. Pure.
 
-Nothing is inferred: a fact is a first-person statement that one of the patterns below takes word for word. What it does
-not take is still a moment, and found as one. Source: the psyche design, section 10; the memory design, W2.
+Nothing is inferred: a fact is a first-person statement that one of the patterns below takes word for word. Anything
+else is still kept as a moment, and found as one. Source: the psyche design, section 10; the memory design, W2.
 """
 
 from __future__ import annotations

@@ -19,6 +19,10 @@ from claudius.perception import Perception
 InboxState = Literal["pending", "taken", "thought", "committed", "settled", "dead"]
 
 
+EVERY_NETWORK = "*"
+"""In place of a network: the mark of its channel `` is an instant, before which no history is read."""
+
+
 def turn_of(key: str) -> str:
     """Return the id of the turn that answers the perception with this dedupe key; re-runs keep it. Pure."""
     return base64.b32encode(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest())[:16].decode().lower()
@@ -94,7 +98,8 @@ class InboxStore(Protocol):
     async def marks(self, network: str) -> Mapping[str, str]:
         """Return up to where each channel (`workspace:channel`) of a network was heard without a gap, latest first.
 
-        `workspace:` alone means a whole workspace, if its adapter reports that.
+        `workspace:` alone means a whole workspace, if its adapter reports that. Of `EVERY_NETWORK`, the mark of the
+        channel `` is an RFC 3339 instant: older messages were answered before a copy was restored, or nobody knows.
         """
         ...
 

@@ -41,6 +41,13 @@ class LeaseStore(Protocol):
         """
         ...
 
+    async def hold_back(self, networks: Sequence[str]) -> None:
+        """Have no process take a lane of these networks while their histories are read, and of no others.
+
+        For 40 s at most, unless it is said again. Only the process that listens says so.
+        """
+        ...
+
     async def renew(self) -> Sequence[str]:
         """Prolong every lease; return the conversations whose lane is lost."""
         ...

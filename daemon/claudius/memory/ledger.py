@@ -1,4 +1,4 @@
-"""The topic `store.ledger`: peers and what the soul makes of them, and the pure rules of it.
+"""The topic `store.ledger`: peers and what the soul thinks of them, and the pure rules of it.
 
 The rules: evidence scores, limits on changes of trust, and how peers and beliefs appear in a prompt.
 
@@ -200,7 +200,7 @@ def _one_line(text: str) -> str:
 
 
 class LedgerStore(Protocol):
-    """Peers, and what the soul makes of them. Reads are filtered for an audience."""
+    """Peers, and what the soul thinks of them. Reads are filtered for an audience."""
 
     async def record_assessment(
         self,
@@ -220,7 +220,7 @@ class LedgerStore(Protocol):
         ...
 
     async def list_peers(self, audience: str, since: datetime | None = None, limit: int = 1000) -> Sequence[Peer]:
-        """Return the peers dealt with since then, latest first, as far as this audience may know of it."""
+        """Return the peers met since then, latest first, as far as this audience may know of it."""
         ...
 
     async def query_peer(self, peer_id: str, audience: str) -> Peer | None:

@@ -85,8 +85,11 @@ def open_store(
     return SqliteStore(home.database, relieve=relieve)
 
 
-def open_records(home: Home) -> Records:
-    """Open a home's records, read-only; empty if nothing was ever stored. Raises: StoreError, BadConfiguration."""
+def open_records(home: Home, *, is_lasting: bool = False) -> Records:
+    """Open a home's records, read-only; empty if nothing was ever stored. Raises: StoreError, BadConfiguration.
+
+    `is_lasting`: they stay open while others write.
+    """
     place = place_of(home)
     if place.is_postgres:
         try:
@@ -96,4 +99,4 @@ def open_records(home: Home) -> Records:
         return PostgresRecords(place, home.memory)
     from claudius.memory.sqlite import SqliteRecords  # noqa: PLC0415 - likewise
 
-    return SqliteRecords(home.database)
+    return SqliteRecords(home.database, is_lasting=is_lasting)

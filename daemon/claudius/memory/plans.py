@@ -1,4 +1,4 @@
-"""The topic `store.plans`: what the soul means to do later, and when the scheduler's jobs are due."""
+"""The topic `store.plans`: what the soul intends to do later, and when the scheduler's jobs are due."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TOO_MANY = f"{MOST_OPEN} plans wait in this conversation already"
 
 
 class Due(Struct, frozen=True):
-    """When a job rings next."""
+    """When a job is due next."""
 
     next_due: datetime
     failures: int = 0
@@ -34,9 +34,9 @@ class PlanStore(Protocol):
     async def fire_due(self, now: datetime, grace_hours: float) -> tuple[str, ...]:
         """Create a perception for each plan that is due; return the conversations affected.
 
-        What a person asked for is heard however late. A plan of the soul's own lapses after `grace_hours`, and so does
-        a plan for a conversation that the soul has ended. Each plan is heard exactly once, even with concurrent
-        callers.
+        What a person asked for is heard, no matter how late. A plan of the soul's own lapses after `grace_hours`, and
+        so does a plan for a conversation that the soul has ended. Each plan is heard exactly once, even with
+        concurrent callers.
         """
         ...
 
@@ -64,13 +64,13 @@ class PlanStore(Protocol):
         ...
 
     async def arm(self, due: Mapping[str, datetime], gone: Sequence[str] = ()) -> None:
-        """Set when jobs ring next, and delete the jobs in `gone`."""
+        """Set when jobs are due next, and delete the jobs in `gone`."""
         ...
 
     async def ring(self, job: str, conversation: str, due: datetime, next_due: datetime, now: datetime) -> bool:
-        """Create a perception for a due job and set its next ring, in one transaction.
+        """Create a perception for a due job and set when it is due next, in one transaction.
 
-        Returns False if nothing new is heard, because its last ring still waits or this instant was heard before.
+        Returns False if nothing new is heard, because its last run still waits or this instant was heard before.
         """
         ...
 

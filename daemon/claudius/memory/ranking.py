@@ -30,7 +30,7 @@ RESTATED = 0.5
 _CORRECTS = re.compile(
     r"(?:no|sorry|oops|wait|actually|correction|i mean|i meant|not the|nein|non|não|nee|нет)\b", re.IGNORECASE
 )
-"""How a message that puts the one before it right begins."""
+"""How a message begins that corrects the one before it."""
 BEFORE_SHARE = 0.5
 """The weight of the words of the message before the one that was heard."""
 MOST_TERMS = 16
@@ -50,7 +50,7 @@ class Beside(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True, kw_only=True):
-    """What may bear on a message and may be shown where it was heard."""
+    """What may be relevant to a message and may be shown where it was heard."""
 
     moments: Mapping[int, Moment] = {}
     """The moments that share a term with it, and those next to them, by id."""
@@ -67,7 +67,7 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 class Ranked(Struct, frozen=True):
-    """One moment found, the one before it in the same sitting, and what its speaker put right straight after it."""
+    """One moment found, the one before it in the same sitting, and its speaker's correction right after it."""
 
     moment: Moment
     before: Moment | None
@@ -85,7 +85,7 @@ def asked_for(heard: str, before: str = "", *, name: str = "") -> dict[str, floa
 
 
 def rarest(asked: Mapping[str, float], frequencies: Mapping[str, int], total: int) -> tuple[str, ...]:
-    """Return the terms worth searching for: at most sixteen, the weightiest first, none that is common. Pure."""
+    """Return the terms worth searching for: at most sixteen, the highest weight first, none that is common. Pure."""
     worth = sorted(
         [
             (-asked.get(term, 1.0) * rarity(count, total), term)
@@ -111,7 +111,7 @@ def rarity(count: int, total: int) -> float:
 def rank(
     asked: Mapping[str, float], found: Found, now_s: float, *, most: int, floor: float = 0.0
 ) -> tuple[Ranked, ...]:
-    """Return the moments that bear on what is asked, at most `most`, best first. Pure.
+    """Return the moments that are relevant to what is asked, at most `most`, best first. Pure.
 
     `floor`: the least share of what is asked that one moment of a person whom it names must hold, else nothing bears on
     it; 0 = none.
@@ -147,7 +147,7 @@ def rank(
 
 
 def _newest_first(ranked: Sequence[Moment], hits: Mapping[int, frozenset[str]]) -> list[int]:
-    """Return the ids, each moment after the newer ones in which its speaker says nearly the same again.
+    """Return the ids, each moment after newer ones in which its speaker puts it right or says nearly the same.
 
     `hits`: what each holds of what is asked; a newer one that holds less of it says something else.
     """
@@ -160,14 +160,14 @@ def _newest_first(ranked: Sequence[Moment], hits: Mapping[int, frozenset[str]]) 
             and other.person == one.person
             and other.is_own == one.is_own
             and hits[other.id] >= hits[one.id]
-            and _restates(other.text, one.text)
+            and (_CORRECTS.match(other.text) or _restates(other.text, one.text))
         ]
         order += [other.id for other in sorted(again, key=lambda other: -other.id)] + [one.id]
     return list(dict.fromkeys(order))
 
 
 def _correction(found: Found, key: int) -> Moment | None:
-    """Return the next message if its speaker puts this moment right in it."""
+    """Return the next message if its speaker corrects this moment in it."""
     beside, one = found.beside.get(key), found.moments[key]
     other = found.moments.get(beside.after) if beside else None
     if other is None or other.person != one.person or not _is_one_sitting(one, other):
@@ -177,7 +177,8 @@ def _correction(found: Found, key: int) -> Moment | None:
 
 def _restates(newer: str, older: str) -> bool:
     one, other = frozenset(stemmed(newer)), frozenset(stemmed(older))
-    return len(one & other) >= RESTATED * len(one | other)
+    both = len(one & other)
+    return both >= RESTATED * (len(one) + len(other) - both)
 
 
 def _raw(

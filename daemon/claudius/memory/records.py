@@ -73,6 +73,10 @@ class Records(KeptTexts, Protocol):
         """Return the turns between two instants: `turn conversation process preview`."""
         ...
 
+    def newest_turns(self, most: int) -> Sequence[str]:
+        """Return the newest turns whose record is kept, newest first."""
+        ...
+
     def evidence(self, ids: Sequence[int]) -> Sequence[Mapping[str, Any]]:
         """Return lines of the ledger by their ids, oldest first; one that was erased is missing."""
         ...

@@ -1,7 +1,7 @@
-"""Reduce a text to the stems by which moments are found, in the language that its commonest words give away. Pure.
+"""Reduce a text to the stems by which moments are found, in the language that its most common words belong to. Pure.
 
 Snowball stems some thirty languages. The language of a text is that of its script, or else the one with most of its
-function words; a text without any is taken for English. Source: https://snowballstem.org
+function words; a text without any counts as English. Source: https://snowballstem.org
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FUNCTION_WORDS = frozenset(
     who who's whom why will with without won't would wouldn't yes yet you you'd you'll you're you've your yours
     yourself yourselves""".split()  # noqa: SIM905 - a list of words reads best as words
 )
-_WORDS: Mapping[str, frozenset[str]] = {
+FUNCTION_WORDS_OF: Mapping[str, frozenset[str]] = {
     language: frozenset(words.split())
     for language, words in {
         "german": """ich und der die das nicht ist ein eine einen einem ist sind war bin mit auf für von zu zum zur den
@@ -34,7 +34,7 @@ _WORDS: Mapping[str, frozenset[str]] = {
             bei nach noch schon mich mir dich dir uns im am um an als wenn dass oder""",
         "french": """je et le la les un une des du de est pas ne que qui dans pour sur avec il elle nous vous mon ma mes
             ton ta tes son sa ses ce cette suis es sont ai as a été au aux où quand quel quelle mais ou donc me te se
-            moi toi c'est j'ai qu'est""",
+            moi toi en sais sait c'est j'ai qu'est""",
         "spanish": """yo y el la los las un una unos de del es no que en por para con mi mis tu tus su sus soy eres son
             está estoy he ha muy pero como cuándo dónde qué cuál quién lo le me te se al o más también hay""",
         "italian": """io e il lo la i gli le un una di del della è non che in per con mio mia miei tuo tua suo sua sono
@@ -72,7 +72,7 @@ def language_of(text: str, words: list[str]) -> str:
                 return language
     seen = set(words)
     best, most = "english", len(seen & FUNCTION_WORDS)
-    for language, common in _WORDS.items():
+    for language, common in FUNCTION_WORDS_OF.items():
         if (count := len(seen & common)) > most:
             best, most = language, count
     return best
@@ -80,7 +80,7 @@ def language_of(text: str, words: list[str]) -> str:
 
 def stemmed(text: str, name: str = "") -> tuple[str, ...]:
     """Return the stems of a name and of a text's content words, in order, with repetitions. Pure."""
-    language, found = _read(text)
+    language, found = _read(text.strip())  # the index adds blanks to what was heard
     return (*[stem(word, language) for word in _WORD.findall(name.lower())], *found) if name else found
 
 
@@ -90,7 +90,7 @@ def _read(text: str) -> tuple[str, tuple[str, ...]]:
     said = text[:TEXT_CHARS].lower().replace("’", "'")
     words = _WORD.findall(said)
     language = language_of(said, words)
-    dropped = FUNCTION_WORDS if language == "english" else FUNCTION_WORDS | _WORDS.get(language, frozenset())
+    dropped = FUNCTION_WORDS if language == "english" else FUNCTION_WORDS | FUNCTION_WORDS_OF.get(language, frozenset())
     found: list[str] = []
     for word in words:
         if not word.isascii() and _WIDE.search(word):

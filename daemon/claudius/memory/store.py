@@ -35,7 +35,7 @@ class Waiting(Struct, frozen=True, kw_only=True):
     conversations: tuple[str, ...]
     """Conversations with unfinished inbox or outbox rows, oldest first."""
     was_clean: bool
-    """Whether the last process stopped in good order."""
+    """Whether the last process stopped cleanly."""
 
 
 class Store(Protocol):

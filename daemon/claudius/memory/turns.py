@@ -32,7 +32,7 @@ class RecallLimits(Struct, frozen=True, kw_only=True):
 
     ttl_hours: float
     beliefs: bool = False
-    """Whether the cortex is at work, so that its beliefs are read too."""
+    """Whether the cortex is running, so that its beliefs are read too."""
     moments: int = 50_000
     """Upper limit on moments kept of one audience."""
     max_past: int = 400

@@ -16,7 +16,7 @@ HEARD_BEFORE = 10
 
 
 class Whisper(Struct, frozen=True, kw_only=True):
-    """One line of counsel, sanitised, about to be stored."""
+    """One line of advice, sanitised, about to be stored."""
 
     daimon: str
     text: str

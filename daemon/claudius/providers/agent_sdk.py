@@ -62,6 +62,10 @@ class AgentSdk:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
+        """Stream the reply. A warm client that has crashed before its first word is replaced by a fresh one.
+
+        Raises: ProviderError.
+        """
         warm, ended = self._pool.take(request)
         self._end(ended)
         if warm and not (warm.child.is_alive and warm.child.rss_bytes < RSS_LIMIT_BYTES):
@@ -176,6 +180,7 @@ class AgentSdk:
         self._end(self._pool.pop(conversation))
 
     async def aclose(self) -> None:
+        """Kill every client and wait until all processes have ended."""
         self._end(self._pool.empty())
         await asyncio.gather(*self._ending)
         self._children.close()

@@ -105,6 +105,7 @@ class AnthropicApi:
         self._rung: dict[str, int] = {}
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
+        """Stream the reply. Raises: ProviderError."""
         client = await self._connected()
         import anthropic  # noqa: PLC0415 - over a second to import, paid once, in the daemon
         import httpx2  # noqa: PLC0415 - the library's own HTTP client
@@ -136,6 +137,7 @@ class AnthropicApi:
         yield said.done()
 
     async def aclose(self) -> None:
+        """Close the connections."""
         if self._client is not None:
             await (await self._client).close()
 

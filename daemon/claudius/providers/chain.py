@@ -31,6 +31,7 @@ from claudius.errors import (
     TooLong,
     Unavailable,
 )
+from claudius.failure import NOBODY
 from claudius.home import FILE_MODE, Home
 from claudius.provider import (
     CallTally,
@@ -58,11 +59,12 @@ PATIENCE_S = 60.0
 REST_S = 600.0
 """How long a provider is paused after its account was refused."""
 REHEARSAL = "rehearsal"
-NO_VOICE = "none"
+NO_VOICE = NOBODY
 """The name of what speaks where `auto` found no model and the rehearsal voice may not speak."""
 NO_MODEL = Unavailable(
     "no model was found",
-    fix="start Ollama, or put ANTHROPIC_API_KEY into .env, or set openai.base_url, then `claudius daemon restart`; "
+    provider=NO_VOICE,
+    fix="start Ollama, or put ANTHROPIC_API_KEY into .env, or set openai.base_url: the next message finds it; "
     "`claudius config set providers rehearsal` has the voice without a model speak",
 )
 LOOK_AGAIN_S, LOOK_SHARE = 1.0, 20
@@ -74,6 +76,8 @@ HAD_MODEL = "had_model"
 
 log = logging.getLogger(__name__)
 
+MODEL_KEYS = ("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDIUS_OPENAI_API_KEY", "GROQ_API_KEY")
+"""The secrets that providers use: a change of one is taken at the next call."""
 UNREAL = (REHEARSAL, "scripted", NO_VOICE, "")
 """Providers without a model."""
 _SHUT = (AuthFailed, SpendLimit, Unavailable)
@@ -176,7 +180,7 @@ class Chain:
         ]
         failed = None if isinstance(self.last_error, _OF_THE_REQUEST) else self.last_error
         why = f"{failed.provider or self.name}: {failed.message}" if failed else ""
-        return VoiceState(last_error=why, resting=tuple(resting))
+        return VoiceState(last_error=why, resting=tuple(resting), notices=tuple(self.notices()))
 
     def notices(self) -> list[str]:
         """Return what the owner should know of the providers, one line each."""
@@ -277,7 +281,7 @@ class _Down(Exception):
 
 
 class NoVoice:
-    """Stands where `auto` finds no model: it never speaks, and each call says what is missing."""
+    """Takes the place of a model where `auto` finds none: it never speaks, and each call says what is missing."""
 
     name, model = NO_VOICE, ""
 
@@ -422,9 +426,9 @@ class CurrentVoice:
 
 
 def _named(loaded: Loaded) -> tuple[Any, ...]:
-    """Return the settings that determine the chain. Pure."""
-    config = loaded.config
-    return config.providers, config.anthropic, config.claude, config.openai, config.model
+    """Return the settings and the keys that determine the chain. Pure."""
+    config, keys = loaded.config, [loaded.secret(name) for name in MODEL_KEYS]
+    return config.providers, config.anthropic, config.claude, config.openai, config.model, *keys
 
 
 def choose(loaded: Loaded, *, may_rehearse: bool = True) -> list[str]:

@@ -34,6 +34,10 @@ class ClaudeCli:
         self._children = Children()
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
+        """Stream the reply. A session that cannot be resumed is replaced by a new one.
+
+        Raises: ProviderError.
+        """
         session, ended = self._sessions.take(request)
         self._end(ended)
         if session:

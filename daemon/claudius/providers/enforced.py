@@ -17,7 +17,7 @@ from claudius.cognition.reply.tags import STEPS as NAMES
 from claudius.provider import FormStep
 
 THOUGHT_CHARS, SPEECH_CHARS, LINE_CHARS = 400, 1200, 200
-"""The longest section of each kind. Without an end, a small model goes on until the reply is cut."""
+"""The longest section of each kind. Without a limit, a small model continues until the reply is cut."""
 SPEECH = "external_dialogue"
 
 

@@ -105,7 +105,7 @@ def is_large(model: str) -> bool:
 
 
 def profile_of(setting: str, host: str, model: str) -> Profile:
-    """Return the profile of a model: as set, or small if it stands at home and is not large. Pure."""
+    """Return the profile of a model: as set, or small if its server is at home and it is not large. Pure."""
     if setting in ("full", "small"):
         return "small" if setting == "small" else "full"
     return "small" if is_at_home(host) and not is_large(model) else "full"
@@ -122,11 +122,11 @@ class Memory:
     def __init__(self, path: Path | None) -> None:
         """Read the file; one that cannot be read counts as empty. None: nothing is written."""
         self._path = path
-        self._known = read(path) if path else {}
+        self.known = read(path) if path else {}
 
     def of(self, place: str) -> Facts:
         """Return what is known of a model at an address."""
-        return self._known.setdefault(place, Facts())
+        return self.known.setdefault(place, Facts())
 
     def save(self) -> None:
         """Write the file. If that fails, what was learned lasts as long as the process."""
@@ -134,7 +134,7 @@ class Memory:
             return
         whole = self._path.with_suffix(".new")
         try:
-            whole.write_bytes(msgspec.json.encode(self._known))
+            whole.write_bytes(msgspec.json.encode(self.known))
             whole.chmod(0o600)
             whole.replace(self._path)
         except OSError as error:
@@ -147,6 +147,13 @@ def read(path: Path) -> dict[str, Facts]:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, Facts])
     except (OSError, msgspec.MsgspecError, ValueError):
         return {}
+
+
+def known_of(known: Mapping[str, Facts], base_url: str, model: str) -> Facts:
+    """Return what is known of a model at an address; without a name, of the one met there last. Pure."""
+    if model:
+        return known.get(f"{base_url} {model}", NO_FACTS)
+    return next((known[place] for place in reversed([*known]) if place.startswith(f"{base_url} ")), NO_FACTS)
 
 
 class LocalServer:
@@ -162,6 +169,10 @@ class LocalServer:
     def facts(self, model: str) -> Facts:
         """Return what is known of a model here."""
         return self._memory.of(f"{self._base_url} {model}")
+
+    def notice(self, model: str) -> str:
+        """Return what the owner should know of a model here; empty = nothing."""
+        return FORMLESS % TRIED if known_of(self._memory.known, self._base_url, model).is_formless else ""
 
     async def learned(self, model: str) -> Facts:
         """Return what is known of a model, asking the server first if that was never done."""

@@ -29,8 +29,10 @@ from claudius.providers.local_server import (
     Memory,
     enforcing,
     is_at_home,
+    known_of,
     limits,
     profile_of,
+    read,
 )
 from claudius.providers.replies import (
     by_status,
@@ -83,10 +85,14 @@ class OpenAICompat:
         self.model = model
         self._profile, self._server, self._is_patient = profile, server, is_patient
         self._client, self._base_url = client, base_url
-        self.notice = ""
-        """What the owner should correct, though the server answers; empty = nothing."""
+        self._elsewhere = ""
         self._is_found = client.base_url.path.rstrip("/").endswith(API)
         self._limit = "max_completion_tokens" if client.base_url.host == OPENAI_HOST else "max_tokens"
+
+    @property
+    def notice(self) -> str:
+        """What the owner should correct, though the server answers; empty = nothing."""
+        return self._elsewhere or (self._server.notice(self.model) if self._server else "")
 
     async def limits(self) -> ModelLimits:
         """Return what the model can take. A server at home is asked the first time."""
@@ -178,8 +184,8 @@ class OpenAICompat:
         if below is not here and below.status_code != 404:
             before, self._base_url = self._base_url, self._base_url.rstrip("/") + API
             self._client.base_url = self._base_url
-            self.notice = f"{before} has no chat completions, {self._base_url} has: set openai.base_url to that"
-            log.warning(self.notice)
+            self._elsewhere = f"{before} has no chat completions, {self._base_url} has: set openai.base_url to that"
+            log.warning(self._elsewhere)
 
     async def _refused(self, error: ProviderError, status: int) -> ProviderError:
         """Name what the server has in place of what was asked of it: a model, or the path."""
@@ -281,12 +287,24 @@ def has_ollama(timeout_s: float, url: str = OLLAMA) -> bool:
         return False
 
 
+def address(loaded: Loaded) -> str:
+    """Return the address that the settings name, or else that of a local Ollama. Pure."""
+    return (loaded.config.openai.base_url or OLLAMA).rstrip("/").removesuffix("/chat/completions")
+
+
+def known_limits(loaded: Loaded, home: Home, model: str = "") -> tuple[ModelLimits, Facts]:
+    """Return what is known of the model without asking its server. `model`: the one asked, where that is known."""
+    settings, base_url = loaded.config.openai, address(loaded)
+    facts = known_of(read(home.state / LOCAL_MODELS), base_url, model or settings.model)
+    profile = profile_of(settings.profile, urlsplit(base_url).hostname or "", model or settings.model)
+    return limits(facts, profile), facts
+
+
 def build(loaded: Loaded, home: Home) -> OpenAICompat:
     """Build the provider. The key is `CLAUDIUS_OPENAI_API_KEY`, or for Groq's own host also `GROQ_API_KEY`."""
     import httpx  # noqa: PLC0415 - imported only when such a server is used
 
-    settings = loaded.config.openai
-    base_url = (settings.base_url or OLLAMA).rstrip("/").removesuffix("/chat/completions")
+    settings, base_url = loaded.config.openai, address(loaded)
     try:
         host = httpx.URL(base_url).host
     except httpx.InvalidURL as error:

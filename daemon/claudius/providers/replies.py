@@ -193,4 +193,5 @@ class StreamedReply:
 
     @property
     def text(self) -> str:
+        """What was added so far."""
         return "".join(self._parts)

@@ -145,6 +145,7 @@ class Scripted:
             raise said.fault
 
     async def aclose(self) -> None:
+        """Note in `closed` that it was called, for a test to look at."""
         self.closed = True
 
 

@@ -66,7 +66,7 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
     change: Change | None = None
     """The change that the event makes to the numbers; None = none (the psyche is off)."""
     is_moved: bool = False
-    """Someone has told of grief here, so no mood but a quiet one fits."""
+    """Someone has spoken of grief here, so only a quiet mood fits."""
     remembered: Remembered = Remembered()
     """The lines of memory for the prompt; they are looked for whether or not the soul feels."""
 
@@ -119,7 +119,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
     felt = Felt(
         record=_record(recollection, psyche, state, judged, relevant, now_s, grieves) if outcome == "think" else {},
         emotional_state=""
-        if outcome != "think" and felt_now == felt_before(recollection)  # without thought, a focus elsewhere goes on
+        if outcome != "think" and felt_now == felt_before(recollection)  # without thought, a focus elsewhere stays
         else new_mood(recollection, felt_now, task=recollection.task, word=recent_word(recollection), is_moved=grieves),
         manner=manner_words([one for one in relevant if person in (one.person, one.target)])
         if outcome == "think" and relevant

@@ -31,7 +31,7 @@ TENSION_CUTS = (0.20, 0.50)
 FAMILIARITY_CUTS = (0.05,)
 BIAS = 0.25
 PRESSED = 2
-"""The drive band from which a need is put into """
+"""The drive band from which a need is put into words."""
 MOST_WANTS = 2
 WRY = 0.35
 """From this humour upwards, a calm bad mood is sardonic."""
@@ -92,7 +92,7 @@ def mood_words(bands: tuple[int, ...]) -> str:
 
 
 def moved_words() -> str:
-    """Return the words for the mood of a soul that was told of grief. Pure."""
+    """Return the words for the mood of a soul that heard of grief. Pure."""
     return str(phrases()["mood"]["moved"])
 
 
@@ -202,7 +202,7 @@ def packet(
 
 
 def manner_words(intentions: Sequence[Intention]) -> str:
-    """Return how to speak this time: by the strongest intention that colours what is said; empty if none does. Pure."""
+    """Return how to speak this time: by the strongest intention that affects the wording; empty if none does. Pure."""
     told = phrases()["manner"]
     colouring = sorted([one for one in intentions if one.type in told], key=lambda one: -one.priority)
     return str(told[colouring[0].type]) if colouring else ""

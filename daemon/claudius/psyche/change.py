@@ -1,7 +1,7 @@
 """Compute the change that one turn makes to the psyche, with its milestones. Pure.
 
-A milestone is a drive or arc that has grown strong; it becomes an event of the soul's own once for each rise. The store
-folds a `Change` at commit; the trace rebuilds one from its stored inputs. Source: the psyche design, section 2.
+A milestone is a drive or arc that has grown strong; each rise becomes one event of the soul's own. The store folds a
+`Change` at commit; the trace rebuilds one from its stored inputs. Source: the psyche design, section 2.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class _Signless(str):
 
 
 GRIEF_TONE = -1.0
-"""How grief that is told feels: it weighs on the mood until the evening."""
+"""How being told of grief feels: it weighs on the mood until the evening."""
 
 
 def classify(text: str, address: str, *, soul_name: str, novelty: float, compound: Compound) -> Heard:
@@ -171,7 +171,7 @@ def classify(text: str, address: str, *, soul_name: str, novelty: float, compoun
 
 
 def tells_grief(text: str) -> bool:
-    """Return whether a text tells of its writer's grief. Pure."""
+    """Return whether the writer of a text speaks of their own grief. Pure."""
     said, book = tokens(text[:HEARD_CHARS]), lexicon()
     return [hit for hit in book.grief.hits(said) if not is_negated(said, hit.first, hit.last)] != []
 

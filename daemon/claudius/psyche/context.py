@@ -63,9 +63,9 @@ REACTION_REST_S = 600.0
 UNCALLED_EACH = 10
 """The soul answers at most one in this many messages that do not address it."""
 COMPANY = {"thread": 0.5, "named": 0.5, "ambient": 0.15}
-"""How far talk that is not addressed to the soul is company; addressed talk counts in full."""
+"""The share by which talk that is not addressed to the soul counts as company; addressed talk counts fully."""
 COLD = -0.2
-"""Whoever is this cold or undermining is no company."""
+"""Someone this cold or undermining does not count as company."""
 NODS = frozenset(("nodded", "acknowledged"))
 ANNOUNCED = "announced"
 """The verb of an announcement by the soul. It opens a talk, so an open question after it is heard as one to it."""
@@ -276,7 +276,7 @@ def stimulus_of(kind: str, heard: Heard, text: str = "", *, is_removed: bool = F
 
 
 def _in_company(stimulus: Stimulus | None, perception: Perception, happening: Happening) -> Stimulus | None:
-    """Return the stimulus with how far it is company: a bot is none, nor is anyone who undermines or is cold."""
+    """Return the stimulus with its share of company: none from a bot, or from somebody cold or undermining."""
     if stimulus is None or happening.kind not in MESSAGES or perception.is_bot or perception.origin is Origin.INTERNAL:
         return stimulus
     if min(stimulus.axes.supportive, stimulus.axes.affectionate) <= COLD:
@@ -407,7 +407,7 @@ def kept_mood(recollection: Recollection) -> str:
 def new_mood(recollection: Recollection, felt: str, *, task: str, word: str, is_moved: bool = False) -> str:
     """Return the mood to store in the soul state; empty = keep the stored one, which a person may have set.
 
-    The numbers decide it, except that a working conversation is focused, and that grief quietens both; the model's word
+    The numbers decide it, except that a working conversation is focused, and that grief calms both; the model's word
     is only a hint.
     """
     kept = kept_mood(recollection)

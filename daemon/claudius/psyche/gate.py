@@ -1,4 +1,4 @@
-"""The gate: decide whether the soul thinks about an event, reacts to it or ignores it, and how it leans. Pure.
+"""The gate: decide whether the soul thinks about an event, reacts to it or ignores it, and its tendencies. Pure.
 
 An event makes four claims on attention (salience); meaning, triviality, cooldown and choice decide. Who else is present
 plays no part. Source: the psyche design, sections 5, 7 and 9.
@@ -48,7 +48,7 @@ class Salience(NamedTuple):
 
 
 def stakes(edge: Edge) -> float:
-    """Return how much a person matters to the soul, for better or worse, in [0, 1]. Pure."""
+    """Return how much a person matters to the soul, positively or negatively, in [0, 1]. Pure."""
     return max(abs(edge.warmth), abs(edge.trust), edge.tension)
 
 

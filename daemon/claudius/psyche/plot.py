@@ -1,10 +1,11 @@
-"""How the numbers moved: the turns that moved them, and between two turns the curves that the laws draw. Pure."""
+"""How the numbers moved: the turns that moved them, and the curves that the laws give between two turns. Pure."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import cache
 from html import escape
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
@@ -21,6 +22,7 @@ RELATION = ("warmth", "trust", "tension")
 _MARKS = "▁▂▃▄▅▆▇█"
 
 _K = TypeVar("_K")
+_V = TypeVar("_V")
 Value = Callable[[float], float | None]
 """A number at an instant; None = there is none then."""
 
@@ -77,18 +79,19 @@ def lanes_of(moves: Sequence[Move], names: Mapping[str, str], since_s: float) ->
 
     `names` gives the display name of a person and the label of a subject, by id.
     """
+    at = cache(_since([(move.at_s, move.numbers) for move in moves], advance))  # every curve asks for the same instants
     lanes = [
-        Strip("Mood", -1, 1, [Curve("valence", _number(moves, lambda one: one.valence))]),
+        Strip("Mood", -1, 1, [Curve("valence", _number(at, lambda one: one.valence))]),
         Strip(
             "Strength",
             0,
             1,
             [
-                Curve("energy", _number(moves, lambda one: one.energy)),
-                Curve("arousal", _number(moves, lambda one: one.arousal)),
+                Curve("energy", _number(at, lambda one: one.energy)),
+                Curve("arousal", _number(at, lambda one: one.arousal)),
             ],
         ),
-        Strip("Needs", 0, 1, [Curve(drive, _drive(moves, n)) for n, drive in enumerate(DRIVES)]),
+        Strip("Needs", 0, 1, [Curve(drive, _drive(at, n)) for n, drive in enumerate(DRIVES)]),
     ]
     subjects = _subjects(moves)
     if subjects:
@@ -125,7 +128,7 @@ def _spark(lane: Strip, curve: Curve, from_s: float, to_s: float, width: int) ->
 
 
 def _subjects(moves: Sequence[Move]) -> list[str]:
-    """Return the hottest subjects of that time, by their ids, in the order of their coming."""
+    """Return the hottest subjects of that time, by their ids, in order of first appearance."""
     hottest: dict[str, float] = {}
     for move in moves:
         for arc, (_, intensity) in (move.arcs or {}).items():
@@ -134,23 +137,29 @@ def _subjects(moves: Sequence[Move]) -> list[str]:
     return [arc for arc in hottest if arc in chosen]
 
 
-def _since(known: Sequence[tuple[float, _K]], value_of: Callable[[_K, float], float | None]) -> Value:
-    """Return the value at an instant, computed from what was known last; None before anything was."""
+def _since(
+    known: Sequence[tuple[float, _K]], value_of: Callable[[_K, float], _V | None]
+) -> Callable[[float], _V | None]:
+    """Return the value at an instant, computed from what was known last; None before that."""
     instants = [at_s for at_s, _ in known]
 
-    def value(at_s: float) -> float | None:
+    def value(at_s: float) -> _V | None:
         place = bisect_right(instants, at_s)
         return value_of(known[place - 1][1], at_s) if place else None
 
     return value
 
 
-def _number(moves: Sequence[Move], pick: Callable[[Numbers], float]) -> Value:
-    return _since([(move.at_s, move.numbers) for move in moves], lambda last, at_s: pick(advance(last, at_s)))
+def _number(at: Callable[[float], Numbers | None], pick: Callable[[Numbers], float]) -> Value:
+    def value(at_s: float) -> float | None:
+        numbers = at(at_s)
+        return None if numbers is None else pick(numbers)
+
+    return value
 
 
-def _drive(moves: Sequence[Move], place: int) -> Value:
-    return _number(moves, lambda one: one.drives[place])
+def _drive(at: Callable[[float], Numbers | None], place: int) -> Value:
+    return _number(at, lambda one: one.drives[place])
 
 
 def _relation(moves: Sequence[Move], person: str, axis: str) -> Value:
@@ -172,7 +181,7 @@ TALL, LOW = 104, 76
 STEPS = 240
 """Points a curve is drawn with, besides those of its turns."""
 LABEL = 13.0
-"""Two labels at a lane's end stand at least so far apart."""
+"""The least distance between two labels at the end of a lane."""
 COLOURS = ("#2a6fb0", "#d1653a", "#2f8f6b", "#8a5aa8", "#b8942e")
 COLOUR_OF = {
     "valence": "#2a6fb0",
@@ -190,12 +199,12 @@ STYLE = (
     ".h{font-size:17px;font-weight:600;fill:#1f2933}.t{font-size:12px;font-weight:600;fill:#1f2933}.s{fill:#9aa5b1}"
 )
 SWING = 0.1
-"""A turn that moves valence so far is marked."""
+"""A turn that moves valence this far is marked."""
 BASES = {"Mood": VALENCE_BASE, "Needs": DRIVE_BASE}
 """Where a lane's curves rest."""
 
 GRID_S = (60.0, 300.0, 900.0, HOUR_S, 3 * HOUR_S, 6 * HOUR_S, DAY_S, 7 * DAY_S, 28 * DAY_S)
-"""Distances that lines of time may have."""
+"""The distances that two lines of the time grid may have."""
 
 Across = Callable[[float], float]
 
@@ -221,7 +230,7 @@ def plot(moves: Sequence[Move], names: Mapping[str, str], from_s: float, to_s: f
         f'<text x="24" y="53">{_span(from_s, to_s, zone)} · {_counted(inside)}</text>',
         *_days(from_s, to_s, zone, across, bottom),
     ]
-    # the curves are looked at evenly, and on both sides of every turn, where they jump
+    # the curves are sampled evenly, and on both sides of every turn, where they jump
     even = {from_s + (to_s - from_s) * n / STEPS for n in range(STEPS + 1)}
     instants = sorted(even | {at_s for move in inside for at_s in (move.at_s - 0.001, move.at_s)})
     for n, lane in enumerate(lanes):
@@ -281,7 +290,7 @@ def _lane(lane: Strip, top: int, height: int, instants: Sequence[float], across:
 
 
 def _swings(moves: Sequence[Move], names: Mapping[str, str], from_s: float, across: Across) -> Iterator[str]:
-    """Yield a dot on the mood for each turn that swung it, and whose it was."""
+    """Yield a dot on the mood for each turn that moved it far, and who caused it."""
     for before, move in pairwise(moves):
         swing = move.numbers.valence - advance(before.numbers, move.at_s).valence
         if move.at_s < from_s or abs(swing) < SWING:
@@ -304,7 +313,7 @@ def _runs(curve: Curve, instants: Sequence[float]) -> list[list[tuple[float, flo
 
 
 def _labels(ends: Sequence[tuple[float, str, str]], right: int, top: int, bottom: int) -> list[str]:
-    """Name each curve at its end, none over another."""
+    """Label each curve at its end, without overlaps."""
     ordered = sorted(ends)
     heights: list[float] = []
     for height, _, _ in ordered:

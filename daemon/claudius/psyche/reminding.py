@@ -1,4 +1,4 @@
-"""Tell requests for a reminder, undertakings to remind, and refusals from other talk, in English and German. Pure.
+"""Recognise requests for a reminder, promises to remind, and refusals, in English and German. Pure.
 
 A request is one however politely it is put; "I remember" (`ich erinnere mich`), reported speech and a question about
 the past are none. Only an undertaking that is negated is a refusal: "You can't say I did not warn you" is not.
@@ -16,7 +16,7 @@ _SIGN_TEXT = (
     "remind nudge ping poke wake alert notify buzz alarm timer forget erinner weck stups bescheid vergessen give"
 )
 SIGNS = tuple(_SIGN_TEXT.split())
-"""Whatever asks for a reminder holds one of these, in lower case."""
+"""Every request for a reminder contains one of these, in lower case."""
 _BREAK = re.compile(
     r"(?<=[.!?…])(?<!\d\.)\s+|\n+"
     r"|(?<=\d\.)\s+(?=[A-ZÄÖÜ])(?!(?:Jan|Jän|Feb|Mär|Mar|Apr|Ma[iy]|Jun|Jul|Aug|Sep|Okt|Oct|Nov|Dez|Dec))"
@@ -155,12 +155,12 @@ def asks(sentence: str) -> bool:
 
 
 def undertaking_in(text: str) -> str:
-    """Return the first sentence of a reply that undertakes to remind; "" if none does. Pure."""
+    """Return the first sentence of a reply that promises to remind; "" if none does. Pure."""
     return next((one for one in statements(text) if is_undertaking(one)), "")
 
 
 def is_undertaking(sentence: str) -> bool:
-    """Return whether a sentence undertakes to remind somebody. Pure."""
+    """Return whether a sentence promises to remind somebody. Pure."""
     return any(map(_undertakes, _clauses(sentence)))
 
 
@@ -170,7 +170,7 @@ def asks_time(reply: str) -> bool:
 
 
 def refuses(text: str) -> bool:
-    """Return whether a reply refuses to remind: it negates the undertaking, and makes none beside that. Pure."""
+    """Return whether a reply refuses to remind: it negates the promise, and makes no other. Pure."""
     if undertaking_in(text):
         return False
     return any(_NO.fullmatch(one) or any(map(_REFUSES.search, _clauses(one))) for one in statements(text))

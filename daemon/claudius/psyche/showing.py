@@ -21,6 +21,17 @@ _FAILED = {
     "cooldown": "the last thought here was too recent",
     "choice": "there was nothing to choose",
 }
+_HEARD = {
+    "dm": "a direct message",
+    "mention": "a message that calls the soul",
+    "command": "a command",
+    "reply": "a message where the soul takes part",
+    "thread": "a message soon after the soul's own words",
+    "named": "a message that names the soul",
+    "ambient": "an overheard message",
+    "self": "an occasion of the soul's own",
+}
+"""How something was said, by its address."""
 _EDGE = ("person", "name", "warmth", "trust", "tension", "comfort", "familiarity", "volatility")
 _PARTS = {
     "person": "who said it",
@@ -81,10 +92,10 @@ def explained(attention: Mapping[str, Any]) -> str:
     claims = {name: value for name, value in parts.items() if name in _PARTS}
     strongest = _PARTS[max(claims, key=lambda name: claims[name])] if claims else ""
     failed: Sequence[str] = attention.get("failed", ())
-    kind = f"{attention['triviality']}, heard as {attention['address']}"
+    kind = f"{_HEARD.get(attention['address'], 'a message')} of {attention['triviality']} weight"
     match attention["attention"]:
         case "think":
-            return f"thought about: {kind}; it meant enough, most by {strongest}"
+            return f"thought about: {kind}; {strongest} counted most" if strongest else f"thought about: {kind}"
         case "react":
             return f"answered without a thought: {kind}; {' and '.join(_FAILED[name] for name in failed)}"
         case _:

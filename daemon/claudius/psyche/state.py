@@ -28,9 +28,9 @@ DRIVE_HALF_S = (24 * HOUR_S, 12 * HOUR_S, 24 * HOUR_S, 8 * HOUR_S, 12 * HOUR_S)
 LACK = 0.55
 """How far above its base a need comes to rest when what it needs stays away for long."""
 COMPANY_HALF_S, FRESH_HALF_S = 72 * HOUR_S, 96 * HOUR_S
-"""After this long without company, or without anything new, the need for it rests half of `LACK` higher."""
+"""After this long without company, or without anything new, the resting value of the need is half of `LACK` higher."""
 RELIEF = 0.15
-"""The share of a risen need for company that one friendly message stills."""
+"""The share of a risen need for company that one friendly message satisfies."""
 NOTHING_NEW, ALL_NEW = 0.3, 0.6
 """The novelty of a message up to which it brings nothing new, and from which it is new throughout."""
 SENSITIVITY = ("sociability", "dominance", "conscientiousness", "openness", "emotional_volatility")
@@ -66,7 +66,7 @@ class Stimulus(Struct, frozen=True, kw_only=True):
     load: float = 0.0
     """How much it demands, in [0, 1]."""
     company: float = 0.0
-    """How far somebody is there for the soul, in [0, 1]: 1 = they speak to it, and kindly or plainly."""
+    """How much company somebody is, in [0, 1]: 1 = they speak to the soul, in a friendly or neutral way."""
     drive_effects: tuple[float, ...] = ()
     """Effects that replace those derived from the axes."""
 
@@ -84,7 +84,7 @@ def lacking(value: float, half_s: float, rest_half_s: float, age_s: float, elaps
     `age_s`: for how long it had stayed away when the time began. In closed form, as `drifted` is.
     """
     rate = rest_half_s / (rest_half_s - half_s)
-    short = LACK * exp2(-age_s / rest_half_s)  # what the rest still lacks of its highest
+    short = LACK * exp2(-age_s / rest_half_s)  # how far the rest still is below its highest value
     highest = DRIVE_BASE + LACK
     return (
         highest

@@ -1,4 +1,4 @@
-"""Read the instant that a sentence names, in English or German, and say an instant in them. Pure.
+"""Read the instant that a sentence names, in English or German, and put an instant into words in them. Pure.
 
 `times.toml` puts a sentence into plain English; the phrase in it that names a day or a span is read by dateparser, the
 hour by rule. dateparser is never given a whole sentence: there it finds dates in "may", "sat" and "die", and reads

@@ -79,7 +79,7 @@ def stem(word: str) -> str:
 
 @lru_cache(maxsize=2048)
 def stems(text: str, name: str = "") -> frozenset[str]:
-    """Return the content stems of a text: words less function words and the soul's name. Pure."""
+    """Return the content stems of a text: words without function words and the soul's name. Pure."""
     return frozenset([one for _, one in content(text, name)])
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from difflib import unified_diff
 from typing import Any
 
 from claudius.config import load
@@ -15,7 +14,7 @@ from claudius.memory.audit import CLI
 from claudius.memory.records import Expired, Records
 from claudius.perception import private
 from claudius.prompt import Prompt
-from claudius.reports.opened import noted, records
+from claudius.reports.opened import looked, records
 
 PAGE = 50
 """Turns in one page of a conversation."""
@@ -42,13 +41,13 @@ def explained(home: Home, turn: str = "", origin: str = CLI) -> dict[str, Any]:
     Without a name, it is the last turn with this user, or else the last of all. The prompt shows portraits, so that
     this is in the audit log; `origin` says from where it is asked.
     """
-    from claudius.cognition.prompt.snapshot import TextErased, rebuild
+    from claudius.cognition.prompt.snapshot import TextErased, rebuild, settings_of
     from claudius.psyche.showing import explained as explained_in_words
     from claudius.psyche.showing import numbered
 
     prompt: Prompt | str | None = None
     with records(home) as kept:
-        found = _turn(kept, turn or _last(kept))
+        found = kept_turn(kept, turn or _last(kept))
         snapshot = found.pop("snapshot", None)
         try:
             prompt = rebuild(snapshot, kept) if snapshot else None
@@ -56,7 +55,9 @@ def explained(home: Home, turn: str = "", origin: str = CLI) -> dict[str, Any]:
             prompt = "erased"
         except Expired as expired:  # this turn is kept, but one that its prompt shows is gone
             found["expired_at"] = expired.at
-    noted(home, "read", str(found["person"] or ""), origin)
+    asked = settings_of(snapshot) if snapshot else None
+    found |= {"profile": asked and asked.profile, "form": asked and asked.form}
+    looked(home, "read", str(found["person"] or ""), origin)
     if found["expired_at"] is None:
         del found["expired_at"]
     found["explained"] = {"words": explained_in_words(found["attention"]), "numbers": numbered(found["attention"])}
@@ -68,38 +69,6 @@ def explained(home: Home, turn: str = "", origin: str = CLI) -> dict[str, Any]:
     else:
         found["prompt"] = prompt
     return found
-
-
-def replayed(home: Home, turn: str, soul: str | None = None) -> dict[str, Any]:
-    """Rebuild a turn's prompt from what was kept, with the same or another soul.md. Raises: ClaudiusError."""
-    from claudius.cognition.prompt.assembly import prompt_sha256
-    from claudius.cognition.prompt.snapshot import TextErased, is_of_this_wording, rebuild, thaw, with_soul
-
-    with records(home) as kept:
-        found = _turn(kept, turn)
-        if found["expired_at"]:
-            raise _gone(turn, found["expired_at"])
-        if not found["snapshot"]:
-            raise ClaudiusError(f"turn {turn}: no model was asked, so there is no prompt to rebuild")
-        try:
-            same = rebuild(found["snapshot"], kept)
-            other = None
-            _, _, settings, own = thaw(found["snapshot"], kept)
-            if soul is not None:
-                other = rebuild(found["snapshot"], kept, with_soul(own, soul))
-        except Expired as expired:
-            raise _gone(turn, expired.at) from None
-        except TextErased:
-            raise ClaudiusError(f"turn {turn}: what its prompt was built from was erased") from None
-    rebuilt = other or same
-    sha = prompt_sha256(rebuilt)
-    return {
-        "turn": found["turn"],
-        "identical": sha == found["prompt_sha256"] or (False if is_of_this_wording(settings) else None),
-        "prompt_sha256": found["prompt_sha256"],
-        "replayed_prompt_sha256": sha,
-        "diff": "\n".join(unified_diff(_text(same), _text(rebuilt), "kept", "replayed", lineterm="", n=1)),
-    }
 
 
 def _expired(home: Home, found: Mapping[str, Any], *, is_erased: bool) -> dict[str, Any]:
@@ -138,17 +107,9 @@ def _last(kept: Records) -> str:
     return turn
 
 
-def _gone(turn: str, at: str) -> ClaudiusError:
-    return ClaudiusError(f"turn {turn}: what its prompt was built from was deleted on {at[:10]} (memory.records_days)")
-
-
-def _turn(kept: Records, turn: str) -> dict[str, Any]:
+def kept_turn(kept: Records, turn: str) -> dict[str, Any]:
+    """Return the record of a turn. Raises: ClaudiusError if there is none."""
     found = kept.turn(turn)
     if found is None:
         raise ClaudiusError(f"no turn {turn!r}: `claudius conversations show` names them, and so does each apology")
     return dict(found)
-
-
-def _text(prompt: Prompt) -> list[str]:
-    history = "\n".join(f"[{message.role}]\n{message.content}" for message in prompt.history)
-    return f"[system]\n{prompt.system}\n{history}\n[tail]\n{prompt.tail}".splitlines()

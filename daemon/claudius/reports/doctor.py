@@ -20,6 +20,7 @@ from claudius.reports.network_checks import Check, networks
 from claudius.reports.offline_checks import exchanged_tokens, own_servers
 from claudius.reports.opened import records
 from claudius.reports.session import ask
+from claudius.reports.status import model_told, model_words
 from claudius.runtime.health import backup_failure, growth
 
 OF_THE_STORE = ("given_up", "disk", "backup")
@@ -153,7 +154,7 @@ def _configuration(home: Home) -> Iterator[Check]:
     yield from exchanged_tokens(loaded)
     yield from own_servers(loaded)
     changed = sum(source != "default" for source in loaded.sources.values())
-    yield Check("configuration", ok=True, detail=f"{changed} settings of your own")
+    yield Check("configuration", ok=True, detail=f"{changed or 'no'} setting{'' if changed == 1 else 's'} of your own")
 
 
 def _clock(home: Home) -> Iterator[Check]:
@@ -179,7 +180,12 @@ def _soul(home: Home) -> Iterator[Check]:
 
     problems = problems_of(home)
     for problem in problems:
-        yield Check("soul", ok=False, detail=f"{problem.file}: {problem.detail}", fix=problem.fix)
+        yield Check(
+            "soul",
+            ok=False,
+            detail=f"{problem.file}{f':{problem.line}' if problem.line else ''}: {problem.detail}",
+            fix=problem.fix,
+        )
     if not problems:
         files = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current().files
         yield Check("soul", ok=True, detail=f"{len(files)} files")
@@ -244,7 +250,12 @@ def _daemon(home: Home) -> Iterator[Check]:
     live = asyncio.run(ask(home, "status"))
     if live is None:
         return
-    yield Check("brake", ok=not live["brake"], detail=(live["brake"] or {}).get("message", "not held back"), fix=_SEE)
+    yield Check(
+        "crashes",
+        ok=not live["brake"],
+        detail=(live["brake"] or {}).get("message", "it does not crash again and again"),
+        fix=_SEE,
+    )
     for adapter in live.get("adapters") or ():
         if adapter["hears"]:
             yield Check(adapter["name"], ok=True, detail="connected")
@@ -281,6 +292,7 @@ def _voice(home: Home) -> Iterator[Check]:
         "voice",
         ok=True,
         detail=", ".join(names)
+        + model_words(model_told(home, names[0]))
         + (": no model is attached; put ANTHROPIC_API_KEY into .env, or set providers" if is_rehearsal else ""),
     )
 
@@ -302,7 +314,8 @@ async def one_word(loaded: Loaded, home: Home) -> Check:
         )
         async for event in voice.complete(request):
             if isinstance(event, Done):
-                return Check("model", ok=True, detail=f"{event.provider} {event.model} answered")
+                how = model_words(model_told(home, event.provider, event.model))
+                return Check("model", ok=True, detail=f"{event.provider} {event.model} answered{how}")
     except ClaudiusError as error:
         return Check("model", ok=False, detail=error.message, fix="check the key, the model's name and the network")
     finally:

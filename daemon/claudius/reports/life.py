@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from math import floor, log10
 from typing import Any
 
 from claudius.home import Home
@@ -18,7 +19,9 @@ from claudius.reports.opened import records
 from claudius.runtime.process_resources import set_wall
 
 MOST_PX = 2000
-"""Columns that a picture may have."""
+"""The widest picture."""
+VALUE_DIGITS = 3
+"""Of a curve's values: a tenth of what a strip can show."""
 MOST_TOLD = 24
 """Turns whose words are told: those that moved the mood most."""
 
@@ -37,7 +40,7 @@ def moved(home: Home, days: float, now: datetime) -> tuple[tuple[Move, ...], dic
 def life(home: Home, begin: datetime, end: datetime, px: int = 800) -> dict[str, Any]:
     """Return the strips between two instants for a picture `px` wide: curves, turns, and trust as it was judged.
 
-    A curve has at most four points a column: the first, the last, the lowest and the highest.
+    A curve has at most four points a column of two pixels: the first, the last, the lowest and the highest.
     """
     with records(home) as kept:
         moves, names, from_s, to_s = _moved(kept, begin, end)
@@ -45,7 +48,7 @@ def life(home: Home, begin: datetime, end: datetime, px: int = 800) -> dict[str,
         told = {row["turn"]: row for row in kept.turns_between(begin, end)}
         here = [move.person for move in moves if from_s <= move.at_s <= to_s]
         judged = {one: kept.peer(one) for one in dict.fromkeys(here) if one}
-    columns = max(2, min(px, MOST_PX))
+    columns = max(2, min(px, MOST_PX) // 2)
     inside = [move.at_s for move in moves if from_s <= move.at_s <= to_s]
     turns = list(_turns(moves, from_s, to_s))
     loudest = sorted(turns, key=lambda one: -abs(one["delta"]))[:MOST_TOLD]
@@ -66,6 +69,13 @@ def life(home: Home, begin: datetime, end: datetime, px: int = 800) -> dict[str,
             if found
         },
     }
+
+
+def mood_shifts(home: Home, begin: datetime, end: datetime) -> dict[str, float]:
+    """Return how far each turn between two instants moved the mood."""
+    with records(home) as kept:
+        moves, _, from_s, to_s = _moved(kept, begin, end)
+    return {one["turn"]: one["delta"] for one in _turns(moves, from_s, to_s)}
 
 
 def _moved(kept: Records, begin: datetime, end: datetime) -> tuple[tuple[Move, ...], dict[str, str], float, float]:
@@ -112,6 +122,7 @@ def _runs(curve: Curve, inside: Sequence[float], from_s: float, to_s: float, col
     """Yield the unbroken stretches of a curve, each a list of [instant in seconds, value]."""
     run: list[list[float]] = []
     width = (to_s - from_s) / columns
+    digits = -floor(log10(max(width, 1.0) / 10))  # of an instant, to a tenth of a column
     for n in range(columns + 1):
         start = from_s + n * width
         jumps = inside[bisect_left(inside, start) : bisect_left(inside, start + width)]
@@ -125,10 +136,13 @@ def _runs(curve: Curve, inside: Sequence[float], from_s: float, to_s: float, col
         lowest, highest = (pick(known, key=lambda one: one[1], default=None) for pick in (min, max))
         chosen = {known[0], known[-1], lowest, highest} if known else set()
         for at_s, value in sorted(one for one in chosen if one):
-            if len(run) > 1 and n < columns and run[-1][1] == run[-2][1] == round(value, 4):
-                run[-1] = [round(at_s, 1), round(value, 4)]  # a flat stretch needs its two ends only
+            point = [round(at_s, digits), round(value, VALUE_DIGITS)]
+            if run and point == run[-1]:
+                continue
+            if len(run) > 1 and n < columns and run[-1][1] == run[-2][1] == point[1]:
+                run[-1] = point  # a flat stretch needs its two ends only
             else:
-                run.append([round(at_s, 1), round(value, 4)])
+                run.append(point)
     if run:
         yield run
 

@@ -76,11 +76,13 @@ def networks(home: Home) -> Iterator[Check]:
         yield from asyncio.run(gathered(ask_slack(loaded)))
         with records(home) as kept:
             found = kept.kinds_heard("slack")
-        fix = "write to it directly; if it stays silent, it lacks event subscriptions: reinstall it from the manifest"
-        never = [event for kind, event in SLACK_EVENTS.items() if kind not in found]
-        detail = f"never heard yet: {'; '.join(never)}" if never else "every kind was heard"
-        detail = detail if found else "nothing was ever heard"
-        yield Check("slack events", ok=bool(found), detail=detail, fix="" if found else fix)
+        if found:
+            never = [event for kind, event in SLACK_EVENTS.items() if kind not in found]
+            detail = f"never heard yet: {'; '.join(never)}" if never else "every kind was heard"
+            yield Check("slack events", ok=True, detail=detail)
+        else:  # a missing subscription looks like a quiet workspace
+            fix = "if it stays silent, it lacks event subscriptions: reinstall it from the manifest"
+            yield Check("slack events", ok=False, detail="nothing was ever heard", fix=f"write to it directly; {fix}")
     if loaded.secret("DISCORD_TOKEN"):
         yield from asyncio.run(gathered(ask_discord(loaded)))
 

@@ -1,14 +1,17 @@
-"""Open a home's store beside the process that runs turns: for reading, or for one edit by the owner's hand."""
+"""Open a home's store while another process runs turns: for reading, or for one edit by the owner."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
+from claudius.errors import BadHome, StoreError
 from claudius.home import Home
+from claudius.memory.audit import CLI
 from claudius.memory.records import Records
 
 if TYPE_CHECKING:
@@ -19,18 +22,21 @@ T = TypeVar("T")
 
 
 @contextmanager
-def records(home: Home) -> Iterator[Records]:
-    """Open the home's records, read-only; empty if nothing was ever stored. Raises: StoreError."""
+def records(home: Home, *, is_lasting: bool = False) -> Iterator[Records]:
+    """Open the home's records, read-only; empty if nothing was ever stored. Raises: StoreError.
+
+    `is_lasting`: they stay open while others write.
+    """
     from claudius.memory.opening import open_records
 
-    kept = open_records(home)
+    kept = open_records(home, is_lasting=is_lasting)
     try:
         yield kept
     finally:
         kept.close()
 
 
-def noted(home: Home, act: Act, target: str = "", origin: str = "cli") -> None:
+def noted(home: Home, act: Act, target: str = "", origin: str = CLI) -> None:
     """Record what this machine's user is about to do in the audit log. Raises: StoreError; then it must not be done.
 
     `origin`: from where, `cli` or `console`.
@@ -41,6 +47,14 @@ def noted(home: Home, act: Act, target: str = "", origin: str = "cli") -> None:
     entry = AuditEntry(who=own_person(), act=act, target=target, origin=origin)
     home.create()
     edit(home, lambda store: store.audit.note(entry, datetime.now(UTC)))
+
+
+def looked(home: Home, act: Act, target: str = "", origin: str = CLI) -> None:
+    """Record what this machine's user looks at, as `noted` does. Where that fails, the look is free: stderr says so."""
+    try:
+        noted(home, act, target, origin)
+    except (StoreError, BadHome, OSError) as error:
+        sys.stderr.write(f"claudius: this look could not be noted in the audit log: {error}\n")
 
 
 def edit(home: Home, change: Callable[[Store], Awaitable[T]]) -> T:

@@ -1,6 +1,7 @@
 """People as `claudius users` shows them: portraits, versions, and what an owner changes about them.
 
-Whoever reads or changes a portrait is in the audit log; `origin` says from where, `cli` or `console`.
+Whoever reads or changes a portrait is in the audit log; `origin` says from where, `cli` or `console`. Where the log
+cannot be written, a change is refused, and a look is not.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from claudius.errors import ClaudiusError, UsageProblem, near
 from claudius.home import Home
 from claudius.memory.audit import CLI
 from claudius.memory.records import Records
-from claudius.reports.opened import edit, noted, records
+from claudius.reports.opened import edit, looked, noted, records
 from claudius.reports.session import wake_and_ask
 
+_FACT = ("key", "value", "at", "turn", "sources")
 _LOG = ("version", "at", "note", "commit", "turn", "audience", "author", "suspect")
 
 
@@ -27,11 +29,16 @@ def people(home: Home) -> Sequence[Mapping[str, Any]]:
 
 
 def person(home: Home, who: str, origin: str = CLI) -> Mapping[str, Any]:
-    """Return a person with the newest portrait in each audience. Raises: ClaudiusError."""
+    """Return a person with the newest portrait in each audience, and the facts in force. Raises: ClaudiusError.
+
+    A fact, as `{"key", "value", "at", "turn", "sources"}`, is what they said of themselves in plain words.
+    """
     with records(home) as kept:
         found = _person(kept, who)
-    noted(home, "read", found["person"], origin)
-    return found
+        stated = kept.personal([*{found["person"]: None} | dict.fromkeys(found["ids"])])["facts"]
+    looked(home, "read", found["person"], origin)
+    facts = [{name: one[name] for name in _FACT} for one in stated if one["newest"]]
+    return {**found, "facts": facts}
 
 
 def log(home: Home, who: str, origin: str = CLI) -> list[dict[str, Any]]:
@@ -46,7 +53,7 @@ def diff(
     """Compare two versions (default: the newest and the one before). Raises: ClaudiusError."""
     with records(home) as kept:
         rows = _of_one_audience(_versions(kept, who), audience)
-    noted(home, "read", rows[-1]["person"], origin)
+    looked(home, "read", rows[-1]["person"], origin)
     latest = rows[-1]["version"]
     new = latest if new is None else new
     old = new - 1 if old is None else old
@@ -99,7 +106,7 @@ def export(home: Home, who: str, origin: str = CLI) -> dict[str, Any]:
     with records(home) as kept:
         found = _person(kept, who)
         said = kept.personal((found["person"], *found["ids"]))
-    noted(home, "export", found["person"], origin)
+    looked(home, "export", found["person"], origin)
     return {"person": found["person"], "name": found["name"], "models": found["models"], **said}
 
 
@@ -123,7 +130,7 @@ def _read(home: Home, who: str, origin: str) -> Sequence[Mapping[str, Any]]:
     with records(home) as kept:
         whose = _person(kept, who)["person"]
         rows = kept.versions(whose)
-    noted(home, "read", whose, origin)
+    looked(home, "read", whose, origin)
     return rows
 
 

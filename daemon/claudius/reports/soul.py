@@ -1,9 +1,20 @@
-"""The soul as `claudius soul` and `claudius process` print it: its texts, what is wrong with them, its processes."""
+"""The soul as `claudius soul` and `claudius process` print it, and its owner's edits of it.
+
+`save` is the one way in which a soul file is written: only where it still is what its editor saw, whole or not at all,
+with the text before it kept. Source: the console design, W28 and W30.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import os
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from claudius.cognition.processes import find, known_names
@@ -12,10 +23,28 @@ from claudius.cognition.reflection import subprocess_problems
 from claudius.cognition.steps import STEPS
 from claudius.config import load
 from claudius.errors import BadSoul, ClaudiusError, UsageProblem, near
-from claudius.home import Home, shipped
-from claudius.reports.opened import records
-from claudius.soul import SoulSource, SoulText, shadowed
+from claudius.home import DIRECTORY_MODE, Home, shipped, write_private
+from claudius.reports.opened import noted, records
+from claudius.soul import FOLDERS, SoulSource, SoulText, shadowed
 from claudius.soul import check as check_soul
+
+KEPT_TEXTS = 20
+"""How many earlier texts of each file are kept."""
+LONGEST_NAME = 200
+_STAMP = "%Y%m%dT%H%M%S.%fZ"
+
+
+class NoSoulFile(UsageProblem):
+    """No soul file has this name."""
+
+
+class ChangedMeanwhile(ClaudiusError):
+    """A soul file was changed by somebody else since it was read."""
+
+    def __init__(self, file: str, text: str, sha256: str) -> None:
+        """`text` and `sha256` are the file's now."""
+        super().__init__(f"{file} was changed meanwhile: look at what it says now")
+        self.text, self.sha256 = text, sha256
 
 
 def current(home: Home) -> SoulText:
@@ -29,31 +58,163 @@ def texts(home: Home, file: str | None = None) -> dict[str, Any]:
     chosen = {name: item for name, item in sorted(found.files.items()) if file in (None, name)}
     if not chosen:
         nearest = near(file or "", found.files)
-        raise UsageProblem(f"there is no soul file {file!r}{nearest}: choose one of {', '.join(sorted(found.files))}")
+        raise NoSoulFile(f"there is no soul file {file!r}{nearest}: choose one of {', '.join(sorted(found.files))}")
     return {
         name: {"text": item.text, "source": str(item.source), "sha256": item.sha256} for name, item in chosen.items()
     }
 
 
-def checked(home: Home) -> dict[str, Any]:
-    """Return whether every soul file can be used, and each problem with its fix."""
-    problems = problems_of(home)
-    shadows = shadowed(home.soul, shipped("soul"))
+def own_path(home: Home, file: str) -> Path:
+    """Return where the owner's own text of a soul file is, whether it is there or not. Raises: NoSoulFile."""
+    wrong = f"{file!r} is not a soul file: name one as `claudius soul show` does, or dossiers/NAME.md"
+    folder, _, leaf = file.rpartition("/")
+    if "\0" in file or len(file) > LONGEST_NAME or leaf.startswith("."):
+        raise NoSoulFile(wrong)
+    own = (home.soul / file).resolve()
+    is_read = folder in FOLDERS or file in current(home).files
+    if not is_read or not own.is_relative_to(home.soul.resolve()) or own.suffix != ".md":
+        raise NoSoulFile(wrong)
+    return own
+
+
+def history(home: Home, file: str) -> dict[str, Any]:
+    """Return a file whole, as an editor needs it, and its earlier texts, newest first. Raises: UsageProblem.
+
+    `{"file", "is_own", "sha256", "text", "shipped", "history": [{"at", "sha256", "text"}]}`; `shipped` is null for a
+    file that only this home has.
+    """
+    own, given = own_path(home, file), shipped("soul") / file
+    data = _read(own, given)
     return {
-        "ok": not problems,
-        "problems": [{"file": p.file, "line": p.line, "detail": p.detail, "fix": p.fix} for p in problems],
-        "shadows": [{"file": str(own), "shadowed": str(other)} for own, other in shadows],
+        "file": file,
+        "is_own": own.is_file(),
+        "sha256": _sha256(data),
+        "text": data.decode("utf-8", "replace"),
+        "shipped": given.read_text("utf-8") if given.is_file() else None,
+        "history": [
+            {
+                "at": datetime.strptime(path.stem, f"{_STAMP[:-1]}%z"),
+                "sha256": _sha256(path.read_bytes()),
+                "text": path.read_text("utf-8", "replace"),
+            }
+            for path in _kept(home, file)
+        ],
     }
 
 
-def problems_of(home: Home) -> list[BadSoul]:
-    """Return what is wrong with the soul's files, processes and personality."""
+def save(home: Home, file: str, text: str, was_sha256: str | None, now: datetime, *, origin: str) -> dict[str, Any]:
+    """Write one of the soul's files, and keep the text before it; the next turn reads it.
+
+    `was_sha256` is the hash of what its editor saw; None writes whatever it is by now, and unchecked. Raises:
+    ChangedMeanwhile, BadSoul if it could not be used, UsageProblem if there is no such file.
+    """
+    own = own_path(home, file)
+    with _alone(home):
+        before = _read(own, shipped("soul") / file)
+        if was_sha256 is not None:
+            if was_sha256 != _sha256(before):
+                raise ChangedMeanwhile(file, before.decode("utf-8", "replace"), _sha256(before))
+            _check_draft(home, file, text, own)
+        noted(home, "soul", file, origin)
+        if before:
+            _keep(home, file, before, now)
+        own.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+        write_private(own, text)
+    return {"file": file, "sha256": _sha256(own.read_bytes()), "kept": len(_kept(home, file))}
+
+
+def _check_draft(home: Home, file: str, text: str, own: Path) -> None:
+    """Raise BadSoul for what a draft would add to what is wrong with the soul, or leave wrong in its own file."""
+    known = {problem.message for problem in problems_of(home)}
+    with _drafted(home, {file: text}) as drafted:
+        for problem in problems_of(home, drafted):
+            where = problem.file.replace(str(drafted), str(home.soul))
+            told = BadSoul(where, problem.line, problem.detail, problem.fix)
+            if where in (str(own), str(home.soul / file)) or told.message not in known:
+                raise told
+
+
+@contextmanager
+def _alone(home: Home) -> Iterator[None]:
+    """Hold off every other writer of soul files for a block."""
+    place = home.state / "soul"
+    place.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    held = os.open(place / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
+def _read(own: Path, given: Path) -> bytes:
+    return next((path.read_bytes() for path in (own, given) if path.is_file()), b"")
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _kept(home: Home, file: str) -> list[Path]:
+    """Return a file's earlier texts, newest first."""
+    return sorted((home.state / "soul" / "history" / file.replace("/", "-")).glob("*.md"), reverse=True)
+
+
+def _keep(home: Home, file: str, data: bytes, now: datetime) -> None:
+    place = home.state / "soul" / "history" / file.replace("/", "-")
+    place.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    write_private(place / f"{now.strftime(_STAMP)}.md", data.decode("utf-8", "replace"))
+    for old in _kept(home, file)[KEPT_TEXTS:]:
+        old.unlink()
+
+
+@contextmanager
+def _drafted(home: Home, files: Mapping[str, str]) -> Iterator[Path]:
+    """Yield a directory with the home's soul files, some of them with another text. Raises: UsageProblem."""
+    if not files:
+        yield home.soul
+        return
+    home.create()
+    with TemporaryDirectory(prefix="draft-", dir=home.state) as aside:
+        drafted = Path(aside) / "soul"
+        shutil.copytree(home.soul, drafted, ignore_dangling_symlinks=True)
+        for name, text in files.items():
+            own_path(home, name)
+            path = drafted / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode("utf-8", "replace"))
+        yield drafted
+
+
+def checked(home: Home, files: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return whether every soul file can be used, and each problem with its fix; `files` are drafts, not yet saved."""
+    with _drafted(home, files or {}) as drafted:
+        problems = problems_of(home, drafted)
+        shadows = shadowed(drafted, shipped("soul"))
+
+    def told(path: str) -> str:
+        return path.replace(str(drafted), str(home.soul))
+
+    return {
+        "ok": not problems,
+        "problems": [{"file": told(p.file), "line": p.line, "detail": p.detail, "fix": told(p.fix)} for p in problems],
+        "shadows": [{"file": told(str(own)), "shadowed": str(other)} for own, other in shadows],
+    }
+
+
+def problems_of(home: Home, drafted: Path | None = None) -> list[BadSoul]:
+    """Return what is wrong with the soul's files, processes, rehearsed lines and personality.
+
+    `drafted` is read in place of the home's files.
+    """
+    from claudius.providers.rehearsal import misfits
     from claudius.psyche.personality import BadPersonality, Fingerprint
 
+    own = drafted or home.soul
     tokens = load(home, os.environ).config.soul.dossier_tokens
-    found = current(home)
-    problems = list(check_soul(home.soul, shipped("soul"), tokens, tuple(STEPS), own_steps(found)))
-    problems += [*process_problems(found), *subprocess_problems(found)]
+    found = SoulSource(own, shipped("soul"), steps=tuple(STEPS)).current()
+    problems = list(check_soul(own, shipped("soul"), tokens, tuple(STEPS), own_steps(found)))
+    problems += [*process_problems(found), *subprocess_problems(found), *misfits(own)]
     personality = found.files["soul.md"]
     try:
         Fingerprint.of(personality.head)

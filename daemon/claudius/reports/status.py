@@ -93,6 +93,8 @@ def status(home: Home) -> dict[str, Any]:
         "offers": offered(load(home, os.environ).config),
     }
     document |= live or {}
+    voice = document["provider"]
+    document["provider"] = voice | model_told(home, str(voice["name"]), str(voice["model"]))
     with records(home) as kept:
         document |= kept.counts(datetime.now(UTC))
         document["last_failure"] = kept.last_failure()
@@ -106,6 +108,33 @@ def _voice(home: Home) -> dict[str, Any]:
     name = choose(loaded, may_rehearse=may_rehearse(loaded, home))[0]
     error = asdict(failure_of(NO_MODEL)) if name == NO_VOICE else None
     return {"name": name, "model": "", "resting_until": None, "last_error": error}
+
+
+def model_told(home: Home, name: str, model: str = "") -> dict[str, Any]:
+    """Return how a provider's model is asked: `profile`, `form`, and `context_tokens` where they are known.
+
+    Of a model at home it is what `state/local_models.json` holds, so that its server is not asked. `form` is how a
+    reply gets its sections: tags, grammar, json, or words alone; None = its server was not asked yet.
+    """
+    if name != "openai_compat":
+        return {"profile": "full", "form": "tags", "context_tokens": None}
+    from claudius.providers.openai_compat import known_limits
+
+    limits, facts = known_limits(load(home, os.environ), home, model)
+    is_known = facts.is_learned or limits.profile == "full"
+    form = limits.form if is_known else None
+    return {"profile": limits.profile, "form": form, "context_tokens": facts.context_tokens or None}
+
+
+def model_words(told: Mapping[str, Any]) -> str:
+    """Return in words how a model at home is asked; empty for the full profile. Pure."""
+    if told["profile"] == "full":
+        return ""
+    form = {None: "its server not asked yet", "words": "its words alone", "tags": "its form in tags"}.get(
+        told["form"], f"its form held by a {told['form']}"
+    )
+    size = f", {told['context_tokens']:,} tokens" if told["context_tokens"] else ""
+    return f" (profile {told['profile']}, {form}{size})".replace("a json", "a JSON schema")
 
 
 def usage(home: Home, by: By) -> dict[str, Any]:
@@ -130,3 +159,11 @@ def acts(home: Home, since: str = "", most: int = EVERY) -> Sequence[Mapping[str
     """Return the newest acts of the audit log since a time (RFC 3339 UTC; empty = ever), oldest first."""
     with records(home) as kept:
         return kept.audit(since, most)
+
+
+def backups(home: Home) -> list[dict[str, Any]]:
+    """Return the verified copies of the database in the home, newest first: `{"path", "at", "bytes"}`."""
+    from claudius.memory.sqlite.backups import PATTERN, made_at
+
+    found = sorted(home.backups.glob(PATTERN), key=lambda path: path.name, reverse=True)
+    return [{"path": str(path), "at": made_at(path), "bytes": path.stat().st_size} for path in found]

@@ -37,7 +37,7 @@ class Link:
         self.detail = ""
         """What is wrong, in words for `claudius status`; empty = nothing."""
         self.last_error = ""
-        """The latest thing that was wrong, also after it is mended."""
+        """The latest thing that was wrong, kept when it is right again."""
         self.notice: Callable[[], str] = lambda: ""
         """Checks for a problem while the network is connected; returns words as in `detail`."""
         self._was_up = connected

@@ -1,6 +1,6 @@
-"""Tell the owners once when something is wrong, and once when it is mended: in a direct message, and through a webhook.
+"""Tell the owners once when something is wrong, and once when it is resolved: by direct message, and by webhook.
 
-An alert needs no store: it is sent while the disk is full, too. What was told is kept in `run/alerts`, so that a
+An alert needs no store: it is sent even while the disk is full. What was told is kept in `run/alerts`, so that a
 restart does not repeat it.
 """
 
@@ -29,13 +29,13 @@ from claudius.runtime.health import Health, Kind, Problem
 log = logging.getLogger(__name__)
 
 LOOK_S = 10.0
-"""How often everything is looked at."""
+"""How often health is checked."""
 URGENT: tuple[Kind, ...] = ("network", "store", "disk")
-"""Told at once, in quiet hours too."""
+"""Told at once, even in quiet hours."""
 VOICE_S = 30.0
-"""For how long the model must fail: a retry often succeeds."""
+"""For how long the model must fail before it is told: a retry often succeeds."""
 KEPT_HOURS = 24
-"""For how long it is tried to deliver an alert."""
+"""For how long the delivery of an alert is retried."""
 POST_S = 10.0
 """How long the webhook may take."""
 WEBHOOK = "webhook"
@@ -70,7 +70,7 @@ class Alert(Struct, frozen=True, kw_only=True):
         return f"Something is wrong, since {self.since:%Y-%m-%d %H:%M} UTC: {self.detail}. {self.fix}"
 
     def document(self) -> dict[str, Any]:
-        """Return what the webhook gets."""
+        """Return what the webhook receives."""
         told = {name: msgspec.to_builtins(getattr(self, name)) for name in self.__struct_fields__}
         return {"source": "claudius", "version": claudius.__version__, "text": self.text, **told}
 
@@ -78,7 +78,7 @@ class Alert(Struct, frozen=True, kw_only=True):
 def decide(
     told: Sequence[ToldAlert], found: Sequence[Problem], now: datetime, settings: AlertSettings, *, is_silent: bool
 ) -> tuple[tuple[ToldAlert, ...], tuple[Alert, ...]]:
-    """Return what has been told from now on, and what is to be told now. Pure.
+    """Return what counts as told from now on, and the alerts to send now. Pure.
 
     `is_silent`: these are quiet hours, in which only what is urgent is told.
     """
@@ -116,27 +116,27 @@ def _patience(kind: Kind, settings: AlertSettings) -> timedelta:
 class _Unsent(Struct):
     alert: Alert
     to: set[str]
-    """The webhook, and persons, that have not got it yet."""
+    """The webhook and the persons that have not received it yet."""
 
 
 class Alerts:
     """Tells the owners of one soul."""
 
     def __init__(self, mind: Mind, health: Health, adapters: Mapping[str, Adapter], home: Home) -> None:
-        """Tell of what `health` finds, through `adapters` and the webhook of the settings."""
+        """Report what `health` finds, through `adapters` and the webhook of the settings."""
         self._mind, self._health, self._adapters = mind, health, adapters
         self._path = home.run / "alerts"
         self._told: tuple[ToldAlert, ...] = self._read()
         self._unsent: list[_Unsent] = []
 
     async def run(self) -> None:
-        """Look every few seconds, until cancelled."""
+        """Check every few seconds, until cancelled."""
         while True:
             await self.look()
             await asyncio.sleep(LOOK_S)
 
     async def look(self) -> None:
-        """Look once, and tell what is to be told."""
+        """Check once, and send the alerts that are due."""
         config, now = self._mind.config(), self._mind.clock()
         report = await self._health.look()
         is_silent = is_quiet(now, known_zone(config.clock.timezone), read_hours(config.clock.quiet))

@@ -25,6 +25,8 @@ MOST_FILES = 4
 MOST_BYTES = 10_000_000
 MOST_TEXT_BYTES = 100_000
 """The limit of one text, and of all texts of a turn together."""
+FETCH_S = 30.0
+"""How long one file may take to arrive."""
 PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 TEXTS = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml"})
 
@@ -51,7 +53,7 @@ class _Reading(Struct):
         unread: str | None = None
         try:
             most = self._most(kind, size, number) if kind else MOST_BYTES
-            async with asyncio.timeout(30.0):
+            async with asyncio.timeout(FETCH_S):
                 fetched = await self.adapter.fetch(file, most)
             name, kind = fetched.name, fetched.media_type
             self._most(kind, len(fetched.content), number)
@@ -127,6 +129,9 @@ LONGEST_PX = 1568
 """The model's server scales down anything longer. Source: docs.claude.com, "Vision"."""
 MOST_PIXELS = 50_000_000
 """A larger picture is not decoded: a small file may decompress to any size."""
+PICTURE_BYTES = 4_000_000
+"""A picture is written with the first of these JPEG qualities that brings it under this size."""
+QUALITIES = (85, 60, 30)
 
 
 def picture(content: bytes) -> Image:
@@ -146,9 +151,9 @@ def picture(content: bytes) -> Image:
     upright.thumbnail((LONGEST_PX, LONGEST_PX))
     flat = PIL.Image.new("RGB", upright.size, "white")
     flat.paste(upright, mask=upright.getchannel("A"))
-    for quality in (85, 60, 30):
+    for quality in QUALITIES:
         written = io.BytesIO()
         flat.save(written, "JPEG", quality=quality)
-        if written.tell() <= 4_000_000:
+        if written.tell() <= PICTURE_BYTES:
             return Image("image/jpeg", written.getvalue())
     raise ValueError("too large, however it is written")

@@ -35,7 +35,7 @@ async def note(mind: Mind, perception: Perception, act: Act, target: str = "") -
 
 
 def origin_of(perception: Perception) -> str:
-    """Return where a command was given: its channel; of a direct conversation, which is a person's, less. Pure."""
+    """Return where a command was given: its channel, or of a direct conversation only the workspace. Pure."""
     where = given_in(perception)
     place = Place.of(where)
     return f"{place.network}:{place.workspace}" if is_direct(where, perception) else place.of_channel

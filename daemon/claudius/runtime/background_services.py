@@ -88,7 +88,7 @@ class LazyDaimons:
 
 KINDS = ("hear", "think", "gate", "transition", "whisper", "speak", "error")
 GROWING = ("think.delta", "think.void")
-"""For a listener that asks for them: a piece of private text as it is written, and that the pieces do not count."""
+"""Only for a listener that asks: a piece of private text as it is written, and that the pieces do not count."""
 WAITING = 1000
 """A listener that lags by more events than this loses the oldest."""
 
@@ -97,7 +97,7 @@ class SoulStream:
     """Sends events to the listeners; does nothing while there are none."""
 
     def __init__(self, hooks: Hooks, clock: Callable[[], datetime]) -> None:
-        """Send events for what `hooks` report and for every committed turn; `clock` dates those that bear no time."""
+        """Send events for what `hooks` report and for every committed turn; `clock` dates those without a time."""
         self._hooks, self._clock = hooks, clock
         self._listeners: set[asyncio.Queue[dict[str, Any]]] = set()
         self._is_looking = False
@@ -151,7 +151,7 @@ class SoulStream:
         self._tell(_event(seen.timestamp, "speak", seen.conversation, seen.turn, seen.text))
 
     def _reflected(self, seen: Observed) -> None:
-        """Tell what the second mind did."""
+        """Send an event for what the second mind did."""
         turn, text = "", ""
         match seen:
             case CycleEnded():
@@ -177,7 +177,10 @@ def _put(queue: asyncio.Queue[dict[str, Any]], event: dict[str, Any]) -> None:
 
 def _grown(queue: asyncio.Queue[dict[str, Any]], seen: Thinking) -> None:
     kind = "think.void" if seen.is_void else "think.delta"
-    _put(queue, _event(seen.timestamp, kind, seen.conversation, seen.turn, seen.text) | {"step": seen.step})
+    _put(
+        queue,
+        _event(seen.timestamp, kind, seen.conversation, seen.turn, seen.text) | {"step": seen.step, "verb": seen.verb},
+    )
 
 
 def told(turned: Turned) -> Iterator[dict[str, Any]]:
@@ -282,6 +285,7 @@ class BackgroundServices:
         return speak_up(intent, pending, self._mind, self._daimons.get())
 
     def _opened(self) -> HttpApi:
+        """Return the HTTP API, created on first use. Raises: TryAgain before `start`."""
         if self._door is None:
             if self._health is None or self._metrics is None:
                 raise TryAgain("not awake yet")
@@ -299,6 +303,7 @@ class BackgroundServices:
         return self._door
 
     def _tokens(self) -> Mapping[str, str]:
+        """Return the token of each daimon that has one, by name, and the owner's under the empty name."""
         loaded = self._loaded()
         theirs = {name: self._daimons.token(name) for name in daimons(loaded.config)}
         return {name: token for name, token in {**theirs, "": loaded.secret("CLAUDIUS_HTTP_TOKEN")}.items() if token}

@@ -131,7 +131,7 @@ async def _bounded(response: aiohttp.ClientResponse) -> bytes | None:
 
 
 def _read(status: int, headers: Mapping[str, str], body: bytes | None) -> DaimonAnswer:
-    """Map an HTTP answer to an `DaimonAnswer` by the table of the daimon design. Pure."""
+    """Map an HTTP answer to a `DaimonAnswer` by the table of the daimon design. Pure."""
     if status in (401, 403):
         return DaimonAnswer(outcome="refused", detail=f"it refused our token ({status})")
     if status == 503:

@@ -61,6 +61,8 @@ async def hold(adapter: Adapter, perception: Perception, line: str) -> None:
 
 
 CAP_S = 300.0
+NOTE_AGAIN_S = 5.0
+"""How long to wait before a part that is visible is recorded again, while the disk is full."""
 ABSENT_ONCE = "absent once"
 """Why a part waits that was looked for once and not found: a second look proves it absent."""
 
@@ -187,7 +189,7 @@ async def _settle(part: Delivery, post: Post, receipt: str) -> None:
             return await post.store.outbox.settle(key, receipt, post.clock())
         except (StoreAway, StoreFull, StoreReadOnly) as error:
             log.error("what was said cannot be noted yet", extra={"key": key, "error": error.message})  # noqa: TRY400 - no trace
-        await asyncio.sleep(5.0)
+        await asyncio.sleep(NOTE_AGAIN_S)
 
 
 async def _wait(part: Delivery, post: Post, reason: str, wait_s: float, *, unknown: bool = False) -> _Waits:

@@ -96,11 +96,11 @@ class Disk:
         self._opened: _Opened | None = None
 
     def strike(self, error: StoreError) -> None:
-        """Stop accepting until it is mended, because a write failed for lack of space or of write permission."""
+        """Stop accepting until writing works again, because a write failed for lack of space or permission."""
         if not isinstance(error, (StoreFull, StoreReadOnly)) or self.shut:
             return
         now_s = self._running()
-        if self._opened and now_s - self._opened.at_s < RELAPSE_S:  # it only seemed mended: the same trouble
+        if self._opened and now_s - self._opened.at_s < RELAPSE_S:  # it only seemed to be over: the same trouble
             self.shut = Shut(error, self._opened.before.since_s)
             return
         self.shut = Shut(error, now_s)
@@ -115,7 +115,7 @@ class Disk:
             self._path.unlink()
         except OSError:
             return False
-        log.warning("the reserve is given away", extra={"path": str(self._path)})
+        log.warning("the reserve is released", extra={"path": str(self._path)})
         return True
 
     def look(self) -> None:

@@ -1,7 +1,8 @@
 """Erases a person from the database, its log, git, the logs and the backups, then searches for anything left.
 
 Others are answered meanwhile. Each step is idempotent, and the next start resumes an erasure that a crash interrupted:
-`state/erasures.jsonl` records whose erasure began and did not end, `state/erasing-*.json` what it searches for.
+`state/erasures.jsonl` records whose erasure began and did not end, `state/erasing-*.json` what it searches for. The
+record comes before the row in the audit log, that row before anything is erased; an erasure without it is refused.
 
 Source: the security design, section 9.
 """
@@ -74,23 +75,33 @@ class Forgetting:
             ids = list(await self._store.people.ids_of(person))
             if not ids:
                 raise ClaudiusError(f"nobody is known as {person!r}: `claudius users list` names everyone")
-            alias = self._ledger.aliases(ids[:1])[ids[0]]
-            who = alias if by == THEMSELF else by
-            await self._store.audit.note(AuditEntry(who=who, act="forget", target=alias, origin=origin), now)
-            self._ledger.begin(ids, now, THEMSELF if by == THEMSELF else "owner")
+            begun = self._ledger.begin(ids, now, THEMSELF if by == THEMSELF else "owner")
+            try:
+                await self._note(ids[0], by, origin, now)
+            except ClaudiusError:
+                self._ledger.withdraw(begun)
+                raise
             return {"person": ids[0], **await self._forget(ids, None, now)}
+
+    async def _note(self, person: str, by: str, origin: str, now: datetime) -> None:
+        alias = self._ledger.aliases([person])[person]
+        who = alias if by == THEMSELF else by
+        await self._store.audit.note(AuditEntry(who=who, act="forget", target=alias, origin=origin), now)
 
     async def waits_until(self, person: str, now: datetime) -> datetime | None:
         """Return until when a person who asks in chat has to wait; None if they need not."""
         last = self._ledger.last_at([person, *await self._store.people.ids_of(person)], THEMSELF)
         return last + ONCE_IN if last and now < last + ONCE_IN else None
 
-    async def resume(self, now: datetime) -> int:
-        """Resume interrupted erasures. Returns how many persons are forgotten by it. Raises: ClaudiusError."""
+    async def resume(self, now: datetime, owner: str) -> int:
+        """Resume interrupted erasures. Returns how many persons are forgotten by it. Raises: ClaudiusError.
+
+        `owner`: the person id that the audit log names for those that the owner asked for.
+        """
         left = self._ledger.unfinished()
         if not left:
             return 0
-        log.warning("an erasure was cut off: it goes on", extra={"people": len(left)})
+        log.warning("an interrupted erasure is resumed", extra={"people": len(left)})
         done = 0
         for probes in self._ledger.kept_probes():
             async with self._one_at_a_time:
@@ -98,9 +109,13 @@ class Forgetting:
             done += len(probes.ids)
         people, _ = await self._store.erasure.everyone()
         searched = [one for probes in self._ledger.kept_probes() for one in probes.ids]
-        ids = self._ledger.among(people, self._ledger.unfinished() - self._ledger.hashes(searched))
+        waiting = self._ledger.unfinished()
+        ids = self._ledger.among(people, waiting.keys() - self._ledger.hashes(searched))
         if ids:
             async with self._one_at_a_time:
+                asked = self._ledger.among(ids, [key for key, by in waiting.items() if by == THEMSELF])
+                for one in ids:  # nothing is erased yet, and perhaps it is not in the audit log either
+                    await self._note(one, *((THEMSELF, one.rpartition(":")[0]) if one in asked else (owner, CLI)), now)
                 await self._forget(ids, None, now)
         elif not self._ledger.kept_probes():
             self._ledger.done(sorted(self._ledger.unfinished()), now)

@@ -1,4 +1,4 @@
-"""Whether the soul hears, thinks and keeps: one list of problems, which health, metrics, alerts and doctor all read."""
+"""Whether the soul hears, thinks and stores: one list of problems for health, metrics, alerts and doctor."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     grade: int = 0
     """How bad it is; the owner is told again when it grows."""
     since: datetime | None = None
-    """Since when it stands; None = its facts do not say."""
+    """Since when there is this problem; None = its facts do not say."""
 
     @property
     def reason(self) -> str:
@@ -150,11 +150,18 @@ def problems(facts: HealthFacts, settings: AlertSettings) -> tuple[Problem, ...]
 
 
 def _of_voice(voice: VoiceState) -> list[Problem]:
+    noticed = [
+        Problem(kind="voice", subject=f"model{number or ''}", detail=one, fix=_MODELS_AT_HOME, fails=False)
+        for number, one in enumerate(voice.notices)
+    ]
     if voice.is_well:
-        return []
+        return noticed
     resting = [f"{one.name} rests for {one.left_s:.0f} s: {one.why}" for one in voice.resting]
     detail = "; ".join(resting) or f"the last call failed: {voice.last_error}"
-    return [Problem(kind="voice", detail=detail, fix="`claudius doctor --live` asks the model for one word")]
+    return [Problem(kind="voice", detail=detail, fix="`claudius doctor --live` asks the model for one word"), *noticed]
+
+
+_MODELS_AT_HOME = "docs/providers.md says more of models at home"
 
 
 def _of_budget(spent: Spending) -> Problem | None:
@@ -166,7 +173,7 @@ def _of_budget(spent: Spending) -> Problem | None:
         kind="budget",
         subject=spent.budget,
         detail=f"the budget is spent: {amount}" if is_spent else f"{spent.percent:.0f} % is spent: {amount}",
-        fix="`claudius usage` says for what; raise it with `claudius config set`, or wait until it begins anew",
+        fix="`claudius usage` says for what; raise it with `claudius config set`, or wait for the next day or month",
         fails=is_spent,
         grade=SPENT if is_spent else NEAR,
     )
@@ -269,6 +276,7 @@ class Health:
             voice=VoiceState(
                 last_error=next((one.last_error for one in states if one.last_error), ""),
                 resting=tuple(resting for one in states for resting in one.resting),
+                notices=tuple(dict.fromkeys(notice for one in states for notice in one.notices)),
             ),
             store=store,
             apologies=self._apologies(),
@@ -283,7 +291,7 @@ class Health:
             self._records = None
 
     def _dated(self, found: Sequence[Problem], now: datetime) -> tuple[Problem, ...]:
-        """Add to each problem since when it stands, where its own facts do not say so."""
+        """Add to each problem since when it exists, where its own facts do not say so."""
         self._since = {
             (one.kind, one.subject): one.since or self._since.get((one.kind, one.subject), now) for one in found
         }

@@ -47,7 +47,7 @@ SOCKET = "socket"
 
 
 class Monitor(Struct, frozen=True):
-    """What `/health` and `/metrics` tell."""
+    """What `/health` and `/metrics` report."""
 
     health: Health
     metrics: Callable[[], Awaitable[str]]
@@ -258,7 +258,7 @@ _CHARS = 400
 
 
 class WhisperApi:
-    """Whispers to other souls, and takes whispers from daimons."""
+    """Whispers to other souls, and accepts whispers from daimons."""
 
     def __init__(self, mind: Mind, daimons: Callable[[], Daimons]) -> None:
         """Answer for `mind`; `daimons` returns what asks daimons, loading it on first use."""
@@ -312,14 +312,14 @@ class WhisperApi:
 
 
 class EventApi:
-    """Takes news: what a program of the owner, or a daimon, brings to the soul's notice."""
+    """Accepts news: what a program of the owner, or a daimon, reports to the soul."""
 
     def __init__(self, mind: Mind, owner: Callable[[], str], wake: Callable[[], Callable[[str], None]]) -> None:
-        """Keep news for `mind`; `owner` returns the owner of this terminal, `wake` what has a conversation look."""
+        """Keep news for `mind`; `owner` returns the owner of this terminal, `wake` what wakes a conversation."""
         self._mind, self._owner, self._wake = mind, owner, wake
 
     async def take(self, name: str, text: str, conversation: str) -> web.Response:
-        """Keep one piece of news: 202, also for one that is known; it owes nothing, and nothing in it is an order."""
+        """Store one piece of news: 202, also for a known one. It is owed no reply, and nothing in it is an order."""
         mind, owner = self._mind, self._owner()
         audience = private(owner)
         if conversation:

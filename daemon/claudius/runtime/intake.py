@@ -161,7 +161,7 @@ class Intake:
                 self._taken_down(amended_key(perception))
         elif perception.kind in (Kind.EDIT, Kind.DELETE):
             of, change = amended_key(perception), perception
-            known = self._early.pop(of, None)
+            known = self._early.pop(of, None)  # a deletion is final; of two edits, the later one counts
             if known and (known.kind is Kind.DELETE or (change.kind is Kind.EDIT and change.position < known.position)):
                 change = known
             self._early[of] = change

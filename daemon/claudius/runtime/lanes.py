@@ -11,7 +11,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import takewhile
 from typing import Any
 
 from msgspec import Struct, field
@@ -34,6 +33,7 @@ from claudius.runtime.attachments import Attachments
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.delivery import Post, Stream, deliver, hold
 from claudius.runtime.failures import Apologise, decide
+from claudius.runtime.grouping import together
 from claudius.runtime.membership import Membership
 from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.thread_backfill import ThreadBackfill
@@ -46,8 +46,6 @@ STUMBLE_S = 5.0
 """How long a lane rests after an error that no turn explains."""
 ALONE_AFTER, ENDED_PROCESSES = 2, 3
 """A perception whose turns ended two processes runs alone the next time; after three, it is given up."""
-TOGETHER = 10
-"""The most messages that one reply answers."""
 
 
 class BrokenOff(Exception):
@@ -209,6 +207,11 @@ class Lanes:
         self.looking.clear()
         return self._looked_for
 
+    @property
+    def unread(self) -> Sequence[str]:
+        """The networks whose lanes wait until their history is read."""
+        return sorted(self._held)
+
     def lose(self, conversation: str) -> None:
         """End a lane that another process holds now: whatever runs in it is cancelled."""
         for task in self._tasks:
@@ -224,6 +227,7 @@ class Lanes:
     def hold(self, network: str) -> None:
         """Start no further lane of a network until its history is read."""
         self._held.setdefault(network, Held())
+        self.looking.set()
 
     def release(self, network: str, conversation: str | None = None) -> None:
         """Let one conversation, or the whole network, answer again."""
@@ -237,6 +241,7 @@ class Lanes:
                 self.wake(conversation)
             return
         del self._held[network]
+        self.looking.set()
         for one in held.waiting:
             self.wake(one)
 
@@ -312,7 +317,7 @@ class Lanes:
             if error.table == "outbox":
                 await lane.mind.store.outbox.undeliverable(error.row, error.message)
                 return 0.0
-        except Exception:
+        except Exception:  # a bug in one turn is not the end of its conversation
             log.exception("a lane stumbled", extra={"conversation": lane.conversation})
             await lane.mind.store.outbox.doubt(lane.conversation)
         return STUMBLE_S
@@ -379,11 +384,11 @@ class Lanes:
             log.info("turn gave way to a new perception", extra={"turn": pending.turn})
             await mind.store.inbox.hold(pending)
         except (StaleTurn, BrokenOff):
-            log.info("turn run anew", extra={"turn": pending.turn})
+            log.info("turn runs again", extra={"turn": pending.turn})
             lane.is_lost = self._leases is not None and await self._leases.heard(lane.conversation) < 0
         except StoreError:
             raise
-        except Exception as error:
+        except Exception as error:  # whatever it was, `decide` says whether the turn is tried again or apologised for
             failure = await self._tell(lane, pending, failure_of(error), error)
             fate = decide(
                 error,
@@ -424,6 +429,7 @@ class Lanes:
         return failure
 
     def _surface(self, lane: Lane, pending: Pending, hearing: Arrivals) -> Surface:
+        """Return what the conversation's network offers the turn: streaming, files, a typing indicator."""
         mind, adapter, perception = lane.mind, lane.adapter, pending.perception
         if adapter is None:
             return Surface(hearing=hearing, tell=partial(self._tell, lane, pending))
@@ -467,31 +473,14 @@ class Lanes:
         try:
             self.turn_log.committed(await apologise(pending, lane.mind, kind, failure), pending)
         except StaleTurn:
-            log.info("apology run anew", extra={"turn": pending.turn})
+            log.info("apology runs again", extra={"turn": pending.turn})
         except StoreError:
             raise
-        except Exception as error:
+        except Exception as error:  # one perception is given up, and the next is still answered
             log.exception("given up: no apology could be made", extra={"turn": pending.turn})
             why = error.message if isinstance(error, ClaudiusError) else type(error).__name__
             for one in (pending, *pending.further):
                 await lane.mind.store.inbox.give_up(one.seq, f"no apology ({kind}) could be made: {why}")
-
-
-async def together(first: Pending, mind: Mind) -> Pending:
-    """Return what is answered together with the oldest perception of its conversation, as one turn.
-
-    A perception that gave way to a newer one goes with the next; with `merge_while_busy`, one person's waiting messages
-    are grouped.
-    """
-    waiting = await mind.store.inbox.unfinished(first.perception.conversation)
-    held = list(takewhile(lambda one: bool(one.held), waiting))
-    rest = waiting[len(held) :]
-    group = [*held, *rest[:1]]
-    if mind.config().runtime.merge_while_busy and group:
-        person = group[-1].perception.person
-        group += takewhile(lambda one: one.perception.owes and one.perception.person == person, rest[1:])
-    group = [one for one in group[:TOGETHER] if (one.perception.owes and not one.is_stopped) or one is group[0]]
-    return await mind.store.inbox.join(group) if len(group) > 1 else first
 
 
 def hearing_of(pending: Pending, mind: Mind) -> Arrivals:

@@ -18,10 +18,26 @@ class Leasing:
     """Looks for lanes with something to do as long as the process takes turns."""
 
     def __init__(
-        self, leases: LeaseStore, lanes: Lanes, failed: Callable[[StoreError], None], networks: Sequence[str] = ()
+        self,
+        leases: LeaseStore,
+        lanes: Lanes,
+        failed: Callable[[StoreError], None],
+        networks: Sequence[str] = (),
+        *,
+        listens: bool = True,
     ) -> None:
-        """Take lanes of `networks` for `lanes` (empty: of all); `failed` is called when the store fails."""
+        """Take lanes of `networks` for `lanes` (empty: of all); `failed` is called when the store fails.
+
+        If this process `listens`, the others wait as well while it reads a network's history.
+        """
         self._leases, self._lanes, self._failed, self._networks = leases, lanes, failed, networks
+        self._listens = listens
+        self._unread: list[str] = []
+
+    async def hold_back(self, networks: Sequence[str]) -> None:
+        """Have every process wait for the histories of these networks, and of no others. Raises: StoreError."""
+        self._unread = list(networks)
+        await self._leases.hold_back(networks)
 
     async def run(self) -> None:
         """Look when something is wanted, and every `look_s`; renew every `renew_s`; until cancelled."""
@@ -30,6 +46,8 @@ class Leasing:
         while True:
             wanted = self._lanes.wanted()
             try:
+                if self._listens and (unread := list(self._lanes.unread)) != self._unread:
+                    await self.hold_back(unread)
                 for conversation in await self._leases.take(self._networks, AT_ONCE, sorted(wanted)):
                     self._lanes.wake(conversation)
                 if loop.time() - renewed_s >= self._leases.times.renew_s:

@@ -20,10 +20,11 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from claudius.errors import ClaudiusError
+from claudius.errors import BadHome, ClaudiusError
 from claudius.home import FILE_MODE, Home
 from claudius.runtime.control import Connection, ControlSocket, allow_files
 from claudius.runtime.lock import HomeLock
+from claudius.runtime.logs import PrivateFile, start_log
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ class Starter:
         self._notify("STOPPING=1\nSTATUS=finishing what was begun")
 
     def _tell(self, frame: Mapping[str, Any]) -> None:
+        """Write one frame to the pipe and close it: whoever waits reads only one."""
         if self._pipe is None:
             return
         pipe, self._pipe = self._pipe, None
@@ -212,13 +214,16 @@ class Signals:
         before = {kind: signal.getsignal(kind) for kind in kinds}
         for kind in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(kind, self._end)
-        loop.add_signal_handler(signal.SIGHUP, lambda: self.reread())  # noqa: PLW0108 - whatever it is by then
+        loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         try:
             yield
         finally:
             for kind in kinds:
                 loop.remove_signal_handler(kind)
                 signal.signal(kind, before[kind])
+
+    def _hang_up(self) -> None:
+        self.reread()
 
     def _end(self) -> None:
         log.info("asked to end")
@@ -261,6 +266,10 @@ async def live(home: Home, waking: Waking, *, starter: Starter) -> None:
             backoff.forgive()  # no network was logged in to
             if isinstance(error, _Asked):
                 return
+            if not any(isinstance(one, PrivateFile) for one in logging.getLogger("claudius").handlers):
+                with contextlib.suppress(BadHome):  # its settings may be what is wrong
+                    start_log(home.logs, "INFO", ())
+            log.critical(error.message)
             raise
         signals.reread = lambda: _reread(soul, starter)
         try:
@@ -297,7 +306,7 @@ async def _hold(home: Home, seconds: float, why: str, starter: Starter, signals:
             await signals.ending.wait()
             raise _Asked
     except TimeoutError:
-        log.info("the brake is off")
+        log.info("the crash-loop brake is off")
     finally:
         await control.close()
 

@@ -31,7 +31,7 @@ class JsonLines(logging.Formatter):
 
     def __init__(self, secrets: Sequence[str]) -> None:
         super().__init__()
-        self._secrets = [json.dumps(secret)[1:-1] for secret in secrets]
+        self._secrets = secrets  # the list itself: it grows when a key is edited
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
@@ -45,7 +45,7 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             event["traceback"] = self.formatException(record.exc_info)
         line = json.dumps(event, default=str, ensure_ascii=True)
-        return blot(line, self._secrets)
+        return blot(line, [json.dumps(secret)[1:-1] for secret in self._secrets])
 
 
 class PrivateFile(logging.handlers.RotatingFileHandler):

@@ -112,7 +112,7 @@ def _of_report(report: Report) -> Iterator[Metric]:
 
 
 class _Once(Collector):
-    """Hands families that were made already to a registry."""
+    """Passes metric families that are already built to a registry."""
 
     def __init__(self, families: list[Metric]) -> None:
         self._families = families

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from claudius.cognition.mind import Mind
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryError, StoreError, StoreFull
+from claudius.memory.inbox import EVERY_NETWORK
 from claudius.runtime.adapter import Adapter, FollowsSettings, Gap, LogsIn
 from claudius.runtime.health import Hearing
 from claudius.runtime.intake import Intake
@@ -28,6 +29,8 @@ PATIENCE_S = 30.0
 """The longest time that a conversation waits for its history."""
 RECENT = timedelta(hours=72)
 """Threads with a turn since then are swept one by one."""
+SWEEP_EVERY_S, JITTER = 3600.0, 0.1
+"""Each network is swept once an hour, up to this share of it earlier, so that many souls do not sweep at once."""
 AGAIN_S = 30.0
 """How long to wait before a failed sweep is tried again."""
 
@@ -54,7 +57,7 @@ class Sweeper:
     async def run(self) -> None:
         """Sweep after each gap, and every hour, until cancelled. Raises: StoreError."""
         while True:
-            wait_s = 3600.0 * (1 - 0.1 * self._chance())  # so that many souls do not sweep at once
+            wait_s = SWEEP_EVERY_S * (1 - JITTER * self._chance())
             self.next_at = self._mind.clock() + timedelta(seconds=wait_s)
             try:
                 async with asyncio.timeout(wait_s):
@@ -75,8 +78,10 @@ class Sweeper:
     async def _sweep(self) -> bool:
         """Read the whole history. Returns False if the network did not let us read to the end."""
         network, now = self._adapter.name, self._mind.clock()
+        restored = (await self._mind.store.inbox.marks(EVERY_NETWORK)).get("")
+        oldest = now - timedelta(hours=self._hours)
         gap = Gap(
-            since=now - timedelta(hours=self._hours),
+            since=max(oldest, datetime.fromisoformat(restored)) if restored else oldest,
             now=now,
             marks=await self._mind.store.inbox.marks(network),
             conversations=await self._mind.store.turns.recent(network, now - RECENT),
@@ -130,6 +135,11 @@ class Networks:
         self._sweepers: dict[str, Sweeper] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self.refused: dict[str, AdapterRefused] = {}
+
+    @property
+    def distant(self) -> Sequence[str]:
+        """The networks whose history may hold missed messages."""
+        return sorted(self._distant)
 
     def open(self) -> None:
         """Listen on each network; the lanes of a distant one wait until its missed messages are read."""
@@ -216,8 +226,8 @@ class Networks:
             except AdapterRefused as error:
                 self._refuse(adapter, error)
                 return
-            except Exception:
-                log.exception("an adapter fell", extra={"adapter": adapter.name})
+            except Exception:  # an adapter may be the owner's own code; its library's errors have no common base
+                log.exception("an adapter crashed", extra={"adapter": adapter.name})
                 adapter.link.down("it fell and is being started again")
                 await asyncio.sleep(FELL_S)
             else:
@@ -230,7 +240,7 @@ class Networks:
             except StoreError as error:
                 self._failed(error)
                 await asyncio.sleep(FELL_S)
-            except Exception:
-                log.exception("a sweep fell")
+            except Exception:  # the same adapter, asked for what was missed
+                log.exception("a sweep crashed")
                 await asyncio.sleep(AGAIN_S)
                 sweeper.missed(None)

@@ -30,7 +30,7 @@ class OwnerCode:
         return code
 
     def redeem(self, code: str, now: datetime) -> bool:
-        """Return whether this is the code, which is void from then on; so it is after a few wrong ones."""
+        """Return whether this is the code. It is void afterwards, and also after a few wrong tries."""
         try:
             kept = json.loads(self._path.read_text("utf-8"))
             is_open = now < datetime.fromisoformat(kept["until"])
@@ -45,7 +45,7 @@ class OwnerCode:
         return is_it
 
     def void(self) -> None:
-        """Make the open code worthless, if there is one."""
+        """Void the open code, if there is one."""
         self._path.unlink(missing_ok=True)
 
     def _keep(self, kept: dict[str, str | int]) -> None:

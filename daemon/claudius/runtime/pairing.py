@@ -49,6 +49,7 @@ class Codes:
     """Open requests of one kind. A restart forgets them."""
 
     def __init__(self, most: int) -> None:
+        """Hold at most `most` requests per network."""
         self._most = most
         self._open: list[Open] = []
         self._wrong = 0

@@ -112,7 +112,7 @@ async def keep_time(mind: Mind, wake: Callable[[str], None], planned: asyncio.Ev
             try:
                 wait_s = await tick(mind, wake, look)
             except (StoreError, RowInvalid) as error:
-                log.warning("nothing was fired", extra={"error": error.message})
+                log.warning("what is due could not be read", extra={"error": error.message})
                 wait_s = LOOK_S
             looks += 1
             if bell is None and looks > 1 and wait_s > QUICK_S:
@@ -164,7 +164,7 @@ class Clockwork:
             try:
                 self._zone = (name, zone_of(name))
             except BadConfiguration as error:
-                log.error("a zone is not there", extra={"error": error.message})  # noqa: TRY400 - no trace
+                log.error("the time zone is unknown", extra={"error": error.message})  # noqa: TRY400 - no trace
                 self._zone = (name, zone_of("UTC"))
         return self._zone[1]
 
@@ -214,7 +214,7 @@ class Clockwork:
             outcome, failures = await job.work(self._tools(began)), 0
         except StoreError:
             raise
-        except Exception as error:
+        except Exception as error:  # a job may be the owner's own code; it is planned again, later each time
             failures += 1
             outcome = f"failed: {type(error).__name__}"
             log.exception("a job failed", extra={"job": name, "times": failures})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -22,6 +22,9 @@ from claudius.provider import Provider
 from claudius.runtime.control import Connection
 from claudius.soul import SoulText
 
+SPENDING = (Stage.OPEN, Stage.WHISPERS_OFF)
+"""Stages of the budget at which the cortex may still call a model."""
+
 
 class SecondMind:
     """The cortex beside one mind. It is built first, from the same parts, so that the mind can be given it."""
@@ -37,7 +40,7 @@ class SecondMind:
         nonce: Callable[[], str],
         hooks: Hooks,
         build: Callable[[str], Provider],
-        secrets: tuple[str, ...] = (),
+        secrets: Sequence[str] = (),
     ) -> None:
         """Build the cortex; `build` makes the named provider if it is to have one of its own."""
         self._store, self._provider, self._config, self._clock = store, provider, config, clock
@@ -53,7 +56,7 @@ class SecondMind:
             nonce=nonce,
             emit=hooks.emit,
             may_spend=self._may_spend,
-            wake=lambda conversation: self._wake(conversation),  # noqa: PLW0108 - whatever it is by then
+            wake=self._wake_lane,
             secrets=secrets,
         )
         self.cortex = Cortex(ties)
@@ -87,6 +90,10 @@ class SecondMind:
         document = json.loads(json.dumps(record | {"at": record["at"].isoformat().replace("+00:00", "Z")}))
         await connection.send({"event": "reflected", "record": document})
 
+    def _wake_lane(self, conversation: str) -> None:
+        """Wake a conversation through what `start` was given; before that, nothing waits."""
+        self._wake(conversation)
+
     def _voice(self, name: str) -> Provider:
         if not name or name == self._provider.name:
             return self._provider
@@ -97,4 +104,4 @@ class SecondMind:
     async def _may_spend(self) -> bool:
         config = self._config()
         cap = tightest(await spending(self._store, config.budget, self._clock()))
-        return cap.stage in (Stage.OPEN, Stage.WHISPERS_OFF) and not config.runtime.paused
+        return cap.stage in SPENDING and not config.runtime.paused

@@ -123,7 +123,7 @@ class Server:
         )
         speaking = [name for name, adapter in adapters.items() if isinstance(adapter, LogsIn)] if lanes_only else ()
         leases = mind.store.leases
-        self._leasing = Leasing(leases, self._lanes, self._failed, speaking) if leases else None
+        self._leasing = Leasing(leases, self._lanes, self._failed, speaking, listens=not lanes_only) if leases else None
         self.health = Health(
             mind,
             home,
@@ -149,6 +149,8 @@ class Server:
             self._resources.recovery.begin(waiting.conversations)
         await self._modes.load()
         await self._pairing.load()
+        if self._leasing and not self._lanes_only:
+            await self._leasing.hold_back(self._networks.distant)
         self._networks.open()
         self._run_beside(self._watch(), "watch")
         if self._archive:
@@ -269,7 +271,7 @@ class Server:
         except (StoreCorrupt, StoreTooNew):
             raise
         except StoreError as error:  # a check that could not run says nothing about the data
-            log.warning("the pages could not be looked at", extra={"error": error.message})
+            log.warning("the pages could not be checked", extra={"error": error.message})
 
     async def _watch_clock(self) -> None:
         while True:
@@ -296,9 +298,9 @@ class Server:
 
     async def _forget_what_was_begun(self) -> None:
         try:
-            await self._forgetting.resume(self._mind.clock())
+            await self._forgetting.resume(self._mind.clock(), self._owner())
         except (ClaudiusError, GitFailed, OSError) as error:
-            log.error("an erasure could not be ended", extra={"error": str(error)})  # noqa: TRY400 - no trace
+            log.error("an erasure could not be completed", extra={"error": str(error)})  # noqa: TRY400 - no trace
 
     async def _forget(self, connection: Connection, asked: Mapping[str, Any]) -> None:
         try:
@@ -367,7 +369,7 @@ class Server:
         }
 
     def _told(self) -> Iterator[str]:
-        """Tell an owner in chat how the process fares, a line each."""
+        """Describe the process to an owner in chat, one line for each fact."""
         now = self._resources.clock.steady()
         yield f"I am awake for {(now - self._started_at).total_seconds() / 3600:.1f} hours; {self.busy} at work."
         for one in self._networks.status(now):

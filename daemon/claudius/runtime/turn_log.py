@@ -54,7 +54,7 @@ class TurnLog:
     """The turns of one process."""
 
     def __init__(self, hooks: Hooks, clock: Callable[[], datetime]) -> None:
-        """Account for turns whose posts `hooks` report; `clock` cannot be set by anybody."""
+        """Account for turns whose posts `hooks` report; `clock` never goes back."""
         self._clock = clock
         self._open: dict[str, _Committed] = {}
         self._apologised: deque[datetime] = deque()

@@ -40,7 +40,8 @@ def patient(mind: Mind, perception: Perception, heard_s: float) -> Mind:
 class TimedProvider:
     """A provider, with its retries and fallbacks, that is abandoned if it says nothing in time; for one turn.
 
-    The person who waits has so much patience. Source: the reliability design, section 7 (`runtime.patience_s`) and R12.
+    It stands for the patience of the person who waits. Source: the reliability design, section 7 (`runtime.patience_s`)
+    and R12.
     """
 
     def __init__(self, inner: Provider, until: float, least_s: float) -> None:

@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 PERSONALITY_TOKENS = 900
 FOLDERS = ("steps", "processes", "subprocesses", "daimons", "dossiers")
+COMPLETED = "rehearsal.md"
+"""The file of which a home's own holds only what it changes: the shipped one completes it."""
 NEEDED = ("soul.md", "reading.md", "tail.md", "reask.md", "more.md")
 """The files, besides the steps, that every prompt needs."""
 
@@ -156,6 +158,7 @@ class SoulSource:
             return
 
     def _copy(self, name: str) -> SoulFile | None:
+        """Return the stored copy of a home's file; None if there is none that can be used."""
         if self._kept is None:
             return None
         copy = self._kept / name.replace("/", "-")
@@ -224,8 +227,8 @@ def _closed(root: Path) -> Iterator[BadSoul]:
 
 
 def shadowed(home_soul: Path, shipped: Path) -> list[tuple[Path, Path]]:
-    """Return each file of a home that overrides a shipped one, with the shipped one, by name."""
-    names = sorted(_stamps(home_soul).keys() & _stamps(shipped).keys())
+    """Return each file of a home that is read instead of a shipped one, with the shipped one, by name."""
+    names = sorted((_stamps(home_soul).keys() & _stamps(shipped).keys()) - {COMPLETED})
     return [(home_soul / name, shipped / name) for name in names]
 
 

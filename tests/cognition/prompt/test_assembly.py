@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from claudius.cognition.plan import EngineSettings, plan
 from claudius.cognition.processes import process
 from claudius.cognition.prompt.assembly import build_prompt
-from claudius.cognition.prompt.snapshot import freeze, rebuild, thaw, with_soul
+from claudius.cognition.prompt.snapshot import freeze, rebuild, thaw, with_files
 from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.home import Home
 from claudius.memory.erasure import BLANK
@@ -279,7 +279,7 @@ def test_a_replay_with_another_soul_changes_the_system_part_alone(text: SoulText
     planned = plan(MAIN, known, SETTINGS)
     snapshot, blobs = freeze(known, planned, SETTINGS, text)
 
-    other = rebuild(snapshot, Texts(blobs=blobs), with_soul(text, "You are Beata."))
+    other = rebuild(snapshot, Texts(blobs=blobs), with_files(text, {"soul.md": "You are Beata."}))
 
     assert other.system.startswith("You are Beata.")
     assert replace(other, system="") == replace(build_prompt(planned, known, text, SETTINGS), system="")

@@ -9,7 +9,7 @@ from claudius.cognition.output.rules import output_rules
 from claudius.cognition.plan import EngineSettings, plan
 from claudius.cognition.processes import process
 from claudius.cognition.prompt.assembly import build_prompt, system_text
-from claudius.cognition.prompt.snapshot import is_of_this_wording, with_soul
+from claudius.cognition.prompt.snapshot import is_of_this_wording, with_files
 from claudius.cognition.reply.parser import Parser
 from claudius.cognition.steps import STEPS
 from claudius.home import Home
@@ -68,8 +68,8 @@ def test_the_example_is_one_whole_turn_that_is_read_as_meant(text: SoulText) -> 
 
 def test_the_exchanges_of_one_soul_are_not_shown_as_another_s(text: SoulText) -> None:
     """A soul.md with another first name leaves out the shipped exchanges; the worked example teaches form, and stays."""
-    other = with_soul(text, "# Beata\n\nYou are Beata, a gardener.")
-    edited = with_soul(text, text.text("soul.md") + "\nYou like rain.")
+    other = with_files(text, {"soul.md": "# Beata\n\nYou are Beata, a gardener."})
+    edited = with_files(text, {"soul.md": text.text("soul.md") + "\nYou like rain."})
 
     assert "## How You Sound" not in system_text(other, SETTINGS)
     assert "## One Whole Turn" in system_text(other, SETTINGS)

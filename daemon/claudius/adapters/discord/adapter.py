@@ -106,9 +106,14 @@ class DiscordAdapter(ChatAdapter[_Session]):
         """The sweep that is asked for soon, once for everything that could not be stored meanwhile."""
 
     def follow(self, config: Callable[[], Config]) -> None:
+        """Read the allowed guilds and the access rules from `config` from now on."""
         self._people.follow(config)
 
     async def listen(self, accept: Accept) -> None:
+        """Listen until closed.
+
+        Raises: AdapterRefused if Discord refuses the token, or the bot may not read messages.
+        """
         point_at(self._options.api_url, self._options.gateway_url)
         await super().listen(accept)
 
@@ -192,9 +197,11 @@ class DiscordAdapter(ChatAdapter[_Session]):
         await ask(interaction, text, find, know, accept)
 
     async def answer(self, perception: Perception, text: str) -> None:
+        """Answer a command so that only the person who gave it sees the answer. Raises: DeliveryError."""
         await answer(perception, text, self._in().gateway)
 
     async def tell(self, person: str, text: str) -> None:
+        """Send one line to a person in a direct message. Raises: DeliveryError."""
         await tell_person(person, text, self._in().gateway)
 
     async def _receive(self, hear: Callable[..., Awaitable[None]], *event: Any) -> None:
@@ -252,9 +259,14 @@ class DiscordAdapter(ChatAdapter[_Session]):
             await accept(perception)
 
     async def take_back(self, conversation: str, receipt: str) -> None:
+        """Delete one of our posts; a missing one is no error. Raises: as `speak`."""
         await self._in().poster.take_back(conversation, receipt)
 
     async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:
+        """Return a file of a message.
+
+        Raises: ValueError if it is larger than `most_bytes`; OSError, DeliveryLater if it cannot be fetched.
+        """
         return await fetch(self._in().gateway, self._options.api_url, file, most_bytes)
 
     async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - protocol signature
@@ -262,9 +274,11 @@ class DiscordAdapter(ChatAdapter[_Session]):
         return None
 
     async def sees(self, person: str, audiences: Sequence[str]) -> Sequence[str]:
+        """Return those of these channels that a person can see now. Raises: DeliveryLater while nobody is logged in."""
         return await self._in().visibility.seen(person, audiences)
 
     async def close(self) -> None:
+        """Stop listening: finish what was being received or posted, and leave no task, socket or session open."""
         self._accept = None
         if self._sweeping:
             self._sweeping.cancel()

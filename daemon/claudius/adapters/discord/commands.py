@@ -149,7 +149,7 @@ async def ask(
         heard = await accept(perceive_command(interaction, text, where, await know(where.guild)))
     except (discord.Forbidden, discord.NotFound):
         heard = False  # a place that we cannot see
-    except Exception:
+    except Exception:  # whatever it was, the person who waits is told, and then it flies on
         await _tell(interaction, NOT_NOW)
         raise
     if not heard:

@@ -237,6 +237,7 @@ class Pulse(Struct):
     down_at: float | None = field(default_factory=monotonic)
 
     def down_s(self) -> float:
+        """Return for how many seconds the client has had no socket; 0 = it has one."""
         return 0.0 if self.down_at is None else monotonic() - self.down_at
 
 
@@ -270,9 +271,11 @@ class DiscordProbe:
         self._came_at = self._asked_at = monotonic()
 
     def came(self) -> None:
+        """Note that an event of any kind arrived now."""
         self._came_at = self._asked_at = monotonic()
 
     def spoke(self) -> None:
+        """Note that somebody wrote a message now."""
         self._spoke_at = monotonic()
 
     async def is_deaf(self, client: discord.Client) -> bool:

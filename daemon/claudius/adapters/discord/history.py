@@ -58,6 +58,11 @@ class DiscordHistory:
         self._places, self._reached = places, reached
 
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
+        """Read what may have been missed: first the channels heard before, latest first, then those without a position.
+
+        Raises: DeliveryLater, DeliveryUnknown, TimeoutError if Discord cannot be read now. A channel that may not be
+        read is skipped.
+        """
         since = stamp(gap.since)
         lost = {channel: _before(first) for channel, first in self._reached.lost.items()}
         gap = replace(gap, marks=lost | {name: min(mark, lost.get(name, mark)) for name, mark in gap.marks.items()})
@@ -77,6 +82,10 @@ class DiscordHistory:
             raise misread
 
     async def before(self, perception: Perception, most: int) -> Sequence[Perception]:
+        """Return the latest `most` messages before a perception in its thread, oldest first.
+
+        In a channel or direct message, the latest ones altogether. Raises: DeliveryError.
+        """
         place = Place.of(perception.conversation)
         where = Where(place.workspace, place.channel, place.thread)
         try:

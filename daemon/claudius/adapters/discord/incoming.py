@@ -53,6 +53,7 @@ class Where(Struct, frozen=True):
 
     @property
     def conversation(self) -> str:
+        """The key of the conversation there: `network:guild:channel:thread`."""
         return f"{NETWORK}:{self.guild}:{self.channel}:{self.thread}"
 
 
@@ -328,6 +329,7 @@ class KnownChannels(Struct):
         return found
 
     def know(self, place: str, position: str) -> None:
+        """Note that a message exists at a position in a channel or thread."""
         newest = max(position, self.newest.pop(place, ""))
         keep(self.newest, place, newest)
 

@@ -66,6 +66,12 @@ class DiscordPoster:
         self._call_s = call_s
 
     async def speak(self, utterance: Utterance) -> str:
+        """Post one part, opening its thread if there is none, and return the post's id.
+
+        Where no thread can be opened, the part is posted in the channel as a reply to the message.
+
+        Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown.
+        """
         place = Place.of(utterance.conversation)
         if place.thread and place.thread not in self._places.closed:
             await self._open(place)
@@ -81,10 +87,14 @@ class DiscordPoster:
         return str(message.id)
 
     async def react(self, utterance: Utterance) -> str:
+        """Add a reaction to the latest message that an utterance answers, and return a receipt. Idempotent.
+
+        Raises: as `speak`; DeliveryRefused also if it answers no message of Discord.
+        """
         place, message = Place.of(utterance.conversation), _trigger(utterance, -1).lstrip("0")
         if not message:
             raise DeliveryRefused(str(UNKNOWN_MESSAGE))
-        # a thread's first message is in the channel, beside the thread
+        # a thread's first message is in the channel, not in the thread
         is_within = place.thread and place.thread != message and place.thread not in self._places.closed
         channel = self._client.get_partial_messageable(int(place.thread if is_within else place.channel))
         async with self._call():
@@ -92,6 +102,7 @@ class DiscordPoster:
         return f"{message}:{utterance.body}"
 
     async def take_back(self, conversation: str, receipt: str) -> None:
+        """Delete the post with the id `receipt`. One that is already gone is no error. Raises: as `speak`."""
         place = Place.of(conversation)
         for target in filter(None, (place.thread, place.channel)):  # if no thread could be opened, it is in the channel
             channel = self._client.get_partial_messageable(int(target), guild_id=_guild(place))
@@ -251,18 +262,21 @@ class DiscordTypingIndicators:
         self._shown: dict[str, asyncio.Task[None]] = {}
 
     def show(self, perception: Perception) -> None:
+        """Show the indicator in a perception's conversation until `hide`."""
         self.hide(perception)
         if self._is_shown:
             conversation = perception.conversation
-            work = self._sign(Place.of(conversation))
-            self._shown[conversation] = task = asyncio.create_task(work, name=f"sign {conversation}")
+            work = self._indicate(Place.of(conversation))
+            self._shown[conversation] = task = asyncio.create_task(work, name=f"typing indicator {conversation}")
             task.add_done_callback(lambda ended: self._gone(conversation, ended))
 
     def hide(self, perception: Perception) -> None:
+        """Stop showing the indicator in a perception's conversation."""
         if task := self._shown.pop(perception.conversation, None):
             task.cancel()
 
     async def close(self) -> None:
+        """Cancel the task of every indicator, and wait until they have ended."""
         tasks = list(self._shown.values())
         for task in tasks:
             task.cancel()
@@ -272,7 +286,7 @@ class DiscordTypingIndicators:
         if self._shown.get(conversation) is task:
             del self._shown[conversation]
 
-    async def _sign(self, place: Place) -> None:
+    async def _indicate(self, place: Place) -> None:
         # The reply may open a thread that does not exist yet, so the indicator is shown where the message is.
         is_there = place.thread in self._places.opened or (place.thread and self._client.get_channel(int(place.thread)))
         target = int(place.thread if is_there else place.channel)
@@ -281,4 +295,4 @@ class DiscordTypingIndicators:
                 await self._client.http.send_typing(target)
                 await asyncio.sleep(REFRESH_S)
         except FAILURES as error:
-            log.info("no sign", extra={"channel": target, "error": repr(error)})
+            log.info("no typing indicator", extra={"channel": target, "error": repr(error)})

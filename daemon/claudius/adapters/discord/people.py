@@ -44,6 +44,7 @@ class DiscordPeople(Lookups[Mapping[str, tuple[str, ...]]]):
         self._access: Callable[[], AccessSettings] = AccessSettings
 
     def follow(self, config: Callable[[], Config]) -> None:
+        """Read the allowed guilds and the access rules from `config` from now on."""
         self._allowed = lambda: config().discord.guilds
         self._access = lambda: config().access
 
@@ -84,6 +85,7 @@ class DiscordPeople(Lookups[Mapping[str, tuple[str, ...]]]):
         return f"no server is allowed in discord.guilds; the bot is in: {there}"
 
     def hears(self, guild: str) -> bool:
+        """Return whether the settings allow the guild with this id."""
         return EVERY in (allowed := self._allowed()) or guild in allowed
 
     def _key(self, user: str) -> str:

@@ -88,6 +88,10 @@ class SlackAdapter(ChatAdapter[_Session]):
         self._goodbye = ""
 
     async def listen(self, accept: Accept) -> None:
+        """Listen until closed.
+
+        Raises: AdapterRefused if Slack refuses or revokes a token, or the app is removed from the workspace.
+        """
         await super().listen(accept)
         if self._goodbye:
             raise AdapterRefused(
@@ -115,6 +119,7 @@ class SlackAdapter(ChatAdapter[_Session]):
             await surely(socket.close(), "slack closes")
 
     async def log_in(self) -> None:
+        """Learn who we are, so that this process can speak; it opens no socket. Raises: AdapterRefused."""
         client = self._client = web_client(self._options.bot_token, self._options.api_url, self._library)
         while not self._over.is_set():
             try:
@@ -208,27 +213,43 @@ class SlackAdapter(ChatAdapter[_Session]):
         return BoltResponse(status=200)
 
     async def answer(self, perception: Perception, text: str) -> None:
+        """Answer a command, where Slack allows it so that only the person who gave it sees it.
+
+        Raises: DeliveryError, OSError.
+        """
         await answer(perception, text, self._in().client)
 
     async def tell(self, person: str, text: str) -> None:
+        """Send one line to a person in a direct message. Raises: DeliveryError."""
         await tell_person(person, text, self._in().client)
 
     async def take_back(self, conversation: str, receipt: str) -> None:
+        """Delete one of our posts; a missing one is no error. Raises: as `speak`."""
         await self._in().poster.take_back(Place.of(conversation).channel, receipt)
 
     async def hold(self, perception: Perception, line: str) -> None:
+        """Show a line in the typing indicator, saying that this takes a moment. Slack is called in a separate task."""
         if self._inside and not self._over.is_set():
             self._inside.indicators.hold(perception, line)
 
     async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:
+        """Return a file of a message.
+
+        Raises: ValueError if it is larger than `most_bytes`; OSError if it cannot be fetched.
+        """
         if self._client is None:
             raise ConnectionError("Slack was not reached yet")
         return await fetch(self._client, file, most_bytes)
 
     async def members(self, audience: str) -> Sequence[str] | None:
+        """Return the person ids of a channel's members, or None if Slack does not tell.
+
+        Raises: ConnectionError if it cannot be asked now, DeliveryLater while nobody is logged in.
+        """
         return await self._in().people.members(audience)
 
     async def lacks(self, conversation: str) -> str:
+        """Return what keeps us from hearing a channel, for the person who wants us there; empty = none known."""
         return await self._inside.people.lacks(Place.of(conversation).channel) if self._inside else ""
 
     async def close(self) -> None:

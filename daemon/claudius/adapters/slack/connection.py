@@ -243,6 +243,7 @@ class SlackProbe:
         self._silent_since: dict[str, float] = {}
 
     def heard(self, channel: str) -> None:
+        """Note that an event of this channel arrived now."""
         self._heard_at = self._silent_since[channel] = monotonic()
 
     async def __call__(self) -> float | None:

@@ -54,6 +54,7 @@ class Pace(Struct):
     _free_at: float = field(default=-inf)
 
     async def step(self) -> None:
+        """Wait until the next call is allowed: at once within a burst, else `every_s` seconds after the one before."""
         now = self.now()
         self._free_at = max(self._free_at, now - self.burst * self.every_s) + self.every_s
         if self._free_at > now:
@@ -70,6 +71,11 @@ class SlackHistory:
         """By method, since each has its own rate."""
 
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
+        """Read what may have been missed: first the channels heard before, latest first, then those without a position.
+
+        Raises: DeliveryLater, DeliveryUnknown, TimeoutError if Slack cannot be read now. A channel that may not be read
+        is skipped.
+        """
         since = stamp(gap.since)
         latest = list(dict.fromkeys(Place.of(conversation).channel for conversation in gap.conversations))
         ranks = {channel: rank for rank, channel in enumerate(latest)}
@@ -91,6 +97,10 @@ class SlackHistory:
             yield Swept(channel=f"{self._us.team}:", perceptions=(), position=stamp(gap.now - CLOCKS_DIFFER))
 
     async def before(self, perception: Perception, most: int) -> Sequence[Perception]:
+        """Return the latest `most` messages before a perception in its thread, oldest first.
+
+        In a channel or direct message, the latest ones altogether, without those in threads. Raises: DeliveryError.
+        """
         place = Place.of(perception.conversation)
         if place.thread:
             where = {"channel": place.channel, "ts": place.thread, "oldest": "0", "latest": perception.position}

@@ -61,6 +61,12 @@ class SlackPoster:
         self._knows_markdown = True
 
     async def speak(self, utterance: Utterance) -> str:
+        """Post one part and return the post's `ts`, or "" if Slack names none.
+
+        A server that does not know `markdown_text` gets the same text as mrkdwn.
+
+        Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown.
+        """
         place = Place.of(utterance.conversation)
         post: dict[str, Any] = {
             "channel": place.channel,
@@ -85,6 +91,10 @@ class SlackPoster:
             return ts
 
     async def react(self, utterance: Utterance) -> str:
+        """Add a reaction to the latest message that an utterance answers, and return a receipt. Idempotent.
+
+        Raises: as `speak`; DeliveryRefused also if it answers no message of Slack or the emoji is not in SIGNS.
+        """
         ts, sign = _trigger_ts(utterance, -1), SIGNS.get(utterance.body)
         if not (ts and sign):
             raise DeliveryRefused(NO_MESSAGE)
@@ -97,6 +107,7 @@ class SlackPoster:
         return f"{ts}:{sign}"
 
     async def take_back(self, channel: str, ts: str) -> None:
+        """Delete the post at `ts`. One that is already gone is no error. Raises: as `speak`."""
         try:
             await self._client.chat_delete(channel=channel, ts=ts)
         except FAILURES as error:
@@ -104,6 +115,10 @@ class SlackPoster:
                 raise classify(error) from error
 
     async def find(self, utterance: Utterance, decided_at: datetime) -> str | None:
+        """Look whether a part is visible, and return its `ts`, or None if it is not.
+
+        Raises: DeliveryRefused if the history may not be read; DeliveryLater, DeliveryUnknown if it cannot be read now.
+        """
         place = Place.of(utterance.conversation)
         span: dict[str, Any] = {
             "channel": place.channel,
@@ -151,7 +166,7 @@ class SlackPoster:
             try:
                 await self.take_back(channel, ts)
             except DeliveryError as error:
-                log.warning("a post stands outside its thread", extra={"channel": channel, "error": repr(error)})
+                log.warning("a post is outside its thread", extra={"channel": channel, "error": repr(error)})
             raise DeliveryRefused(THREAD_GONE)
         self._reached.known(channel, ts)
         return ts
@@ -209,13 +224,14 @@ class SlackTypingIndicators:
         self._shown: dict[str, _Shown] = {}
 
     def show(self, perception: Perception) -> None:
+        """Show the indicator for a perception until `hide`: in a thread as its status, in a plain DM as a reaction."""
         self.hide(perception)
         place = Place.of(perception.conversation)
         if not self._status or not (place.thread or perception.audience.startswith("private:")):
             return
         before, shown = self._shown.get(perception.conversation), _Shown(self._status)
-        work = self._sign(place, perception.position, shown, before.task if before else None)
-        shown.task = asyncio.create_task(work, name=f"sign {perception.conversation}")
+        work = self._indicate(place, perception.position, shown, before.task if before else None)
+        shown.task = asyncio.create_task(work, name=f"typing indicator {perception.conversation}")
         self._shown[perception.conversation] = shown
         shown.task.add_done_callback(lambda _: self._gone(perception.conversation, shown))
 
@@ -227,6 +243,7 @@ class SlackTypingIndicators:
             shown.holding = asyncio.create_task(self._set(place, line), name=f"hold {perception.conversation}")
 
     def hide(self, perception: Perception) -> None:
+        """Stop showing the indicator in a perception's conversation. Its task then clears it."""
         if shown := self._shown.get(perception.conversation):
             shown.over.set()
 
@@ -241,7 +258,7 @@ class SlackTypingIndicators:
         if self._shown.get(conversation) is shown:
             del self._shown[conversation]
 
-    async def _sign(self, place: Place, ts: str, shown: _Shown, before: asyncio.Task[None] | None) -> None:
+    async def _indicate(self, place: Place, ts: str, shown: _Shown, before: asyncio.Task[None] | None) -> None:
         over = shown.over
         await asyncio.sleep(0)  # let the turn itself start first
         if before is not None:
@@ -269,4 +286,4 @@ class SlackTypingIndicators:
         try:
             await getattr(self._client, method)(**arguments)
         except FAILURES as error:
-            log.info("no sign", extra={"method": method, "error": code_of(error) or repr(error)})
+            log.info("no typing indicator", extra={"method": method, "error": code_of(error) or repr(error)})

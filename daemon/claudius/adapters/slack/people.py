@@ -69,6 +69,12 @@ class SlackPeople(Lookups[Who]):
                 self.keep(str(user.get("id")), known(user, self._us))
 
     async def members(self, audience: str) -> Sequence[str] | None:
+        """Return the person ids of the members of a shared audience, without our own, or None if Slack does not tell.
+
+        It does not tell of a channel that we may not read, or that has more than MOST_PAGES pages of members.
+
+        Raises: ConnectionError if it cannot be asked now.
+        """
         team, _, channel = audience.removeprefix(f"shared:{NETWORK}:").partition(":")
         if team != self._us.team:
             return None
@@ -88,6 +94,7 @@ class SlackPeople(Lookups[Who]):
         return None
 
     async def lacks(self, channel: str) -> str:
+        """Return in words what keeps us from hearing a channel; empty = Slack reports nothing. Never raises."""
         try:
             async with asyncio.timeout(ANSWER_S):
                 await self._client.conversations_history(channel=channel, limit=1)

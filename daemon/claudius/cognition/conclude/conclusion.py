@@ -265,7 +265,7 @@ def conclude_unthought(
 
 
 def conclude_told(recollection: Recollection, process: Process, settings: EngineSettings, answer: str) -> Intent:
-    """Store a question and its answer from a session elsewhere that the soul was admitted to. Pure."""
+    """Store a question and its answer from a Claude Code session that the soul takes part in. Pure."""
     intent = conclude_heard(recollection, process, settings)
     said = Entry(
         entry_type=EntryType.EXTERNAL_DIALOG,

@@ -203,7 +203,7 @@ def output_rules(
     recollection: Recollection,
     soul: SoulText,
     settings: EngineSettings,
-    secrets: tuple[str, ...] = (),
+    secrets: Sequence[str] = (),
     thought: Iterable[str] = (),
 ) -> OutputRules:
     """Return the rules of a turn. Pure.
@@ -238,7 +238,7 @@ def output_rules(
         ),
         feels=settings.psyche,
         instructions=instructions,
-        secrets=secrets,
+        secrets=tuple(secrets),
         guarded=Overlap([*[model.markdown for model in models], *[value.value for value in recollection.state]]),
         mentions=Mentionable(
             answered=heard[-1].person if heard else "",

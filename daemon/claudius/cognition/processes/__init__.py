@@ -249,7 +249,7 @@ def written(name: str, file: SoulFile) -> Process:
         try:
             return replace(process(head.python), name=name, wording=name, overrides={}, description=described(file))
         except (ImportError, AttributeError, ValueError) as error:
-            raise BadSoul(where, 1, f"its head: python: {error}", "install that module beside Claudius") from error
+            raise BadSoul(where, 1, f"its head: python: {error}", "install that module with Claudius") from error
     strange = [step for step in (*head.steps, *head.verbs, *head.intervals) if step not in STEPS]
     if strange or not head.steps:
         nearest = near(strange[0], STEPS) if strange else ""

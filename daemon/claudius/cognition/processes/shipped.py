@@ -15,7 +15,7 @@ _CALMED = {"neutral": "main_process", "engaged": "main_process", "focused": "dee
 
 
 def _after_talk(parse_result: Mapping[str, Any]) -> str | None:
-    """Follow the mood that this turn moved: into a short temper, or into work. Pure."""
+    """Follow the mood that this turn changed: to frustration, or to work. Pure."""
     moved = parse_result.get("soul_state", {})
     if moved.get("emotionalState") == "focused":
         return "problem_solving" if moved.get("currentTask") else "deep_work"
@@ -23,20 +23,20 @@ def _after_talk(parse_result: Mapping[str, Any]) -> str | None:
 
 
 def _after_greeting(parse_result: Mapping[str, Any]) -> str:
-    """Go on after one turn: to work, where the mood says so. Pure."""
+    """Leave after one turn: to work if the mood is focused, else to ordinary talk. Pure."""
     mood = parse_result.get("soul_state", {}).get("emotionalState")
     return "deep_work" if mood == "focused" else "main_process"
 
 
 def _after_work(parse_result: Mapping[str, Any]) -> str | None:
-    """Leave when the mood left focused, or the task was let go. Pure."""
+    """Leave when the mood is no longer focused, or the task was dropped. Pure."""
     moved = parse_result.get("soul_state", {})
     has_left = moved.get("emotionalState", "focused") != "focused"
     return "main_process" if has_left or moved.get("currentTask") == "" else None
 
 
 def _after_frustration(parse_result: Mapping[str, Any]) -> str | None:
-    """Leave with the mood. Pure."""
+    """Leave when the mood has passed. Pure."""
     return _CALMED.get(parse_result.get("soul_state", {}).get("emotionalState"))
 
 
@@ -61,7 +61,7 @@ DEEP_WORK = Process(
     steps=(*_TALK, *_STATE),
     wording="deep_work",
     linger=timedelta(hours=8),
-    moods=("focused", "frustrated", "sardonic"),  # a quarrel somewhere else ends no work here
+    moods=("focused", "frustrated", "sardonic"),  # a quarrel in another conversation ends no work here
     next=("main_process",),
     should_transition=_after_work,
     description="deep_work: one task, precise and complete, nothing beside it.",

@@ -98,7 +98,7 @@ def build_prompt(plan: Plan, recollection: Recollection, soul: SoulText, setting
 
 
 def this_turn(plan: Plan, soul: SoulText) -> str:
-    """Name the steps wanted now, and what the process says about each. Pure."""
+    """Name the steps asked for now, and what the process says about each. Pure."""
     words = soul.files["tail.md"].head
     clauses: list[str] = []
     run: list[str] = []

@@ -23,6 +23,7 @@ from claudius.memory.records import KeptTexts
 from claudius.prompt import Prompt
 from claudius.recollection import Entry, EntryType, PastTurn, Person, Recollection, Shown, Summary
 from claudius.soul import SoulFile, SoulText, StepText
+from claudius.soul.files import parse, step_text
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
@@ -124,6 +125,15 @@ def _past_without_text(past: PastTurn) -> PastTurn:
         entries=tuple(replace(one, stems="") for one in past.entries),
         shown=tuple(replace(one, text="") for one in past.shown),
     )
+
+
+class _KeptSettings(Struct, frozen=True):
+    settings: EngineSettings
+
+
+def settings_of(snapshot: bytes) -> EngineSettings | None:
+    """Return the settings of a kept turn; None if its snapshot was erased. Pure."""
+    return None if snapshot == ERASED else msgspec.json.decode(snapshot, type=_KeptSettings).settings
 
 
 def thaw(snapshot: bytes, texts: KeptTexts) -> tuple[Recollection, Plan, EngineSettings, SoulText]:
@@ -234,8 +244,11 @@ def is_of_this_wording(settings: EngineSettings) -> bool:
     return settings.wording == WORDING or not settings.psyche
 
 
-def with_soul(soul: SoulText, text: str) -> SoulText:
-    """Return the soul with a different `soul.md`. Pure."""
-    plain = text.removeprefix("\ufeff").replace("\r\n", "\n").strip() + "\n"
-    file = replace(soul.files["soul.md"], text=plain, sha256=sha256(text.encode()).hexdigest(), head={})
-    return replace(soul, files={**soul.files, "soul.md": file})
+def with_files(soul: SoulText, files: Mapping[str, str]) -> SoulText:
+    """Return the soul with other texts in place of some of its files, whole as on disk. Pure. Raises: BadSoul."""
+    other = {name: parse(name, Path(name), text.encode("utf-8", "replace")) for name, text in files.items()}
+    steps = {
+        step.name: step for name, file in other.items() if name.startswith("steps/") for step in (step_text(file),)
+    }
+    known = {name: steps.get(name, step) for name, step in soul.steps.items()}
+    return replace(soul, files={**soul.files, **other}, steps=known)

@@ -233,7 +233,7 @@ def _is_about_someone(situation: Situation) -> bool:
 
 
 def _checked(reading: Reading) -> Effect:
-    """Keep the check as a memory; if it is true and no update follows, that is told, too."""
+    """Keep the check as a memory; if it is true and no update follows, the memory says so."""
     if reading.person is None:
         return NOTHING
     truth = read_bool([check.content for check in reading.thoughts["user_model_check"]])

@@ -159,7 +159,7 @@ class Repository:
         except (GitBusy, GitSlow):
             raise
         except GitFailed:
-            log.warning("the index of the archive could not be read: it is made anew from what is checked out")
+            log.warning("the index of the archive could not be read: it is rebuilt from what is checked out")
             (self.git_dir / "index").unlink(missing_ok=True)
             self._git("read-tree", "HEAD")
 

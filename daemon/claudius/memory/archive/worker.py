@@ -122,7 +122,7 @@ class Archive:
                 await self._rest(HALF_WRITTEN_S if done.held_back else LOOK_EVERY_S)
 
     async def close(self) -> None:
-        """Let the thread end."""
+        """Let the thread end after the job that it is running; jobs that wait are dropped."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def round(self) -> Round:
@@ -199,7 +199,7 @@ class Archive:
         except Broken as error:
             stamp = f"{self._clock():%Y%m%dT%H%M%SZ}"
             kept = await self._in_thread(lambda: self._repository.set_aside(self._backups, stamp))
-            log.warning("the archive could not be read (%s): it is kept as %s and built anew", error, kept)
+            log.warning("the archive could not be read (%s): it is kept as %s and rebuilt", error, kept)
             await self._in_thread(lambda: self._repository.prepare(self._began_s))
         written = any(file.sha256 for file in await self._store.documents.archive_files())
         if written and await self._in_thread(self._repository.head) is None:

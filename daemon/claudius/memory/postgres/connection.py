@@ -215,7 +215,7 @@ _TABLES = """SELECT c.relname AS name,
     (SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_attribute a
         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
 FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
-    AND c.relname NOT IN ('release', 'moment_index', 'moment_new', 'worker')
+    AND c.relname NOT IN ('release', 'moment_index', 'moment_new', 'worker', 'unread')
 ORDER BY (SELECT count(*) FROM pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f') DESC, c.relname"""
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from claudius.memory.store import Store
 
 T = TypeVar("T")
+UNREAD_S = 40.0
+"""Longer than a conversation waits for its history, in case the process that reads it dies."""
 TRUSTED = 0.9
 """The part of a lease in which this process trusts its own clock."""
 
@@ -74,6 +76,14 @@ class PostgresLeases:
         for row in taken:
             self._held[row["conversation"]] = HeldLane(row["token"], asked_s + self._lease_s, row["heard"])
         return [*(row["conversation"] for row in taken), *rung]
+
+    async def hold_back(self, networks: Sequence[str]) -> None:
+        def write(db: Database) -> None:
+            db.run("network_read", networks=dump(list(networks)))
+            for network in networks:
+                db.run("network_unread", network=network, unread_s=UNREAD_S)
+
+        await self._core.write(write)
 
     async def renew(self) -> Sequence[str]:
         asked_s, worker, before = self._clock(), self._core.boot, dict(self._held)

@@ -86,11 +86,19 @@ def vacuum(connection: Connection) -> None:
         connection.execute("PRAGMA temp_store = MEMORY")
 
 
-def open_reader(path: Path, *, cache_kib: int = _CACHE_KIB) -> sqlite3.Connection:
-    """Open an existing database for reading, beside the writer. Raises: sqlite3.Error."""
+def open_reader(path: Path, *, cache_kib: int = _CACHE_KIB, is_alone: bool = False) -> sqlite3.Connection:
+    """Open an existing database for reading, beside the writer. Raises: sqlite3.Error.
+
+    Even to read, SQLite makes a write-ahead log and its shared index where there is none. With `is_alone` it makes
+    nothing and takes no lock: only for a file that nobody has open, where nothing can be written.
+    """
+    wal, _ = siblings(path)
+    alone = "ro&vfs=unix-none" if wal.exists() and wal.stat().st_size else "ro&immutable=1"
     with private_files():
-        connection = _connect(path, "ro")
+        connection = _connect(path, alone if is_alone else "ro")
         try:
+            if is_alone:
+                connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # its own index of the log, in memory
             connection.execute(f"PRAGMA cache_size = -{cache_kib}")
             connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
         except BaseException:

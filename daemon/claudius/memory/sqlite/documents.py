@@ -171,6 +171,7 @@ def write_state(
 
 
 def _state(db: Database, revision: int) -> str:
+    """Return the document of the soul's state as it was after a revision."""
     rows = db.all("state_as_of", revision=revision)
     return state_document((row["key"], row["audience"], row["value"], row["updated_at"]) for row in rows)
 

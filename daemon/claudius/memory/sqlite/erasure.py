@@ -170,9 +170,9 @@ class Erasure:
     async def _blank_shared_texts(self) -> None:
         """Blank texts that older records share by hash: turns of theirs, and summaries that tell of those."""
         async for rows in self._pages("blobs_kept"):
-            blank = await asyncio.to_thread(lambda: list(filter(None, map(self._blank_shared, rows))))  # noqa: B023 - awaited
-            if blank:
-                self._count("blob", await self._write(_changing("blob_less", blank)))
+            blanked = await asyncio.to_thread(list, map(self._blank_shared, rows))
+            if found := [one for one in blanked if one]:
+                self._count("blob", await self._write(_changing("blob_less", found)))
 
     def _blank_shared(self, row: Mapping[str, Any]) -> dict[str, Any] | None:
         try:

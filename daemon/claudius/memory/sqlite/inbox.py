@@ -302,7 +302,7 @@ def _before(heard: _Heard) -> Perception | None:
         with Decoding("inbox", heard.seq):
             return perception_of(heard.payload)
     except RowInvalid as error:
-        log.error("a change comes to nothing", extra={"error": error.message})  # noqa: TRY400 - no trace
+        log.error("a change is not applied", extra={"error": error.message})  # noqa: TRY400 - no trace
         return None
 
 

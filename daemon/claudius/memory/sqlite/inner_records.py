@@ -18,6 +18,9 @@ from claudius.memory.sqlite.psyche import recall_psyche
 from claudius.memory.sqlite.rows import Decoding, dump, parse, stamp
 from claudius.psyche_types import Edge, Numbers, Psyche
 
+ASSESSMENTS, TIMELINE = 10_000, 200
+"""How many assessments and interactions of one peer are shown at most, the newest."""
+
 
 class InnerRecords:
     """The part of `SqliteRecords` for the soul's inner life."""
@@ -39,8 +42,8 @@ class InnerRecords:
                 found = peer_rows.peer(db, named[0], None) if len(named) == 1 else None
             if found is None:
                 return None
-            judged = peer_rows.assessments(db, found.peer_id, None, 10_000)
-            lines = peer_rows.timeline(db, found.peer_id, 200, None)
+            judged = peer_rows.assessments(db, found.peer_id, None, ASSESSMENTS)
+            lines = peer_rows.timeline(db, found.peer_id, TIMELINE, None)
         where = ("channel_type", "conversation", "audience", "turn", "scope")
         columns = ("id", "at", "direction", *where, "preview", "reaction")
         return {

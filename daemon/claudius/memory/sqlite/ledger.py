@@ -37,7 +37,7 @@ from claudius.provider import Usage
 
 
 class SqliteLedger:
-    """Peers, and what the soul makes of them."""
+    """Peers, and what the soul thinks of them."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -63,7 +63,7 @@ class SqliteLedger:
         return made.id
 
     async def list_peers(self, audience: str, since: datetime | None = None, limit: int = 1000) -> Sequence[Peer]:
-        since = since or datetime(1, 1, 1, tzinfo=UTC)
+        since = since or datetime.min.replace(tzinfo=UTC)
         with self._core.snapshot() as db:
             ids = db.values("peers_lately", since=stamp(since), most=limit)
             known = peer_rows.peers_known(db, ids, Seeing.towards(db, audience))

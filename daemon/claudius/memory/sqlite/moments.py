@@ -27,6 +27,8 @@ from claudius.recollection import Entry, Fact, Moment
 
 CANDIDATES = 50
 """Upper limit on moments that share a term and are ranked."""
+FEW_AUDIENCES = 10
+"""Up to so many audiences, a stem is looked up in each; beyond, everywhere at once."""
 SEARCHED = 400
 """The number of newest turns that a search looks through."""
 LET_GO_AT_ONCE = 500
@@ -82,7 +84,13 @@ def find_moments(
     kept = {str(row["number"]): row["kept"] for row in audiences}
     total = sum(kept.values())
     places: dict[str, dict[str, int]] = {}
-    for row in db.all("moment_stems", stems=dump(sorted(asked))) if total else ():
+    stems = dump(sorted(asked))
+    found = (
+        db.all("moment_stems", stems=stems, audiences=dump(list(kept)))
+        if len(kept) <= FEW_AUDIENCES
+        else db.all("moment_stems_all", stems=stems)
+    )
+    for row in found:
         stem, _, number = row["term"].rpartition(":")
         if number in kept:  # what may not be shown here counts for nothing
             places.setdefault(stem, {})[row["term"]] = row["doc"]

@@ -104,7 +104,7 @@ def give_up(db: Database, key: str, reason: str) -> None:
 
 
 def say_instead(db: Database, key: str, line: str) -> bool:
-    """Replace a reaction that could not be set with a line of text, if somebody is owed a reply.
+    """Replace a reaction that could not be added with a line of text, if somebody is owed a reply.
 
     Memory is updated accordingly.
     """

@@ -23,7 +23,7 @@ SCORED = 10
 
 
 def note(db: Database, noted: Noted, at: datetime) -> None:
-    """Add one turn: who was dealt with, what was promised and kept, and what the turn made of its peer."""
+    """Add one turn: its interactions, the promises made and kept, and its assessment of the peer."""
     for peer_id in dict.fromkeys([one.peer_id for one in noted.interactions]):
         dealt = [one for one in noted.interactions if one.peer_id == peer_id]
         here = {"peer_id": peer_id, "audience": dealt[-1].audience}
@@ -49,6 +49,7 @@ def note(db: Database, noted: Noted, at: datetime) -> None:
 
 
 def _counted(row: Row | None, dealt: Sequence[Interaction]) -> dict[str, Any]:
+    """Return the columns of a peer's row after these interactions with it, oldest first. Pure."""
     with Decoding("peer", dealt[0].peer_id):
         tally = _tally(row) if row else Tally()
     for one in dealt:

@@ -20,6 +20,9 @@ from claudius.memory.sqlite.rows import dump, instant, parse, stamp
 from claudius.memory.sqlite.seeing import Seeing, alone, canonical
 from claudius.perception import private
 
+MOST_SEEN = 1000
+"""How many shared audiences of one network are read for one person."""
+
 
 class SqlitePeople:
     """Members, participation, pairing, ids, and what persons may know of themselves."""
@@ -130,7 +133,7 @@ class SqlitePeople:
 
 
 def _sight(db: Database, person: str) -> SeenPlaces:
-    found = db.all("sight", person=person, network=f"shared:{person.partition(':')[0]}:", most=1000)
+    found = db.all("sight", person=person, network=f"shared:{person.partition(':')[0]}:", most=MOST_SEEN)
     return SeenPlaces(
         person=person,
         listed=tuple(row["audience"] for row in found if row["is_listed"]),

@@ -26,6 +26,10 @@ log = logging.getLogger(__name__)
 MILESTONE = "milestone"
 AT_ONE_TIME = timedelta(minutes=2)
 """Two plans this close together count as being for the same time."""
+NOTICED_AFTER = timedelta(minutes=30)
+"""How long after a milestone the soul notices it."""
+LATE = timedelta(minutes=5)
+"""A plan heard later than this states when it was due."""
 AT_ONCE = 100
 """Plans turned into perceptions in one pass; the rest follow in the next."""
 
@@ -55,7 +59,7 @@ def keep_plans(db: Database, intent: Intent, at: str) -> int:
 
 
 def _keep_schedules(db: Database, intent: Intent, schedules: Iterable[Schedule]) -> int:
-    """Store plans; a promise whose matter is already planned joins that plan. Return how many were refused."""
+    """Store plans; a promise whose subject is already planned joins that plan. Return how many were refused."""
     promised = {one.plan: one.stems for one in intent.noted.promises if one.plan} if intent.noted else {}
     refused = 0
     for schedule in schedules:
@@ -77,7 +81,7 @@ def cancel(db: Database, schedule_id: int) -> int:
 
 
 def _same(db: Database, schedule: Schedule, stems: Iterable[str]) -> int:
-    """Return a pending plan for the same person, place, time and matter; 0 if there is none."""
+    """Return a pending plan for the same person, place, time and subject; 0 if there is none."""
     wanted = frozenset(stems)
     since, until = stamp(schedule.at - AT_ONE_TIME), stamp(schedule.at + AT_ONE_TIME)
     place = {"conversation": schedule.conversation, "asked_by": schedule.asked_by}
@@ -115,7 +119,7 @@ def plan_milestone(db: Database, intent: Intent, milestone: Milestone) -> None:
     made = Schedule(
         id=int.from_bytes(digest[:6], "big"),
         conversation=intent.conversation,
-        at=intent.at + timedelta(minutes=30),
+        at=intent.at + NOTICED_AFTER,
         text=milestone.text,
         process="proactive",
         params={"event": MILESTONE, "level": milestone.level},
@@ -159,7 +163,7 @@ def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Percepti
         asked_by=row["asked_by"] or "",
         in_answer=bool(row["in_answer"]),
     )
-    is_late = now - at > timedelta(minutes=5)  # then it says when it was due
+    is_late = now - at > LATE
     return Perception(
         key=f"due:{row['kind']}:{stamp(at)}",
         conversation=conversation,
@@ -182,7 +186,7 @@ def _params(schedule_id: int, params: str) -> dict[str, Any] | None:
         with Decoding("due", schedule_id):
             return parse_object(params)
     except RowInvalid as error:
-        log.error("a plan is heard without its process", extra={"error": error.message})  # noqa: TRY400 - no trace
+        log.error("a plan runs without its process", extra={"error": error.message})  # noqa: TRY400 - no trace
         return None
 
 

@@ -60,7 +60,7 @@ def psyche_if_whole(db: Database, persons: Sequence[str], may: May) -> Psyche | 
 def move_psyche(db: Database, intent: Intent, at: str) -> None:
     """Fold a turn's changes into the current numbers, and record a trace.
 
-    If folding fails, the numbers stay as they are and the turn is kept all the same.
+    If folding fails, the numbers stay as they are and the turn is still stored.
     """
     change = intent.psyche
     if change is None:

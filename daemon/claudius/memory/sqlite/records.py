@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from claudius.errors import StoreError
+from claudius.errors import StoreError, StoreFull, StoreReadOnly
 from claudius.failure import Failure
 from claudius.home import shipped
 from claudius.memory.documents import model_path
@@ -124,6 +124,11 @@ class SqlRecords(InnerRecords):
         """Return the turns between two instants, oldest first."""
         with self._snapshot() as db:
             return db.dicts("turns_between", begin=stamp(begin), end=stamp(end))
+
+    def newest_turns(self, most: int) -> Sequence[str]:
+        """Return the newest turns whose record is kept, newest first."""
+        with self._snapshot() as db:
+            return [str(row["turn"]) for row in db.all("newest_kept", most=most)]
 
     def positions(self) -> Sequence[Mapping[str, Any]]:
         """Return each conversation's position in its mental processes, by process."""
@@ -351,10 +356,14 @@ class SqlRecords(InnerRecords):
 class SqliteRecords(SqlRecords):
     """A read-only view of one database file."""
 
-    def __init__(self, path: Path, *, memory: Path | None = None) -> None:
-        """Open the database at `path`. Raises: StoreCorrupt, StoreTooNew, StoreError."""
+    def __init__(self, path: Path, *, memory: Path | None = None, is_lasting: bool = False) -> None:
+        """Open the database at `path`. Raises: StoreCorrupt, StoreTooNew, StoreError.
+
+        `is_lasting`: it stays open while others write, so that it needs the log's index, which reading alone does not.
+        """
         memory = memory or shipped("memory")
-        database = Database(_open(path, load_migrations(memory / "schema")), load_queries(memory / "queries"))
+        opened = _open(path, load_migrations(memory / "schema"), is_lasting=is_lasting)
+        database = Database(opened, load_queries(memory / "queries"))
         super().__init__(database, path.parent.parent / "memory", partial(translate, path=path))
 
     def workers(self) -> Sequence[Mapping[str, Any]]:
@@ -391,11 +400,11 @@ class SqliteRecords(SqlRecords):
         return [line for line in found if line != "ok"] + foreign
 
 
-def _open(path: Path, migrations: Mapping[int, str]) -> sqlite3.Connection:
+def _open(path: Path, migrations: Mapping[int, str], *, is_lasting: bool) -> sqlite3.Connection:
     if not path.exists():
         return empty_database(migrations)
     try:
-        connection = open_reader(path)
+        connection = open_reader(path) if is_lasting else _beside_or_alone(path)
         try:
             found = check_identity(connection, path, migrations)
         except BaseException:
@@ -407,6 +416,16 @@ def _open(path: Path, migrations: Mapping[int, str]) -> sqlite3.Connection:
         connection.close()
         raise StoreError(f"{path} is of an earlier version of Claudius: run `claudius chat`, which migrates it")
     return connection
+
+
+def _beside_or_alone(path: Path) -> sqlite3.Connection:
+    """Open the database to read it, also where nothing can be written and nobody has it open. Raises: sqlite3.Error."""
+    try:
+        return open_reader(path)
+    except sqlite3.Error as error:
+        if not isinstance(translate(error, path), (StoreFull, StoreReadOnly)):
+            raise
+        return open_reader(path, is_alone=True)
 
 
 def _number(db: Database, query: str, **values: Any) -> int:

@@ -116,7 +116,7 @@ def open_database(path: Path, migrations: Mapping[int, str], backups: Path) -> s
         raise no_room(path) if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) else forbidden(path) from error
     try:
         found = check_identity(connection, path, migrations)
-        _check_log(connection, path, log)
+        check_log(connection, path, log)
         _check_pages(connection, path)
         if found < len(migrations):
             back_up(path, backups, datetime.now(UTC))
@@ -206,7 +206,8 @@ def _check_pages(connection: sqlite3.Connection, path: Path) -> None:
         check_pages(connection, path)
 
 
-def _check_log(connection: sqlite3.Connection, path: Path, before: Log | None) -> None:
+def check_log(connection: sqlite3.Connection, path: Path, before: Log | None) -> None:
+    """Check that SQLite read all of the log that was there before it was opened. Raises: StoreCorrupt."""
     if before is None or not before.ends:
         return
     read = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()["log"]
@@ -285,7 +286,7 @@ def damaged(path: Path, what: str) -> StoreCorrupt:
     """Return an error that says that the database cannot be trusted, and which verified backup to restore."""
     backup = newest_backup(backups_of(path))
     if backup is None:
-        fix = "there is no backup of it; put the undamaged file back, or move the whole home aside to begin anew"
+        fix = "there is no backup of it; put the undamaged file back, or move the whole home aside to start empty"
     else:
         fix = f"newest verified backup: {backup}; run: claudius backup restore {backup} --yes"
     return StoreCorrupt(f"{path} {what}; {fix}")

@@ -199,7 +199,7 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
         fold(db, intent.conversation, intent.summary, intent.at, let_go)
     for utterance in intent.utterances:
         say(db, utterance, intent.at, boot)
-    keep_moments(db, intent, most)  # after the outbox, where the soul's own words stand
+    keep_moments(db, intent, most)  # after the outbox, which holds the soul's own words
 
 
 def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:

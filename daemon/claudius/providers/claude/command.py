@@ -97,6 +97,7 @@ class ClaudeDirectories:
         (self._sessions / session).touch(mode=FILE_MODE)
 
     def forget(self, session: str) -> None:
+        """Delete a session's transcript and the note of it. One that does not exist is no error."""
         for found in self._transcripts.glob(f"*/{session}*"):
             with suppress(FileNotFoundError):
                 shutil.rmtree(found) if found.is_dir() and not found.is_symlink() else found.unlink()
@@ -225,6 +226,7 @@ class Child:
 
     @classmethod
     async def start(cls, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> Self:
+        """Start a child in its own process group, with exactly this environment. Raises: Unavailable."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *argv,
@@ -247,10 +249,12 @@ class Child:
 
     @property
     def is_alive(self) -> bool:
+        """Whether the process has not ended yet."""
         return self._process.returncode is None
 
     @property
     def complaint(self) -> str:
+        """The last STDERR_CHARS characters that it wrote to stderr."""
         return self._stderr
 
     @property

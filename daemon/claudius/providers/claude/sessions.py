@@ -133,6 +133,7 @@ class SessionPool(Generic[S]):
         return any(held is session for _, held in self._held.values())
 
     def drop(self, session: S) -> None:
+        """Remove a session from the pool, if it is stored here. The caller ends it."""
         self._held = OrderedDict((key, value) for key, value in self._held.items() if value[1] is not session)
 
     def pop(self, conversation: str) -> list[S]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -12,7 +13,7 @@ from claudius.config import Loaded
 from claudius.errors import BadSoul
 from claudius.home import Home, shipped
 from claudius.provider import Delta, Done, Event, Provider, Request, estimate
-from claudius.providers.rehearsal.lines import Lines, answer
+from claudius.providers.rehearsal.lines import Lines, answer, unused
 from claudius.providers.rehearsal.reply import reply
 from claudius.soul import SoulFile, SoulSource
 
@@ -79,6 +80,19 @@ def greeting(home: Home, name: str = "") -> str:
     section = Rehearsal(source).lines.sections.get("greeting")
     title = re.search(r"^# +(.+?) *$", source.current().text("soul.md"), re.MULTILINE)
     return answer(section, {"soul": title[1].partition(",")[0] if title else "", "name": name}, 0) if section else ""
+
+
+def misfits(directory: Path) -> list[BadSoul]:
+    """Return what does not fit in a home's own lines: why they are not in force, or which of them are never used."""
+    soul = _lines_file(SoulSource(shipped("soul"), shipped("soul"), ()))
+    own = SoulSource(directory, shipped("soul"), ()).current().files.get(FILE)
+    if own is None or own.source == soul.source:
+        return []
+    try:
+        Lines.of(own, soul)
+    except BadSoul as problem:
+        return [problem]
+    return list(unused(own, soul))
 
 
 def build(loaded: Loaded, home: Home) -> Provider:

@@ -6,14 +6,14 @@ A cue is a phrase in a message, or the opening of a clause that states something
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from string import Template
 from typing import Literal
 
 import msgspec
 from msgspec import Struct, field
 
-from claudius.errors import BadSoul
+from claudius.errors import BadSoul, near
 from claudius.soul import SoulFile
 
 SECTIONS = (
@@ -24,6 +24,7 @@ SECTIONS = (
     "not kept",
     "question",
     "statement",
+    "told of themselves",
     "silence",
     "summary",
     "elsewhere",
@@ -42,7 +43,7 @@ SECTIONS = (
 VALUES = frozenset(
     (
         *("name", "soul", "title", "headings", "notes", "note", "topic", "last", "said", "summary", "mood", "quote"),
-        *("kept", "recalled", "felt", "present", "due"),
+        *("kept", "recalled", "felt", "present", "due", "limits"),
     )
 )
 """The `$` placeholders that a line may contain."""
@@ -193,6 +194,10 @@ class TopicLines(Struct):
     groups: list[list[str]] = field(default_factory=lambda: [[]])
     """Alternative replies: the first group with a line whose placeholders are all known is used."""
     questions: list[str] = field(default_factory=list)
+    line: int = 0
+    """Where the file begins it."""
+    stray: list[int] = field(default_factory=list)
+    """The lines of the file that belong to none of these."""
 
     @property
     def is_small_talk(self) -> bool:
@@ -277,6 +282,20 @@ def answer(section: TopicLines, values: Mapping[str, str], seed: int, spoken: st
     return ""
 
 
+def unused(own: SoulFile, shipped: SoulFile) -> Iterator[BadSoul]:
+    """Yield what has no effect in an owner's file: a section that nothing calls for, a line of no kind. Pure."""
+    file, known, sections = str(own.source), _sections(shipped), _sections(own)
+    if not (sections or own.head):
+        yield BadSoul(file, own.line, "nothing in it is used: it has no section", "begin one with `## ` and its name")
+    for name, section in sections.items():
+        if name not in known and not (section.cues or name.startswith("mood ")):
+            detail = f"## {name} is never said: there is no such section, and it has no `>` line"
+            yield BadSoul(file, section.line, detail, f"correct its name, or give it one{near(name, known)}")
+        for line in section.stray:
+            detail = "is not used: it begins with none of `>`, `~`, `-` and `?`"
+            yield BadSoul(file, line, detail, "begin it with `- ` to have it said")
+
+
 def _completed(own: TopicLines, shipped: TopicLines) -> TopicLines:
     """Return an owner's section, with the shipped cues, thoughts, lines or questions where it has none of its own."""
     has_lines = any(own.groups)
@@ -294,11 +313,14 @@ def _sections(file: SoulFile) -> dict[str, TopicLines]:
     for number, line in enumerate(file.text.split("\n"), file.line):
         mark, _, text = line.partition(" ")
         if mark == "##":
-            section = sections[text.strip()] = TopicLines()
+            section = sections[text.strip()] = TopicLines(line=number)
         elif section and not line:
             section.groups.append([])
         elif section and not _add(section, mark, text):
-            section.groups[-1][-1:] = [f"{last}\n{line}" for last in section.groups[-1][-1:]]
+            if group := section.groups[-1]:
+                group[-1] += f"\n{line}"
+            else:
+                section.stray.append(number)
         if section and mark not in ("##", ">"):
             _check(file, number, line, VALUES if mark != "~" else ())
     return sections
@@ -314,7 +336,7 @@ def _add(section: TopicLines, mark: str, text: str) -> bool:
 
 
 def _check(file: SoulFile, line: int, template: str, known: Iterable[str]) -> None:
-    SoulFile(file.name, template, file.source, "", line=line).fill(**dict.fromkeys(known, ""))
+    SoulFile(file.name, template, file.source, "", line=line).fill(**dict.fromkeys(sorted(known), ""))
 
 
 def fits(words: str, fact: FactKind) -> bool:

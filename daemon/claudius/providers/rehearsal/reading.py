@@ -22,7 +22,7 @@ READ_CHARS = 4000
 WORDS_CHARS = 160
 TOPIC_CHARS = 80
 SMALL_TALK_WORDS = 6
-"""A greeting with more words than this beside it does not count as small talk."""
+"""A greeting with more other words than this does not count as small talk."""
 
 _SENTENCES = re.compile(r"(?<=[.!?。！？؟])\s+|[\n。！？]+")
 _QUESTIONS = ("?", "？", "؟")
@@ -172,7 +172,7 @@ def _text(record: Mapping[str, Any]) -> str:
 
 
 def _quoted_in(text: str) -> str:
-    """Return what stands between the first and the last quotation mark of a text. Pure."""
+    """Return what is between the first and the last quotation mark of a text. Pure."""
     _, _, opened = text.partition('"')
     return opened.rpartition('"')[0]
 

@@ -13,13 +13,15 @@ from typing import Literal
 
 from msgspec import Struct
 
-from claudius.memory.facts import CONSTRAINTS, KEYS
+from claudius.memory.facts import CONSTRAINTS, KEYS, TELLS, stated_facts
 from claudius.memory.stemming import stemmed
 from claudius.providers.rehearsal.lines import Lines, plain, say
-from claudius.providers.rehearsal.reading import ReadLine, ReadRequest, is_question, quoted
+from claudius.providers.rehearsal.reading import ReadLine, ReadRequest, hides, is_question, quoted
+from claudius.recollection import Fact
 
 MOST = 2
 """How many lines are read out at most."""
+MOST_LIMITS = 6
 LINE_CHARS = 240
 WHOLE, MORE, HALF = 1.0, 0.6, 0.5
 """The share of a question's stems that an answer holds: all of them; what is enough for a long question; for others."""
@@ -33,6 +35,8 @@ _OF_THE_SOUL = re.compile(
     r"^ (?:\w+ )?(?:do|are|can|could|would|will|did|have|were|does|what do|what are|why do|why are) you (\w+)"
 )
 _SAID_BY_SOUL = re.compile(r" you (?:say|said|tell|told|promise|promised|answer|answered|call|called|think|thought) ")
+
+_DIET = re.compile(r"vegan|vegetarian|pescatarian|coeliac|celiac|intolerant|diabetic|teetotal|sober", re.IGNORECASE)
 
 By = Literal["speaker", "soul", "other"]
 Section = Literal["recalled", "recalled beside", "recalled of others", "recalled of mine", "not remembered", ""]
@@ -67,7 +71,9 @@ def recall(seen: ReadRequest, lines: Lines, cue: str) -> Recalled:
     if of_soul and not is_own and of_soul[1] not in lines.words.remembering:
         return Recalled()
     is_about_them = any(f" {word} " in text for word in (*lines.words.third_person, "we", "our", "us"))
-    found = [one for one in _candidates(seen) if _may_answer(one, text, is_own=is_own, is_about_them=is_about_them)]
+    found = [
+        one for one in _candidates(seen, lines) if _may_answer(one, text, is_own=is_own, is_about_them=is_about_them)
+    ]
     best = max([_share(one, wanted) for one in found], default=0.0)
     if best < (HALF if is_about_them or len(wanted) <= MOST_PLAIN else MORE):
         return Recalled("not remembered") if is_about_them and _is_recall(text, lines) else Recalled()
@@ -82,12 +88,35 @@ def recall(seen: ReadRequest, lines: Lines, cue: str) -> Recalled:
 def warned(seen: ReadRequest, lines: Lines) -> str:
     """Return what the speaker said that they must not, if what they say now touches it; "" if nothing does. Pure."""
     heard = frozenset(stemmed(seen.message))
-    for one in _candidates(seen):
-        key, _, value = one.line.text.partition(": ")
-        is_warning = one.is_fact and one.by == "speaker" and key in CONSTRAINTS[:-1]
-        if is_warning and not heard.isdisjoint(stemmed(value)) and plain(value) not in plain(seen.message):
-            return _line(_told([one, *_candidates(seen)])[0], lines)
+    for value, told in _limits(seen, lines):
+        if not heard.isdisjoint(stemmed(value)) and plain(value) not in plain(seen.message):
+            return _line(told, lines)
     return ""
+
+
+def limits(seen: ReadRequest, lines: Lines) -> str:
+    """Return what the speaker said that they must not, one line each, the newest here first; "" if nothing. Pure."""
+    told = dict.fromkeys(_line(one, lines) for _, one in _limits(seen, lines))
+    return "\n".join(list(filter(None, told))[:MOST_LIMITS])
+
+
+def _limits(seen: ReadRequest, lines: Lines) -> Iterator[tuple[str, Candidate]]:
+    """Yield each thing that the speaker must not, with the words to tell it in: those said here, then memory's."""
+    every = list(_candidates(seen, lines))
+    for one in every:
+        if one.by == "speaker" and not one.is_note:
+            key, _, value = one.line.text.partition(": ") if one.is_fact else ("", "", "")
+            said = [(key, value)] if one.is_fact else [(fact.key, fact.value) for fact in told_facts(one.line.text)]
+            yield from ((value, _told([one, *every])[0]) for key, value in said if _is_limit(key, value))
+
+
+def _is_limit(key: str, value: str) -> bool:
+    return key in CONSTRAINTS[:-1] or (key in CONSTRAINTS and _DIET.search(value) is not None)
+
+
+def told_facts(text: str) -> tuple[Fact, ...]:
+    """Return what a message says of its speaker, as memory reads it. Pure."""
+    return stated_facts(text, "", (), "", 0.0) if TELLS.search(text) else ()
 
 
 def _is_recall(text: str, lines: Lines) -> bool:
@@ -114,15 +143,15 @@ def _share(one: Candidate, wanted: frozenset[str]) -> float:
     return len(one.stems & wanted) / len(wanted)
 
 
-def _candidates(seen: ReadRequest) -> Iterator[Candidate]:
-    """Yield what may answer: the newest words here, memory's facts and moments in its order, then the notes. Pure."""
+def _candidates(seen: ReadRequest, lines: Lines) -> Iterator[Candidate]:
+    """Yield what may answer, and no secret: the newest words here, memory's facts and moments, then the notes. Pure."""
     for text in reversed(seen.said):
-        if not is_question(text):
+        if not (is_question(text) or hides(text, lines)):
             yield Candidate(ReadLine(by=seen.name, text=text), "speaker", frozenset(stemmed(text)))
     for line in seen.remembered:
         key = line.text.partition(": ")[0]
         by: By = "soul" if line.by == YOU else "speaker" if _is_speaker(line.by, seen) else "other"
-        if not is_question(line.text):
+        if not (is_question(line.text) or hides(line.text, lines)):
             stems = frozenset(stemmed(line.text, line.by if by == "other" else ""))
             yield Candidate(line, by, stems, is_fact=key in KEYS and ": " in line.text)
     for model in seen.models:

@@ -34,7 +34,7 @@ from claudius.providers.rehearsal.reading import (
     subject,
     topics_in,
 )
-from claudius.providers.rehearsal.recalling import recall, warned
+from claudius.providers.rehearsal.recalling import limits, recall, told_facts, warned
 from claudius.psyche.reminding import ASKS_TIME, SIGNS, asks_time, request_in
 from claudius.psyche.times import due
 
@@ -101,7 +101,8 @@ RECENT = 10
 TOPIC_MESSAGES = 3
 """The state is derived from this many of the newest messages, because it is not requested at every turn."""
 SUBJECT_CHARS = 8
-RECALLING = ("who am I", "remember", "what did I say", "what is this about")
+BY_TIME = "what was said then"
+RECALLING = ("who am I", "remember", "what did I say", BY_TIME, "what is this about")
 """The sections for questions that memory may answer more exactly."""
 
 
@@ -143,6 +144,8 @@ def reply(request: Request, lines: Lines) -> str:
 def consider(seen: ReadRequest, lines: Lines) -> RehearsedTurn:
     """Compare what the message reveals with what is known already. Pure."""
     found, secret = ((), False) if seen.is_inner else facts_in(seen.message, lines)
+    is_told = not (seen.is_inner or is_question(seen.message))
+    secret = secret or (is_told and hides(seen.message, lines))
     notes = {plain(note) for model in seen.models for note in model.notes()}
     known = tuple([fact for fact in found if plain(fact.kept) in notes])
     new = tuple([fact for fact in found if fact not in known])
@@ -151,7 +154,9 @@ def consider(seen: ReadRequest, lines: Lines) -> RehearsedTurn:
     full = may_write and len(learned) < len(new)
     mood = "" if seen.is_inner else mood_in(seen.message, lines)
     intent, recalled = _intent(seen, lines)
-    warning = warned(seen, lines) if seen.remembered and not (seen.is_inner or recalled) else ""
+    warning = warned(seen, lines) if not (seen.is_inner or recalled) else ""
+    if warning and intent == "not remembered":
+        intent = ""
     if found and intent and lines.sections[intent].is_small_talk:
         intent = ""
     if not (intent or learned or known or full or secret or warning):
@@ -160,7 +165,8 @@ def consider(seen: ReadRequest, lines: Lines) -> RehearsedTurn:
         elif mood:
             intent = f"mood {mood}"
         else:
-            intent = "question" if is_question(seen.message) else "statement"
+            lasting = is_told and told_facts(seen.message)
+            intent = "told of themselves" if lasting else "statement" if is_told else "question"
     told = f"{len(seen.spoken)}\0{seen.message}".encode("utf-8", "replace")
     return RehearsedTurn(
         seen=seen,
@@ -194,11 +200,13 @@ def _intent(seen: ReadRequest, lines: Lines) -> tuple[str, str]:
     if not is_question(seen.message) and plain(seen.message).split(" ", 2)[1] not in lines.words.asks_first:
         return intent, ""
     recalled = recall(seen, lines, cue)
-    return recalled.section or intent, recalled.text
+    is_answered = recalled.section and (recalled.text or intent != BY_TIME)
+    return (recalled.section, recalled.text) if is_answered else (intent, "")
 
 
 def _values(seen: ReadRequest, lines: Lines, told: Sequence[Noticed], new: Sequence[Noticed]) -> Mapping[str, str]:
-    told_here = [text for text in seen.said[-RECENT:] if not intent_of(text, lines)[0]]
+    open_words = [text for text in seen.said[-RECENT:] if not hides(text, lines)]
+    told_here = [text for text in open_words if not intent_of(text, lines)[0]]
     about = _latest_topics(told_here[::-1], lines) | seen.state
     named = [about[key] for key in ("currentTopic", "currentTask", "currentProject") if about.get(key)]
     notes = list(dict.fromkeys([quoted(note, NOTE_CHARS) for model in seen.models for note in model.notes()]))
@@ -211,7 +219,7 @@ def _values(seen: ReadRequest, lines: Lines, told: Sequence[Noticed], new: Seque
         "note": notes[-1] if notes else "",
         "topic": quoted(named[0], 80) if named else "",
         "last": quoted(told_here[-1], 80) if told_here else "",
-        "said": "\n".join([f"- “{quoted(text, 120)}”" for text in seen.said[-3:]]),
+        "said": "\n".join([f"- “{quoted(text, 120)}”" for text in open_words[-3:]]),
         "summary": quoted(seen.summary, 300),
         "mood": seen.state.get("emotionalState", CALM),
         "quote": "" if hides(seen.message, lines) else quoted(seen.message, 60),
@@ -219,6 +227,7 @@ def _values(seen: ReadRequest, lines: Lines, told: Sequence[Noticed], new: Seque
         "felt": seen.felt.get("mood", ""),
         "present": seen.present,
         "due": quoted(seen.due, 300),
+        "limits": limits(seen, lines),
     }
 
 

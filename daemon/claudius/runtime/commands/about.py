@@ -133,7 +133,7 @@ def told(receipt: dict[str, object]) -> str:
         "I searched every byte, and nothing is left." if receipt["verified"] else "Something is left: tell the owner."
     )
     files = receipt["kept"]
-    kept = f"The owner's own files beside my backups stay: {len(files)}. " if isinstance(files, list) and files else ""
+    kept = f"The owner's own files among my backups stay: {len(files)}. " if isinstance(files, list) and files else ""
     not_ours = receipt["not_ours"]
     left = "; ".join(map(str, not_ours)) if isinstance(not_ours, Sequence) else ""
     return (

@@ -138,7 +138,7 @@ class Commands:
             return await carry_out(perception, asked.rest) if carry_out else HELP
         except ClaudiusError as error:
             return f"That did not work: {error.message}"
-        except Exception:
+        except Exception:  # this is the lane of commands: whoever gave one is answered, and the next one is done
             log.exception("a command stumbled", extra={"word": asked.word})
             return "That did not work; the owner can see why in my log."
 
@@ -149,7 +149,7 @@ class Commands:
             return
         try:
             await answer(perception, text)
-        except Exception as error:
+        except Exception as error:  # an adapter may be the owner's own code; the command is done and settled
             is_bug = not isinstance(error, (ClaudiusError, OSError, TimeoutError))
             facts = {"person": perception.person, "error": repr(error)}
             log.warning("an answer was not given", extra=facts, exc_info=is_bug)

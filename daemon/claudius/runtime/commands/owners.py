@@ -1,4 +1,4 @@
-"""Commands of owners: become one by a code, see how the soul fares and what it costs, have it pause and go on.
+"""Commands of owners: become one with a code, see the soul's status and costs, pause and resume it.
 
 Each is bound to the id that the network signed, and is in the audit log.
 """
@@ -33,7 +33,7 @@ class OwnerCommands:
     def __init__(
         self, mind: Mind, home: Home, status: Callable[[], Iterable[str]], resumed: Callable[[], None]
     ) -> None:
-        """Change the settings of `home`; `status` tells how the process fares, `resumed` has every lane look again."""
+        """Change the settings of `home`; `status` describes the process, `resumed` makes every lane look again."""
         self._mind, self._home, self._status, self._resumed = mind, home, status, resumed
 
     async def owner(self, perception: Perception, code: str) -> str:
@@ -51,14 +51,14 @@ class OwnerCommands:
         return "You are an owner of mine now." + await self._set(perception, "owners", [*owners, perception.person])
 
     async def status(self, perception: Perception, _: str) -> str:
-        """Tell how the soul fares."""
+        """Report the soul's status."""
         if not is_owner(perception, self._mind.config()):
             return NOT_AN_OWNER
         await note(self._mind, perception, "status")
         return "\n".join(self._status())
 
     async def usage(self, perception: Perception, _: str) -> str:
-        """Tell what was spent, and how much may be."""
+        """Report what was spent, and the limits."""
         if not is_owner(perception, self._mind.config()):
             return NOT_AN_OWNER
         await note(self._mind, perception, "usage")
@@ -69,7 +69,7 @@ class OwnerCommands:
         return await self._pause(perception, "pause", PAUSED)
 
     async def resume(self, perception: Perception, _: str) -> str:
-        """Answer again, what waited first."""
+        """Answer again, starting with what waited."""
         answer = await self._pause(perception, "resume", RESUMED)
         self._resumed()
         return answer
@@ -81,7 +81,7 @@ class OwnerCommands:
         return answer + await self._set(perception, "runtime.paused", act == "pause")
 
     async def _set(self, perception: Perception, key: str, value: object) -> str:
-        """Write a setting; return what keeps it from being in force, as a sentence."""
+        """Write a setting; return what overrides it, as a sentence."""
         await note(self._mind, perception, "setting", key)
         await asyncio.to_thread(write_setting, self._home, key, value)
         await asyncio.sleep(FRESH_S)  # so that it is in force when the answer comes

@@ -113,7 +113,7 @@ class PlaceCommands:
         self._wake(conversation)
 
     async def _status(self, place: str, perception: Perception, *, direct: bool) -> str:
-        """Describe how the soul takes part, who set that, how Kothar does, and what is held of the person who asks."""
+        """Describe how the soul takes part, who set that, how Kothar does, and what is kept of the one who asks."""
         mode, config = self._modes.mode(place), self._mind.config()
         told = [(DIRECT if direct else WORDS)[mode] + ("" if direct else await self._but(f"{place}:"))]
         if said := await self._modes.said_by(place):

@@ -61,7 +61,7 @@ def as_command(perception: Perception) -> Perception:
 
 
 def apart(conversation: str, person: str) -> str:
-    """Return the conversation that holds a person's commands, beside the one where they are given. Pure."""
+    """Return the conversation that holds a person's commands, apart from the one where they are given. Pure."""
     return f"{Place.of(conversation).of_channel}:{COMMANDS}{person.rpartition(':')[2]}"
 
 

@@ -92,3 +92,14 @@ async def _(ground: Ground) -> None:
     assert record.lately == ("They wait.",)
     assert (unknown.asked_at, unknown.failures, unknown.mode, unknown.lately) == (None, 0, "", ())
     assert mode == "both"
+
+
+@case("W5", "of many whispers a strong one is felt first, then the oldest; two at most")
+async def _(ground: Ground) -> None:
+    listening = RecallLimits(ttl_hours=72, daimons=dict.fromkeys(("kothar", "beata", "cara"), "whisper"))
+    async with awake(ground) as store:
+        await store.whispers.keep_whisper(whisper("First."))
+        await store.whispers.keep_whisper(whisper("Second.", daimon="beata"))
+        await store.whispers.keep_whisper(whisper("Now!", daimon="cara", influence="strong"))
+        known = await recalled(store, heard(), limits=listening)
+    assert [one.text for one in known.intuitions] == ["Now!", "First."]

@@ -1,0 +1,145 @@
+"""What an owner does in the page, in a real browser over a real daemon: one walk each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from browsing import Tab
+from driven import Machine, reply, serving_console, until
+from reflecting import answer
+
+OWN = "terminal:local:main:main"
+Tabs = Callable[..., Tab]
+Console = Callable[[], str]
+BEGUN = '<internal_monologue verb="weighed">The bridge holds,'
+THOUGHT = " I measured it.</internal_monologue>\n<external_dialogue>"
+WATCH = """() => {
+  window.order = [];
+  const look = () => {
+    const heard = document.querySelector('.inner .thought')?.innerText.includes('The bridge');
+    const spoken = [...document.querySelectorAll('.inner .spoken, .talk .spoken')].some(one => one.innerText.includes('It holds'));
+    if (heard && !window.order.includes('thought')) window.order.push('thought');
+    if (spoken && !window.order.includes('spoken')) window.order.push('spoken');
+  };
+  new MutationObserver(look).observe(document.querySelector('main'), {subtree: true, childList: true, characterData: true});
+}"""
+
+
+def test_console_w11_the_thought_is_seen_before_the_words(machine: Machine, console: Console, tabs: Tabs) -> None:
+    """The thought grows in the page while nothing has left yet; the words come after it, and both stand once."""
+    parts = [BEGUN, THOUGHT, "It holds.", "</external_dialogue>"]
+    machine.scripted({"deltas": parts, "gap_s": 0.4})
+    with machine.daemon():
+        tab = tabs().enter(console())
+        page = tab.page
+        page.locator(".list button", has_text="You").click()
+        page.evaluate(WATCH)
+        tab.talk_as_owner("Does it hold?")
+        page.wait_for_selector(".inner .thought >> text=The bridge holds,")
+        page.wait_for_selector(".talk .exchange .spoken >> text=It holds.")
+
+        assert page.evaluate("window.order") == ["thought", "spoken"]
+        assert page.locator(".talk .thought", has_text="The bridge holds, I measured it.").count() == 1
+        assert tab.problems == []
+
+
+def test_console_w11_a_turn_that_is_stopped_leaves_its_thought_struck_through(
+    machine: Machine, console: Console, tabs: Tabs
+) -> None:
+    """While a voice hangs, its thought stands there, and nothing has left; Stop takes it back, and the next line is heard."""
+    machine.scripted({"deltas": [BEGUN, THOUGHT], "after": 1, "hang": True}, reply("Good."))
+    with machine.daemon():
+        tab = tabs().enter(console())
+        page = tab.page
+        tab.talk_as_owner("Does it hold?")
+        page.wait_for_selector(".inner .thought >> text=The bridge holds,")
+        assert "nothing has left" in page.inner_text(".inner")
+        assert "weighed" in page.inner_text(".inner .thought .kind")
+        thought, aside = (page.locator(one).first.bounding_box() for one in (".inner .thought", ".inner"))
+        assert thought["width"] > aside["width"] / 2
+        assert tab.findings() == []
+        page.get_by_role("button", name="Stop").click()
+        page.wait_for_selector(".inner .thought.voided >> text=The bridge holds,")
+        tab.talk_as_owner("Never mind.")
+        page.wait_for_selector(".talk .exchange .spoken >> text=Good.")
+        assert "The bridge holds" not in machine.ok("conversations", "show", OWN).stdout
+        assert tab.problems == []
+
+
+def test_console_w34_one_cancels_a_reminder_and_mutes_a_daimon(machine: Machine, console: Console, tabs: Tabs) -> None:
+    """Clock: what is cancelled is gone from `schedule list`; a daimon's mode is changed, and the page says to what."""
+    machine.scripted(reply("I'll remind you tomorrow at 10:00."))
+    machine.ok("config", "set", "kothar.groq_enabled", "true")
+    machine.ok("chat", "--once", "Remind me tomorrow at 10:00 to send the load table.")
+    with machine.daemon():
+        tab = tabs().enter(console(), "clock")
+        page = tab.page
+        page.get_by_role("button", name="Cancel").first.click()
+        page.wait_for_selector("text=Nothing is planned.")
+        plans = [one for one in machine.ok("schedule", "list", "--json").json if one["kind"] != "job"]
+        page.get_by_role("button", name="off", exact=True).click()
+        page.wait_for_selector("text=from now on: off")
+        page.get_by_role("button", name="off (now)").wait_for()
+        assert tab.problems == []
+
+    assert plans == []
+    assert machine.ok("daimon", "list", "--json").json[0]["mode"] == "off"
+
+
+def test_console_w34_a_daimon_whispers_when_asked(machine: Machine, tabs: Tabs) -> None:
+    """Clock: `Whisper now` says what was whispered, and it stands among the whispers, waiting to be felt."""
+    machine.ok("config", "set", "kothar.groq_enabled", "true")
+    machine.ok("config", "set", "kothar.provider", "rehearsal")
+    with machine.daemon(), serving_console(machine) as console:
+        tab = tabs().enter(console(), "clock")
+        page = tab.page
+        page.get_by_role("button", name="Whisper now").click()
+        page.wait_for_selector("[aria-labelledby=whispers] .cards li")
+        assert "waits to be felt" in page.inner_text("[aria-labelledby=whispers]")
+        assert tab.problems == []
+
+    assert machine.ok("daimon", "whispers", "--json").json[0]["daimon"] == "kothar"
+
+
+def test_console_w32_one_links_two_ids_of_one_person(machine: Machine, console: Console, tabs: Tabs) -> None:
+    """People: linking says what it means and how it is undone; the command shows one person with both ids."""
+    with machine.daemon():
+        tab = tabs().enter(console(), "people")
+        page = tab.page
+        page.get_by_role("button", name="Ben", exact=True).click()
+        page.wait_for_selector("h2 >> text=Ben")
+        page.select_option("#other", "rehearsal:t:rhea")
+        page.get_by_role("button", name="Link", exact=True).click()
+        page.wait_for_selector("text=claudius users unlink")
+        assert tab.problems == []
+
+    linked = [one for one in machine.ok("users", "list", "--json").json if one["linked"]]
+    assert [{one["person"], *one["linked"]} for one in linked] == [{"rehearsal:t:ben", "rehearsal:t:rhea"}]
+
+
+def test_console_w34_one_has_it_reflect(machine: Machine, console: Console, tabs: Tabs) -> None:
+    """Beliefs: `Reflect now` runs a cycle in the daemon and says what came of it; the cycle is the first of the list."""
+    machine.scripted(answer())
+    machine.env["CLAUDIUS_CORTEX_ENABLED"] = "1"
+    before = len(machine.ok("cortex", "history", "-n", "200", "--json").json)
+    with machine.daemon() as pid:
+        tab = tabs().enter(console(), "beliefs")
+        page = tab.page
+        page.get_by_role("button", name="Reflect now").click()
+        page.wait_for_selector("text=/cycle [0-9]+: /")
+        until(pid, lambda: len(machine.ok("cortex", "history", "-n", "200", "--json").json) > before)
+        assert tab.problems == []
+
+
+def test_console_w33_a_person_forgotten_elsewhere_leaves_the_open_page(
+    machine: Machine, console: Console, tabs: Tabs
+) -> None:
+    """An erasure by command reaches an open page: nothing of the person stands in it any more."""
+    with machine.daemon():
+        tab = tabs().enter(console())
+        page = tab.page
+        page.locator(".list button", has_text="Rhea").click()
+        page.wait_for_selector(".known >> text=Rhea")
+        machine.ok("users", "forget", "rehearsal:t:rhea", "--yes")
+        tab.until("!document.body.innerText.includes('Rhea')")
+        assert {one for one in tab.problems if "404" not in one} == set()
