@@ -46,7 +46,9 @@ UPDATE lane SET worker = worker WHERE conversation = :conversation AND token = :
 SELECT heard FROM lane WHERE conversation = :conversation AND token = :token;
 
 -- name: lane_release
-UPDATE lane SET ready = false, worker = NULL, lease_until = '-infinity'
+-- What waits for a history that is being read is looked at again after that.
+UPDATE lane SET worker = NULL, ready = EXISTS (
+        SELECT 1 FROM unread WHERE network = split_part(:conversation, ':', 1) AND until > clock_timestamp()), lease_until = '-infinity'
 WHERE conversation = :conversation AND token = :token AND heard = :heard;
 
 -- name: network_unread

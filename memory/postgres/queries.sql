@@ -70,3 +70,11 @@ UPDATE inbox SET state = 'pending' WHERE state <> 'settled' AND state = 'taken' 
 -- name: outbox_void_leases
 UPDATE outbox SET state = 'unknown_after_send' WHERE state = 'taken' AND boot IS NOT :boot
   AND NOT EXISTS (SELECT 1 FROM lane WHERE lane.conversation = outbox.conversation AND lane.lease_until > clock_timestamp());
+
+-- name: oldest
+-- Nothing is thought while the history of its network is being read: an earlier message may be there.
+SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped,
+    boot IS :boot AS here FROM inbox
+WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')
+  AND NOT EXISTS (SELECT 1 FROM unread WHERE network = split_part(:conversation, ':', 1) AND until > clock_timestamp())
+ORDER BY position, seq LIMIT 1;
