@@ -30,6 +30,8 @@ class StorePlace(Struct, frozen=True):
 
     url: str = SQLITE
     password: str = ""
+    called: str = ""
+    """What messages call it; empty = its URL."""
 
     @property
     def is_postgres(self) -> bool:
@@ -39,6 +41,8 @@ class StorePlace(Struct, frozen=True):
     @property
     def shown(self) -> str:
         """The URL without what may be secret: its password and its parameters."""
+        if self.called:
+            return self.called
         parts = urlsplit(self.url)
         user, at, host = parts.netloc.rpartition("@")
         return urlunsplit((parts.scheme, f"{user.partition(':')[0]}{at}{host}", parts.path, "", ""))

@@ -163,7 +163,7 @@ def acts(home: Home, since: str = "", most: int = EVERY) -> Sequence[Mapping[str
 
 def backups(home: Home) -> list[dict[str, Any]]:
     """Return the verified copies of the database in the home, newest first: `{"path", "at", "bytes"}`."""
-    from claudius.memory.sqlite.backups import PATTERN, made_at
+    from claudius.memory.sqlite.backups import copies_in, made_at
 
-    found = sorted(home.backups.glob(PATTERN), key=lambda path: path.name, reverse=True)
-    return [{"path": str(path), "at": made_at(path), "bytes": path.stat().st_size} for path in found]
+    found = copies_in(home.backups)
+    return [{"path": str(path), "at": made_at(path), "bytes": path.stat().st_size} for path in reversed(found)]

@@ -11,27 +11,25 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import psycopg
 from msgspec import Struct
 
 from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, TryAgain
 from claudius.memory.opening import StorePlace
-from claudius.memory.postgres.connection import INSTEAD, NUL, OURS, translate
+from claudius.memory.postgres.connection import INSTEAD, NUL
 from claudius.memory.postgres.schema import CREATING, VERSION
+from claudius.memory.postgres.session import Made, check_nobody_works, connected, quoted, value_of
 from claudius.memory.search import tables
 from claudius.memory.sqlite.connection import open_reader, open_writer, pragma, siblings
 from claudius.memory.sqlite.schema import create_database, load_migrations
 
 ROWS = 1000
 """Rows that are read at a time, and after which progress is told."""
-GONE_S = 60.0
-"""A process that has not renewed its leases for so long does not count as one at work."""
 NEEDS = 140000
 """The oldest server, as `server_version_num` says it."""
 
@@ -65,40 +63,28 @@ class _Table(Struct, frozen=True):
         return f'SELECT {self.listed} FROM "{self.name}" ORDER BY {ordered}'  # noqa: S608 - names of our own schema
 
 
-@contextmanager
-def _connected(place: StorePlace) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    """Yield a connection whose one transaction is committed at the end of the block; an error takes it back."""
-    words = OURS | ({"password": place.password} if place.password else {})
-    try:
-        with psycopg.connect(psycopg.conninfo.make_conninfo(place.url, **words)) as made:
-            made.execute("SET idle_in_transaction_session_timeout = 0; SET lock_timeout = '10s'")
-            yield made
-    except psycopg.Error as error:
-        raise translate(error, place.shown) from error
-
-
 def state_of(place: StorePlace) -> str:
     """Return what is at a server: `empty`, `soul`, or `unfinished` if a move was cut off or the soul has moved away.
 
     Raises: StoreError if it cannot be reached, or cannot hold a soul.
     """
-    with _connected(place) as made:
+    with connected(place) as made:
         return _state(made, place)
 
 
-def _state(made: psycopg.Connection[Any], place: StorePlace) -> str:
+def _state(made: Made, place: StorePlace) -> str:
     if made.info.server_version < NEEDS:
         raise StoreError(f"{place.shown} is PostgreSQL {made.info.server_version // 10000}: Claudius needs 14 or newer")
-    encoding = _value(made, "SHOW server_encoding")
+    encoding = value_of(made, "SHOW server_encoding")
     if encoding != "UTF8":
         raise StoreError(f"{place.shown} has the encoding {encoding}: create the database with ENCODING 'UTF8'")
-    if _value(made, "SELECT current_schema()") is None:
+    if value_of(made, "SELECT current_schema()") is None:
         raise StoreError(f"{place.shown}: its schema does not exist: CREATE SCHEMA makes it")
-    if not _value(
+    if not value_of(
         made, "SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
     ):
         return "empty"
-    if _value(made, "SELECT to_regclass('release') IS NULL"):
+    if value_of(made, "SELECT to_regclass('release') IS NULL"):
         raise StoreCorrupt(
             f"{place.shown} holds tables that are not Claudius's: name a database or a schema of its own"
         )
@@ -112,13 +98,13 @@ def _state(made: psycopg.Connection[Any], place: StorePlace) -> str:
 
 def rows_at(place: StorePlace) -> int:
     """Return about how many rows a server holds, for showing progress."""
-    with _connected(place) as made:
-        return int(_value(made, _ABOUT) or 0)
+    with connected(place) as made:
+        return int(value_of(made, _ABOUT) or 0)
 
 
 def finish(place: StorePlace) -> None:
     """Open a server for processes that take turns: the move is done, and `store.url` names it."""
-    with _connected(place) as made:
+    with connected(place) as made:
         made.execute("UPDATE release SET migrating = 0")
 
 
@@ -127,25 +113,25 @@ def to_postgres(file: Path, place: StorePlace, memory: Path, told: Told, *, is_k
 
     Nothing else may write to the file. Raises: StoreError if anything differs; then nothing was copied.
     """
-    with closing(open_reader(file)) as source, _connected(place) as made:
+    with closing(open_reader(file)) as source, connected(place) as made:
         source.row_factory = None
         source.execute("BEGIN")
         made.execute("SELECT pg_advisory_xact_lock(%s)", (CREATING,))
         if _state(made, place) == "soul":
             raise TryAgain(f"{place.shown} holds a soul already")
-        if _value(made, "SELECT to_regclass('release') IS NULL"):
+        if value_of(made, "SELECT to_regclass('release') IS NULL"):
             made.execute((memory / "postgres" / "schema.sql").read_bytes())
         both = _tables(made, source)
         every = made.execute(_EVERY).fetchall()
-        made.execute(f"TRUNCATE {', '.join(_quoted(name) for (name,) in every)}".encode())
+        made.execute(f"TRUNCATE {', '.join(quoted(name) for (name,) in every)}".encode())
         moved = []
         for one in both:
-            made.execute(f"ALTER TABLE {_quoted(one.name)} DISABLE TRIGGER USER".encode())
+            made.execute(f"ALTER TABLE {quoted(one.name)} DISABLE TRIGGER USER".encode())
             sent = _Sum(one.name, told)
             with made.cursor().copy(f'COPY "{one.name}" ({one.listed}) FROM STDIN'.encode()) as sink:
                 for row in sent.of(source.execute(one.in_order), _clean):
                     sink.write_row(row)
-            made.execute(f"ALTER TABLE {_quoted(one.name)} ENABLE TRIGGER USER".encode())
+            made.execute(f"ALTER TABLE {quoted(one.name)} ENABLE TRIGGER USER".encode())
             moved.append(sent.done())
         with made.cursor().copy("COPY moment_index (stem, moment) FROM STDIN") as sink:
             for row in source.execute("SELECT DISTINCT term, doc FROM moment_place"):
@@ -171,10 +157,10 @@ def to_sqlite(place: StorePlace, file: Path, memory: Path, told: Told, *, is_kep
         one.unlink(missing_ok=True)
     create_database(file, load_migrations(memory / "schema"))
     try:
-        with _connected(place) as made, closing(open_writer(file)) as sink:
+        with connected(place) as made, closing(open_writer(file)) as sink:
             made.execute("SELECT pg_advisory_xact_lock(1131176053, current_schema()::regnamespace::oid::int)")
             _state(made, place)
-            _check_nobody_works(made, place)
+            check_nobody_works(made, place)
             _check_drained(made, place)
             moved = _fill(made, sink, told)
             sink.row_factory = None
@@ -194,7 +180,7 @@ def to_sqlite(place: StorePlace, file: Path, memory: Path, told: Told, *, is_kep
     return moved
 
 
-def _fill(made: psycopg.Connection[Any], sink: sqlite3.Connection, told: Told) -> list[MovedTable]:
+def _fill(made: Made, sink: sqlite3.Connection, told: Told) -> list[MovedTable]:
     """Fill a new file whose loss would cost nothing yet."""
     both, moved = _tables(made, sink), list[MovedTable]()
     for words in ("foreign_keys = OFF", "journal_mode = MEMORY", "synchronous = OFF", "secure_delete = OFF"):
@@ -202,18 +188,18 @@ def _fill(made: psycopg.Connection[Any], sink: sqlite3.Connection, told: Told) -
     sink.execute("BEGIN")
     triggers = sink.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
     for name, _ in triggers:
-        sink.execute(f"DROP TRIGGER {_quoted(name)}")
+        sink.execute(f"DROP TRIGGER {quoted(name)}")
     for one in both:
         places = ", ".join("?" * len(one.columns))
-        sink.execute(f"DELETE FROM {_quoted(one.name)}")  # noqa: S608 - names of our own schema
+        sink.execute(f"DELETE FROM {quoted(one.name)}")  # noqa: S608 - names of our own schema
         read = _Sum(one.name, told)
         sink.executemany(
-            f"INSERT INTO {_quoted(one.name)} ({one.listed}) VALUES ({places})",  # noqa: S608 - likewise
+            f"INSERT INTO {quoted(one.name)} ({one.listed}) VALUES ({places})",  # noqa: S608 - likewise
             read.of(_rows(made, one)),
         )
         moved.append(read.done())
         if one.number:
-            used = _value(made, _USED.format(one)) or 0
+            used = value_of(made, _USED.format(one)) or 0
             sink.execute("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?", (used, one.name))
     with made.cursor("stems") as stems:
         stems.itersize = ROWS
@@ -277,7 +263,7 @@ def _compare(
             )
 
 
-def _tables(made: psycopg.Connection[Any], file: sqlite3.Connection) -> list[_Table]:
+def _tables(made: Made, file: sqlite3.Connection) -> list[_Table]:
     """Return the tables that both databases have; one comes after those that it refers to. Raises: StoreError."""
     if pragma(file, "user_version") != VERSION:
         raise StoreError(f"the file has the schema {pragma(file, 'user_version')}, the server {VERSION}: start it once")
@@ -294,14 +280,8 @@ def _tables(made: psycopg.Connection[Any], file: sqlite3.Connection) -> list[_Ta
     return [served[name] for name in order.static_order()]
 
 
-def _check_nobody_works(made: psycopg.Connection[Any], place: StorePlace) -> None:
-    row = made.execute(_AT_WORK, (GONE_S,)).fetchone()
-    if row:
-        raise TryAgain(f"{place.shown}: process {row[1]} on {row[0]} takes turns there: end it, and run this again")
-
-
-def _check_drained(made: psycopg.Connection[Any], place: StorePlace) -> None:
-    if waiting := _value(made, UNFINISHED):
+def _check_drained(made: Made, place: StorePlace) -> None:
+    if waiting := value_of(made, UNFINISHED):
         raise TryAgain(unfinished(place.shown, waiting))
 
 
@@ -315,20 +295,11 @@ def unfinished(where: str, rows: int) -> str:
     return f"{where}: {what} for an answer: start the daemon, let it finish, stop it, and run this again"
 
 
-def _rows(made: psycopg.Connection[Any], table: _Table) -> Iterator[tuple[Any, ...]]:
+def _rows(made: Made, table: _Table) -> Iterator[tuple[Any, ...]]:
     with made.cursor(f"rows_of_{table.name}") as rows:
         rows.itersize = ROWS
         rows.execute(table.in_order.encode())
         yield from rows
-
-
-def _value(made: psycopg.Connection[Any], sql: str) -> Any:
-    row = made.execute(sql.encode()).fetchone()
-    return row[0] if row else None
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"'
 
 
 def _remove(file: Path) -> None:
@@ -364,6 +335,4 @@ _REFERS = b"""SELECT DISTINCT conrelid::regclass::text, confrelid::regclass::tex
 WHERE contype = 'f' AND connamespace = current_schema()::regnamespace AND conrelid <> confrelid"""
 _COUNT_ON = """SELECT setval(pg_get_serial_sequence('{0.name}', '{0.number}'), greatest(1, %(used)s, max("{0.number}")),
     greatest(%(used)s, max("{0.number}")) >= 1) FROM "{0.name}\""""
-_USED = "SELECT pg_sequence_last_value(pg_get_serial_sequence('{0.name}', '{0.number}')::regclass)"
-_AT_WORK = b"""SELECT host, pid FROM worker WHERE NOT clean AND seen_at > clock_timestamp() - make_interval(secs => %s)
-ORDER BY seen_at DESC LIMIT 1"""
+_USED = "SELECT pg_sequence_lastvalue_of(pg_get_serial_sequence('{0.name}', '{0.number}')::regclass)"

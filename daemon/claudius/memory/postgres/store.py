@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +20,10 @@ import psycopg
 import claudius
 from claudius.errors import StaleTurn, TryAgain
 from claudius.home import shipped
-from claudius.memory.erasure import Probes
+from claudius.memory.erasure import Erased, Probes
 from claudius.memory.leases import LeaseStore, LeaseTimes
 from claudius.memory.opening import StorePlace
+from claudius.memory.postgres import dumps
 from claudius.memory.postgres.connection import ROLES, PostgresConnection, PostgresDatabase, load_texts, translate
 from claudius.memory.postgres.leases import LaneCore, PostgresLeases
 from claudius.memory.postgres.records import PostgresRecords
@@ -45,6 +47,10 @@ class PostgresErasure(SqliteErasure):
         with self._core.beside() as db:
             return await asyncio.to_thread(_rows_with, db, Needles(probes.ids, probes.folders, probes.excerpts))
 
+    async def erase(self, ids: Sequence[str], aliases: Mapping[str, str] | None = None) -> Erased:
+        await self._core.alone(_drop_beside)
+        return await super().erase(ids, aliases)
+
     async def beyond(self) -> Sequence[str]:
         lsn = await self._core.alone(lambda db: db.connection.execute(_LSN).fetchone()["lsn"])
         return (f"replicas, physical backups and the write-ahead log of the database server before {lsn}",)
@@ -57,6 +63,12 @@ class PostgresErasure(SqliteErasure):
 
     async def scrub(self) -> None:
         await self._core.alone(lambda db: db.connection.execute("VACUUM (FULL)") and None)
+
+
+def _drop_beside(db: Database) -> None:
+    """Delete what restores have set aside: it holds everybody whom the store held then."""
+    for row in db.connection.execute(dumps.LEFT_BESIDE).fetchall():
+        db.connection.execute(f'DROP SCHEMA "{row["name"]}" CASCADE')
 
 
 def _have_all_roles(db: Database) -> None:
@@ -191,8 +203,9 @@ class PostgresStore(SqlStore):
     async def give_back(self, pages: int) -> int:  # noqa: ARG002 - the protocol's
         return 0  # autovacuum is the server's
 
-    def back_up(self, directory: Path, now: datetime) -> Path | None:  # noqa: ARG002 - the protocol's
-        return None  # the server's operator makes copies
+    def back_up(self, directory: Path, now: datetime) -> Path | None:
+        is_there = shutil.which("pg_dump") is not None  # else the server's operator makes copies
+        return dumps.back_up(self._place, directory, now, self._memory).path if is_there else None
 
     def records(self) -> Records:
         return PostgresRecords(self._place, self._memory_files, memory=self._memory)
