@@ -739,7 +739,10 @@ CREATE TABLE worker (                      -- one row a process that takes turns
     roles text COLLATE "C" NOT NULL,       -- what it may do, with commas
     started_at timestamptz NOT NULL DEFAULT clock_timestamp(), -- when it began
     seen_at timestamptz NOT NULL DEFAULT clock_timestamp(), -- when it last renewed
-    clean boolean NOT NULL DEFAULT false   -- whether it ended in good order
+    clean boolean NOT NULL DEFAULT false,  -- whether it ended in good order
+    configuration text COLLATE "C" NOT NULL DEFAULT '', -- a hash of the settings that should be the same everywhere
+    skew_s double precision NOT NULL DEFAULT 0, -- how far its clock was ahead of the server's when it began
+    pause_s double precision NOT NULL DEFAULT 0 -- the longest time in which it did not look for lanes, beyond its interval
 );
 
 CREATE TABLE unread (                      -- one row a network whose history is being read: its lanes wait for that

@@ -24,6 +24,28 @@ class LeaseTimes(Struct, frozen=True, kw_only=True):
     renew_s: float = 20.0
     look_s: float = 1.0
     most: int = 64
+    configuration: str = ""
+    """A hash of the settings that all processes of one soul should share; the others see it."""
+
+
+class LeaseTally(Struct):
+    """What this process counted since it began; `/metrics` shows it."""
+
+    held: int = 0
+    """The lanes that it holds now."""
+    looks: int = 0
+    lost: int = 0
+    """Leases that it did not keep: another process has, or will have, the lane."""
+    stale: int = 0
+    """Writes that were refused because the lane's token had moved."""
+    batches: int = 0
+    """Transactions that wrote."""
+    jobs: int = 0
+    """What was written in them."""
+    lock_wait_s: float = 0.0
+    """How long transactions waited for others before they could write."""
+    pause_s: float = 0.0
+    """The longest time in which it did not look for lanes, beyond the interval in which it looks."""
 
 
 class LeaseStore(Protocol):
@@ -31,6 +53,15 @@ class LeaseStore(Protocol):
 
     times: LeaseTimes
     """How often `take` and `renew` are to be called."""
+
+    @property
+    def tally(self) -> LeaseTally:
+        """What was counted so far."""
+        ...
+
+    def round_trip_s(self) -> float:
+        """Ask the server for nothing, and return how long the answer took, in seconds. Raises: StoreError."""
+        ...
 
     async def take(self, networks: Sequence[str], most: int, wanted: Sequence[str] = ()) -> Sequence[str]:
         """Take up to `most` lanes with something to do that nobody holds, the longest waiting first.

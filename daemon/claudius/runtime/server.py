@@ -349,7 +349,8 @@ class Server:
         from claudius.runtime.metrics import render  # noqa: PLC0415 - its library is loaded when somebody asks
 
         report = await self.health.look(fresh_s=0.0)
-        return render(report, self._lanes, self._resources, self._mind.provider, self._uptime_s())
+        leases = self._mind.store.leases
+        return render(report, self._lanes, self._resources, self._mind.provider, self._uptime_s(), leases)
 
     def _uptime_s(self) -> float:
         return (self._resources.clock.steady() - self._started_at).total_seconds()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,8 @@ class PostgresConnection:
         self._roles = 0
         """The lock that stands for this process's roles, if it has them."""
         self._has_new_moments = False
+        self.lock_wait_s = 0.0
+        """How long transactions took to begin: those that write wait for one another."""
         self._made = self._connect()
 
     def hold(self, lock: int) -> bool:
@@ -145,7 +148,10 @@ class PostgresConnection:
             self._reconnect()
         if begins:
             self._has_new_moments, self._is_inside = False, True
-            return self._made.execute(self._text(sql), prepare=False)  # two statements in one round trip
+            began_s = time.perf_counter()
+            begun = self._made.execute(self._text(sql), prepare=False)  # two statements in one round trip
+            self.lock_wait_s += time.perf_counter() - began_s
+            return begun
         if sql in ("COMMIT", "ROLLBACK"):
             self._is_inside = False
         if sql == "COMMIT" and self._has_new_moments:

@@ -21,7 +21,7 @@ import claudius
 from claudius.errors import StaleTurn, TryAgain
 from claudius.home import shipped
 from claudius.memory.erasure import Erased, Probes
-from claudius.memory.leases import LeaseStore, LeaseTimes
+from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres import dumps
 from claudius.memory.postgres.connection import ROLES, PostgresConnection, PostgresDatabase, load_texts, translate
@@ -31,7 +31,7 @@ from claudius.memory.postgres.schema import prepare
 from claudius.memory.records import Records
 from claudius.memory.search import ROWS, Needles, plain
 from claudius.memory.sqlite.connection import Database
-from claudius.memory.sqlite.core import Core
+from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.erasure import SqliteErasure
 from claudius.memory.sqlite.inbox import SqliteInbox
 from claudius.memory.sqlite.outbox import SqliteOutbox, settle
@@ -78,6 +78,20 @@ def _have_all_roles(db: Database) -> None:
         raise TryAgain("another daemon or chat has this store: end it, or run `claudius worker` here")
 
 
+class CountingWriter(Writer):
+    """Counts what `/metrics` shows of the transactions of this process."""
+
+    tally: LeaseTally
+
+    def _try(self, batch: list[Any]) -> None:
+        super()._try(batch)
+        self.tally.batches += 1
+        self.tally.jobs += len(batch)
+        connection = self._database.connection
+        assert isinstance(connection, PostgresConnection)  # noqa: S101 - opened below
+        self.tally.lock_wait_s = connection.lock_wait_s
+
+
 class LaneOutbox(SqliteOutbox):
     """The outbox as the holder of one lane writes to it."""
 
@@ -114,6 +128,8 @@ def _rows_with(db: Database, needles: Needles) -> list[Mapping[str, Any]]:
 class PostgresStore(SqlStore):
     """The store of a process that takes turns, or of an owner's edit beside it. `open` or `start`, then `close` it."""
 
+    writer = CountingWriter
+
     def __init__(
         self,
         place: StorePlace,
@@ -136,7 +152,7 @@ class PostgresStore(SqlStore):
         super().__init__(Core(name, self._connect, partial(translate, name=name)))
         self.erasure = PostgresErasure(self.core)
         self.leases: LeaseStore | None = PostgresLeases(self, times, clock=clock)
-        self._place, self._roles = place, roles
+        self._place, self._roles, self._configuration = place, roles, times.configuration
         self._memory_files = memory_files
         self._memory = memory or shipped("memory")
         self._linger_s = linger_s
@@ -158,7 +174,10 @@ class PostgresStore(SqlStore):
                 one.close()
             raise core.translate(error) if isinstance(error, psycopg.Error) else error from error
         writer, reader = (PostgresDatabase(one, queries) for one in opened)
-        core.open(self.writer(writer, core.translate, self._linger_s, relieve=self._relieve), reader)
+        counting = self.writer(writer, core.translate, self._linger_s, relieve=self._relieve)
+        if self.leases and isinstance(counting, CountingWriter):
+            counting.tally = self.leases.tally
+        core.open(counting, reader)
 
     async def start(self, boot: str, now: datetime) -> Waiting:
         """Begin as one worker of perhaps many: what stands under a lease that is not past stays as it is.
@@ -172,7 +191,8 @@ class PostgresStore(SqlStore):
         who = {"worker": boot, "host": socket.gethostname(), "pid": os.getpid(), "version": claudius.__version__}
 
         def begin(db: Database) -> bool:
-            db.run("worker_begins", **who, roles=self._roles)
+            set_up = {"configuration": self._configuration, "wall_s": time.time()}
+            db.run("worker_begins", **who, **set_up, roles=self._roles)
             return bool(db.value("lanes_held"))
 
         others = await self.core.write(begin)
