@@ -40,7 +40,7 @@ RETURNING conversation;
 UPDATE worker SET seen_at = clock_timestamp() WHERE worker = :worker;
 
 -- name: lane_fence
-UPDATE lane SET worker = worker WHERE conversation = :conversation AND token = :token RETURNING heard;
+SELECT lane_held(:conversation, :token);
 
 -- name: lane_heard
 SELECT heard FROM lane WHERE conversation = :conversation AND token = :token;

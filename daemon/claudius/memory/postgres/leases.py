@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
-from claudius.errors import StaleTurn
 from claudius.memory.leases import LeaseTimes
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core, Writer
@@ -149,8 +148,7 @@ class LaneCore(Core):
         """Return a job that is refused if the lane's token has moved."""
 
         def fenced(db: Database) -> T:
-            if db.one("lane_fence", **self._fence) is None:
-                raise StaleTurn("another worker holds this conversation's lane")
+            db.run("lane_fence", **self._fence)
             return run(db)
 
         return fenced

@@ -12,7 +12,7 @@ from copy import copy
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 
@@ -29,7 +29,7 @@ from claudius.memory.postgres.schema import prepare
 from claudius.memory.records import Records
 from claudius.memory.search import ROWS, Needles, plain
 from claudius.memory.sqlite.connection import Database
-from claudius.memory.sqlite.core import Core
+from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.erasure import SqliteErasure
 from claudius.memory.sqlite.inbox import SqliteInbox
 from claudius.memory.sqlite.outbox import SqliteOutbox, settle
@@ -64,6 +64,20 @@ def _have_all_roles(db: Database) -> None:
     assert isinstance(connection, PostgresConnection)  # noqa: S101 - opened above
     if not connection.hold(ROLES):
         raise TryAgain("another daemon or chat has this store: end it, or run `claudius worker` here")
+
+
+class PostgresWriter(Writer):
+    """A writer whose statements may fail as late as at the commit."""
+
+    def _run_together(self, batch: list[Any]) -> bool:
+        connection = self._database.connection
+        assert isinstance(connection, PostgresConnection)  # noqa: S101 - it is opened with one
+        try:
+            return super()._run_together(batch)
+        except psycopg.Error:
+            if connection.was_undone:
+                return False
+            raise
 
 
 class LaneOutbox(SqliteOutbox):
@@ -101,6 +115,8 @@ def _rows_with(db: Database, needles: Needles) -> list[Mapping[str, Any]]:
 
 class PostgresStore(SqlStore):
     """The store of a process that takes turns, or of an owner's edit beside it. `open` or `start`, then `close` it."""
+
+    writer: ClassVar[type[Writer]] = PostgresWriter
 
     def __init__(
         self,
