@@ -42,7 +42,7 @@ RETURNING conversation;
 UPDATE worker SET seen_at = clock_timestamp(), pause_s = greatest(pause_s, :pause_s) WHERE worker = :worker;
 
 -- name: lane_fence
-UPDATE lane SET worker = worker WHERE conversation = :conversation AND token = :token RETURNING heard;
+SELECT lane_held(:conversation, :token);
 
 -- name: lane_heard
 SELECT heard FROM lane WHERE conversation = :conversation AND token = :token;

@@ -750,6 +750,15 @@ CREATE TABLE unread (                      -- one row a network whose history is
     until timestamptz NOT NULL             -- for how long at most
 );
 
+-- A write of a lane's holder begins with this: it fails once the token has moved, and nobody needs to wait for it.
+CREATE FUNCTION lane_held(text, bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM FROM lane WHERE conversation = $1 AND token = $2 FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE 'another worker holds this conversation''s lane' USING ERRCODE = 'CL001';
+    END IF;
+END $$;
+
 CREATE FUNCTION lane_rings() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO lane (conversation, heard, ready) VALUES (new.conversation, 1, true)

@@ -133,8 +133,7 @@ UPDATE inbox SET state = 'dead', reason = :reason, not_before = NULL
 WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: thought
-UPDATE inbox SET state = 'thought' WHERE turn = :turn AND state IN ('pending', 'taken')
-RETURNING conversation, person, coalesce(taken_at, heard_at) AS at;
+UPDATE inbox SET state = 'thought' WHERE turn = :turn AND state IN ('pending', 'taken');
 
 -- name: calls
 SELECT n, purpose, request_sha256, response, stop_reason, provider, model,

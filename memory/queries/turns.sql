@@ -32,8 +32,13 @@ VALUES (:turn, :n, :at, :conversation, :person, :purpose, :request_sha256, :resp
     :input_tokens, :cache_read_tokens, :cache_write_tokens, :output_tokens, :cost_usd, :estimated, :ms)
 ON CONFLICT (turn, n) DO NOTHING;
 
--- name: call_whose
-SELECT conversation, person, coalesce(taken_at, heard_at) AS at FROM inbox WHERE turn = :turn ORDER BY seq LIMIT 1;
+-- name: call_of_heard
+INSERT INTO step (turn, n, at, conversation, person, purpose, request_sha256, response, stop_reason, provider, model,
+    input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_usd, estimated, ms)
+SELECT turn, :n, coalesce(taken_at, heard_at), conversation, person, :purpose, :request_sha256, :response, :stop_reason, :provider, :model,
+    :input_tokens, :cache_read_tokens, :cache_write_tokens, :output_tokens, :cost_usd, :estimated, :ms
+FROM inbox WHERE turn = :turn ORDER BY seq LIMIT 1
+ON CONFLICT (turn, n) DO NOTHING;
 
 -- name: spent_since
 SELECT coalesce(sum(cost_usd), 0.0) AS cost_usd FROM step WHERE at >= :since;
@@ -192,7 +197,7 @@ WHERE key = :key AND turn = :turn AND (state = 'pending' OR state = 'taken' OR s
 
 -- name: record_new
 INSERT INTO turn_record (rung, verb, flags, steps, attention, changes, thoughts, prompt_sha256, snapshot, kept)
-VALUES (:rung, :verb, :flags, '', '', '', '', '', x'', :kept) RETURNING id;
+VALUES (:rung, :verb, :flags, '', '', '', '', '', x'', :kept);
 
 -- name: responses_kept
 -- The turn's record holds the requests and replies of its calls.
@@ -200,7 +205,8 @@ UPDATE step SET response = '', request_sha256 = '' WHERE turn = :turn AND n IN (
 
 -- name: turn_new
 INSERT INTO turn (conversation, number, turn, at, audience, person, nonce, process, shown, record)
-VALUES (:conversation, :number, :turn, :at, :audience, :person, :nonce, :process, :shown, :record);
+VALUES (:conversation, :number, :turn, :at, :audience, :person, :nonce, :process, :shown,
+    (SELECT max(id) FROM turn_record)); -- the one that was just kept
 
 -- name: entry_new
 INSERT INTO entry (conversation, number, n, entry_type, content, at, verb, person, name, metadata, position, audience,

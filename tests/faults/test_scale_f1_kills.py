@@ -7,11 +7,12 @@ import os
 import random
 import sys
 from collections import defaultdict
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -21,11 +22,22 @@ from driven import Machine
 from lab.loopback.slack.server import SlackServer
 from lab.loopback.slack.state import APP_TOKEN, BOT_TOKEN
 
+if TYPE_CHECKING:
+    import psycopg
+
 ECHO = Path(__file__).parents[1] / "echo_claudius.py"
 SIZES = {"push": (6, 16, 8, 200), "full": (60, 100, 40, 1800), "nightly": (1000, 100, 100, 7200)}
 """Kills, conversations, messages in each, and seconds to wait at most, by the profile of the tests."""
 KILLS, PLACES, EACH, PATIENCE_S = SIZES[os.environ.get("CLAUDIUS_TEST_PROFILE", "push")]
 WORKERS = 3
+COMMITTED = (
+    "SELECT o.conversation, o.body FROM outbox o JOIN turn t ON t.turn = o.turn ORDER BY o.conversation, t.number"
+)
+OVERTAKEN = """SELECT early.key FROM inbox early JOIN turn t ON t.turn = early.turn
+JOIN turn before ON before.conversation = t.conversation AND before.number < t.number
+JOIN inbox late ON late.turn = before.turn
+WHERE late.position > early.position AND early.heard_at < late.taken_at"""
+"""O3: a message that waited when a later one was taken. What a sweep brings after that is answered next."""
 
 
 @dataclass(slots=True)
@@ -76,6 +88,21 @@ class Company:
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+
+    def kept(self) -> tuple[dict[str, list[str]], list[str]]:
+        """Return what was committed in each channel, in order; and whatever was taken after a later one, yet waited."""
+        with self._reading() as db:
+            committed: dict[str, list[str]] = defaultdict(list)
+            for place, body in db.execute(COMMITTED):
+                committed[place.split(":")[2]].append(body.removeprefix("re "))
+            return committed, [key for (key,) in db.execute(OVERTAKEN)]
+
+    @contextmanager
+    def _reading(self) -> Iterator[psycopg.Connection[tuple[str, ...]]]:
+        import psycopg  # noqa: PLC0415 - an extra
+
+        with psycopg.connect(self.url) as db:
+            yield db
 
     async def drained(self) -> None:
         """Wait until nothing is left to be thought or said, so that what would come twice has come."""
@@ -152,6 +179,11 @@ async def test_scale_f1_random_kills_lose_nothing_and_double_nothing(postgres_ur
     found: dict[str, list[str]] = defaultdict(list)
     for one in shown:
         found[one.channel].append(one.text.removeprefix("re "))
-    assert found == said
+    assert {place: sorted(texts) for place, texts in found.items()} == {
+        place: sorted(texts) for place, texts in said.items()
+    }
+    committed, overtaken = soul.kept()
+    assert found == committed
+    assert not overtaken
     assert len(thinkers) > 1
     assert calls <= wanted + 16 * KILLS  # whatever a process held when it was killed is thought again

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from psycopg.pq import Format, TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumper
 
-from claudius.errors import StoreAway, StoreError, StoreFull, StoreReadOnly
+from claudius.errors import StaleTurn, StoreAway, StoreError, StoreFull, StoreReadOnly
 from claudius.memory.opening import StorePlace
+from claudius.memory.postgres.foresight import Foresight
 from claudius.memory.postgres.translation import translated
 from claudius.memory.sqlite.connection import Cursor, Database, load_queries
 from claudius.memory.stemming import stemmed
@@ -84,8 +85,79 @@ class _Number(Loader):
         return float(text) if "." in text else int(text)
 
 
+class Answer:
+    """The rows of a statement that was sent inside a transaction; they are waited for when they are asked for."""
+
+    __slots__ = ("_cursor", "_number", "_pipeline")
+
+    def __init__(self, pipeline: Pipeline, cursor: psycopg.Cursor[NamedRow]) -> None:
+        pipeline.sent += 1
+        self._pipeline, self._cursor, self._number = pipeline, cursor, pipeline.sent
+
+    def _waited(self) -> psycopg.Cursor[NamedRow]:
+        if self._number > self._pipeline.answered:
+            self._pipeline.wait()
+        return self._cursor
+
+    @property
+    def description(self) -> Sequence[Any] | None:
+        """The columns of the rows, as PEP 249 has them."""
+        return self._waited().description
+
+    @property
+    def rowcount(self) -> int:
+        """The number of rows that the statement changed."""
+        return self._waited().rowcount
+
+    def fetchone(self) -> NamedRow | None:
+        """Return the next row; None if there is none."""
+        return self._waited().fetchone()
+
+    def fetchall(self) -> list[NamedRow]:
+        """Return the rows that are left."""
+        return self._waited().fetchall()
+
+    def fetchmany(self, size: int, /) -> list[NamedRow]:
+        """Return up to `size` of the rows that are left."""
+        return self._waited().fetchmany(size)
+
+    def __iter__(self) -> Iterator[NamedRow]:
+        return iter(self._waited())
+
+
+class Pipeline:
+    """Sends the statements of one transaction without waiting for the answers that nobody asked for yet."""
+
+    def __init__(self, made: psycopg.Connection[NamedRow]) -> None:
+        """Begin on a connection that is in no transaction."""
+        self.sent = self.answered = self.trips = 0
+        """Statements sent; of these, those whose answer is here; and how often one was waited for."""
+        self._made, self._open = made, ExitStack()
+        self._pipeline = self._open.enter_context(made.pipeline())
+
+    def wait(self) -> None:
+        """Wait for the answers to everything that was sent so far. Raises: psycopg.Error, of the first that failed."""
+        self.answered = self.sent
+        self.trips += 1
+        self._pipeline.sync()
+
+    def execute(self, text: bytes, values: Any = None) -> Answer:
+        """Send a statement."""
+        return Answer(self, self._made.execute(text, values))
+
+    def end(self) -> None:
+        """Wait for whatever is not answered. Raises: psycopg.Error, likewise."""
+        self.trips += 1
+        self._open.close()
+        self.answered = self.sent
+
+
 class PostgresConnection:
-    """One connection, which is made anew at the next transaction if it was lost. Not thread-safe."""
+    """One connection, which is made anew at the next transaction if it was lost. Not thread-safe.
+
+    Inside a transaction a statement's failure may show as late as at the next answer, or at the commit. From its first
+    savepoint on, each statement is waited for.
+    """
 
     Error, OperationalError, IntegrityError = psycopg.Error, psycopg.OperationalError, psycopg.IntegrityError
     total_changes = 0
@@ -99,12 +171,20 @@ class PostgresConnection:
         """
         self._place, self._silent_s = place, silent_s
         self._is_inside = False
+        self._pipeline: Pipeline | None = None
+        self.was_undone = False
+        """Whether the last COMMIT undid everything, because a statement before it had failed."""
+        self.trips = 0
+        """How often the server's answer was waited for since it was opened."""
+        self._ahead: dict[tuple[str, frozenset[tuple[str, Any]]], Cursor] = {}
+        self._foresight = Foresight()
         self._texts: dict[str, bytes] = {}
         self._roles = 0
         """The lock that stands for this process's roles, if it has them."""
         self._has_new_moments = False
         self.lock_wait_s = 0.0
-        """How long transactions took to begin: those that write wait for one another."""
+        """How long transactions waited for one another before they could write, by the server's clock."""
+        self._locked: Cursor | None = None
         self._made = self._connect()
 
     def hold(self, lock: int) -> bool:
@@ -147,23 +227,85 @@ class PostgresConnection:
         if self._made.closed and (begins or not self._is_inside):
             self._reconnect()
         if begins:
-            self._has_new_moments, self._is_inside = False, True
-            began_s = time.perf_counter()
-            begun = self._made.execute(self._text(sql), prepare=False)  # two statements in one round trip
-            self.lock_wait_s += time.perf_counter() - began_s
-            return begun
-        if sql in ("COMMIT", "ROLLBACK"):
-            self._is_inside = False
-        if sql == "COMMIT" and self._has_new_moments:
-            self._index_moments()
+            return self._begin(sql)
+        if sql in ENDS:
+            self._end(sql)
+            return self._made.cursor()
+        if sql.startswith("SAVEPOINT"):
+            self._leave_pipeline()
         elif sql.startswith(_MOMENTS_COME):
             self._has_new_moments = True
-        return self._made.execute(self._text(sql), values or None)
+        if isinstance(values, dict):
+            key = (sql, frozenset(values.items()))
+            self._foresight.note(key)
+            if found := self._ahead.pop(key, None):
+                return found
+        return self._send(self._text(sql), values or None)
+
+    def ahead(self, *asked: tuple[str, Mapping[str, Any]]) -> None:
+        """Ask what is going to be asked in this transaction, all of it at once; each answer serves once."""
+        for sql, values in asked:
+            self._ahead[sql, frozenset(values.items())] = self._send(self._text(sql), dict(values))
+
+    def foresee(self, kind: str, *names: str) -> None:
+        """Ask ahead what reads of this kind asked lately, about these names instead of theirs."""
+        self.ahead(*((sql, dict(values)) for sql, values in self._foresight.begin(kind, names)))
+
+    def _begin(self, sql: str) -> Cursor:
+        self._has_new_moments, self._is_inside, self.was_undone = False, True, False
+        self._ahead.clear()
+        if not psycopg.Pipeline.is_supported():
+            return self._send(self._text(sql), None)
+        pipeline = self._pipeline = Pipeline(self._made)
+        for text in self._text(sql).split(b";"):
+            began = pipeline.execute(text)
+        self._locked = began if sql == "BEGIN IMMEDIATE" else None
+        return began
+
+    def _end(self, sql: str) -> None:
+        self._is_inside = False
+        self._foresight.end()
+        try:
+            if sql == "COMMIT" and self._has_new_moments:
+                self._index_moments()
+            self._send(sql.encode(), None)
+            self._leave_pipeline()
+            if self._locked and (row := self._locked.fetchone()):
+                self.lock_wait_s += row["waited_s"]
+        except psycopg.Error:
+            self._undo()
+            if sql == "COMMIT":
+                raise
+
+    def _undo(self) -> None:
+        """End a transaction in which a statement has failed, as far as the server can be reached."""
+        with suppress(psycopg.Error):
+            self._leave_pipeline()
+        if self._made.closed:
+            return
+        if self.in_transaction:
+            self.was_undone = True
+            self._made.execute(b"ROLLBACK")
+
+    def _leave_pipeline(self) -> None:
+        pipeline, self._pipeline = self._pipeline, None
+        if pipeline is not None:
+            try:
+                pipeline.end()
+            finally:
+                self.trips += pipeline.trips
+
+    def _send(self, text: bytes, values: Any) -> Cursor:
+        if self._pipeline is not None:
+            return self._pipeline.execute(text, values)
+        self.trips += 1
+        return self._made.execute(text, values)
 
     def executemany(self, sql: str, rows: Iterable[Any], /) -> object:
         """Run one statement for each row of values, in one round trip. Raises: psycopg.Error."""
-        with self._made.cursor() as cursor:
-            cursor.executemany(self._text(sql), list(rows))
+        if self._pipeline is None:
+            self.trips += 1
+        self._made.cursor().executemany(self._text(sql), list(rows))
         return None
 
     def script(self, sql: str) -> None:
@@ -186,14 +328,17 @@ class PostgresConnection:
         self._has_new_moments = False
         postings = [
             {"stem": f"{stem}:{row['audience_number']}", "moment": row["id"]}
-            for row in self._made.execute(_NEW_MOMENTS)
+            for row in self._send(_NEW_MOMENTS, None)
             for stem in stemmed(f"{row['text']} {row['pictures']}", row["name"])
         ]
         if postings:
             self.executemany(_INDEX, postings)
-        self._made.execute(b"DELETE FROM moment_new")
+        self._send(b"DELETE FROM moment_new", None)
 
 
+LOST = "CL001"
+"""What `lane_held` raises on the server: the lane's token has moved."""
+ENDS = ("COMMIT", "ROLLBACK")
 ROLES = 0x436C6476
 """The lock of the one process that listens, keeps the clock and the archive."""
 _TRY_LOCK = b"SELECT pg_try_advisory_lock(%(lock)s::int, current_schema()::regnamespace::oid::int) AS free"
@@ -207,6 +352,18 @@ class PostgresDatabase(Database):
     """One connection with its named queries. Not thread-safe."""
 
     __slots__ = ()
+    is_far = True
+
+    def ahead(self, **asked: Mapping[str, Any]) -> None:
+        self._own.ahead(*((self.queries[query], values) for query, values in asked.items()))
+
+    def foresee(self, kind: str, *names: str) -> None:
+        self._own.foresee(kind, *names)
+
+    @property
+    def _own(self) -> PostgresConnection:
+        assert isinstance(self.connection, PostgresConnection)  # noqa: S101 - it is opened with one
+        return self.connection
 
     def tables(self) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
         """Return each table's name, its key columns and all its columns; those that refer to others come first."""
@@ -234,6 +391,8 @@ def load_texts(memory: Path) -> dict[str, str]:
 def translate(error: Exception, name: str) -> StoreError:
     """Translate an error of PostgreSQL or of the way to it into one of ours, with a one-line message."""
     first = re.sub(r"\s+", " ", str(error).strip().split("\n")[0])
+    if isinstance(error, psycopg.Error) and error.sqlstate == LOST:
+        return StaleTurn(first)
     if isinstance(error, psycopg.errors.DiskFull):
         return StoreFull(f"{name}: no space left to write to; free some, nothing was accepted meanwhile")
     if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):

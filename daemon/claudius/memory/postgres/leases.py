@@ -165,8 +165,7 @@ class LaneCore(Core):
         """Return a job that is refused if the lane's token has moved."""
 
         def fenced(db: Database) -> T:
-            if db.one("lane_fence", **self._fence) is None:
-                raise StaleTurn("another worker holds this conversation's lane")
+            db.run("lane_fence", **self._fence)
             return run(db)
 
         return fenced

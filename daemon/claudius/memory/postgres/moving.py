@@ -335,4 +335,4 @@ _REFERS = b"""SELECT DISTINCT conrelid::regclass::text, confrelid::regclass::tex
 WHERE contype = 'f' AND connamespace = current_schema()::regnamespace AND conrelid <> confrelid"""
 _COUNT_ON = """SELECT setval(pg_get_serial_sequence('{0.name}', '{0.number}'), greatest(1, %(used)s, max("{0.number}")),
     greatest(%(used)s, max("{0.number}")) >= 1) FROM "{0.name}\""""
-_USED = "SELECT pg_sequence_lastvalue_of(pg_get_serial_sequence('{0.name}', '{0.number}')::regclass)"
+_USED = "SELECT pg_sequence_last_value(pg_get_serial_sequence('{0.name}', '{0.number}')::regclass)"

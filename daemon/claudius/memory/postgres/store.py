@@ -13,7 +13,7 @@ from copy import copy
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 
@@ -78,18 +78,30 @@ def _have_all_roles(db: Database) -> None:
         raise TryAgain("another daemon or chat has this store: end it, or run `claudius worker` here")
 
 
-class CountingWriter(Writer):
-    """Counts what `/metrics` shows of the transactions of this process."""
+class PostgresWriter(Writer):
+    """A writer whose statements may fail as late as at the commit."""
 
-    tally: LeaseTally
+    tally: LeaseTally | None = None
+    """Counts what `/metrics` shows."""
+
+    def _run_together(self, batch: list[Any]) -> bool:
+        connection = self._database.connection
+        assert isinstance(connection, PostgresConnection)  # noqa: S101 - it is opened with one
+        try:
+            return super()._run_together(batch)
+        except psycopg.Error:
+            if connection.was_undone:
+                return False
+            raise
 
     def _try(self, batch: list[Any]) -> None:
         super()._try(batch)
-        self.tally.batches += 1
-        self.tally.jobs += len(batch)
-        connection = self._database.connection
-        assert isinstance(connection, PostgresConnection)  # noqa: S101 - opened below
-        self.tally.lock_wait_s = connection.lock_wait_s
+        if self.tally:
+            connection = self._database.connection
+            assert isinstance(connection, PostgresConnection)  # noqa: S101 - likewise
+            self.tally.batches += 1
+            self.tally.jobs += len(batch)
+            self.tally.lock_wait_s = connection.lock_wait_s
 
 
 class LaneOutbox(SqliteOutbox):
@@ -128,7 +140,7 @@ def _rows_with(db: Database, needles: Needles) -> list[Mapping[str, Any]]:
 class PostgresStore(SqlStore):
     """The store of a process that takes turns, or of an owner's edit beside it. `open` or `start`, then `close` it."""
 
-    writer = CountingWriter
+    writer: ClassVar[type[Writer]] = PostgresWriter
 
     def __init__(
         self,
@@ -175,7 +187,7 @@ class PostgresStore(SqlStore):
             raise core.translate(error) if isinstance(error, psycopg.Error) else error from error
         writer, reader = (PostgresDatabase(one, queries) for one in opened)
         counting = self.writer(writer, core.translate, self._linger_s, relieve=self._relieve)
-        if self.leases and isinstance(counting, CountingWriter):
+        if self.leases and isinstance(counting, PostgresWriter):
             counting.tally = self.leases.tally
         core.open(counting, reader)
 

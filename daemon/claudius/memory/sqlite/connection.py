@@ -211,6 +211,8 @@ class Database:
     """One connection with its named queries. Not thread-safe."""
 
     __slots__ = ("connection", "queries")
+    is_far = False
+    """Whether each answer is a round trip, so that questions should be asked together."""
 
     def __init__(self, connection: Connection, queries: Mapping[str, str]) -> None:
         """Take an open connection; the caller who opened it closes it."""
@@ -253,6 +255,12 @@ class Database:
     def each(self, query: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Execute one named query for each row of values."""
         self.connection.executemany(self.queries[query], rows)
+
+    def ahead(self, **asked: Mapping[str, Any]) -> None:
+        """Ask queries, each with its values, before they are needed. Only if it `is_far`."""
+
+    def foresee(self, kind: str, *names: str) -> None:
+        """Ask what reads of this kind usually ask about these names. Only if it `is_far`."""
 
     def tables(self) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
         """Return each table's name, its key columns and all its columns; those that refer to others come first."""
