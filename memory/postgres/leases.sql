@@ -87,3 +87,31 @@ SELECT count(*) FILTER (WHERE lease_until > clock_timestamp()) AS held,
     coalesce(extract(epoch FROM clock_timestamp() - min(since) FILTER (WHERE ready AND lease_until <= clock_timestamp())), 0)::float8
         AS oldest_wait_s
 FROM lane;
+
+-- name: letting_go_begins
+INSERT INTO letting_go (ids, conversations, audiences)
+SELECT :ids, (SELECT coalesce(json_agg(DISTINCT conversation), '[]')::text FROM conversation_person WHERE person IN (SELECT value FROM json_each(:ids))),
+    (SELECT coalesce(json_agg(DISTINCT audience), '[]')::text FROM audience_member WHERE person IN (SELECT value FROM json_each(:ids)))
+RETURNING number;
+
+-- name: letting_go_waits
+-- Who is at work and has not let go yet. Who did not renew for a whole lease holds nothing any more.
+SELECT count(*) AS waiting FROM worker w WHERE NOT w.clean AND w.worker <> :worker
+    AND w.seen_at > clock_timestamp() - make_interval(secs => :lease_s)
+    AND NOT EXISTS (SELECT 1 FROM let_go g WHERE g.number = :number AND g.worker = w.worker);
+
+-- name: letting_go_ends
+DELETE FROM letting_go WHERE number <= :number;
+
+-- name: letting_go_asked
+SELECT number, ids, conversations, audiences, EXISTS (
+    SELECT 1 FROM let_go g WHERE g.number = letting_go.number AND g.worker = :worker) AS is_done
+FROM letting_go ORDER BY number;
+
+-- name: let_go_now
+INSERT INTO let_go (number, worker) SELECT :number, :worker WHERE EXISTS (SELECT 1 FROM letting_go WHERE number = :number)
+ON CONFLICT DO NOTHING;
+
+-- name: machines_at_rest
+SELECT DISTINCT host FROM worker WHERE host <> :host AND host NOT IN (
+    SELECT host FROM worker WHERE NOT clean AND seen_at > clock_timestamp() - make_interval(secs => :lease_s)) ORDER BY host;

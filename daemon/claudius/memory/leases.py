@@ -48,6 +48,17 @@ class LeaseTally(Struct):
     """The longest time in which it did not look for lanes, beyond the interval in which it looks."""
 
 
+class Asked(Struct, frozen=True, kw_only=True):
+    """A person who is being erased, of whom every process is to keep nothing."""
+
+    number: int
+    ids: tuple[str, ...]
+    conversations: tuple[str, ...]
+    audiences: tuple[str, ...]
+    is_done: bool
+    """Whether this process has said that it let go."""
+
+
 class LeaseStore(Protocol):
     """The lanes that this process holds. Only a store that several processes share has one."""
 
@@ -77,6 +88,26 @@ class LeaseStore(Protocol):
 
         For 40 s at most, unless it is said again. Only the process that listens says so.
         """
+        ...
+
+    async def ask_to_let_go(self, ids: Sequence[str]) -> tuple[int, Sequence[str]]:
+        """Have every other process let go of a person, and wait until each one at work has said so.
+
+        One that dies meanwhile is waited for until its leases are past. Returns the number of the request, and the
+        machines on which none is at work, whose logs nobody can rewrite now.
+        """
+        ...
+
+    async def end_letting_go(self, number: int) -> None:
+        """Withdraw the request, and those before it: the person is erased."""
+        ...
+
+    async def asked_to_let_go(self) -> Sequence[Asked]:
+        """Return whom every process is to let go of now."""
+        ...
+
+    async def have_let_go(self, number: int) -> None:
+        """Say that this process keeps nothing more of that person."""
         ...
 
     async def renew(self) -> Sequence[str]:

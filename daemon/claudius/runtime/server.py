@@ -123,7 +123,11 @@ class Server:
         )
         speaking = [name for name, adapter in adapters.items() if isinstance(adapter, LogsIn)] if lanes_only else ()
         leases = mind.store.leases
-        self._leasing = Leasing(leases, self._lanes, self._failed, speaking, listens=not lanes_only) if leases else None
+        self._leasing = (
+            Leasing(leases, self._lanes, self._failed, speaking, listens=not lanes_only, let_go=self._forgetting.let_go)
+            if leases
+            else None
+        )
         self.health = Health(
             mind,
             home,

@@ -376,9 +376,10 @@ _TABLES = """SELECT c.relname AS name,
         JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
         WHERE i.indrelid = c.oid AND i.indisprimary) AS keys,
     (SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_attribute a
-        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+            AND a.atttypid <> 'timestamptz'::regtype) AS columns
 FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
-    AND c.relname NOT IN ('release', 'moment_index', 'moment_new', 'worker', 'unread')
+    AND c.relname NOT IN ('release', 'moment_index', 'moment_new', 'worker', 'unread', 'letting_go', 'let_go')
 ORDER BY (SELECT count(*) FROM pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f') DESC, c.relname"""
 
 

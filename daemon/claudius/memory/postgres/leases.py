@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -9,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 
 from claudius.errors import StaleTurn
-from claudius.memory.leases import LeaseTally, LeaseTimes
+from claudius.memory.leases import Asked, LeaseTally, LeaseTimes
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core, Writer
-from claudius.memory.sqlite.rows import dump
+from claudius.memory.sqlite.rows import dump, parse
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.store import PostgresStore
@@ -99,6 +101,34 @@ class PostgresLeases:
                 db.run("network_unread", network=network, unread_s=UNREAD_S)
 
         await self._core.write(write)
+
+    async def ask_to_let_go(self, ids: Sequence[str]) -> tuple[int, Sequence[str]]:
+        worker, lease_s = self._core.boot, self._lease_s
+        number = int(await self._core.write(lambda db: db.value("letting_go_begins", ids=dump(list(ids)))))
+        asked = {"number": number, "worker": worker, "lease_s": lease_s}
+        while self._core.look("letting_go_waits", **asked)[0]["waiting"]:  # noqa: ASYNC110 - the others are processes
+            await asyncio.sleep(self.times.look_s)
+        at_rest = self._core.look("machines_at_rest", host=socket.gethostname(), lease_s=lease_s)
+        return number, [row["host"] for row in at_rest]
+
+    async def end_letting_go(self, number: int) -> None:
+        await self._core.write(lambda db: db.run("letting_go_ends", number=number))
+
+    async def asked_to_let_go(self) -> Sequence[Asked]:
+        return [
+            Asked(
+                number=row["number"],
+                ids=tuple(parse(row["ids"])),
+                conversations=tuple(parse(row["conversations"])),
+                audiences=tuple(parse(row["audiences"])),
+                is_done=bool(row["is_done"]),
+            )
+            for row in self._core.look("letting_go_asked", worker=self._core.boot)
+        ]
+
+    async def have_let_go(self, number: int) -> None:
+        self._store.shelf.clear()
+        await self._core.write(lambda db: db.run("let_go_now", number=number, worker=self._core.boot))
 
     async def renew(self) -> Sequence[str]:
         asked_s, worker, before = self._clock(), self._core.boot, dict(self._held)

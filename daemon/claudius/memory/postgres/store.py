@@ -35,6 +35,7 @@ from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.erasure import SqliteErasure
 from claudius.memory.sqlite.inbox import SqliteInbox
 from claudius.memory.sqlite.outbox import SqliteOutbox, settle
+from claudius.memory.sqlite.recall import Shelf
 from claudius.memory.sqlite.store import SqlStore
 from claudius.memory.sqlite.turns import SqliteTurns
 from claudius.memory.store import Store, Waiting
@@ -49,7 +50,9 @@ class PostgresErasure(SqliteErasure):
 
     async def erase(self, ids: Sequence[str], aliases: Mapping[str, str] | None = None) -> Erased:
         await self._core.alone(_drop_beside)
-        return await super().erase(ids, aliases)
+        erased = await super().erase(ids, aliases)
+        await self._core.alone(lambda db: db.connection.execute("VACUUM") and None)
+        return erased
 
     async def beyond(self) -> Sequence[str]:
         lsn = await self._core.alone(lambda db: db.connection.execute(_LSN).fetchone()["lsn"])
@@ -128,7 +131,8 @@ _LSN = "SELECT pg_current_wal_lsn()::text AS lsn"
 def _rows_with(db: Database, needles: Needles) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = []
     for table, key, columns in db.tables():
-        cursor = db.connection.execute(f'SELECT * FROM "{table}"')  # noqa: S608 - names of our own schema
+        names = ", ".join(f'"{one}"' for one in dict.fromkeys((*key, *columns)))
+        cursor = db.connection.execute(f'SELECT {names} FROM "{table}"')  # noqa: S608 - names of our own schema
         while rows := cursor.fetchmany(ROWS):
             for row in rows:
                 held = [one for one in columns if needles.are_in(plain(row[one]) or b"")]
@@ -218,6 +222,13 @@ class PostgresStore(SqlStore):
                 lambda db: (db.run("lanes_given_back", worker=boot), db.run("worker_ends", worker=boot))
             )
         await super().close(clean=clean)
+
+    @property
+    def shelf(self) -> Shelf:
+        """The past turns that this process has at hand."""
+        turns = self.turns
+        assert isinstance(turns, SqliteTurns)  # noqa: S101 - made above
+        return turns.shelf
 
     def of_lane(self, core: LaneCore) -> Store:
         """Return this store as the holder of one lane writes to it."""
