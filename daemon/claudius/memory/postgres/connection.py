@@ -308,6 +308,9 @@ class PostgresConnection:
 
     def close(self) -> None:
         """Close it."""
+        if self._roles and not self._made.closed:
+            with suppress(psycopg.Error):  # else the server lets go of them a moment later
+                self._made.execute(b"SELECT pg_advisory_unlock_all()")
         self._made.close()
 
     def _text(self, sql: str) -> bytes:
@@ -371,7 +374,7 @@ _TABLES = """SELECT c.relname AS name,
     (SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_attribute a
         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
 FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
-    AND c.relname NOT IN ('release', 'moment_index', 'moment_new', 'worker', 'unread')
+    AND c.relname NOT IN ('release', 'moment_index', 'moment_new', 'worker', 'unread', 'changed', 'whisper_claim')
 ORDER BY (SELECT count(*) FROM pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f') DESC, c.relname"""
 
 
