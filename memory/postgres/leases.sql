@@ -115,3 +115,21 @@ ON CONFLICT DO NOTHING;
 -- name: machines_at_rest
 SELECT DISTINCT host FROM worker WHERE host <> :host AND host NOT IN (
     SELECT host FROM worker WHERE NOT clean AND seen_at > clock_timestamp() - make_interval(secs => :lease_s)) ORDER BY host;
+
+-- name: changed
+INSERT INTO changed (name) VALUES (:name) ON CONFLICT (name) DO UPDATE SET times = changed.times + 1;
+
+-- name: changes
+SELECT coalesce((SELECT times FROM changed WHERE name = :name), 0) AS times;
+
+-- name: whispers_claim
+INSERT INTO whisper_claim (whisper, turn, conversation, token)
+SELECT id, :turn, :conversation, :token FROM whisper
+WHERE id IN (SELECT value::bigint FROM json_each(:whispers)) AND state = 'active'
+ON CONFLICT (whisper) DO UPDATE SET turn = excluded.turn, conversation = excluded.conversation, token = excluded.token
+WHERE whisper_claim.turn = excluded.turn OR NOT EXISTS (SELECT 1 FROM lane
+    WHERE lane.conversation = whisper_claim.conversation AND lane.token = whisper_claim.token AND worker IS NOT NULL)
+RETURNING whisper;
+
+-- name: whispers_let_go
+DELETE FROM whisper_claim WHERE turn = :turn;

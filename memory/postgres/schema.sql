@@ -762,6 +762,17 @@ CREATE TABLE unread (                      -- one row a network whose history is
     until timestamptz NOT NULL             -- for how long at most
 );
 
+CREATE TABLE changed (                     -- what a process may have kept and must ask for again, because somebody heard of a change
+    name text COLLATE "C" PRIMARY KEY,     -- an audience, whose members changed
+    times bigint NOT NULL DEFAULT 1        -- how often
+);
+CREATE TABLE whisper_claim (               -- a whisper that stands in a turn's prompt; void once the lane is let go or taken
+    whisper bigint PRIMARY KEY REFERENCES whisper (id) ON DELETE CASCADE, -- which one
+    turn text COLLATE "C" NOT NULL,        -- in whose prompt
+    conversation text COLLATE "C" NOT NULL, -- its lane
+    token bigint NOT NULL                  -- and that lane's token
+);
+
 -- A write of a lane's holder begins with this: it fails once the token has moved, and nobody needs to wait for it.
 CREATE FUNCTION lane_held(text, bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from claudius.errors import TryAgain
-from faults.test_scale_workers import LEASE_S, World
+from workers import LEASE_S, World
 
 OWNER = "rehearsal:t:owner"
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 import pytest
 
 from claudius.errors import StaleTurn
+from claudius.ledger_types import Interaction, Noted
 from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.memory.store import Store
+from claudius.memory.turns import RecallLimits
+from claudius.memory.whispers import Whisper
+from claudius.perception import SELF, Kind
+from claudius.runtime.membership import Membership
+from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from claudius.testing.store_contract.ground import DM, LIMITS, NOW, OPS, exchange, heard, part, taken, thought
 
 NETWORKS = ("slack",)
@@ -221,3 +228,129 @@ async def test_scale_what_a_transaction_waits_for_others_is_counted(postgres_url
 
     assert after.lock_wait_s > 10 * before_s
     assert after.batches >= 2
+
+
+LISTENING = RecallLimits(ttl_hours=72, daimons={"kothar": "whisper"})
+
+
+async def felt(store: Store, conversation: str, n: int) -> tuple[str, tuple[int, ...]]:
+    """Begin a turn in a lane that is held. Return the turn, and the whispers that stand in its prompt."""
+    assert store.leases
+    lane = store.leases.store_of(conversation)
+    pending = await taken(lane, heard(at=conversation, n=n))
+    known = await lane.turns.recall(pending, nonce="nonce", now=NOW, limits=LISTENING)
+    return known.turn, tuple(one.whisper for one in known.intuitions)
+
+
+async def test_scale_f14_a_whisper_stands_in_the_prompt_of_one_turn(postgres_url: str) -> None:
+    """W4: twenty turns at once, on two workers; one feels it, another only if that turn came to nothing."""
+    places = [f"slack:T1:D-{n}:" for n in range(20)]
+    async with worker(postgres_url, "w1") as one, worker(postgres_url, "w2") as two:
+        whisper = Whisper(
+            daimon="kothar",
+            text="They wait.",
+            transport="manual",
+            sources=(SELF,),
+            at=NOW,
+            expires_at=NOW + timedelta(hours=1),
+        )
+        number = await one.whispers.keep_whisper(whisper)
+        await one.inbox.accept([heard(at=place) for place in places], NOW)
+        held = [(one, place) for place in await taken_by(one, 10)] + [(two, place) for place in await taken_by(two)]
+
+        turns = await asyncio.gather(*(felt(store, place, 1) for store, place in held))
+        feels = [n for n, (_, whispers) in enumerate(turns) if whispers]
+        (store, place), (turn, whispers) = held[feels[0]], turns[feels[0]]
+        assert store.leases
+        store.leases.store_of(place).whispers.release(turn)
+        await store.inbox.accept([], NOW)  # what nobody waits for is written with it
+        other, elsewhere = next((s, p) for s, p in held if s is not store)
+        again = await felt(other, elsewhere, 2)
+
+    assert (len(feels), whispers) == (1, (number,))
+    assert again[1] == (number,)
+
+
+async def test_scale_w4_a_whisper_is_free_again_once_its_lane_is_lost(postgres_url: str) -> None:
+    """A worker died with a whisper in its prompt; who takes the lane may feel it, and so may others."""
+    async with worker(postgres_url, "w1", clean=False) as one, worker(postgres_url, "w2") as two:
+        number = await one.whispers.keep_whisper(
+            Whisper(
+                daimon="kothar", text="So.", transport="manual", sources=(SELF,), at=NOW,
+                expires_at=NOW + timedelta(hours=1),
+            )
+        )  # fmt: skip
+        await one.inbox.accept([heard(at=DM)], NOW)
+        await taken_by(one)
+        first = await felt(one, DM, 1)
+        await past(postgres_url)
+        await taken_by(two)
+        second = await felt(two, DM, 1)
+
+    assert first[1] == second[1] == (number,)
+
+
+class Room(RehearsalAdapter):
+    """A network of one shared place, which counts how often it is asked who is there."""
+
+    times = 0
+
+    async def members(self, audience: str) -> Sequence[str] | None:
+        """Count, and name one member."""
+        self.times += 1
+        return await super().members(audience)
+
+
+async def test_scale_f15_what_one_worker_hears_changed_every_worker_asks_again(postgres_url: str) -> None:
+    """W5: after a leave that one process hears, no process shows anything by the list of before."""
+    leave = heard(at=OPS, kind=Kind.LEAVE, owes=False)
+    async with worker(postgres_url, "w1") as one, worker(postgres_url, "w2") as two:
+        rooms = Room(), Room()
+        hears, thinks = (
+            Membership(store, {"slack": room}, lambda: NOW) for store, room in zip((one, two), rooms, strict=True)
+        )
+        for _ in range(2):
+            await hears.look(leave)
+            await thinks.look(leave)
+        before = [room.times for room in rooms]
+        hears.forget(leave.audience)
+        await one.inbox.accept([leave], NOW)
+        await thinks.look(leave)
+        await thinks.look(leave)
+
+    assert before == [1, 1]
+    assert rooms[1].times == 2
+
+
+async def test_scale_f13_one_person_in_many_conversations_is_counted_once(postgres_url: str) -> None:
+    """W3: fifty conversations of one person on two workers: the ledger counts each message once, whoever thought."""
+    person = "slack:T1:U-everywhere"
+    places = [f"slack:T1:C-{n}:" for n in range(50)]
+    async with worker(postgres_url, "w1") as one, worker(postgres_url, "w2") as two:
+        await one.inbox.accept([heard(at=place, person=person) for place in places], NOW)
+        held = [(one, place) for place in await taken_by(one, 25)] + [(two, place) for place in await taken_by(two, 25)]
+
+        async def think(store: Store, place: str) -> None:
+            """Run the turn of one conversation."""
+            assert store.leases
+            lane = store.leases.store_of(place)
+            perception = heard(at=place, person=person)
+            pending = await taken(lane, perception)
+            known = await lane.turns.recall(pending, nonce="nonce", now=NOW, limits=LIMITS)
+            said = Interaction(
+                peer_id=person,
+                at=NOW,
+                direction="in",
+                channel_type="channel",
+                conversation=place,
+                audience=perception.audience,
+                turn=known.turn,
+            )
+            await lane.turns.commit(thought(known, noted=Noted(interactions=(said,))))
+
+        await asyncio.gather(*(think(store, place) for store, place in held))
+        peer = await one.ledger.query_peer(person, SELF)
+
+    assert len(held) == 50
+    assert peer
+    assert peer.messages == 50

@@ -122,6 +122,14 @@ class LeaseStore(Protocol):
         """Return the store as the lane's holder writes to it: a write raises StaleTurn once the token has moved."""
         ...
 
+    def changed(self, name: str) -> None:
+        """Have every process ask again for what it keeps under this name. Written with the next awaited write."""
+        ...
+
+    def changes(self, name: str) -> int:
+        """Return how often it changed: what a process keeps is in force as long as this is as it was."""
+        ...
+
     async def heard(self, conversation: str) -> int:
         """Return a mark of everything that became ready in a lane so far; to be read before looking what waits."""
         ...

@@ -34,6 +34,8 @@ PATIENCE_S = 2.0
 class _Known(Struct, frozen=True):
     at_s: float
     is_known: bool
+    changes: int = 0
+    """How often it had changed when it was asked, by what any process heard."""
 
 
 class Membership:
@@ -52,6 +54,8 @@ class Membership:
     def forget(self, audience: str) -> None:
         """Discard the answer, because someone joined or left; the next turn asks again."""
         self._asked.pop(audience, None)
+        if self._store.leases:
+            self._store.leases.changed(audience)
 
     async def look(self, perception: Perception) -> None:
         """Update who sees what, as far as the answer to a perception depends on it. Raises: StoreError."""
@@ -86,7 +90,10 @@ class Membership:
 
     async def _list(self, audience: str) -> None:
         adapter = self._adapters.get(audience.split(":")[1])
+        changes = self._store.leases.changes(audience) if self._store.leases else 0
         before = self._asked.get(audience)
+        if before and before.changes != changes:  # another process heard of it
+            before = None
         if before and monotonic() - before.at_s < FRESH_S:
             return
         try:
@@ -99,7 +106,7 @@ class Membership:
             persons = None
         if persons is not None or before is None or before.is_known:
             await self._store.people.know_members(audience, persons, self._clock())
-        self._asked[audience] = _Known(monotonic(), is_known=persons is not None)
+        self._asked[audience] = _Known(monotonic(), is_known=persons is not None, changes=changes)
 
 
 async def _seen(adapter: Sees, sight: SeenPlaces) -> frozenset[str]:

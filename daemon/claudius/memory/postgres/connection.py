@@ -315,6 +315,9 @@ class PostgresConnection:
 
     def close(self) -> None:
         """Close it."""
+        if self._roles and not self._made.closed:
+            with suppress(psycopg.Error):  # else the server lets go of them a moment later
+                self._made.execute(b"SELECT pg_advisory_unlock_all()")
         self._made.close()
 
     def _text(self, sql: str) -> bytes:
@@ -379,7 +382,8 @@ _TABLES = """SELECT c.relname AS name,
         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
             AND a.atttypid <> 'timestamptz'::regtype) AS columns
 FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
-    AND c.relname NOT IN ('release', 'moment_index', 'moment_new', 'worker', 'unread', 'letting_go', 'let_go')
+    AND c.relname NOT IN ('release', 'moment_index', 'moment_new', 'worker', 'unread', 'changed', 'whisper_claim',
+        'letting_go', 'let_go')
 ORDER BY (SELECT count(*) FROM pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f') DESC, c.relname"""
 
 

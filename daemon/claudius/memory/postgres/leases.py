@@ -6,15 +6,22 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.errors import StaleTurn
+from claudius.memory.inbox import Pending
 from claudius.memory.leases import Asked, LeaseTally, LeaseTimes
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.rows import dump, parse
+from claudius.memory.sqlite.turns import SqliteTurns
+from claudius.memory.sqlite.whispers import SqliteWhispers
+from claudius.memory.turns import RecallLimits
+from claudius.recollection import Recollection
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.store import PostgresStore
@@ -158,6 +165,12 @@ class PostgresLeases:
     def store_of(self, conversation: str) -> Store:
         return self._store.of_lane(LaneCore(self._core, conversation, self._held[conversation].token, self._tally))
 
+    def changed(self, name: str) -> None:
+        self._core.writer.later(lambda db: db.run("changed", name=name))
+
+    def changes(self, name: str) -> int:
+        return int(self._core.look("changes", name=name)[0]["times"])
+
     async def heard(self, conversation: str) -> int:
         held = self._held.get(conversation)
         values = {"conversation": conversation, "token": held.token if held else 0}
@@ -182,7 +195,7 @@ class LaneCore(Core):
         """Write through `core` as long as the lane's token is `token`."""
         self.open_core, self.name, self.translate, self._beside = core, core.name, core.translate, core._beside  # noqa: SLF001 - of its own kind
         self.boot, self._tally = core.boot, tally
-        self._fence: Mapping[str, Any] = {"conversation": conversation, "token": token}
+        self.lane: Mapping[str, Any] = {"conversation": conversation, "token": token}
 
     def _now(self) -> tuple[Writer, Database]:
         writer, reader = self.open_core._now()  # noqa: SLF001 - likewise
@@ -195,10 +208,36 @@ class LaneCore(Core):
         """Return a job that is refused if the lane's token has moved."""
 
         def fenced(db: Database) -> T:
-            db.run("lane_fence", **self._fence)
+            db.run("lane_fence", **self.lane)
             return run(db)
 
         return fenced
+
+
+class LaneTurns(SqliteTurns):
+    """What a turn recalls and commits as the holder of one lane: no other turn has its whispers."""
+
+    def __init__(self, core: LaneCore, open_turns: SqliteTurns) -> None:
+        """Share the claims and the cache of the process's own turns."""
+        super().__init__(core, open_turns.claims, open_turns.shelf)
+        self._lane = core.lane
+
+    async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
+        known = await super().recall(pending, nonce=nonce, now=now, limits=limits)
+        if not known.intuitions:
+            return known
+        wanted = {"turn": pending.turn, "whispers": dump([one.whisper for one in known.intuitions]), **self._lane}
+        claimed = await self._core.write(lambda db: db.values("whispers_claim", **wanted))
+        return replace(known, intuitions=tuple(one for one in known.intuitions if one.whisper in claimed))
+
+
+class LaneWhispers(SqliteWhispers):
+    """What daimons keep, as the holder of one lane sees it."""
+
+    def release(self, turn: str) -> None:
+        if turn in self._claims.held.values():
+            self._core.writer.later(lambda db: db.run("whispers_let_go", turn=turn))
+        super().release(turn)
 
 
 class _LaneWriter(Writer):

@@ -25,7 +25,7 @@ from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres import dumps
 from claudius.memory.postgres.connection import ROLES, PostgresConnection, PostgresDatabase, load_texts, translate
-from claudius.memory.postgres.leases import LaneCore, PostgresLeases
+from claudius.memory.postgres.leases import LaneCore, LaneTurns, LaneWhispers, PostgresLeases
 from claudius.memory.postgres.records import PostgresRecords
 from claudius.memory.postgres.schema import prepare
 from claudius.memory.records import Records
@@ -236,7 +236,7 @@ class PostgresStore(SqlStore):
         turns = self.turns
         assert isinstance(turns, SqliteTurns)  # noqa: S101 - made above
         lane.inbox, lane.outbox = SqliteInbox(core), LaneOutbox(core)
-        lane.turns = SqliteTurns(core, turns.claims, turns.shelf)
+        lane.turns, lane.whispers = LaneTurns(core, turns), LaneWhispers(core, turns.claims)
         return lane
 
     async def check(self) -> None:
