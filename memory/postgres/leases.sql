@@ -88,3 +88,6 @@ RETURNING whisper;
 
 -- name: whispers_let_go
 DELETE FROM whisper_claim WHERE turn = :turn;
+
+-- name: receipt_of
+SELECT receipt FROM outbox WHERE key = :key;

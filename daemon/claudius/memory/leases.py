@@ -68,6 +68,10 @@ class LeaseStore(Protocol):
         """Return how often it changed: what a process keeps is in force as long as this is as it was."""
         ...
 
+    def is_of(self, store: Store, conversation: str) -> bool:
+        """Return whether a store that `store_of` returned is still that of the lane's holder."""
+        ...
+
     async def heard(self, conversation: str) -> int:
         """Return a mark of everything that became ready in a lane so far; to be read before looking what waits."""
         ...

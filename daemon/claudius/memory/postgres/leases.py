@@ -118,6 +118,10 @@ class PostgresLeases:
     def store_of(self, conversation: str) -> Store:
         return self._store.of_lane(LaneCore(self._core, conversation, self._held[conversation].token))
 
+    def is_of(self, store: Store, conversation: str) -> bool:
+        held, core = self._held.get(conversation), getattr(store, "core", None)
+        return held is not None and isinstance(core, LaneCore) and core.lane["token"] == held.token
+
     def changed(self, name: str) -> None:
         self._core.writer.later(lambda db: db.run("changed", name=name))
 
