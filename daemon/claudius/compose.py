@@ -22,7 +22,7 @@ from claudius.cognition.hooks import Hooks
 from claudius.cognition.mind import Mind, StepVoice, lately
 from claudius.cognition.processes import check_process
 from claudius.cognition.steps import STEPS
-from claudius.config import SETTINGS, Loaded, Settings, networks_on, read_env_file, take_secrets
+from claudius.config import SETTINGS, Loaded, Settings, common, networks_on, read_env_file, take_secrets
 from claudius.errors import BadConfiguration, ClaudiusError, near
 from claudius.failure import failure_of
 from claudius.home import Home, shipped
@@ -189,7 +189,10 @@ async def compose(
             raise BadConfiguration("config.toml", "store.url", "workers share a database server", fix)
         shared = settings.loaded.config.worker
         look_s = settings.loaded.config.store.look_s
-        times = LeaseTimes(lease_s=shared.lease_s, renew_s=shared.renew_s, look_s=look_s, most=shared.lanes)
+        alike = common(settings.loaded) if place.is_postgres else ""
+        times = LeaseTimes(
+            lease_s=shared.lease_s, renew_s=shared.renew_s, look_s=look_s, most=shared.lanes, configuration=alike
+        )
         roles = "lanes" if lanes_only else "all"
         store = open_store(home, place, disk.release, roles=roles, times=times)
         await store.open()
@@ -238,7 +241,7 @@ async def compose(
         owner=own_person,
         chance=random.SystemRandom().random,
         is_daemon=networks,
-        also=(ensouled.start,),
+        also=() if lanes_only else (ensouled.start,),
     )
 
     def wake(conversation: str) -> None:
@@ -261,7 +264,7 @@ async def compose(
         archive=None if lanes_only else Archive(store, home.memory, home.backups, clock=clock.now),
         resources=resources,
         second=None if lanes_only else second,
-        services=None if lanes_only else services,
+        services=services,
         alerts=networks and not lanes_only,
         lanes_only=lanes_only,
     )

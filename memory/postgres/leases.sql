@@ -1,13 +1,15 @@
 -- Lanes and their leases. Times are the server's: no other clock decides who holds a lane.
 
 -- name: worker_begins
-INSERT INTO worker (worker, host, pid, version, roles) VALUES (:worker, :host, :pid, :version, :roles) ON CONFLICT DO NOTHING;
+INSERT INTO worker (worker, host, pid, version, roles, configuration, skew_s)
+VALUES (:worker, :host, :pid, :version, :roles, :configuration, :wall_s - extract(epoch FROM clock_timestamp()))
+ON CONFLICT DO NOTHING;
 
 -- name: worker_ends
 UPDATE worker SET clean = true, seen_at = clock_timestamp() WHERE worker = :worker;
 
 -- name: workers_shown
-SELECT w.worker, w.host, w.pid, w.version, w.roles, w.clean,
+SELECT w.worker, w.host, w.pid, w.version, w.roles, w.clean, w.configuration, w.skew_s, w.pause_s,
     extract(epoch FROM clock_timestamp() - w.started_at)::float8 AS up_s,
     extract(epoch FROM clock_timestamp() - w.seen_at)::float8 AS seen_s,
     (SELECT count(*) FROM lane l WHERE l.worker = w.worker AND l.lease_until > clock_timestamp()) AS lanes
@@ -37,7 +39,7 @@ WHERE worker = :worker AND lease_until > clock_timestamp() AND token IN (SELECT 
 RETURNING conversation;
 
 -- name: worker_seen
-UPDATE worker SET seen_at = clock_timestamp() WHERE worker = :worker;
+UPDATE worker SET seen_at = clock_timestamp(), pause_s = greatest(pause_s, :pause_s) WHERE worker = :worker;
 
 -- name: lane_fence
 SELECT lane_held(:conversation, :token);
@@ -70,6 +72,49 @@ UPDATE lane SET worker = NULL, lease_until = '-infinity' WHERE worker = :worker;
 
 -- name: lanes_held
 SELECT EXISTS (SELECT 1 FROM lane WHERE lease_until > clock_timestamp()) AS held;
+
+-- name: round_trip
+SELECT 1 AS there;
+
+-- name: server_shown
+-- Whether a synchronous standby follows is known only to a user who may see that.
+SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
+    (SELECT max(sync_state) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')) AS standby;
+
+-- name: lanes_shown
+SELECT count(*) FILTER (WHERE lease_until > clock_timestamp()) AS held,
+    count(*) FILTER (WHERE ready AND lease_until <= clock_timestamp()) AS ready,
+    coalesce(extract(epoch FROM clock_timestamp() - min(since) FILTER (WHERE ready AND lease_until <= clock_timestamp())), 0)::float8
+        AS oldest_wait_s
+FROM lane;
+
+-- name: letting_go_begins
+INSERT INTO letting_go (ids, conversations, audiences)
+SELECT :ids, (SELECT coalesce(json_agg(DISTINCT conversation), '[]')::text FROM conversation_person WHERE person IN (SELECT value FROM json_each(:ids))),
+    (SELECT coalesce(json_agg(DISTINCT audience), '[]')::text FROM audience_member WHERE person IN (SELECT value FROM json_each(:ids)))
+RETURNING number;
+
+-- name: letting_go_waits
+-- Who is at work and has not let go yet. Who did not renew for a whole lease holds nothing any more.
+SELECT count(*) AS waiting FROM worker w WHERE NOT w.clean AND w.worker <> :worker
+    AND w.seen_at > clock_timestamp() - make_interval(secs => :lease_s)
+    AND NOT EXISTS (SELECT 1 FROM let_go g WHERE g.number = :number AND g.worker = w.worker);
+
+-- name: letting_go_ends
+DELETE FROM letting_go WHERE number <= :number;
+
+-- name: letting_go_asked
+SELECT number, ids, conversations, audiences, EXISTS (
+    SELECT 1 FROM let_go g WHERE g.number = letting_go.number AND g.worker = :worker) AS is_done
+FROM letting_go ORDER BY number;
+
+-- name: let_go_now
+INSERT INTO let_go (number, worker) SELECT :number, :worker WHERE EXISTS (SELECT 1 FROM letting_go WHERE number = :number)
+ON CONFLICT DO NOTHING;
+
+-- name: machines_at_rest
+SELECT DISTINCT host FROM worker WHERE host <> :host AND host NOT IN (
+    SELECT host FROM worker WHERE NOT clean AND seen_at > clock_timestamp() - make_interval(secs => :lease_s)) ORDER BY host;
 
 -- name: changed
 INSERT INTO changed (name) VALUES (:name) ON CONFLICT (name) DO UPDATE SET times = changed.times + 1;

@@ -65,14 +65,6 @@ def test_scale_whoever_is_forgotten_is_in_no_table(machine: Machine) -> None:
     assert machine.run("users", "list", "--json").json == []
 
 
-def test_scale_backups_of_a_server_are_not_ours(machine: Machine) -> None:
-    """`backup create` says who copies a database server, and makes no file."""
-    ran = machine.run("backup", "create")
-
-    assert ran.code == 1
-    assert "pg_dump" in ran.stderr
-
-
 def test_scale_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     """A server that cannot be reached is one line that names it, and never the password."""
     machine = Machine(tmp_path)

@@ -206,6 +206,30 @@ async def test_scale_a_good_end_gives_every_lane_back(postgres_url: str) -> None
         assert await taken_by(two) == [DM]
 
 
+async def test_scale_what_a_transaction_waits_for_others_is_counted(postgres_url: str) -> None:
+    """A transaction that waits for another one's lock adds that wait, by the server's clock."""
+    import psycopg  # noqa: PLC0415 - an extra
+
+    from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - likewise
+
+    store = PostgresStore(StorePlace(postgres_url), roles="lanes")
+    await store.start("one", NOW)
+    assert store.leases
+    before_s = store.leases.tally.lock_wait_s / store.leases.tally.batches
+    with psycopg.connect(postgres_url) as other:
+        other.execute("SELECT pg_advisory_xact_lock(1131176053, current_schema()::regnamespace::oid::int)")
+        flushing = asyncio.create_task(store.flush())
+        waits = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        while other.execute(waits).fetchone() == (0,):
+            await asyncio.sleep(0.01)
+    await flushing
+    after = store.leases.tally
+    await store.close(clean=True)
+
+    assert after.lock_wait_s > 10 * before_s
+    assert after.batches >= 2
+
+
 LISTENING = RecallLimits(ttl_hours=72, daimons={"kothar": "whisper"})
 
 

@@ -32,7 +32,9 @@ OWN = load_queries(MEMORY / "postgres", "queries.sql")
 ASKS = re.compile(r"^(SELECT|WITH)\b|\bRETURNING\b", re.MULTILINE)
 NUMBERS = {"answers", "entries", "version", "invocation_count", "history_from"}
 UNNAMED = ("1", "?column?")
-INTERNAL = {"release", "moment_index", "moment_new", "lane", "worker", "unread", "changed", "whisper_claim"}
+INTERNAL = {
+    "release", "moment_index", "moment_new", "lane", "worker", "unread", "changed", "whisper_claim", "letting_go", "let_go",
+}  # fmt: skip
 """What only PostgreSQL has: its version, an index that is a table, and who holds which conversation."""
 LINES = (
     ("ana", "", "My name is Zoe, and I live in Porto. I love harbour looms."),

@@ -48,6 +48,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "usage": ("status:usage", "tokens and dollars"),
     "audit": ("audit:audit", "who decided or looked at what, when, and from where"),
     "backup": ("backup:backup", "verified copies of the database, and how to restore one"),
+    "migrate": ("migrate:migrate", "move the soul to a database server, or back to a file"),
     "upgrade": ("upgrade:upgrade", "whether there is a newer release; asks only with --check"),
     "slack": ("networks:slack", "what Slack needs to let the soul in"),
     "discord": ("networks:discord", "the address that brings the bot into a server"),

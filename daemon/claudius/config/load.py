@@ -46,6 +46,8 @@ _DAIMON_KEYS = sorted((item.name for item in msgspec.structs.fields(DaimonSettin
 """A daimon's settings, longest first, so that `llm_timeout_s` is not taken for `timeout_s`."""
 _PASSWORD = re.compile(r"\w+://[^/@]*:[^/@]*@")
 _OWN_IT = "make it a text file that you own"
+OF_A_MACHINE = {"ensoul", "http", "log", "storage", "store", "terminal", "upgrade", "worker"}
+"""Sections that may differ between the machines of one soul."""
 RETIRED = {
     "psyche.episode_threshold": "every message that says something is kept",
     "psyche.top_k": "memory.remembered says how many moments are shown",
@@ -208,6 +210,14 @@ def overriding(home: Home, env: Mapping[str, str], key: str) -> tuple[str, str] 
             if values.get(name):
                 return name, source
     return None
+
+
+def common(loaded: Loaded) -> str:
+    """Return a hash of the settings that all processes of one soul should share: all but a machine's own. Pure."""
+    import hashlib  # noqa: PLC0415 - only where several processes share a store
+
+    values = {key: toml(shown(loaded, key)) for key in sorted(SETTINGS) if key.partition(".")[0] not in OF_A_MACHINE}
+    return hashlib.sha256("\n".join(f"{key} = {value}" for key, value in values.items()).encode()).hexdigest()[:12]
 
 
 def parse_value(key: str, text: str) -> Any:

@@ -371,6 +371,9 @@ class StoreSettings(SettingsTable, frozen=True):
         ),
     ] = "sqlite"
     look_s: Annotated[Seconds, Meta(description="how often a worker looks for lanes with something to do")] = 1.0
+    failover: Annotated[
+        bool, Meta(description="a standby takes over if the server dies; `doctor` then asks for a synchronous one")
+    ] = False
 
 
 class WorkerSettings(SettingsTable, frozen=True):

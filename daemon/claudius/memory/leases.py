@@ -24,6 +24,39 @@ class LeaseTimes(Struct, frozen=True, kw_only=True):
     renew_s: float = 20.0
     look_s: float = 1.0
     most: int = 64
+    configuration: str = ""
+    """A hash of the settings that all processes of one soul should share; the others see it."""
+
+
+class LeaseTally(Struct):
+    """What this process counted since it began; `/metrics` shows it."""
+
+    held: int = 0
+    """The lanes that it holds now."""
+    looks: int = 0
+    lost: int = 0
+    """Leases that it did not keep: another process has, or will have, the lane."""
+    stale: int = 0
+    """Writes that were refused because the lane's token had moved."""
+    batches: int = 0
+    """Transactions that wrote."""
+    jobs: int = 0
+    """What was written in them."""
+    lock_wait_s: float = 0.0
+    """How long transactions waited for others before they could write."""
+    pause_s: float = 0.0
+    """The longest time in which it did not look for lanes, beyond the interval in which it looks."""
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """A person who is being erased, of whom every process is to keep nothing."""
+
+    number: int
+    ids: tuple[str, ...]
+    conversations: tuple[str, ...]
+    audiences: tuple[str, ...]
+    is_done: bool
+    """Whether this process has said that it let go."""
 
 
 class LeaseStore(Protocol):
@@ -31,6 +64,15 @@ class LeaseStore(Protocol):
 
     times: LeaseTimes
     """How often `take` and `renew` are to be called."""
+
+    @property
+    def tally(self) -> LeaseTally:
+        """What was counted so far."""
+        ...
+
+    def round_trip_s(self) -> float:
+        """Ask the server for nothing, and return how long the answer took, in seconds. Raises: StoreError."""
+        ...
 
     async def take(self, networks: Sequence[str], most: int, wanted: Sequence[str] = ()) -> Sequence[str]:
         """Take up to `most` lanes with something to do that nobody holds, the longest waiting first.
@@ -46,6 +88,26 @@ class LeaseStore(Protocol):
 
         For 40 s at most, unless it is said again. Only the process that listens says so.
         """
+        ...
+
+    async def ask_to_let_go(self, ids: Sequence[str]) -> tuple[int, Sequence[str]]:
+        """Have every other process let go of a person, and wait until each one at work has said so.
+
+        One that dies meanwhile is waited for until its leases are past. Returns the number of the request, and the
+        machines on which none is at work, whose logs nobody can rewrite now.
+        """
+        ...
+
+    async def end_letting_go(self, number: int) -> None:
+        """Withdraw the request, and those before it: the person is erased."""
+        ...
+
+    async def asked_to_let_go(self) -> Sequence[Asked]:
+        """Return whom every process is to let go of now."""
+        ...
+
+    async def have_let_go(self, number: int) -> None:
+        """Say that this process keeps nothing more of that person."""
         ...
 
     async def renew(self) -> Sequence[str]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SQLITE = "sqlite"
 PASSWORD = "CLAUDIUS_STORE_PASSWORD"  # noqa: S105 - the name of the variable
 _POSTGRES = ("postgres:", "postgresql:")
-_MISSING = "store.url names PostgreSQL, but its driver is not installed: pip install 'claudius-daemon[postgres]'"
+MISSING = "store.url names PostgreSQL, but its driver is not installed: pip install 'claudius-daemon[postgres]'"
 
 
 class StorePlace(Struct, frozen=True):
@@ -30,6 +30,8 @@ class StorePlace(Struct, frozen=True):
 
     url: str = SQLITE
     password: str = ""
+    called: str = ""
+    """What messages call it; empty = its URL."""
 
     @property
     def is_postgres(self) -> bool:
@@ -39,6 +41,8 @@ class StorePlace(Struct, frozen=True):
     @property
     def shown(self) -> str:
         """The URL without what may be secret: its password and its parameters."""
+        if self.called:
+            return self.called
         parts = urlsplit(self.url)
         user, at, host = parts.netloc.rpartition("@")
         return urlunsplit((parts.scheme, f"{user.partition(':')[0]}{at}{host}", parts.path, "", ""))
@@ -78,7 +82,7 @@ def open_store(
         try:
             from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
         except ImportError as error:
-            raise StoreError(_MISSING) from error
+            raise StoreError(MISSING) from error
         return PostgresStore(place, memory_files=home.memory, relieve=relieve, roles=roles, times=times)
     from claudius.memory.sqlite import SqliteStore  # noqa: PLC0415 - not for PostgreSQL's records
 
@@ -95,7 +99,7 @@ def open_records(home: Home, *, is_lasting: bool = False) -> Records:
         try:
             from claudius.memory.postgres.records import PostgresRecords  # noqa: PLC0415 - an extra
         except ImportError as error:
-            raise StoreError(_MISSING) from error
+            raise StoreError(MISSING) from error
         return PostgresRecords(place, home.memory)
     from claudius.memory.sqlite import SqliteRecords  # noqa: PLC0415 - likewise
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
 
 from claudius.home import Home
+from claudius.memory.records import Records
 
 GONE_S = 60.0
 """A worker that has not renewed for so long holds nothing any more."""
@@ -16,11 +18,15 @@ def workers(home: Home) -> list[dict[str, Any]]:
     from claudius.memory.opening import open_records
 
     with closing(open_records(home)) as records:
-        found = [dict(one) for one in records.workers()]
-    return [one | {"state": _state(one)} for one in found]
+        return workers_of(records)
 
 
-def _state(one: dict[str, Any]) -> str:
+def workers_of(records: Records) -> list[dict[str, Any]]:
+    """Return the processes that take turns of one store, oldest first. Raises: StoreError."""
+    return [{**one, "state": _state(one)} for one in records.workers()]
+
+
+def _state(one: Mapping[str, Any]) -> str:
     if one["clean"]:
         return "ended"
     return "gone" if one["seen_s"] > GONE_S else "at work"

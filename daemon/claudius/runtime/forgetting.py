@@ -26,6 +26,7 @@ from claudius.memory import search
 from claudius.memory.archive import Archive
 from claudius.memory.audit import CLI, AuditEntry
 from claudius.memory.erasure import Erased, Erasures, Probes
+from claudius.memory.leases import LeaseStore
 from claudius.memory.sqlite.backups import is_ours
 from claudius.memory.store import Store
 
@@ -63,6 +64,7 @@ class Forgetting:
         self._forget_members, self._end_session, self._leave_out = forget_members, end_session, leave_out
         self.frozen: frozenset[str] = frozenset()
         """Nobody hears these persons while they are being erased."""
+        self._frozen_elsewhere: frozenset[str] = frozenset()
         self._ledger = Erasures(home.state)
         self._one_at_a_time = asyncio.Lock()
 
@@ -87,6 +89,22 @@ class Forgetting:
         alias = self._ledger.aliases([person])[person]
         who = alias if by == THEMSELF else by
         await self._store.audit.note(AuditEntry(who=who, act="forget", target=alias, origin=origin), now)
+
+    async def let_go(self, leases: LeaseStore) -> None:
+        """Keep nothing more of whom another process is erasing, and say so; hear them again once it is done."""
+        asked = await leases.asked_to_let_go()
+        self._frozen_elsewhere = frozenset(one for person in asked for one in person.ids)
+        for person in (one for one in asked if not one.is_done):
+            for conversation in person.conversations:
+                await self._end_session(conversation)
+            for audience in person.audiences:
+                self._forget_members(audience)
+            await asyncio.to_thread(self._leave_out, _says(person.ids))
+            await leases.have_let_go(person.number)
+
+    def is_frozen(self, person: str) -> bool:
+        """Return whether a person is being erased just now, here or by another process."""
+        return person in self.frozen or person in self._frozen_elsewhere
 
     async def waits_until(self, person: str, now: datetime) -> datetime | None:
         """Return until when a person who asks in chat has to wait; None if they need not."""
@@ -122,12 +140,18 @@ class Forgetting:
         return done + len(ids)
 
     async def _forget(self, ids: Sequence[str], probes: Probes | None, now: datetime) -> dict[str, Any]:
-        self.frozen = frozenset(ids)
+        self.frozen, leases = frozenset(ids), self._store.leases
         try:
             if probes is None:
                 probes = await self._store.erasure.probes(ids)
                 self._ledger.keep_probes(probes)
-            return await self._erase(ids, probes, now)
+            if leases is None:
+                return await self._erase(ids, probes, now)
+            number, at_rest = await leases.ask_to_let_go(ids)
+            receipt = await self._erase(ids, probes, now)
+            await leases.end_letting_go(number)
+            logs = [f"the logs on {host}, where no process of this soul runs now" for host in at_rest]
+            return receipt | {"not_ours": [*receipt["not_ours"], *logs]}
         finally:
             self.frozen = frozenset()
 

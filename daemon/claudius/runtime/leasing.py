@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from claudius.errors import StoreError
@@ -25,13 +25,15 @@ class Leasing:
         networks: Sequence[str] = (),
         *,
         listens: bool = True,
+        let_go: Callable[[LeaseStore], Awaitable[None]],
     ) -> None:
         """Take lanes of `networks` for `lanes` (empty: of all); `failed` is called when the store fails.
 
-        If this process `listens`, the others wait as well while it reads a network's history.
+        After each renewal `let_go` drops what is kept of whom another process erases. If this process `listens`, the
+        others wait as well while it reads a network's history.
         """
         self._leases, self._lanes, self._failed, self._networks = leases, lanes, failed, networks
-        self._listens = listens
+        self._listens, self._let_go = listens, let_go
         self._unread: list[str] = []
 
     async def hold_back(self, networks: Sequence[str]) -> None:
@@ -54,6 +56,7 @@ class Leasing:
                     renewed_s = loop.time()
                     for conversation in await self._leases.renew():
                         self._lanes.lose(conversation)
+                    await self._let_go(self._leases)
             except StoreError as error:
                 self._failed(error)
             wanted.clear()

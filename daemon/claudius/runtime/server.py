@@ -123,7 +123,11 @@ class Server:
         )
         speaking = [name for name, adapter in adapters.items() if isinstance(adapter, LogsIn)] if lanes_only else ()
         leases = mind.store.leases
-        self._leasing = Leasing(leases, self._lanes, self._failed, speaking, listens=not lanes_only) if leases else None
+        self._leasing = (
+            Leasing(leases, self._lanes, self._failed, speaking, listens=not lanes_only, let_go=self._forgetting.let_go)
+            if leases
+            else None
+        )
         self.health = Health(
             mind,
             home,
@@ -349,7 +353,8 @@ class Server:
         from claudius.runtime.metrics import render  # noqa: PLC0415 - its library is loaded when somebody asks
 
         report = await self.health.look(fresh_s=0.0)
-        return render(report, self._lanes, self._resources, self._mind.provider, self._uptime_s())
+        leases = self._mind.store.leases
+        return render(report, self._lanes, self._resources, self._mind.provider, self._uptime_s(), leases)
 
     def _uptime_s(self) -> float:
         return (self._resources.clock.steady() - self._started_at).total_seconds()

@@ -149,6 +149,7 @@ class Pipeline:
         """Wait for whatever is not answered. Raises: psycopg.Error, likewise."""
         self.trips += 1
         self._open.close()
+        self.answered = self.sent
 
 
 class PostgresConnection:
@@ -181,6 +182,9 @@ class PostgresConnection:
         self._roles = 0
         """The lock that stands for this process's roles, if it has them."""
         self._has_new_moments = False
+        self.lock_wait_s = 0.0
+        """How long transactions waited for one another before they could write, by the server's clock."""
+        self._locked: Cursor | None = None
         self._made = self._connect()
 
     def hold(self, lock: int) -> bool:
@@ -255,6 +259,7 @@ class PostgresConnection:
         pipeline = self._pipeline = Pipeline(self._made)
         for text in self._text(sql).split(b";"):
             began = pipeline.execute(text)
+        self._locked = began if sql == "BEGIN IMMEDIATE" else None
         return began
 
     def _end(self, sql: str) -> None:
@@ -265,6 +270,8 @@ class PostgresConnection:
                 self._index_moments()
             self._send(sql.encode(), None)
             self._leave_pipeline()
+            if self._locked and (row := self._locked.fetchone()):
+                self.lock_wait_s += row["waited_s"]
         except psycopg.Error:
             self._undo()
             if sql == "COMMIT":
@@ -372,9 +379,11 @@ _TABLES = """SELECT c.relname AS name,
         JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
         WHERE i.indrelid = c.oid AND i.indisprimary) AS keys,
     (SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_attribute a
-        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+            AND a.atttypid <> 'timestamptz'::regtype) AS columns
 FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
-    AND c.relname NOT IN ('release', 'moment_index', 'moment_new', 'worker', 'unread', 'changed', 'whisper_claim')
+    AND c.relname NOT IN ('release', 'moment_index', 'moment_new', 'worker', 'unread', 'changed', 'whisper_claim',
+        'letting_go', 'let_go')
 ORDER BY (SELECT count(*) FROM pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f') DESC, c.relname"""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
@@ -10,11 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from claudius.errors import StaleTurn
 from claudius.memory.inbox import Pending
-from claudius.memory.leases import LeaseTimes
+from claudius.memory.leases import Asked, LeaseTally, LeaseTimes
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core, Writer
-from claudius.memory.sqlite.rows import dump
+from claudius.memory.sqlite.rows import dump, parse
 from claudius.memory.sqlite.turns import SqliteTurns
 from claudius.memory.sqlite.whispers import SqliteWhispers
 from claudius.memory.turns import RecallLimits
@@ -55,6 +58,17 @@ class PostgresLeases:
         self._store, self._core, self._clock = store, store.core, clock
         self.times, self._lease_s = times, times.lease_s
         self._held: dict[str, HeldLane] = {}
+        self._tally, self._looked_s = LeaseTally(), 0.0
+
+    @property
+    def tally(self) -> LeaseTally:
+        self._tally.held = len(self._held)
+        return self._tally
+
+    def round_trip_s(self) -> float:
+        began_s = time.perf_counter()
+        self._core.look("round_trip")
+        return time.perf_counter() - began_s
 
     async def take(self, networks: Sequence[str], most: int, wanted: Sequence[str] = ()) -> Sequence[str]:
         asked_s, worker, before = self._clock(), self._core.boot, dict(self._held)
@@ -73,6 +87,10 @@ class PostgresLeases:
             return taken, {row["conversation"]: row["heard"] for row in held}
 
         taken, marks = await self._core.write(take)
+        self._tally.looks += 1
+        if self._looked_s:
+            self._tally.pause_s = max(self._tally.pause_s, asked_s - self._looked_s - self.times.look_s)
+        self._looked_s = self._clock()
         rung = []
         for conversation, heard in marks.items():
             one = self._held.get(conversation)
@@ -91,12 +109,40 @@ class PostgresLeases:
 
         await self._core.write(write)
 
+    async def ask_to_let_go(self, ids: Sequence[str]) -> tuple[int, Sequence[str]]:
+        worker, lease_s = self._core.boot, self._lease_s
+        number = int(await self._core.write(lambda db: db.value("letting_go_begins", ids=dump(list(ids)))))
+        asked = {"number": number, "worker": worker, "lease_s": lease_s}
+        while self._core.look("letting_go_waits", **asked)[0]["waiting"]:  # noqa: ASYNC110 - the others are processes
+            await asyncio.sleep(self.times.look_s)
+        at_rest = self._core.look("machines_at_rest", host=socket.gethostname(), lease_s=lease_s)
+        return number, [row["host"] for row in at_rest]
+
+    async def end_letting_go(self, number: int) -> None:
+        await self._core.write(lambda db: db.run("letting_go_ends", number=number))
+
+    async def asked_to_let_go(self) -> Sequence[Asked]:
+        return [
+            Asked(
+                number=row["number"],
+                ids=tuple(parse(row["ids"])),
+                conversations=tuple(parse(row["conversations"])),
+                audiences=tuple(parse(row["audiences"])),
+                is_done=bool(row["is_done"]),
+            )
+            for row in self._core.look("letting_go_asked", worker=self._core.boot)
+        ]
+
+    async def have_let_go(self, number: int) -> None:
+        self._store.shelf.clear()
+        await self._core.write(lambda db: db.run("let_go_now", number=number, worker=self._core.boot))
+
     async def renew(self) -> Sequence[str]:
         asked_s, worker, before = self._clock(), self._core.boot, dict(self._held)
         tokens = dump([one.token for one in before.values()])
 
         def renew(db: Database) -> list[str]:
-            db.run("worker_seen", worker=worker)
+            db.run("worker_seen", worker=worker, pause_s=self._tally.pause_s)
             return db.values("lanes_renew", worker=worker, lease_s=self._lease_s, tokens=tokens) if before else []
 
         kept = set(await self._core.write(renew))
@@ -109,6 +155,7 @@ class PostgresLeases:
             else:
                 del self._held[conversation]
                 lost.append(conversation)
+        self._tally.lost += len(lost)
         return lost
 
     def is_held(self, conversation: str) -> bool:
@@ -116,7 +163,7 @@ class PostgresLeases:
         return held is not None and self._clock() < held.until_s - (1 - TRUSTED) * self._lease_s
 
     def store_of(self, conversation: str) -> Store:
-        return self._store.of_lane(LaneCore(self._core, conversation, self._held[conversation].token))
+        return self._store.of_lane(LaneCore(self._core, conversation, self._held[conversation].token, self._tally))
 
     def is_of(self, store: Store, conversation: str) -> bool:
         held, core = self._held.get(conversation), getattr(store, "core", None)
@@ -148,18 +195,18 @@ class PostgresLeases:
 class LaneCore(Core):
     """The core of a store as one lane's holder sees it: a write under a token that has moved is refused."""
 
-    def __init__(self, core: Core, conversation: str, token: int) -> None:
+    def __init__(self, core: Core, conversation: str, token: int, tally: LeaseTally) -> None:
         """Write through `core` as long as the lane's token is `token`."""
         self.open_core, self.name, self.translate, self._beside = core, core.name, core.translate, core._beside  # noqa: SLF001 - of its own kind
-        self.boot = core.boot
+        self.boot, self._tally = core.boot, tally
         self.lane: Mapping[str, Any] = {"conversation": conversation, "token": token}
 
     def _now(self) -> tuple[Writer, Database]:
         writer, reader = self.open_core._now()  # noqa: SLF001 - likewise
-        return _LaneWriter(writer, self.fenced), reader
+        return _LaneWriter(writer, self.fenced, self._tally), reader
 
     async def write(self, run: Callable[[Database], T]) -> T:
-        return await self.open_core.write(self.fenced(run))
+        return await self._now()[0].write(run)
 
     def fenced(self, run: Callable[[Database], T]) -> Callable[[Database], T]:
         """Return a job that is refused if the lane's token has moved."""
@@ -201,12 +248,19 @@ class _LaneWriter(Writer):
     """The writer of a lane: what nobody waits for is fenced as well."""
 
     def __init__(
-        self, writer: Writer, fenced: Callable[[Callable[[Database], Any]], Callable[[Database], Any]]
+        self,
+        writer: Writer,
+        fenced: Callable[[Callable[[Database], Any]], Callable[[Database], Any]],
+        tally: LeaseTally,
     ) -> None:
-        self._writer, self._fenced = writer, fenced
+        self._writer, self._fenced, self._tally = writer, fenced, tally
 
     async def write(self, run: Callable[[Database], T], *, is_alone: bool = False) -> T:
-        return await self._writer.write(self._fenced(run), is_alone=is_alone)
+        try:
+            return await self._writer.write(self._fenced(run), is_alone=is_alone)
+        except StaleTurn:
+            self._tally.stale += 1
+            raise
 
     def later(self, run: Callable[[Database], Any], about: Hashable = None) -> None:
         self._writer.later(self._fenced(run), about)

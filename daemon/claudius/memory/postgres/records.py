@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,10 +14,13 @@ from claudius.home import shipped
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
 from claudius.memory.postgres.schema import check_identity, is_empty
+from claudius.memory.postgres.session import GONE_S
 from claudius.memory.sqlite.connection import Database, load_queries
 from claudius.memory.sqlite.records import SqlRecords
 from claudius.memory.sqlite.rows import dump
 from claudius.memory.sqlite.schema import empty_database, load_migrations
+
+NO_LANES = {"held": 0, "ready": 0, "oldest_wait_s": 0.0}
 
 
 class PostgresRecords(SqlRecords):
@@ -25,6 +29,24 @@ class PostgresRecords(SqlRecords):
     def __init__(self, place: StorePlace, memory_files: Path, *, memory: Path | None = None) -> None:
         """Connect; `memory_files` is the directory of the archive. Raises: StoreCorrupt, StoreTooNew, StoreError."""
         super().__init__(_open(place, memory or shipped("memory")), memory_files, partial(translate, name=place.shown))
+
+    def served(self) -> Mapping[str, Any] | None:
+        """Return `{"version", "round_trip_ms", "standby", "lanes": {"held", "ready", "oldest_wait_s"}, "roles"}`."""
+        with self._snapshot() as db:
+            if type(db) is Database:  # nobody has begun there yet
+                return {"version": "", "round_trip_ms": None, "standby": None, "lanes": NO_LANES, "roles": []}
+            began_s = time.perf_counter()
+            db.run("round_trip")
+            round_trip_s = time.perf_counter() - began_s
+            server, lanes = db.dicts("server_shown")[0], db.dicts("lanes_shown")[0]
+            roles = [row for row in db.dicts("workers_shown") if row["roles"] == "all" and not row["clean"]]
+        return {
+            **server,
+            "round_trip_ms": round(1000 * round_trip_s, 2),
+            "lanes": lanes,
+            "roles": [{"role": "all", "worker": one["worker"], "host": one["host"]} for one in roles
+                      if one["seen_s"] < GONE_S],
+        }  # fmt: skip
 
     def workers(self) -> Sequence[Mapping[str, Any]]:
         """Return the processes that share the store, oldest first."""

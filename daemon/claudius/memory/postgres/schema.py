@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from claudius.errors import StoreCorrupt, StoreTooNew
+from claudius.errors import StoreCorrupt, StoreTooNew, TryAgain
 from claudius.memory.postgres.connection import PostgresConnection
 
 VERSION = 24
-_LOCK = 0x436C6475
+CREATING = 0x436C6475
 """One process creates the tables; the others wait for it. `Cldu`, as in the header of the SQLite file."""
 
 
 def prepare(connection: PostgresConnection, memory: Path, name: str) -> None:
     """Create the tables if the schema is empty. Raises: StoreCorrupt, StoreTooNew, psycopg.Error."""
-    connection.execute("SELECT pg_advisory_lock(:lock)", {"lock": _LOCK})
+    connection.execute("SELECT pg_advisory_lock(:lock)", {"lock": CREATING})
     try:
         if not is_empty(connection):
             check_identity(connection, name)
+            check_settled(connection, name)
             return
         connection.script((memory / "postgres" / "schema.sql").read_text("utf-8"))
     finally:
-        connection.execute("SELECT pg_advisory_unlock(:lock)", {"lock": _LOCK})
+        connection.execute("SELECT pg_advisory_unlock(:lock)", {"lock": CREATING})
+
+
+def check_settled(connection: PostgresConnection, name: str) -> None:
+    """Check that no move to or from this server is unfinished. Raises: TryAgain."""
+    if connection.execute("SELECT migrating FROM release WHERE id = 1").fetchone()["migrating"]:
+        raise TryAgain(f"{name}: a move has not finished, or the soul has moved away: `claudius migrate` again ends it")
 
 
 def is_empty(connection: PostgresConnection) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +20,10 @@ import psycopg
 import claudius
 from claudius.errors import StaleTurn, TryAgain
 from claudius.home import shipped
-from claudius.memory.erasure import Probes
-from claudius.memory.leases import LeaseStore, LeaseTimes
+from claudius.memory.erasure import Erased, Probes
+from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
 from claudius.memory.opening import StorePlace
+from claudius.memory.postgres import dumps
 from claudius.memory.postgres.connection import ROLES, PostgresConnection, PostgresDatabase, load_texts, translate
 from claudius.memory.postgres.leases import LaneCore, LaneTurns, LaneWhispers, PostgresLeases
 from claudius.memory.postgres.records import PostgresRecords
@@ -33,6 +35,7 @@ from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.erasure import SqliteErasure
 from claudius.memory.sqlite.inbox import SqliteInbox
 from claudius.memory.sqlite.outbox import SqliteOutbox, settle
+from claudius.memory.sqlite.recall import Shelf
 from claudius.memory.sqlite.store import SqlStore
 from claudius.memory.sqlite.turns import SqliteTurns
 from claudius.memory.store import Store, Waiting
@@ -44,6 +47,12 @@ class PostgresErasure(SqliteErasure):
     async def rows_with(self, probes: Probes) -> Sequence[Mapping[str, Any]]:
         with self._core.beside() as db:
             return await asyncio.to_thread(_rows_with, db, Needles(probes.ids, probes.folders, probes.excerpts))
+
+    async def erase(self, ids: Sequence[str], aliases: Mapping[str, str] | None = None) -> Erased:
+        await self._core.alone(_drop_beside)
+        erased = await super().erase(ids, aliases)
+        await self._core.alone(lambda db: db.connection.execute("VACUUM") and None)
+        return erased
 
     async def beyond(self) -> Sequence[str]:
         lsn = await self._core.alone(lambda db: db.connection.execute(_LSN).fetchone()["lsn"])
@@ -59,6 +68,12 @@ class PostgresErasure(SqliteErasure):
         await self._core.alone(lambda db: db.connection.execute("VACUUM (FULL)") and None)
 
 
+def _drop_beside(db: Database) -> None:
+    """Delete what restores have set aside: it holds everybody whom the store held then."""
+    for row in db.connection.execute(dumps.LEFT_BESIDE).fetchall():
+        db.connection.execute(f'DROP SCHEMA "{row["name"]}" CASCADE')
+
+
 def _have_all_roles(db: Database) -> None:
     connection = db.connection
     assert isinstance(connection, PostgresConnection)  # noqa: S101 - opened above
@@ -69,6 +84,9 @@ def _have_all_roles(db: Database) -> None:
 class PostgresWriter(Writer):
     """A writer whose statements may fail as late as at the commit."""
 
+    tally: LeaseTally | None = None
+    """Counts what `/metrics` shows."""
+
     def _run_together(self, batch: list[Any]) -> bool:
         connection = self._database.connection
         assert isinstance(connection, PostgresConnection)  # noqa: S101 - it is opened with one
@@ -78,6 +96,15 @@ class PostgresWriter(Writer):
             if connection.was_undone:
                 return False
             raise
+
+    def _try(self, batch: list[Any]) -> None:
+        super()._try(batch)
+        if self.tally:
+            connection = self._database.connection
+            assert isinstance(connection, PostgresConnection)  # noqa: S101 - likewise
+            self.tally.batches += 1
+            self.tally.jobs += len(batch)
+            self.tally.lock_wait_s = connection.lock_wait_s
 
 
 class LaneOutbox(SqliteOutbox):
@@ -106,7 +133,8 @@ _LSN = "SELECT pg_current_wal_lsn()::text AS lsn"
 def _rows_with(db: Database, needles: Needles) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = []
     for table, key, columns in db.tables():
-        cursor = db.connection.execute(f'SELECT * FROM "{table}"')  # noqa: S608 - names of our own schema
+        names = ", ".join(f'"{one}"' for one in dict.fromkeys((*key, *columns)))
+        cursor = db.connection.execute(f'SELECT {names} FROM "{table}"')  # noqa: S608 - names of our own schema
         while rows := cursor.fetchmany(ROWS):
             for row in rows:
                 held = [one for one in columns if needles.are_in(plain(row[one]) or b"")]
@@ -142,7 +170,7 @@ class PostgresStore(SqlStore):
         super().__init__(Core(name, self._connect, partial(translate, name=name)))
         self.erasure = PostgresErasure(self.core)
         self.leases: LeaseStore | None = PostgresLeases(self, times, clock=clock)
-        self._place, self._roles = place, roles
+        self._place, self._roles, self._configuration = place, roles, times.configuration
         self._memory_files = memory_files
         self._memory = memory or shipped("memory")
         self._linger_s = linger_s
@@ -164,7 +192,10 @@ class PostgresStore(SqlStore):
                 one.close()
             raise core.translate(error) if isinstance(error, psycopg.Error) else error from error
         writer, reader = (PostgresDatabase(one, queries) for one in opened)
-        core.open(self.writer(writer, core.translate, self._linger_s, relieve=self._relieve), reader)
+        counting = self.writer(writer, core.translate, self._linger_s, relieve=self._relieve)
+        if self.leases and isinstance(counting, PostgresWriter):
+            counting.tally = self.leases.tally
+        core.open(counting, reader)
 
     async def start(self, boot: str, now: datetime) -> Waiting:
         """Begin as one worker of perhaps many: what stands under a lease that is not past stays as it is.
@@ -178,7 +209,8 @@ class PostgresStore(SqlStore):
         who = {"worker": boot, "host": socket.gethostname(), "pid": os.getpid(), "version": claudius.__version__}
 
         def begin(db: Database) -> bool:
-            db.run("worker_begins", **who, roles=self._roles)
+            set_up = {"configuration": self._configuration, "wall_s": time.time()}
+            db.run("worker_begins", **who, **set_up, roles=self._roles)
             return bool(db.value("lanes_held"))
 
         others = await self.core.write(begin)
@@ -192,6 +224,13 @@ class PostgresStore(SqlStore):
                 lambda db: (db.run("lanes_given_back", worker=boot), db.run("worker_ends", worker=boot))
             )
         await super().close(clean=clean)
+
+    @property
+    def shelf(self) -> Shelf:
+        """The past turns that this process has at hand."""
+        turns = self.turns
+        assert isinstance(turns, SqliteTurns)  # noqa: S101 - made above
+        return turns.shelf
 
     def of_lane(self, core: LaneCore) -> Store:
         """Return this store as the holder of one lane writes to it."""
@@ -210,8 +249,9 @@ class PostgresStore(SqlStore):
     async def give_back(self, pages: int) -> int:  # noqa: ARG002 - the protocol's
         return 0  # autovacuum is the server's
 
-    def back_up(self, directory: Path, now: datetime) -> Path | None:  # noqa: ARG002 - the protocol's
-        return None  # the server's operator makes copies
+    def back_up(self, directory: Path, now: datetime) -> Path | None:
+        is_there = shutil.which("pg_dump") is not None  # else the server's operator makes copies
+        return dumps.back_up(self._place, directory, now, self._memory).path if is_there else None
 
     def records(self) -> Records:
         return PostgresRecords(self._place, self._memory_files, memory=self._memory)

@@ -366,6 +366,10 @@ class SqliteRecords(SqlRecords):
         database = Database(opened, load_queries(memory / "queries"))
         super().__init__(database, path.parent.parent / "memory", partial(translate, path=path))
 
+    def served(self) -> Mapping[str, Any] | None:
+        """Return nothing: the store is a file."""
+        return None
+
     def workers(self) -> Sequence[Mapping[str, Any]]:
         """Return nothing: one process at a time takes turns."""
         return ()

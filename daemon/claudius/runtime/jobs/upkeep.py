@@ -130,7 +130,7 @@ RECORDS = Job("records", Timing(every=timedelta(hours=1)), expire_records)
 DAYS, WEEKS = 7, 4
 YOUNG = timedelta(days=1)
 """Backups younger than this are kept, whoever made them."""
-_NAME = re.compile(r"claudius-(\d{8}T\d{6})\.\d{6}Z\.db")
+_NAME = re.compile(r"claudius-(\d{8}T\d{6})\.\d{6}Z\.(?:db|sql\.gz)")
 
 
 def superfluous(names: Iterable[str], now: datetime) -> list[str]:
@@ -149,10 +149,10 @@ def superfluous(names: Iterable[str], now: datetime) -> list[str]:
 
 
 def _copy(store: Store, home: Home, now: datetime) -> Path | None:
-    from claudius.memory.sqlite.backups import PATTERN, discard  # noqa: PLC0415 - once a night
+    from claudius.memory.sqlite.backups import copies_in, discard  # noqa: PLC0415 - once a night
 
     made = store.back_up(home.backups, now)
-    for name in superfluous((path.name for path in home.backups.glob(PATTERN)), now):
+    for name in superfluous((path.name for path in copies_in(home.backups)), now):
         discard(home.backups / name)
     return made
 
@@ -162,7 +162,11 @@ async def back_up_nightly(tools: Tools) -> str:
     await tools.mind.store.check()
     await tools.mind.store.flush()
     made = await asyncio.to_thread(_copy, tools.mind.store, tools.home, tools.now)
-    return f"{made.name}, verified" if made else "none: the database server's operator makes copies"
+    return (
+        f"{made.name}, verified"
+        if made
+        else "none: pg_dump is not installed; the database server's operator makes copies"
+    )
 
 
 BACKUP = Job("backup", Timing(at=time(3, 30)), back_up_nightly)
