@@ -7,7 +7,7 @@ from pathlib import Path
 from claudius.errors import StoreCorrupt, StoreTooNew, TryAgain
 from claudius.memory.postgres.connection import PostgresConnection
 
-VERSION = 24
+VERSION = 25
 CREATING = 0x436C6475
 """One process creates the tables; the others wait for it. `Cldu`, as in the header of the SQLite file."""
 
