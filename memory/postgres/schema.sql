@@ -757,6 +757,7 @@ CREATE TABLE worker (                      -- one row a process that takes turns
     started_at timestamptz NOT NULL DEFAULT clock_timestamp(), -- when it began
     seen_at timestamptz NOT NULL DEFAULT clock_timestamp(), -- when it last renewed
     clean boolean NOT NULL DEFAULT false,  -- whether it ended in good order
+    draining boolean NOT NULL DEFAULT false, -- whether it is to end its turns and leave
     configuration text COLLATE "C" NOT NULL DEFAULT '', -- a hash of the settings that should be the same everywhere
     skew_s double precision NOT NULL DEFAULT 0, -- how far its clock was ahead of the server's when it began
     pause_s double precision NOT NULL DEFAULT 0 -- the longest time in which it did not look for lanes, beyond its interval

@@ -58,6 +58,7 @@ class PostgresLeases:
         self._store, self._core, self._clock = store, store.core, clock
         self.times, self._lease_s = times, times.lease_s
         self._held: dict[str, HeldLane] = {}
+        self.is_draining = False
         self._tally, self._looked_s = LeaseTally(), 0.0
 
     @property
@@ -142,7 +143,7 @@ class PostgresLeases:
         tokens = dump([one.token for one in before.values()])
 
         def renew(db: Database) -> list[str]:
-            db.run("worker_seen", worker=worker, pause_s=self._tally.pause_s)
+            self.is_draining = bool(db.value("worker_seen", worker=worker, pause_s=self._tally.pause_s))
             return db.values("lanes_renew", worker=worker, lease_s=self._lease_s, tokens=tokens) if before else []
 
         kept = set(await self._core.write(renew))
@@ -157,6 +158,9 @@ class PostgresLeases:
                 lost.append(conversation)
         self._tally.lost += len(lost)
         return lost
+
+    async def drain(self, worker: str) -> bool:
+        return await self._core.write(lambda db: db.change("worker_drains", worker=worker)) > 0
 
     def is_held(self, conversation: str) -> bool:
         held = self._held.get(conversation)
