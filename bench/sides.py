@@ -108,6 +108,7 @@ def environment(home: Path) -> dict[str, str]:
         "TMPDIR": os.environ.get("TMPDIR", "/tmp"),  # noqa: S108 - where it lies is the caller's choice
         "PYTHONPYCACHEPREFIX": str(home / "pycache"),
         "PYTHONHASHSEED": "0",
+        "CLAUDIUS_RECALL_EMBEDDER": "off",  # as installed by default
         "PYTHONPATH": str(TESTS),
         CORES: ",".join(map(str, sorted(os.sched_getaffinity(0)))),
     }

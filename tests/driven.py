@@ -141,6 +141,7 @@ class Machine:
             "LANG": "C.UTF-8",
             "LOGNAME": "ada",
             "CLAUDIUS_PROVIDERS": "rehearsal",
+            "CLAUDIUS_RECALL_EMBEDDER": "off",  # as installed by default; it takes a second and 130 MB a daemon
             **self.env,
             **(more or {}),
         }

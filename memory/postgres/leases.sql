@@ -39,7 +39,7 @@ WHERE worker = :worker AND lease_until > clock_timestamp() AND token IN (SELECT 
 RETURNING conversation;
 
 -- name: worker_seen
-UPDATE worker SET seen_at = clock_timestamp(), pause_s = greatest(pause_s, :pause_s) WHERE worker = :worker;
+UPDATE worker SET seen_at = clock_timestamp(), pause_s = greatest(pause_s, :pause_s) WHERE worker = :worker RETURNING draining;
 
 -- name: release_shown
 SELECT schema, oldest FROM release WHERE id = 1;
@@ -136,3 +136,9 @@ RETURNING whisper;
 
 -- name: whispers_let_go
 DELETE FROM whisper_claim WHERE turn = :turn;
+
+-- name: receipt_of
+SELECT receipt FROM outbox WHERE key = :key;
+
+-- name: worker_drains
+UPDATE worker SET draining = true WHERE worker = :worker AND NOT clean;

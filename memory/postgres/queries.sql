@@ -78,3 +78,11 @@ SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes,
 WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')
   AND NOT EXISTS (SELECT 1 FROM unread WHERE network = split_part(:conversation, ':', 1) AND until > clock_timestamp())
 ORDER BY position, seq LIMIT 1;
+
+-- name: vector_keep
+INSERT INTO moment_vector (number, moment, audience, embedder, vector)
+SELECT nextval(pg_get_serial_sequence('moment_vector', 'number')), id, audience, CASE WHEN is_same THEN :embedder ELSE '' END,
+    CASE WHEN is_same THEN :vector ELSE '\x'::bytea END
+FROM (SELECT id, audience, text = :text AND pictures = :pictures AS is_same FROM moment WHERE id = :id AND is_own = 0) AS m
+ON CONFLICT (moment) DO UPDATE SET number = excluded.number, audience = excluded.audience, embedder = excluded.embedder,
+    vector = excluded.vector;

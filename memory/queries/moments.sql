@@ -95,3 +95,58 @@ VALUES (:person, :key, :value, :sources, :turn, :stated_s, :is_single, 1);
 -- name: facts_unsaid
 -- scans: one person's facts, when a message is edited or deleted
 DELETE FROM fact WHERE person = :person AND turn = :turn;
+
+-- name: moments_asked
+-- Moments by their ids, a JSON array, with what is next to each, as `moments_found` gives them.
+SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.text, m.importance, m.is_own,
+    (SELECT max(b.id) FROM moment b WHERE b.conversation = m.conversation AND b.id < m.id) AS before_id,
+    (SELECT min(a.id) FROM moment a WHERE a.conversation = m.conversation AND a.id > m.id AND a.is_own = 0) AS after_id
+FROM json_each(:ids) q CROSS JOIN moment_said m ON m.id = CAST(q.value AS BIGINT);
+
+-- name: vectors_held
+-- scans: the index of the vectors of the audiences that may be shown, without the vectors
+-- `:known` is a JSON object: by audience, the number up to which to count.
+SELECT q.key AS audience,
+    (SELECT count(*) FROM moment_vector v WHERE v.audience = q.key AND v.embedder = :embedder AND v.number <= CAST(q.value AS BIGINT)) AS known,
+    (SELECT max(v.number) FROM moment_vector v WHERE v.audience = q.key AND v.embedder = :embedder) AS last
+FROM json_each(:known) q;
+
+-- name: vector_audiences
+-- scans: one row an audience, where everything may be shown
+SELECT audience FROM moment_audience;
+
+-- name: vector_numbers
+-- All of an audience, after some of them went.
+SELECT number FROM moment_vector WHERE audience = :audience AND embedder = :embedder AND number <= :last;
+
+-- name: vectors
+SELECT number, moment, vector FROM moment_vector
+WHERE audience = :audience AND embedder = :embedder AND number > :after ORDER BY number LIMIT :most;
+
+-- name: vectors_missing
+-- Moments after the last one that was read, and those whose words changed.
+SELECT id, text, pictures FROM (
+    SELECT m.id, m.text, m.pictures FROM moment_vector v INDEXED BY moment_vector_changed CROSS JOIN moment m ON m.id = v.moment
+    WHERE v.embedder = '' LIMIT :most
+) AS changed UNION ALL SELECT id, text, pictures FROM (
+    SELECT id, text, pictures FROM moment
+    WHERE id > (SELECT coalesce(max(moment), 0) FROM moment_vector) AND is_own = 0 ORDER BY id LIMIT :most
+) AS unread;
+
+-- name: vector_keep
+-- A moment that was deleted gets none. If its words have changed since they were read, this marks it to be read again.
+INSERT OR REPLACE INTO moment_vector (moment, audience, embedder, vector)
+SELECT id, audience, CASE is_same WHEN 1 THEN :embedder ELSE '' END, CASE is_same WHEN 1 THEN :vector ELSE x'' END
+FROM (SELECT id, audience, text = :text AND pictures = :pictures AS is_same FROM moment WHERE id = :id AND is_own = 0);
+
+-- name: vectors_void
+-- scans: the index of all vectors, a few times a start
+DELETE FROM moment_vector WHERE number IN (
+    SELECT number FROM moment_vector INDEXED BY moment_vector_audience WHERE embedder NOT IN (:embedder, '') LIMIT :most
+);
+
+-- name: vectors_counted
+-- scans: the index of all vectors, for `status`; and the moments that have none yet
+SELECT count(*) AS done, count(*) FILTER (WHERE embedder = '') AS changed,
+    (SELECT count(*) FROM moment WHERE id > (SELECT coalesce(max(moment), 0) FROM moment_vector) AND is_own = 0) AS missing
+FROM moment_vector INDEXED BY moment_vector_audience;

@@ -135,6 +135,20 @@ def test_scale_the_metrics_of_a_worker_are_its_own(machine: Machine) -> None:
     assert [one["state"] for one in shown] == ["ended", "at work"]
 
 
+def test_scale_a_worker_that_is_drained_leaves_in_good_order(machine: Machine) -> None:
+    """`claudius workers drain NAME`: it ends by itself when it renews; a name that is nobody's is an error."""
+    quick = {"CLAUDIUS_WORKER_LEASE_S": "3", "CLAUDIUS_WORKER_RENEW_S": "0.2"}
+    with worker(machine, **quick):
+        (name,) = (one["worker"] for one in machine.ok("workers", "--json").json if one["state"] == "at work")
+        nobody = machine.run("workers", "drain", "nobody")
+        machine.ok("workers", "drain", name)
+        machine.until_logged("asleep")
+    shown = machine.ok("workers", "--json").json
+
+    assert nobody.code == 2
+    assert [one["state"] for one in shown] == ["ended", "ended"]
+
+
 def test_scale_doctor_finds_nothing_wrong_with_a_good_server(machine: Machine) -> None:
     """A server that is set up well, with a worker of the same settings, passes every check."""
     with worker(machine):

@@ -559,14 +559,14 @@ async def test_auto_means_on_with_a_real_model(home: Home, enabled: Any, name: s
     async with second(home, enabled=enabled) as it:
         it.voice.name = name
         assert it.cortex.is_enabled is on
-        assert it.cortex.is_active is False
+        assert it.cortex.is_active() is False
 
 
 async def test_its_task_lives_and_ends(home: Home) -> None:
     """Once started it reflects by itself. If it is stopped in mid-cycle it ends at once, with nothing applied."""
     async with second(home, answer((ANN, 1))) as it:
         it.cortex.start()
-        assert it.cortex.is_active
+        assert it.cortex.is_active()
         for _ in range(5):
             await it.hear()
         async with asyncio.timeout(20):
@@ -579,7 +579,7 @@ async def test_its_task_lives_and_ends(home: Home) -> None:
             while not it.voice.open:
                 await asyncio.sleep(0.01)
         await it.cortex.stop()
-        assert not it.cortex.is_active
+        assert not it.cortex.is_active()
 
     assert await trusts(home) == [1]
     assert len(history(home)) == 1
@@ -599,7 +599,7 @@ async def test_a_task_that_keeps_failing_stays_inactive(home: Home, monkeypatch:
     async with second(home) as it:
         it.cortex.start()
         async with asyncio.timeout(20):
-            while it.cortex.is_active:
+            while it.cortex.is_active():
                 await asyncio.sleep(0.001)
 
     assert len(falls) == 5

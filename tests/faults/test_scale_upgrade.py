@@ -41,7 +41,7 @@ async def test_scale_f11_releases_run_side_by_side_until_one_is_too_old(postgres
     """W9: beside a migration that says so, the release before goes on; the one before that loses its lanes, and ends."""
     new = release(tmp_path, EXPANDS.format(oldest=BASE))
     newest = release(
-        tmp_path, EXPANDS.format(oldest=BASE), "-- oldest: 25\nALTER TABLE person ADD COLUMN size bigint;\n"
+        tmp_path, EXPANDS.format(oldest=BASE), f"-- oldest: {BASE + 1}\nALTER TABLE person ADD COLUMN size bigint;\n"
     )
     old = worker(postgres_url)
     await old.start("old", NOW)
@@ -65,12 +65,12 @@ async def test_scale_f11_releases_run_side_by_side_until_one_is_too_old(postgres
         await store.close(clean=True)
 
     with psycopg.connect(postgres_url) as made:
-        assert made.execute("SELECT schema, oldest FROM release").fetchone() == (26, 25)
+        assert made.execute("SELECT schema, oldest FROM release").fetchone() == (BASE + 2, BASE + 1)
 
 
 async def test_scale_f11_a_contracting_migration_waits_for_older_processes(postgres_url: str, tmp_path: Path) -> None:
     """What would break an older process at work does not run; its machine is named; once it has ended, it runs."""
-    first, second = EXPANDS.format(oldest=BASE), CONTRACTS.format(oldest=26)
+    first, second = EXPANDS.format(oldest=BASE), CONTRACTS.format(oldest=BASE + 2)
     new, newest = release(tmp_path, first), release(tmp_path, first, second)
     old = worker(postgres_url, new)
     await old.start("old", NOW)
@@ -83,7 +83,7 @@ async def test_scale_f11_a_contracting_migration_waits_for_older_processes(postg
     await then.close(clean=False)
 
     with psycopg.connect(postgres_url) as made:
-        assert made.execute("SELECT schema, oldest FROM release").fetchone() == (26, 26)
+        assert made.execute("SELECT schema, oldest FROM release").fetchone() == (BASE + 2, BASE + 2)
 
 
 async def test_scale_f11_one_process_migrates_and_the_others_wait(postgres_url: str, tmp_path: Path) -> None:

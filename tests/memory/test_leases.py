@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,8 @@ from claudius.errors import StaleTurn
 from claudius.ledger_types import Interaction, Noted
 from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import StorePlace
+from claudius.memory.sqlite.connection import Database
+from claudius.memory.sqlite.store import SqlStore
 from claudius.memory.store import Store
 from claudius.memory.turns import RecallLimits
 from claudius.memory.whispers import Whisper
@@ -354,3 +358,84 @@ async def test_scale_f13_one_person_in_many_conversations_is_counted_once(postgr
     assert len(held) == 50
     assert peer
     assert peer.messages == 50
+
+
+async def test_scale_who_writes_is_alone(postgres_url: str) -> None:
+    """While one worker's batch is open, another's waits for it: no two turns read the same counts and both add to them."""
+    import psycopg  # noqa: PLC0415 - an extra
+
+    loop, gate, is_open = asyncio.get_running_loop(), threading.Event(), asyncio.Event()
+
+    def hold(db: Database) -> None:
+        """Keep a transaction open."""
+        db.value("lanes_held")  # its answer is here: so the transaction has begun
+        loop.call_soon_threadsafe(is_open.set)
+        gate.wait()
+
+    async with worker(postgres_url, "w1") as one, worker(postgres_url, "w2") as two:
+        assert isinstance(one, SqlStore)
+        holding = asyncio.create_task(one.core.write(hold))
+        await is_open.wait()
+        writing = asyncio.create_task(two.inbox.accept((heard(),), NOW))
+        async with await psycopg.AsyncConnection.connect(postgres_url, autocommit=True) as server:
+            is_waiting = False
+            while not writing.done() and not is_waiting:
+                found = await server.execute("SELECT true FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+                is_waiting = bool(await found.fetchall())
+        gate.set()
+        await asyncio.gather(holding, writing)
+
+    assert is_waiting
+
+
+MUTANTS = {
+    "no token in WRITE 2": (
+        "lane_fence",
+        "SELECT :token + 0 AS held",
+        test_scale_w2_a_turn_under_an_old_token_is_refused,
+    ),
+    "release without what was heard": (
+        "lane_release",
+        "UPDATE lane SET ready = false, worker = NULL, lease_until = '-infinity' WHERE token = :token",
+        test_scale_no_wake_is_lost_at_a_release,
+    ),
+    "own clock for leases": ("lanes_take", "clock_timestamp() + interval '5 min'", test_scale_w2_a_lane_is_held_by_one),
+    "a start that voids all leases": (
+        "worker_begins",
+        "WITH void AS (UPDATE lane SET lease_until = '-infinity') INSERT",
+        test_scale_f2_what_a_dead_worker_had_begun_is_void_at_the_taking,
+    ),
+    "no lock of the soul": (
+        "BEGIN",
+        "BEGIN; SELECT 0.0::float8 AS waited_s",
+        test_scale_who_writes_is_alone,
+    ),
+}
+"""Each breaks one rule: the query that is changed, how, and the test that must fail then."""
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+async def test_scale_every_mutant_is_caught(name: str, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule that is broken is seen by the test of that rule, so that none of these tests is idle."""
+    from claudius.memory.postgres import store, translation  # noqa: PLC0415 - an extra
+
+    query, change, caught_by = MUTANTS[name]
+    load = store.load_texts
+
+    def changed(memory: Path) -> dict[str, str]:
+        """Return the queries, one of them broken."""
+        texts = load(memory)
+        if query == "lanes_take":  # a worker whose clock is ahead finds every lease past
+            texts[query] = texts[query].replace("lease_until < clock_timestamp()", f"lease_until < {change}")
+        elif query == "worker_begins":
+            texts[query] = texts[query].replace("INSERT", change, 1)
+        elif query in texts:
+            texts[query] = change
+        return texts
+
+    monkeypatch.setattr(store, "load_texts", changed)
+    if query == "BEGIN":
+        monkeypatch.setitem(translation.TRANSACTIONS, "BEGIN IMMEDIATE", change)
+
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        await caught_by(postgres_url)

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from claudius.memory import search
+from claudius.memory.packing import pack
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.blanking import steps
 from claudius.memory.sqlite.connection import Database
-from claudius.memory.turns import pack
 
 WITHIN_S = 60.0
 WORDS = {

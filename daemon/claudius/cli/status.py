@@ -67,6 +67,13 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
     yield f"turns: {turns['total']}, {turns['today']} today"
     if document["store"] == "postgres":
         yield from _served(document)
+    if recall := document.get("recall"):
+        how = (
+            "only by its words: the embedder failed (the log says why)"
+            if recall["is_off"]
+            else (f"by meaning, {recall['done']:,} of {recall['total']:,} messages so far")
+        )
+        yield f"memory: found {how}"
     for offer in document["offers"]:
         what = re.split("[;:]", offer["what"])[0]
         yield f"off: {what} (`{offer['command']}`)"

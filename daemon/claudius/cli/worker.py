@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from claudius.cli.output import json_option, print_result, table
+from claudius.errors import UsageProblem
 from claudius.home import Home
 
 
@@ -34,14 +35,28 @@ def worker(*, roles: str) -> None:  # noqa: ARG001 - there is one choice
     asyncio.run(live(home, waking, starter=Starter(os.environ)))
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @json_option
-def workers(*, as_json: bool) -> None:
+@click.pass_context
+def workers(context: click.Context, *, as_json: bool) -> None:
     """List the processes that take turns of one soul: where each runs, what it does, and how many lanes it holds."""
+    if context.invoked_subcommand:
+        return
     from claudius.reports import workers as reports
 
     found = reports.workers(Home.of(os.environ))
     print_result(found, _lines(found), as_json=as_json)
+
+
+@workers.command()
+@click.argument("name")
+def drain(name: str) -> None:
+    """Let one process end its turns and leave, within `worker.renew_s`; another takes what comes after."""
+    from claudius.reports import workers as reports
+
+    if not reports.drain(Home.of(os.environ), name):
+        raise UsageProblem(f"no process {name} is at work: `claudius workers` lists them")
+    click.echo(f"{name} ends its turns and leaves")
 
 
 def _lines(found: list[dict[str, Any]]) -> Iterator[str]:

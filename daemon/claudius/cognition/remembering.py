@@ -51,7 +51,7 @@ def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
     is_rehearsed = REHEARSAL in [call.provider for call in intent.calls]
     for entry in intent.entries:
         is_own = entry.entry_type is EntryType.EXTERNAL_DIALOG
-        if not _is_kept(entry, soul_name) or (is_own and (is_rehearsed or not intent.utterances)):
+        if (is_own and (is_rehearsed or not intent.utterances)) or not _is_kept(entry, soul_name):
             continue
         person = intent.person if is_own else entry.person or ""
         name = "" if is_own else entry.name or ""

@@ -211,6 +211,14 @@ class MemorySettings(SettingsTable, frozen=True):
     ] = 0.4
 
 
+class RecallSettings(SettingsTable, frozen=True):
+    """The search of moments by their meaning, beside that by their words."""
+
+    embedder: Annotated[
+        str, Meta(description="auto = that of the extra `recall`, in the daemon; off; or a module of your own")
+    ] = "auto"
+
+
 class HistorySettings(SettingsTable, frozen=True):
     """The history part of the prompt."""
 
@@ -454,6 +462,7 @@ class Config(SettingsTable, frozen=True):
     soul_state: SoulStateSettings = SoulStateSettings()
     user_model: UserModelSettings = UserModelSettings()
     memory: MemorySettings = MemorySettings()
+    recall: RecallSettings = RecallSettings()
     history: HistorySettings = HistorySettings()
     soul: SoulSettings = SoulSettings()
     pipeline: PipelineSettings = PipelineSettings()

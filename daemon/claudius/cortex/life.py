@@ -80,7 +80,6 @@ class Cortex:
         except ClaudiusError:
             return False
 
-    @property
     def is_active(self) -> bool:
         """Whether it is enabled and running; if so, nothing else assesses peers."""
         return self._task is not None and not self._task.done() and self.is_enabled

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -27,6 +27,7 @@ from claudius.eval.locomo import LongTalk, TalkMessage, TalkQuestion
 from claudius.home import Home, shipped
 from claudius.memory.facts import KEYS
 from claudius.memory.ranking import asked_for, rank
+from claudius.memory.semantic import Embedder, Semantic
 from claudius.memory.sqlite import SqliteStore
 from claudius.perception import MessageExtra, Perception, private, shared
 from claudius.provider import Delta, Done, Event, Request, estimate
@@ -71,6 +72,7 @@ class Life:
     voice: Listener
     times: list[datetime] = field(default_factory=lambda: [datetime(2026, 1, 1, tzinfo=UTC)])
     heard: int = 0
+    semantic: Semantic | None = None
 
     async def hear(self, person: str, text: str, at: datetime, conversation: str, **more: Any) -> Perception:
         """Have a person say something, and take the turn; return what was heard."""
@@ -114,8 +116,10 @@ def remembered(tail: str) -> list[dict[str, str]]:
 
 
 @asynccontextmanager
-async def living(root: Path, env: dict[str, str] | None = None) -> AsyncIterator[Life]:
-    """Run a soul on a new home."""
+async def living(
+    root: Path, env: dict[str, str] | None = None, *, embedder: Callable[[], Embedder] | None = None
+) -> AsyncIterator[Life]:
+    """Run a soul on a new home; with an `embedder`, moments are searched by meaning, too."""
     home = Home(root)
     home.create()
     settings = Settings(home, {"CLAUDIUS_SUBPROCESS_ENABLED": "0"} | (env or {}))
@@ -131,7 +135,7 @@ async def living(root: Path, env: dict[str, str] | None = None) -> AsyncIterator
     )
     await store.start(secrets.token_hex(8), times[0])
     try:
-        yield Life(store, mind, voice, times)
+        yield Life(store, mind, voice, times, semantic=store.search_by_meaning(embedder) if embedder else None)
     finally:
         await store.close(clean=True)
 
@@ -162,6 +166,8 @@ async def told(life: Life, talk: LongTalk, *, overheard: bool = False) -> None:
             owes=not overheard,
             extra=MessageExtra(files=pictures),
         )
+    if life.semantic:
+        await life.semantic.catch_up()
 
 
 async def ranked(life: Life, talk: LongTalk) -> list[tuple[TalkQuestion, frozenset[str]]]:
@@ -174,7 +180,7 @@ async def ranked(life: Life, talk: LongTalk) -> list[tuple[TalkQuestion, frozens
         terms = asked_for(one.text)
         seen = await life.store.moments.remember(_question(ids[name], name, one.text, at), terms, ())
         first = rank(terms, seen, at.timestamp(), most=FIRST)[:FIRST]
-        found.append((one, frozenset(moment.moment.text for moment in first)))
+        found.append((one, frozenset(moment.moment.text.strip() for moment in first)))
     return found
 
 
@@ -219,11 +225,17 @@ class MemoryFigures(Struct, frozen=True, kw_only=True):
     """E9: the ninety-fifth percentile of a block's tokens (characters / 4)."""
 
 
-async def measured(root: Path, talks: Sequence[LongTalk], *, overheard: bool = False) -> list[MemoryFigures]:
+async def measured(
+    root: Path,
+    talks: Sequence[LongTalk],
+    *,
+    overheard: bool = False,
+    embedder: Callable[[], Embedder] | None = None,
+) -> list[MemoryFigures]:
     """Live each conversation in a home of its own below `root`; return its figures, those of all of them last."""
     found: list[tuple[str, list[float], list[float], list[bool], list[float]]] = []
     for talk in talks:
-        async with living(root / talk.name) as life:
+        async with living(root / talk.name, embedder=embedder) as life:
             await told(life, talk, overheard=overheard)
             answers = await asked(life, talk)
             first = await ranked(life, talk)

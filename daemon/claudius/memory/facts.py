@@ -78,16 +78,18 @@ def stated_facts(text: str, person: str, sources: tuple[str, ...], turn: str, st
     for match in _KIN_NAMED.finditer(text):
         found[match[1].lower(), match[2]] = None
     return tuple(
-        Fact(
-            person=person,
-            key=key,
-            value=value,
-            sources=sources,
-            turn=turn,
-            stated_s=stated_s,
-            is_single=is_single_valued(key),
-        )
-        for key, value in found
+        [
+            Fact(
+                person=person,
+                key=key,
+                value=value,
+                sources=sources,
+                turn=turn,
+                stated_s=stated_s,
+                is_single=is_single_valued(key),
+            )
+            for key, value in found
+        ]
     )
 
 

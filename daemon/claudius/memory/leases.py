@@ -110,8 +110,15 @@ class LeaseStore(Protocol):
         """Say that this process keeps nothing more of that person."""
         ...
 
+    is_draining: bool
+    """Whether somebody wants this process to end its turns and leave, as of the last renewal."""
+
     async def renew(self) -> Sequence[str]:
         """Prolong every lease; return the conversations whose lane is lost."""
+        ...
+
+    async def drain(self, worker: str) -> bool:
+        """Have a process end its turns and leave when it renews next; False if none of this name is at work."""
         ...
 
     def is_held(self, conversation: str) -> bool:
@@ -128,6 +135,10 @@ class LeaseStore(Protocol):
 
     def changes(self, name: str) -> int:
         """Return how often it changed: what a process keeps is in force as long as this is as it was."""
+        ...
+
+    def is_of(self, store: Store, conversation: str) -> bool:
+        """Return whether a store that `store_of` returned is still that of the lane's holder."""
         ...
 
     async def heard(self, conversation: str) -> int:

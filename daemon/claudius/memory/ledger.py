@@ -181,9 +181,9 @@ def _line(peer: Peer) -> str:
 
 
 def _assessed(peer: Peer) -> str:
-    newest = peer.newest
-    if newest is None:
+    if not peer.assessments:
         return "not yet assessed"
+    newest = peer.assessments[0]
     before = ", ".join(map(signed, peer.trajectory[:-1]))
     moved = f" (before {before})" if before else ""
     why = _one_line(newest.rationale)[:WHY_CHARS]

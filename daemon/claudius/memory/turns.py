@@ -18,7 +18,7 @@ from claudius.failure import Failure
 from claudius.intent import Call, Intent, Thought
 from claudius.memory.erasure import ERASED
 from claudius.memory.inbox import Pending
-from claudius.memory.packing import packed, unpacked
+from claudius.memory.packing import unpacked
 from claudius.recollection import Entry, Recollection, Summary, UserModel
 
 NO_SNAPSHOT = Raw(b"null")
@@ -164,11 +164,6 @@ class KeptTurn(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why it says an apology or a fixed line."""
     responses: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Number of a model call → hash of its request, and its reply; calls missing here keep both in their own row."""
-
-
-def pack(document: Any) -> bytes:
-    """Write a value as compressed JSON. Pure."""
-    return packed(msgspec.json.encode(document, enc_hook=dict))
 
 
 def unpack(content: bytes) -> KeptTurn:

@@ -315,7 +315,9 @@ class CurrentVoice:
 
         `met` is called once when a model has answered; `clock` returns seconds of any origin.
         """
-        self._chain, self._loaded, self._build = chain, loaded, build
+        self.chain = chain
+        """The chain in use."""
+        self._loaded, self._build = loaded, build
         self._met: Callable[[], None] | None = met
         self._clock, self._sleep, self._look_at = clock, sleep, clock() + LOOK_AGAIN_S
         self._asked = _named(loaded())
@@ -326,17 +328,17 @@ class CurrentVoice:
     @property
     def name(self) -> str:
         """The name of the first provider."""
-        return self._chain.name
+        return self.chain.name
 
     @property
     def model(self) -> str:
         """The first provider's model."""
-        return self._chain.model
+        return self.chain.model
 
     @property
     def sees(self) -> bool:
         """Whether the first provider accepts images."""
-        return self._chain.sees
+        return self.chain.sees
 
     async def limits(self) -> ModelLimits:
         """Return what the first model of the current chain can take."""
@@ -344,7 +346,7 @@ class CurrentVoice:
 
     def patience_s(self, request: Request) -> float:
         """Return the least time that the first byte may take."""
-        return self._chain.patience_s(request)
+        return self.chain.patience_s(request)
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply of the current chain. Raises: ProviderError."""
@@ -365,30 +367,17 @@ class CurrentVoice:
             self._calls[chain] -= 1
             await self._let_go(chain)
 
-    def resting(self) -> dict[str, float]:
-        """Return the names of the paused providers, with the seconds left."""
-        return self._chain.resting()
-
     def state(self) -> VoiceState:
         """Return how the last attempt of the current chain went, and who rests."""
-        return self._chain.state()
-
-    @property
-    def last_error(self) -> ProviderError | None:
-        """Why the last call failed; None if it did not."""
-        return self._chain.last_error
-
-    def notices(self) -> list[str]:
-        """Return what the owner should know of the providers, one line each."""
-        return self._chain.notices()
+        return self.chain.state()
 
     async def forget(self, conversation: str) -> None:
         """Make every provider end what it keeps of a conversation."""
-        await self._chain.forget(conversation)
+        await self.chain.forget(conversation)
 
     async def aclose(self) -> None:
         """Close every open chain."""
-        for chain in {self._chain, *self._calls}:
+        for chain in {self.chain, *self._calls}:
             await chain.aclose()
 
     async def _now(self) -> Chain:
@@ -396,9 +385,9 @@ class CurrentVoice:
             loaded = self._loaded()
             asked = _named(loaded)
             is_search = asked == self._asked
-            has_none = AUTO in loaded.config.providers and self._chain.name in (REHEARSAL, NO_VOICE)
+            has_none = AUTO in loaded.config.providers and self.chain.name in (REHEARSAL, NO_VOICE)
             if is_search and not (has_none and self._clock() >= self._look_at):  # `auto` has found no model yet
-                return self._chain
+                return self.chain
             began = self._clock()
             try:
                 fresh = await asyncio.to_thread(self._build, loaded)
@@ -406,14 +395,14 @@ class CurrentVoice:
             except ClaudiusError as error:
                 self.problem, self._asked = error, asked
                 log.warning("the voice stays as it was", extra={"problem": error.message})
-                return self._chain
+                return self.chain
             finally:
                 took_s = self._clock() - began
                 self._look_at = self._clock() + max(LOOK_AGAIN_S, LOOK_SHARE * took_s)
-            if is_search and fresh.name == self._chain.name:
+            if is_search and fresh.name == self.chain.name:
                 await fresh.aclose()
-                return self._chain
-            old, self._chain, self.problem = self._chain, fresh, None
+                return self.chain
+            old, self.chain, self.problem = self.chain, fresh, None
             log.info("another voice speaks from now on", extra={"voice": fresh.name, "model": fresh.model})
         await self._let_go(old)
         return fresh
@@ -421,7 +410,7 @@ class CurrentVoice:
     async def _let_go(self, chain: Chain) -> None:
         if not self._calls.get(chain):
             self._calls.pop(chain, None)
-            if chain is not self._chain:
+            if chain is not self.chain:
                 await chain.aclose()
 
 

@@ -166,14 +166,8 @@ def classify(text: str, address: str, *, soul_name: str, novelty: float, compoun
         words=frozenset(words),
         is_question="?" in text,
         is_request="request" in classes,
-        is_trivial=_says_nothing(text, words, book, soul_name),
+        is_trivial=is_trivial(text, soul_name, words),
     )
-
-
-def tells_grief(text: str) -> bool:
-    """Return whether the writer of a text speaks of their own grief. Pure."""
-    said, book = tokens(text[:HEARD_CHARS]), lexicon()
-    return [hit for hit in book.grief.hits(said) if not is_negated(said, hit.first, hit.last)] != []
 
 
 def _found(
@@ -241,21 +235,18 @@ def _axes(classes: set[str], valence: float, address: str, book: Lexicon, *, own
     return Axes(*[max(-1.0, min(1.0, total)) for total in summed])
 
 
-def is_trivial(text: str, soul_name: str) -> bool:
-    """Return whether a text only acknowledges, or is signs alone. Pure."""
-    text = text[:HEARD_CHARS]
-    if len(text.split(maxsplit=3 * TRIVIAL_WORDS)) > 3 * TRIVIAL_WORDS:
-        return is_signs_only(text)
-    words = [token.word for token in tokens(text) if token.word[0] not in ENDS]
-    return _says_nothing(text, words, lexicon(), soul_name)
-
-
-def _says_nothing(text: str, words: Sequence[str], book: Lexicon, soul_name: str) -> bool:
+def is_trivial(text: str, soul_name: str, words: Sequence[str] | None = None) -> bool:
+    """Return whether a text only acknowledges, or is signs alone; `words`: its own, if they are known. Pure."""
+    text, book = text[:HEARD_CHARS], lexicon()
     if "?" in text:
         return False
     if is_signs_only(text):
         return True
-    counted = [word for word in words if word != soul_name and (word[0].isalnum())]
+    if words is None:
+        if len(text.split(maxsplit=3 * TRIVIAL_WORDS)) > 3 * TRIVIAL_WORDS:
+            return False
+        words = [token.word for token in tokens(text)]
+    counted = [word for word in words if word != soul_name and word[0].isalnum()]
     return (
         0 < len(counted) <= TRIVIAL_WORDS
         and all(word in book.acknowledgements or word in book.fillers for word in counted)

@@ -28,7 +28,7 @@ from claudius.perception import (
 )
 from claudius.psyche import arcs as subjects
 from claudius.psyche.change import Event
-from claudius.psyche.classify import GRIEF, classify, tells_grief
+from claudius.psyche.classify import GRIEF, classify, lexicon
 from claudius.psyche.events import (
     GLAD_REACTION,
     MESSAGES,
@@ -43,7 +43,7 @@ from claudius.psyche.events import (
     is_addressed,
 )
 from claudius.psyche.state import Axes, Stimulus
-from claudius.psyche.words import leaning, likeness, stems, tokens
+from claudius.psyche.words import is_negated, leaning, likeness, stems, tokens
 from claudius.psyche_types import Psyche
 from claudius.recollection import (
     MOODS,
@@ -359,8 +359,12 @@ def is_moved(recollection: Recollection, happening: Happening) -> bool:
 
 
 def _told_grief(past: PastTurn) -> bool:
-    heard = [one.content for one in past.entries if one.entry_type is EntryType.USER_MESSAGE]
-    return [text for text in heard if tells_grief(text)] != []
+    """Return whether someone spoke of their own grief in a past turn. Pure."""
+    for entry in past.entries:
+        said = tokens(entry.content) if entry.entry_type is EntryType.USER_MESSAGE else ()
+        if [hit for hit in lexicon().grief.hits(said) if not is_negated(said, hit.first, hit.last)]:
+            return True
+    return False
 
 
 class HoldsEntries(Protocol):

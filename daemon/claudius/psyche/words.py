@@ -133,10 +133,6 @@ class CuePart(NamedTuple):
     beginnings: tuple[str, ...]
     is_far: bool
 
-    def takes(self, word: str) -> bool:
-        """Return whether this position accepts a word."""
-        return word in self.exact or (bool(self.beginnings) and word.startswith(self.beginnings))
-
 
 class Hit(NamedTuple):
     """A matched cue: the name of its list and its first and last token."""
@@ -215,9 +211,10 @@ def _rest(parts: tuple[CuePart, ...], n: int, heard: Sequence[Token], at: int) -
         return at
     part = parts[n]
     for place in range(at + 1, min(len(heard), at + 2 + (GAP if part.is_far else 0))):
-        if heard[place].word[0] in ENDS:
+        word = heard[place].word
+        if word[0] in ENDS:
             return -1
-        if part.takes(heard[place].word):
+        if word in part.exact or word.startswith(part.beginnings):
             last = _rest(parts, n + 1, heard, place)
             if last >= 0:
                 return last

@@ -91,6 +91,7 @@ def status(home: Home) -> dict[str, Any]:
         "brake": None,
         "careful": False,
         "disk": {"accepting": live is not None, "problem": None},
+        "recall": None,
         "offers": offered(load(home, os.environ).config),
     }
     document |= live or {}

@@ -8,6 +8,7 @@ from typing import Any
 
 from claudius.home import Home
 from claudius.memory.records import Records
+from claudius.memory.store import Store
 
 GONE_S = 60.0
 """A worker that has not renewed for so long holds nothing any more."""
@@ -19,6 +20,16 @@ def workers(home: Home) -> list[dict[str, Any]]:
 
     with closing(open_records(home)) as records:
         return workers_of(records)
+
+
+def drain(home: Home, name: str) -> bool:
+    """Have a process end its turns and leave. Returns False if none of this name is at work. Raises: StoreError."""
+    from claudius.reports.opened import edit
+
+    async def asked(store: Store) -> bool:
+        return bool(store.leases and await store.leases.drain(name))
+
+    return edit(home, asked)
 
 
 def workers_of(records: Records) -> list[dict[str, Any]]:

@@ -59,8 +59,8 @@ class Lane(Struct, eq=False):
     adapter: Adapter | None
     mind: Mind
     """Writes to the store as the holder of this lane."""
-    is_lost: bool = False
-    """Whether another process holds this lane."""
+    is_speaking: bool = False
+    """Whether a part is being sent, which is to be noted, or taken down, even if the lane is lost meanwhile."""
     last: Turned | None = None
     """The last turn since the lane was last idle."""
     signed: Perception | None = None
@@ -213,7 +213,10 @@ class Lanes:
         return sorted(self._held)
 
     def lose(self, conversation: str) -> None:
-        """End a lane that another process holds now: whatever runs in it is cancelled."""
+        """End a lane that another process holds now: what runs in it is cancelled, unless a part is being sent."""
+        lane = self._lanes.get(conversation)
+        if lane and lane.is_speaking:
+            return
         for task in self._tasks:
             if task.get_name() == f"lane {conversation}":
                 task.cancel()
@@ -272,12 +275,16 @@ class Lanes:
         await asyncio.gather(*late, return_exceptions=True)
 
     async def _run(self, lane: Lane) -> None:
+        is_lost = False
         try:
             await self._resources.admission.through()
             while True:
                 lane.bell.clear()
                 wait_s = await self._try(lane)
-                if (self._closing and wait_s != 0.0) or lane.is_lost:
+                if self._closing and wait_s != 0.0:
+                    break
+                if self._leases and not self._leases.is_of(lane.mind.store, lane.conversation):
+                    is_lost = True
                     break
                 if wait_s is None:
                     if not lane.bell.is_set() and (self._leases is None or await self._let_go(lane, self._leases)):
@@ -290,6 +297,8 @@ class Lanes:
             if lane.signed:
                 await lane.sign(None)
             del self._lanes[lane.conversation]
+            if is_lost and self._leases and self._leases.is_held(lane.conversation):
+                self.wake(lane.conversation)  # it was taken again since
             await self._resources.recovery.done(lane.conversation)
 
     async def _let_go(self, lane: Lane, leases: LeaseStore) -> bool:
@@ -357,7 +366,11 @@ class Lanes:
             return None
         hours = mind.config().runtime.reconcile_hours
         post = Post(mind.store, lane.adapter, self._resources.clock.steady, hours, mind.hooks, mind.acknowledgement)
-        return await deliver(parts, post)
+        lane.is_speaking = True
+        try:
+            return await deliver(parts, post)
+        finally:
+            lane.is_speaking = False
 
     async def _think(self, lane: Lane, pending: Pending, now: datetime) -> None:
         mind, attempts = lane.mind, pending.attempts + 1
@@ -385,7 +398,6 @@ class Lanes:
             await mind.store.inbox.hold(pending)
         except (StaleTurn, BrokenOff):
             log.info("turn runs again", extra={"turn": pending.turn})
-            lane.is_lost = self._leases is not None and await self._leases.heard(lane.conversation) < 0
         except StoreError:
             raise
         except Exception as error:  # whatever it was, `decide` says whether the turn is tried again or apologised for

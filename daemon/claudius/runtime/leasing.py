@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
@@ -26,14 +28,15 @@ class Leasing:
         *,
         listens: bool = True,
         let_go: Callable[[LeaseStore], Awaitable[None]],
+        leave: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGTERM),
     ) -> None:
         """Take lanes of `networks` for `lanes` (empty: of all); `failed` is called when the store fails.
 
         After each renewal `let_go` drops what is kept of whom another process erases. If this process `listens`, the
-        others wait as well while it reads a network's history.
+        others wait as well while it reads a network's history. If it is drained, `leave` ends it in good order.
         """
         self._leases, self._lanes, self._failed, self._networks = leases, lanes, failed, networks
-        self._listens, self._let_go = listens, let_go
+        self._listens, self._let_go, self._leave = listens, let_go, leave
         self._unread: list[str] = []
 
     async def hold_back(self, networks: Sequence[str]) -> None:
@@ -57,6 +60,8 @@ class Leasing:
                     for conversation in await self._leases.renew():
                         self._lanes.lose(conversation)
                     await self._let_go(self._leases)
+                    if self._leases.is_draining:
+                        self._leave()
             except StoreError as error:
                 self._failed(error)
             wanted.clear()

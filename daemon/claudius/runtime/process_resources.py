@@ -140,22 +140,19 @@ class Admission:
             loop = asyncio.get_running_loop()
             self._heard_s = loop.time()
             if self._waiting and not self._hearing:
-                self._open_soon()
+                self._open_at(loop.call_soon(self._open))
 
     async def through(self) -> None:
         """Wait until the calling lane may begin."""
         loop = asyncio.get_running_loop()
         if self._opening is None and not self._hearing:
-            self._open_soon()
+            self._open_at(loop.call_soon(self._open))
             return
         future = loop.create_future()
         self._waiting.append((loop.time() + PATIENCE_S, future))
         if self._opening is None:
             self._open_at(loop.call_at(self._waiting[0][0], self._open))
         await future
-
-    def _open_soon(self) -> None:
-        self._open_at(asyncio.get_running_loop().call_soon(self._open))
 
     def _open_at(self, handle: asyncio.Handle) -> None:
         if self._opening is not None:
@@ -176,7 +173,7 @@ class Admission:
                 future.set_result(None)
                 room -= 1
         if self._waiting:
-            self._open_soon()
+            self._open_at(loop.call_soon(self._open))
 
 
 CAREFUL_S = 60.0

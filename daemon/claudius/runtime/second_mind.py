@@ -65,10 +65,6 @@ class SecondMind:
         self.consult = partial(consult, ties)
         """Judges a message before the soul answers it."""
 
-    def reflects(self) -> bool:
-        """Return whether the cortex is running."""
-        return self.cortex.is_active
-
     def start(self, wake: Callable[[str], None]) -> None:
         """Start; `wake` has a conversation check for what waits."""
         self._wake = wake

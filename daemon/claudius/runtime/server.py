@@ -21,6 +21,7 @@ from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, StoreTooNew
 from claudius.failure import failure_of
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
+from claudius.memory.semantic import Semantic
 from claudius.memory.store import Waiting
 from claudius.runtime.adapter import Adapter, LogsIn
 from claudius.runtime.alerts import Alerts
@@ -70,17 +71,19 @@ class Server:
         services: BackgroundServices | None = None,
         alerts: bool = False,
         lanes_only: bool = False,
+        semantic: Semantic | None = None,
     ) -> None:
         """Wake `home`, whose `lock` is held, with `mind`; listen on `adapters`; `handlers` serve the control socket.
 
         `second`, the cortex beside `mind`, and `services`, the background services, run from the start to the stop.
         With `alerts`, as in the daemon, the owners are told when something is wrong. With `lanes_only`, as in a worker,
-        it listens to nobody and has no clock: it thinks for the lanes that it takes, and speaks.
+        it listens to nobody and has no clock: it thinks for the lanes that it takes, and speaks. `semantic` gives
+        moments vectors.
         """
         self._home, self._mind, self._lock, self._resources = home, mind, lock, resources
         self.boot = secrets.token_hex(8)
         self._archive = archive
-        self._second, self._services = second, services
+        self._second, self._services, self._semantic = second, services, semantic
         self._lanes = Lanes(
             mind,
             adapters,
@@ -172,16 +175,22 @@ class Server:
         if self._lanes_only:
             log.info("awake for lanes", extra={"boot": self.boot})
             return waiting
+        self._run_what_one_process_does()
+        log.info("awake", extra={"boot": self.boot, "waiting": len(waiting.conversations)})
+        return waiting
+
+    def _run_what_one_process_does(self) -> None:
+        """Finish erasures, keep the audit log, the clock, the vectors and the alerts, beside the turns."""
         self._run_beside(self._forget_what_was_begun(), "erasures")
         auditing = watch(self._mind, self._home.soul, self._resources.fingerprints)
         self._run_beside(self._while_the_store_works(auditing), "audit")
         look = self._services.look if self._services else None
         keeping = keep_time(self._mind, self._lanes.wake, self._planned, look)
         self._run_beside(keeping, "plans")
+        if self._semantic:
+            self._run_beside(self._while_the_store_works(self._semantic.run()), "vectors")
         if self._alerts:
             self._run_beside(self._alerts.run(), "alerts")
-        log.info("awake", extra={"boot": self.boot, "waiting": len(waiting.conversations)})
-        return waiting
 
     async def ready(self) -> None:
         """Return once every network is connected, or is known to be retried later.
@@ -405,6 +414,7 @@ class Server:
                 "adapters": self._networks.status(now),
                 "health": report.document() | {"problems": report.told()},
                 "busy": self.busy,
+                "recall": await self._semantic.progress() if self._semantic else None,
                 "timers": {name: at.isoformat().replace("+00:00", "Z") for name, at in looks.items() if at},
             }
         )

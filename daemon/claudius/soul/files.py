@@ -150,8 +150,13 @@ def parse(name: str, path: Path, data: bytes) -> SoulFile:
         step_text(file)
     elif name == "tail.md":
         words = _converted(file, _TailHead)
-        for key, line in (("order", words.order), ("if_true", words.if_true)):
-            fill(line, f"{file.source}: {key}", 0, {"steps": ""})
+        for key, line, names in (
+            ("order", words.order, ("steps",)),
+            ("if_true", words.if_true, ("steps",)),
+            ("now", words.now, ("weekday", "date", "time", "zone")),
+            ("since", words.since, ("ago",)),
+        ):
+            fill(line, f"{file.source}: {key}", 0, dict.fromkeys(names, ""))
     for placeholder in (needed := PLACEHOLDERS.get(name, ())):
         file.fill(**dict.fromkeys(needed, ""))
         if placeholder not in Template(file.text).get_identifiers():

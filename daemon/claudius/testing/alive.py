@@ -124,7 +124,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
         nonce=nonce,
         aged_at=resources.clock.expiry,
         hooks=hooks,
-        reflects=second.reflects if second else lambda: False,
+        reflects=second.cortex.is_active if second else lambda: False,
         consult=second.consult if second else None,
     )
     services = BackgroundServices(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from string import Template
+
 from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs, soul_name
 from claudius.cognition.timing import zone_of
 from claudius.prompt import ago
@@ -9,7 +11,6 @@ from claudius.provider import FormStep
 from claudius.psyche.context import MOOD
 from claudius.recollection import STATE_DEFAULTS, Recollection
 from claudius.soul import SoulText
-from claudius.soul.files import fill
 
 PRESENT = "The Present"
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -35,12 +36,13 @@ def present(recollection: Recollection, soul: SoulText, zone: str) -> str:
     words, now = soul.files["tail.md"].head, recollection.now.astimezone(zone_of(zone))
     if not zone or "now" not in words:
         return ""
-    values = {"weekday": WEEKDAYS[now.weekday()], "date": f"{now.day} {MONTHS[now.month - 1]} {now.year}"}
-    said = fill(words["now"], "tail.md: now", 0, values | {"time": f"{now:%H:%M}", "zone": zone})
+    day = f"{now.day} {MONTHS[now.month - 1]} {now.year}"
+    values = {"weekday": WEEKDAYS[now.weekday()], "date": day, "time": f"{now:%H:%M}", "zone": zone}
+    said = Template(words["now"]).substitute(values)
     if recollection.speaker is None or recollection.speaker.spoke_at is None:
         return said
     since = ago((recollection.now - recollection.speaker.spoke_at).total_seconds())
-    return f"{said} {fill(words['since'], 'tail.md: since', 0, {'ago': since})}"
+    return f"{said} {Template(words['since']).substitute(ago=since)}"
 
 
 def soul_state(plan: Plan, recollection: Recollection) -> dict[str, str]:

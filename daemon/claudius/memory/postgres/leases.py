@@ -59,6 +59,7 @@ class PostgresLeases:
         self._store, self._core, self._clock = store, store.core, clock
         self.times, self._lease_s = times, times.lease_s
         self._held: dict[str, HeldLane] = {}
+        self.is_draining = False
         self._tally, self._looked_s = LeaseTally(), 0.0
 
     @property
@@ -144,7 +145,7 @@ class PostgresLeases:
         tokens = dump([one.token for one in before.values()])
 
         def renew(db: Database) -> list[str]:
-            db.run("worker_seen", worker=worker, pause_s=self._tally.pause_s)
+            self.is_draining = bool(db.value("worker_seen", worker=worker, pause_s=self._tally.pause_s))
             release = db.one("release_shown")
             if release and release["oldest"] > self._store.schema:
                 raise too_old(self._core.name, release["schema"], self._store.schema)
@@ -163,12 +164,19 @@ class PostgresLeases:
         self._tally.lost += len(lost)
         return lost
 
+    async def drain(self, worker: str) -> bool:
+        return await self._core.write(lambda db: db.change("worker_drains", worker=worker)) > 0
+
     def is_held(self, conversation: str) -> bool:
         held = self._held.get(conversation)
         return held is not None and self._clock() < held.until_s - (1 - TRUSTED) * self._lease_s
 
     def store_of(self, conversation: str) -> Store:
         return self._store.of_lane(LaneCore(self._core, conversation, self._held[conversation].token, self._tally))
+
+    def is_of(self, store: Store, conversation: str) -> bool:
+        held, core = self._held.get(conversation), getattr(store, "core", None)
+        return held is not None and isinstance(core, LaneCore) and core.lane["token"] == held.token
 
     def changed(self, name: str) -> None:
         self._core.writer.later(lambda db: db.run("changed", name=name))

@@ -13,7 +13,7 @@ from pathlib import Path
 from claudius.errors import StoreCorrupt, StoreTooNew, TryAgain
 from claudius.memory.postgres.connection import PostgresConnection
 
-BASE = 24
+BASE = 25
 """The version of `schema.sql`; later ones are files beside it, `NNNN_*.sql`."""
 CREATING = 0x436C6475
 """One process creates or migrates the tables; the others wait for it. `Cldu`, as in the header of the SQLite file."""

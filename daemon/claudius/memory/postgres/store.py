@@ -115,12 +115,14 @@ class LaneOutbox(SqliteOutbox):
         super().__init__(core)
         self._open = core.open_core
 
-    async def settle(self, key: str, receipt: str, now: datetime) -> None:
+    async def settle(self, key: str, receipt: str, now: datetime) -> str:
         try:
             await super().settle(key, receipt, now)
         except StaleTurn:
             boot = self._open.boot
             await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
+        (kept,) = self._open.look("receipt_of", key=key)
+        return str(kept["receipt"] or receipt)
 
 
 LEAST_SILENT_S = 5.0
@@ -237,6 +239,7 @@ class PostgresStore(SqlStore):
         lane = copy(self)
         turns = self.turns
         assert isinstance(turns, SqliteTurns)  # noqa: S101 - made above
+        lane.core = core
         lane.inbox, lane.outbox = SqliteInbox(core), LaneOutbox(core)
         lane.turns, lane.whispers = LaneTurns(core, turns), LaneWhispers(core, turns.claims)
         return lane

@@ -17,10 +17,10 @@ import msgspec
 from msgspec.structs import replace
 
 from claudius.memory.erasure import BLANK, ERASED, Probes
-from claudius.memory.packing import packed, unpacked
+from claudius.memory.packing import pack, unpacked
 from claudius.memory.search import Needles, tables
 from claudius.memory.sqlite.connection import Database
-from claudius.memory.turns import ERASED_SNAPSHOT, KeptTurn, is_damaged, pack, unpack
+from claudius.memory.turns import ERASED_SNAPSHOT, KeptTurn, is_damaged, unpack
 
 NOBODY = "erased"
 """Replaces an id."""
@@ -54,7 +54,7 @@ class Blanker:
 
     def _bytes(self, value: bytes) -> bytes:
         try:
-            return packed(msgspec.json.encode(self._tree(msgspec.json.decode(unpacked(value)))))
+            return pack(self._tree(msgspec.json.decode(unpacked(value))))
         except (ValueError, msgspec.DecodeError):
             pass
         try:

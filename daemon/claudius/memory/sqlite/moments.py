@@ -16,6 +16,7 @@ from msgspec.structs import asdict
 from claudius.intent import Intent
 from claudius.memory.facts import stated_facts
 from claudius.memory.ranking import Beside, Found, rarest, rarity
+from claudius.memory.semantic import Held, Near, Semantic
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core
 from claudius.memory.sqlite.rows import Decoding, dump, entry_of
@@ -44,10 +45,48 @@ class SqliteMoments:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self.semantic: Semantic | None = None
+        """The search by meaning; set where the extra for it is installed."""
 
     async def remember(self, perception: Perception, asked: Mapping[str, float], persons: Sequence[str]) -> Found:
+        near = await self.semantic.near(perception) if self.semantic else None
         with self._core.snapshot() as db:
-            return find_moments(db, asked, perception, persons)
+            return find_moments(db, asked, perception, persons, near)
+
+    async def vectors_held(self, perception: Perception, embedder: str, known: Mapping[str, int]) -> Sequence[Held]:
+        with self._core.snapshot() as db:
+            seeing = Seeing(db, perception)
+            audiences = db.values("vector_audiences") if seeing.sees_all else seeing.audiences()
+            asked = dump({audience: known.get(audience, 0) for audience in audiences})
+            rows = db.all("vectors_held", known=asked, embedder=embedder)
+            return [Held(row["audience"], row["known"], row["last"] or 0) for row in rows]
+
+    async def vector_numbers(self, audience: str, embedder: str, last: int) -> Sequence[int]:
+        with self._core.snapshot() as db:
+            return db.values("vector_numbers", audience=audience, embedder=embedder, last=last)
+
+    async def vectors(self, audience: str, embedder: str, after: int, most: int) -> Sequence[tuple[int, int, bytes]]:
+        with self._core.snapshot() as db:
+            rows = db.all("vectors", audience=audience, embedder=embedder, after=after, most=most)
+            return [(row["number"], row["moment"], row["vector"]) for row in rows]
+
+    async def void_vectors(self, embedder: str, most: int) -> int:
+        return await self._core.write(lambda db: db.change("vectors_void", embedder=embedder, most=most))
+
+    async def without_vector(self, most: int) -> Sequence[tuple[int, str, str]]:
+        with self._core.snapshot() as db:
+            rows = db.all("vectors_missing", most=most)
+            return [(row["id"], row["text"], row["pictures"]) for row in rows]
+
+    async def count_vectors(self) -> tuple[int, int]:
+        with self._core.snapshot() as db:
+            (row,) = db.all("vectors_counted")
+            return row["done"] - row["changed"], row["done"] + row["missing"]
+
+    async def keep_vectors(self, embedder: str, made: Sequence[tuple[int, str, str, bytes]]) -> None:
+        names = ("id", "text", "pictures", "vector")
+        rows = [dict(zip(names, one, strict=True)) | {"embedder": embedder} for one in made]
+        await self._core.write(lambda db: db.each("vector_keep", rows))
 
     async def search(self, perception: Perception, words: str, limit: int) -> Sequence[Entry]:
         wanted = _words(words)
@@ -69,9 +108,16 @@ class SqliteMoments:
 
 
 def find_moments(
-    db: Database, asked: Mapping[str, float], perception: Perception, persons: Sequence[str] = ()
+    db: Database,
+    asked: Mapping[str, float],
+    perception: Perception,
+    persons: Sequence[str] = (),
+    near: Near | None = None,
 ) -> Found:
-    """Return what shares one of the rarest terms, what is next to it, and the facts in force, as far as shown here."""
+    """Return what shares one of the rarest terms or is near in meaning, what is next to it, and the facts in force.
+
+    Only what may be shown here.
+    """
     if db.is_far:
         db.foresee("moments", perception.conversation, perception.audience, perception.person)
     seeing = Seeing(db, perception)
@@ -98,17 +144,21 @@ def find_moments(
             places.setdefault(stem, {})[row["term"]] = row["doc"]
     frequencies = {stem: sum(counts.values()) for stem, counts in places.items()}
     terms = rarest(asked, frequencies, total)
-    if not terms:
+    if not terms and not near:
         return Found(facts=facts, total=total)
     weights = dump({one: asked[stem] * rarity(frequencies[stem], total) for stem in terms for one in places[stem]})
     rows = db.all("moments_found", weights=weights, most=CANDIDATES)
+    hits = list(rows)
+    if near:
+        ids = dump(sorted({*near.nearest} - {row["id"] for row in rows}))
+        rows += [row for row in db.all("moments_asked", ids=ids) if seeing.may((row["audience"],))]
+        hits += db.all("moment_terms", weights=weights, ids=ids)
     moments = {row["id"]: _moment(row) for row in rows}
     beside = {row["id"]: Beside(row["before_id"] or 0, row["after_id"] or 0) for row in rows}
     missing = {other for one in beside.values() for other in (one.before, one.after) if other} - moments.keys()
-    near = db.all("moments_near", ids=dump(sorted(missing))) if missing else ()
-    moments |= {row["id"]: _moment(row) for row in near if seeing.may((row["audience"],))}
-    hits = list(rows)
-    if missing and len(rows) == CANDIDATES:  # else what is near and not found holds none of the terms
+    others = db.all("moments_near", ids=dump(sorted(missing))) if missing else ()
+    moments |= {row["id"]: _moment(row) for row in others if seeing.may((row["audience"],))}
+    if missing and len(rows) >= CANDIDATES:  # else what is near and not found holds none of the terms
         hits += db.all("moment_terms", weights=weights, ids=dump(sorted(missing)))
     return Found(
         moments=moments,
@@ -117,6 +167,8 @@ def find_moments(
         frequencies={term: frequencies[term] for term in terms},
         total=total,
         facts=facts,
+        nearness=near.of(moments) if near else {},
+        nearest=near.nearest if near else (),
     )
 
 

@@ -34,9 +34,10 @@ class SqliteOutbox:
             boot = self._core.boot
             await self._core.write(lambda db: db.change("attempt", key=key, boot=boot))
 
-    async def settle(self, key: str, receipt: str, now: datetime) -> None:
+    async def settle(self, key: str, receipt: str, now: datetime) -> str:
         boot = self._core.boot
         await self._core.write(lambda db: settle(db, key, receipt, now, boot))
+        return receipt
 
     async def delay(self, key: str, not_before: datetime | None, reason: str, *, unknown: bool = False) -> None:
         state = "unknown_after_send" if unknown else "pending"

@@ -10,13 +10,12 @@ import msgspec
 from msgspec.structs import replace
 
 from claudius.intent import Intent
-from claudius.memory.packing import unpacked
+from claudius.memory.packing import pack, unpacked
 from claudius.memory.psyche import OldTraces, Trace
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core
 from claudius.memory.sqlite.plans import plan_milestone
 from claudius.memory.sqlite.rows import Decoding, dump, dump_valid, parse, stamp
-from claudius.memory.turns import pack
 from claudius.psyche_types import FAULTS, Arc, Drift, Edge, Intention, Numbers, Psyche
 
 log = logging.getLogger(__name__)

@@ -23,6 +23,7 @@ from claudius.memory.people import PeopleStore
 from claudius.memory.plans import PlanStore
 from claudius.memory.psyche import PsycheStore
 from claudius.memory.records import Records
+from claudius.memory.semantic import Embedder, Semantic
 from claudius.memory.sqlite.audit import SqliteAudit
 from claudius.memory.sqlite.backups import back_up, backups_of
 from claudius.memory.sqlite.connection import ONCE_KIB, Database, load_queries, open_reader, pragma
@@ -64,7 +65,8 @@ class SqlStore:
         self.inbox: InboxStore = SqliteInbox(core)
         self.outbox: OutboxStore = SqliteOutbox(core)
         self.turns: TurnStore = SqliteTurns(core, claims)
-        self.moments: MomentStore = SqliteMoments(core)
+        self._moments = SqliteMoments(core)
+        self.moments: MomentStore = self._moments
         self.people: PeopleStore = SqlitePeople(core)
         self.documents: DocumentStore = SqliteDocuments(core)
         self.erasure: ErasureStore = SqliteErasure(core)
@@ -93,6 +95,11 @@ class SqlStore:
 
     @abstractmethod
     def records(self) -> Records: ...
+
+    def search_by_meaning(self, build: Callable[[], Embedder]) -> Semantic:
+        """Search moments by meaning, too, from now on; return what gives them their vectors."""
+        self._moments.semantic = Semantic(self._moments, build)
+        return self._moments.semantic
 
     async def start(self, boot: str, now: datetime) -> Waiting:
         await self.open()

@@ -13,6 +13,7 @@ from claudius.errors import StaleTurn
 from claudius.intent import Call, Intent
 from claudius.memory.erasure import ERASED
 from claudius.memory.inbox import Pending
+from claudius.memory.packing import pack
 from claudius.memory.plans import TOO_MANY
 from claudius.memory.sqlite.connection import Database
 from claudius.memory.sqlite.core import Core
@@ -43,7 +44,6 @@ from claudius.memory.turns import (
     Quiet,
     RecallLimits,
     is_damaged,
-    pack,
     snapshot_of,
     unpack,
 )

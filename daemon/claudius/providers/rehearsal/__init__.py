@@ -41,7 +41,10 @@ class Rehearsal:
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Yield the reply in small pieces, without delay."""
-        text = reply(request, self._current())
+        file = _lines_file(self._source)
+        if file is not self._file:
+            self._file, self.lines = file, self._read(file) or self.lines
+        text = reply(request, self.lines)
         for start in range(0, len(text), PIECE_CHARS):
             yield Delta(text[start : start + PIECE_CHARS])
         usage = replace(estimate(request, text), cost_usd=0.0)
@@ -49,12 +52,6 @@ class Rehearsal:
 
     async def aclose(self) -> None:
         """Do nothing: there is nothing to close."""
-
-    def _current(self) -> Lines:
-        file = _lines_file(self._source)
-        if file is not self._file:
-            self._file, self.lines = file, self._read(file) or self.lines
-        return self.lines
 
     def _read(self, file: SoulFile) -> Lines | None:
         try:

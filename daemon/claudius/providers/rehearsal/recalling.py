@@ -96,7 +96,7 @@ def warned(seen: ReadRequest, lines: Lines) -> str:
 
 def limits(seen: ReadRequest, lines: Lines) -> str:
     """Return what the speaker said that they must not, one line each, the newest here first; "" if nothing. Pure."""
-    told = dict.fromkeys(_line(one, lines) for _, one in _limits(seen, lines))
+    told = dict.fromkeys([_line(one, lines) for _, one in _limits(seen, lines)])
     return "\n".join(list(filter(None, told))[:MOST_LIMITS])
 
 
@@ -107,11 +107,9 @@ def _limits(seen: ReadRequest, lines: Lines) -> Iterator[tuple[str, Candidate]]:
         if one.by == "speaker" and not one.is_note:
             key, _, value = one.line.text.partition(": ") if one.is_fact else ("", "", "")
             said = [(key, value)] if one.is_fact else [(fact.key, fact.value) for fact in told_facts(one.line.text)]
-            yield from ((value, _told([one, *every])[0]) for key, value in said if _is_limit(key, value))
-
-
-def _is_limit(key: str, value: str) -> bool:
-    return key in CONSTRAINTS[:-1] or (key in CONSTRAINTS and _DIET.search(value) is not None)
+            for key, value in said:
+                if key in CONSTRAINTS[:-1] or (key in CONSTRAINTS and _DIET.search(value)):
+                    yield value, _told([one, *every])[0]
 
 
 def told_facts(text: str) -> tuple[Fact, ...]:

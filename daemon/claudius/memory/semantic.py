@@ -1,0 +1,331 @@
+"""Find moments by their meaning, where the optional extra `recall` is installed.
+
+`Semantic.run` is a task beside the turns: it gives each message of a person a vector, never within a transaction of a
+turn. `Semantic.near` is called by `store.moments.remember` before its own search, and says how near the visible moments
+are to what was heard. Vectors that were compared stay in memory, an audience at a time; before each search the store
+says which are gone and which are new. If the embedder fails, one line is logged, and moments are found by their words
+alone. Source: the memory design, F2 to F7.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from claudius.errors import StoreCorrupt, StoreError, StoreTooNew
+from claudius.perception import Perception
+
+NEAR = 0.30
+"""The cosine from which a moment is found by its meaning alone."""
+MOST = 50
+"""Upper limit on moments that are found by their meaning alone. 20 find as much in English, 120 no more."""
+READ_CHARS = 1000
+"""How much of a text is embedded: the time grows with the square of it, and the meaning of more is blurred."""
+AT_ONCE = 8
+"""The number of texts that are embedded together, so that a turn waits for a few at most."""
+LOOK_S = 2.0
+"""How often new moments are looked for."""
+PAUSE_S = 0.02
+"""The pause after each few of many texts: what is left of the processor is the turns'."""
+RETRY_S = 60.0
+"""The pause after the store refused a write."""
+WAIT_S = 1.0
+"""How long a turn waits for the search by meaning; then it has its words."""
+IDLE_S = 600.0
+"""The vectors in memory are dropped if nothing was searched for so long."""
+BLOCK = 1024
+"""The number of vectors that are read, or compared, in one piece: some 4 ms of reading, and 2 MB as floats."""
+MOST_VECTORS = 200_000
+"""Upper limit on vectors in memory, and so on moments that one search compares."""
+
+FAILED = "the embedder failed: moments are found by their words alone"
+
+log = logging.getLogger(__name__)
+
+
+class Embedder(Protocol):
+    """Turns texts into directions: texts of one meaning point one way, in whatever language."""
+
+    name: str
+    """Kept with every vector; another name makes them void."""
+    dimension: int
+
+    def passages(self, texts: Sequence[str]) -> Any:
+        """Return an array of floats with a row a text."""
+        ...
+
+    def query(self, text: str) -> Any:
+        """Return one row, of unit length."""
+        ...
+
+
+class Near(Struct, frozen=True, kw_only=True):
+    """How near in meaning moments are to what was heard."""
+
+    ids: Any
+    """An array of every moment that has a vector and may be shown."""
+    scores: Any
+    """Of each: the nearest 1, what has nothing to do with it 0."""
+    nearest: tuple[int, ...]
+    """Those that are found by their meaning alone, the nearest first."""
+
+    def of(self, moments: Iterable[int]) -> dict[int, float]:
+        """Return the score of each of these; 0 for one that has no vector. Pure."""
+        import numpy as np  # noqa: PLC0415 - of the extra
+
+        wanted = list(moments)
+        at = np.flatnonzero(np.isin(self.ids, wanted))
+        known = zip(self.ids[at].tolist(), self.scores[at].tolist(), strict=True)
+        return dict.fromkeys(wanted, 0.0) | dict(known)
+
+
+class Held(Struct, frozen=True):
+    """What the store has of the vectors of one audience."""
+
+    audience: str
+    known: int
+    """How many of those up to the number that was asked about."""
+    last: int
+    """The highest number of all; 0 = none."""
+
+
+class VectorStore(Protocol):
+    """The vectors of moments, numbered in the order of their making; no number comes twice. SQLite keeps them."""
+
+    async def vectors_held(self, perception: Perception, embedder: str, known: Mapping[str, int]) -> Sequence[Held]:
+        """Return what there is of each audience that may be shown where a perception was heard.
+
+        `known`: by audience, the number up to which to count.
+        """
+        ...
+
+    async def vector_numbers(self, audience: str, embedder: str, last: int) -> Sequence[int]:
+        """Return the numbers of the vectors of an audience up to `last`."""
+        ...
+
+    async def vectors(self, audience: str, embedder: str, after: int, most: int) -> Sequence[tuple[int, int, bytes]]:
+        """Return number, moment and vector of those after a number, in order."""
+        ...
+
+    async def void_vectors(self, embedder: str, most: int) -> int:
+        """Delete vectors of other embedders; return how many."""
+        ...
+
+    async def without_vector(self, most: int) -> Sequence[tuple[int, str, str]]:
+        """Return id, text and the words of pictures of moments without a vector, and of those whose words changed."""
+        ...
+
+    async def count_vectors(self) -> tuple[int, int]:
+        """Return how many moments have a vector, and how many may have one."""
+        ...
+
+    async def keep_vectors(self, embedder: str, made: Sequence[tuple[int, str, str, bytes]]) -> None:
+        """Keep vectors by id, text and words of pictures.
+
+        A moment that is gone gets none; one that says something else now is one of those whose words changed.
+        """
+        ...
+
+
+class Block(Struct, frozen=True):
+    """Some vectors of one audience, as arrays of one length."""
+
+    numbers: Any
+    ids: Any
+    directions: Any
+    lengths: Any
+
+
+class Semantic:
+    """The search by meaning of one soul."""
+
+    def __init__(self, store: VectorStore, build: Callable[[], Embedder]) -> None:
+        """Search `store`; `build` loads the embedder, in a thread, when it is first needed."""
+        self._store, self._build = store, build
+        self._loading: asyncio.Task[Embedder] | None = None
+        self._model = asyncio.Lock()
+        self._is_begun, self._is_off = False, False
+        self._blocks: dict[str, tuple[Block, ...]] = {}
+        self._used_s = 0.0
+
+    async def near(self, perception: Perception) -> Near | None:
+        """Return how near the visible moments are to what was heard.
+
+        None while the embedder is being loaded, after it failed, and if nothing is near. Raises: StoreError.
+        """
+        if self._is_off or not perception.text.strip():
+            return None
+        try:
+            async with asyncio.timeout(WAIT_S):
+                embedder = await asyncio.shield(self._loaded())
+                async with self._model:
+                    if blocks := await self._visible(perception, embedder):
+                        return await asyncio.to_thread(compared, embedder, perception.text[:READ_CHARS], blocks)
+        except TimeoutError:
+            pass
+        except StoreError:
+            raise
+        except Exception:  # whatever an embedder raises: the turn has its words
+            if not self._is_off:
+                log.exception(FAILED)
+            self._give_up()
+        return None
+
+    async def run(self) -> None:
+        """Give every message a vector, from now on. Raises: StoreCorrupt, StoreTooNew."""
+        loop, pause_s = asyncio.get_running_loop(), LOOK_S
+        while not self._is_off:
+            await asyncio.sleep(pause_s)
+            if loop.time() - self._used_s > IDLE_S:
+                self._blocks.clear()
+            try:
+                pause_s = PAUSE_S if await self._give() else LOOK_S
+            except (StoreCorrupt, StoreTooNew):
+                raise
+            except StoreError:  # the turns' own writes report it
+                pause_s = RETRY_S
+
+    async def catch_up(self) -> None:
+        """Give every message that has no vector one, without a pause. Raises: StoreError."""
+        while await self._give():
+            pass
+
+    async def progress(self) -> Mapping[str, Any]:
+        """Return for `status` how many messages have a vector: `embedder` (None before it is loaded), `done`, `total`.
+
+        `is_off`: the embedder failed.
+        """
+        done, total = await self._store.count_vectors()
+        task = self._loading
+        is_loaded = task and task.done() and not task.cancelled() and not task.exception()
+        name = task.result().name if task and is_loaded and not self._is_off else None
+        return {"embedder": name, "done": done, "total": total, "is_off": self._is_off}
+
+    async def _give(self) -> bool:
+        """Give a few messages their vectors; return whether there may be more."""
+        try:
+            if not self._is_begun:
+                return await self._begin()
+            found = await self._store.without_vector(AT_ONCE)
+            if not found or self._is_off:
+                return False
+            embedder = await asyncio.shield(self._loaded())
+            texts = [f"{text} {pictures}".strip()[:READ_CHARS] for _, text, pictures in found]
+            async with self._model:
+                packed = await asyncio.to_thread(packed_by, embedder, texts)
+            made = [(*one, vector) for one, vector in zip(found, packed, strict=True)]
+            await self._store.keep_vectors(embedder.name, made)
+        except StoreError:
+            raise
+        except Exception:  # whatever an embedder raises: words alone from now on
+            if not self._is_off:
+                log.exception(FAILED)
+            self._give_up()
+            return False
+        return True
+
+    async def _begin(self) -> bool:
+        """Delete a few vectors of other embedders, and begin once there is none; return False if nothing was said."""
+        _, total = await self._store.count_vectors()
+        if not total or self._is_off:
+            return False
+        embedder = await asyncio.shield(self._loaded())
+        self._is_begun = not await self._store.void_vectors(embedder.name, BLOCK)
+        return True
+
+    async def _visible(self, perception: Perception, embedder: Embedder) -> list[Block]:
+        """Return the vectors that may be compared with what was heard, as the store has them now."""
+        self._used_s = asyncio.get_running_loop().time()
+        known = {audience: int(blocks[-1].numbers[-1]) for audience, blocks in self._blocks.items()}
+        found: list[Block] = []
+        for held in await self._store.vectors_held(perception, embedder.name, known):
+            blocks, last = self._blocks.pop(held.audience, ()), known.get(held.audience, 0)
+            if held.known != sum(len(one.ids) for one in blocks):
+                blocks = only(blocks, await self._store.vector_numbers(held.audience, embedder.name, last))
+            while last < held.last and _size(found) + _size(blocks) < MOST_VECTORS:
+                rows = await self._store.vectors(held.audience, embedder.name, last, BLOCK)
+                if not rows:  # gone since the count
+                    break
+                blocks, last = grown(blocks, rows, embedder.dimension), rows[-1][0]
+                await asyncio.sleep(0)  # others may go on between two pieces
+            if blocks:
+                self._blocks[held.audience] = blocks
+                found += blocks
+        while sum(map(_size, self._blocks.values())) > MOST_VECTORS and _size(found) <= MOST_VECTORS:
+            del self._blocks[next(iter(self._blocks))]  # the one that was not searched for longest
+        return found
+
+    def _loaded(self) -> asyncio.Task[Embedder]:
+        if self._loading is None:
+            self._loading = asyncio.create_task(asyncio.to_thread(self._build), name="embedder")
+        return self._loading
+
+    def _give_up(self) -> None:
+        self._is_off = True
+        self._blocks.clear()
+
+
+def _size(blocks: Sequence[Block]) -> int:
+    return sum(len(one.ids) for one in blocks)
+
+
+def packed_by(embedder: Embedder, texts: Sequence[str]) -> list[bytes]:
+    """Return the vector of each text as signed bytes; its length is lost, its direction stays."""
+    import numpy as np  # noqa: PLC0415 - of the extra
+
+    given = np.nan_to_num(np.asarray(embedder.passages(texts), dtype=np.float32))
+    top = np.maximum(np.abs(given).max(axis=1, keepdims=True), 1e-9)
+    return [row.tobytes() for row in np.rint(given / top * 127).astype(np.int8)]
+
+
+def grown(blocks: tuple[Block, ...], rows: Sequence[tuple[int, int, bytes]], dimension: int) -> tuple[Block, ...]:
+    """Return the blocks with these rows after them; the last one is filled up first. Pure."""
+    import numpy as np  # noqa: PLC0415 - of the extra
+
+    directions = np.frombuffer(b"".join([one for _, _, one in rows]), dtype=np.int8).reshape(len(rows), dimension)
+    wide = directions.astype(np.float32)
+    new = Block(
+        np.array([number for number, _, _ in rows]),
+        np.array([moment for _, moment, _ in rows]),
+        directions,
+        np.maximum(np.sqrt(np.einsum("ij,ij->i", wide, wide)), np.float32(1e-9)),
+    )
+    if not blocks or len(blocks[-1].ids) + len(rows) > BLOCK:
+        return (*blocks, new)
+    both = [np.concatenate((old, more)) for old, more in zip(_arrays(blocks[-1]), _arrays(new), strict=True)]
+    return (*blocks[:-1], Block(*both))
+
+
+def only(blocks: Sequence[Block], numbers: Sequence[int]) -> tuple[Block, ...]:
+    """Return what is left of the blocks if only the vectors of these numbers are. Pure."""
+    import numpy as np  # noqa: PLC0415 - of the extra
+
+    left = [(one, np.isin(one.numbers, numbers)) for one in blocks]
+    return tuple([Block(*[array[stays] for array in _arrays(one)]) for one, stays in left if stays.any()])
+
+
+def _arrays(block: Block) -> tuple[Any, ...]:
+    return block.numbers, block.ids, block.directions, block.lengths
+
+
+def compared(embedder: Embedder, text: str, blocks: Sequence[Block]) -> Near | None:
+    """Return how near each of these vectors is to a text; None if none is near."""
+    import numpy as np  # noqa: PLC0415 - of the extra
+
+    asked = np.asarray(embedder.query(text), dtype=np.float32)
+    # not `@`: its threads wait for each other on a busy machine, ten times as long as one thread works
+    products = [np.einsum("ij,j->i", one.directions.astype(np.float32), asked) for one in blocks]
+    cosines = np.concatenate([product / one.lengths for product, one in zip(products, blocks, strict=True)])
+    best = float(cosines.max())
+    if not best >= NEAR:
+        return None
+    ids = np.concatenate([one.ids for one in blocks])
+    first = np.argpartition(-cosines, min(MOST, len(ids)) - 1)[:MOST]
+    first = first[np.argsort(-cosines[first], kind="stable")]
+    return Near(
+        ids=ids, scores=np.maximum(cosines / best, 0.0), nearest=tuple(ids[first[cosines[first] >= NEAR]].tolist())
+    )

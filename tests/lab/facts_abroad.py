@@ -1,0 +1,36 @@
+"""Thirty facts of life in six languages, each with a question in another one that shares no stem with it."""
+
+from __future__ import annotations
+
+ABROAD: tuple[tuple[str, str], ...] = (
+    ("Ich bin gegen Walnüsse allergisch.", "What nuts must I avoid?"),
+    ("Meine Schwester heiratet im Juni in Lissabon.", "When is my sister's wedding?"),
+    ("Ich arbeite als Tischlerin in einer kleinen Werkstatt.", "Quel est mon métier ?"),
+    ("Mein Hund heißt Bruno und hat Angst vor Gewittern.", "¿De qué tiene miedo mi perro?"),
+    ("Wir ziehen im Herbst nach Hamburg um.", "Where am I moving this autumn?"),
+    ("Je suis végétarienne depuis dix ans.", "Can I eat meat?"),
+    ("Mon fils apprend le violon depuis septembre.", "Which instrument does my son play?"),
+    ("J'ai rendez-vous chez le dentiste mardi prochain.", "Wann muss ich zum Zahnarzt?"),
+    ("Ma voiture est tombée en panne sur l'autoroute.", "What happened to my car?"),
+    ("Je déteste les escargots.", "Che cibo odio?"),
+    ("Mi abuela cumple noventa años en marzo.", "How old will my grandmother be?"),
+    ("Trabajo de noche en un hospital.", "Where do I work at night?"),
+    ("Perdí mis llaves en el tren.", "Wo habe ich meine Schlüssel verloren?"),
+    ("Estoy aprendiendo a nadar este verano.", "What am I learning this summer?"),
+    ("Tengo miedo a volar en avión.", "De quoi ai-je peur en voyage ?"),
+    ("Mio padre coltiva pomodori sul balcone.", "What does my father grow?"),
+    ("Ho comprato una bicicletta rossa usata.", "What colour is my bicycle?"),
+    ("Domani ho l'esame di matematica.", "¿Cuándo es mi examen de matemáticas?"),
+    ("Non posso bere latte, mi fa stare male.", "Which drink makes me ill?"),
+    ("Vivo con due gatti e un pappagallo.", "Which pets live with me?"),
+    ("A minha chefe chama-se Teresa e é muito exigente.", "What is my boss called?"),
+    ("Vou correr a maratona de Berlim em setembro.", "Which race am I going to run?"),
+    ("O meu irmão partiu a perna a esquiar.", "How did my brother hurt himself?"),
+    ("Estou a escrever um romance sobre o mar.", "Worüber schreibe ich ein Buch?"),
+    ("O nosso apartamento fica no terceiro andar sem elevador.", "Is there a lift in my building?"),
+    ("Ik drink geen koffie meer na twaalf uur.", "Until what hour do I drink coffee?"),
+    ("Mijn vrouw is architect en ontwerpt scholen.", "What does my wife do for a living?"),
+    ("We hebben gisteren een baby gekregen, ze heet Noor.", "What is our newborn's name?"),
+    ("Ik speel elke donderdag schaak in het café.", "À quel jeu je joue le jeudi ?"),
+    ("Mijn knie doet pijn sinds de wandeling.", "Which part of my body hurts?"),
+)
