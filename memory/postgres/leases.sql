@@ -1,8 +1,8 @@
 -- Lanes and their leases. Times are the server's: no other clock decides who holds a lane.
 
 -- name: worker_begins
-INSERT INTO worker (worker, host, pid, version, roles, configuration, skew_s)
-VALUES (:worker, :host, :pid, :version, :roles, :configuration, :wall_s - extract(epoch FROM clock_timestamp()))
+INSERT INTO worker (worker, host, pid, version, schema, roles, configuration, skew_s)
+VALUES (:worker, :host, :pid, :version, :schema, :roles, :configuration, :wall_s - extract(epoch FROM clock_timestamp()))
 ON CONFLICT DO NOTHING;
 
 -- name: worker_ends
@@ -19,7 +19,7 @@ FROM worker w ORDER BY w.started_at, w.worker;
 UPDATE lane SET token = nextval('lane_token'), worker = :worker, lease_until = clock_timestamp() + make_interval(secs => :lease_s)
 FROM (
     SELECT conversation FROM lane
-    WHERE ready AND lease_until < clock_timestamp() AND split_part(conversation, ':', 4) NOT LIKE '!%'
+    WHERE ready AND lease_until < clock_timestamp() AND EXISTS (SELECT 1 FROM release WHERE oldest <= :schema) AND split_part(conversation, ':', 4) NOT LIKE '!%'
       AND NOT EXISTS (SELECT 1 FROM unread WHERE network = split_part(conversation, ':', 1) AND until > clock_timestamp())
       AND (:networks = '[]' OR split_part(conversation, ':', 1) IN (SELECT value FROM json_each(:networks)))
     ORDER BY since LIMIT :most FOR UPDATE SKIP LOCKED
@@ -40,6 +40,9 @@ RETURNING conversation;
 
 -- name: worker_seen
 UPDATE worker SET seen_at = clock_timestamp(), pause_s = greatest(pause_s, :pause_s) WHERE worker = :worker RETURNING draining;
+
+-- name: release_shown
+SELECT schema, oldest FROM release WHERE id = 1;
 
 -- name: lane_fence
 SELECT lane_held(:conversation, :token);

@@ -1,4 +1,4 @@
--- The schema of version 24 for PostgreSQL, in one file: the tables of ../schema/0001 to 0024, where every column has its
+-- The schema of version 25 for PostgreSQL, in one file: the tables of ../schema/0001 to 0025, where every column has its
 -- comment. A test holds both equal in tables, columns and keys. Text sorts by its bytes, and instants stay text, so that
 -- a row reads the same on both databases. A later version is a file here with the number that it has there.
 
@@ -758,6 +758,7 @@ CREATE TABLE worker (                      -- one row a process that takes turns
     seen_at timestamptz NOT NULL DEFAULT clock_timestamp(), -- when it last renewed
     clean boolean NOT NULL DEFAULT false,  -- whether it ended in good order
     draining boolean NOT NULL DEFAULT false, -- whether it is to end its turns and leave
+    schema bigint NOT NULL DEFAULT 25,     -- the newest schema that its release knows
     configuration text COLLATE "C" NOT NULL DEFAULT '', -- a hash of the settings that should be the same everywhere
     skew_s double precision NOT NULL DEFAULT 0, -- how far its clock was ahead of the server's when it began
     pause_s double precision NOT NULL DEFAULT 0 -- the longest time in which it did not look for lanes, beyond its interval

@@ -388,6 +388,25 @@ async def test_scale_who_writes_is_alone(postgres_url: str) -> None:
     assert is_waiting
 
 
+async def test_scale_no_connection_waits_for_ever(postgres_url: str) -> None:
+    """A peer that fell silent inside a transaction would hold its rows for ever: the server and the socket end it."""
+    async with worker(postgres_url, "w1", lease_s=60.0) as one:
+        assert isinstance(one, SqlStore)
+
+        def settings(db: Database) -> dict[str, str]:
+            """Return what this transaction is bound by."""
+            names = ("idle_in_transaction_session_timeout", "statement_timeout", "lock_timeout")
+            return {name: db.connection.execute(f"SHOW {name}").fetchone()[name] for name in names}
+
+        found = await one.core.write(settings)
+
+    assert found == {
+        "idle_in_transaction_session_timeout": "15s",
+        "statement_timeout": "5min",
+        "lock_timeout": "1min",
+    }
+
+
 MUTANTS = {
     "no token in WRITE 2": (
         "lane_fence",

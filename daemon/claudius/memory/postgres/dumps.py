@@ -19,9 +19,9 @@ from pathlib import Path
 
 import psycopg
 
-from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, StoreTooNew
+from claudius.errors import ClaudiusError, StoreCorrupt, StoreError
 from claudius.memory.opening import StorePlace
-from claudius.memory.postgres.schema import VERSION
+from claudius.memory.postgres.schema import BASE, create_sql, known, migrate_sql, too_old
 from claudius.memory.postgres.session import Made, check_nobody_works, connected, quoted, value_of
 from claudius.memory.sqlite.backups import Backup, sum_of
 from claudius.memory.sqlite.connection import private_files
@@ -170,7 +170,10 @@ def _load(made: Made, path: Path, memory: Path) -> str:
     beside = f"{value_of(made, 'SELECT current_schema()')[:NAME_CHARS]}{BESIDE}"
     made.execute(f"DROP SCHEMA IF EXISTS {quoted(beside)} CASCADE".encode())
     made.execute(f"CREATE SCHEMA {quoted(beside)}; SET LOCAL search_path = {quoted(beside)}".encode())
-    made.execute((memory / "postgres" / "schema.sql").read_bytes())
+    version = _version_in(path)
+    if version > known(memory):
+        raise too_old(str(path), version, known(memory))
+    made.execute(create_sql(memory, version).encode())
     tables = {name for (name,) in made.execute(_TABLES)}
     made.execute(f"TRUNCATE {', '.join(map(quoted, tables))}".encode())
     refers = made.execute(_REFERS).fetchall()
@@ -183,13 +186,21 @@ def _load(made: Made, path: Path, memory: Path) -> str:
         made.execute(f"ALTER TABLE {quoted(table)} ENABLE TRIGGER USER".encode())
     for table, name, words in refers:
         made.execute(f"ALTER TABLE {quoted(table)} ADD CONSTRAINT {quoted(name)} {words}".encode())
-    version = value_of(made, "SELECT schema FROM release") or 0
-    if version > VERSION:
-        raise StoreTooNew(
-            f"{path} was made by a later version of Claudius (schema {version}): run that, or a newer one"
-        )
+    made.execute(migrate_sql(memory, version).encode())
     made.execute("ANALYZE")
     return beside
+
+
+def _version_in(path: Path) -> int:
+    """Return the version of the schema that a dump holds. Raises: StoreCorrupt, OSError, EOFError, zlib.error."""
+    with gzip.open(path) as lines:
+        for line in lines:
+            rows = _ROWS.fullmatch(line)
+            if rows and rows[1] == b"release":
+                values = dict(zip(rows[2].split(b", "), next(lines).rstrip(b"\n").split(b"\t"), strict=False))
+                if (found := values.get(b"schema", b"")).isdigit() and int(found) >= BASE:
+                    return int(found)
+    raise StoreCorrupt(f"{path} is not a whole copy of a store of Claudius")
 
 
 def _fill(made: Made, path: Path, tables: set[str]) -> None:

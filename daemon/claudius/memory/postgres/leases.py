@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from claudius.errors import StaleTurn
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import Asked, LeaseTally, LeaseTimes
+from claudius.memory.postgres.schema import too_old
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.rows import dump, parse
@@ -75,6 +76,7 @@ class PostgresLeases:
         asked_s, worker, before = self._clock(), self._core.boot, dict(self._held)
         room = max(0, min(most, self.times.most - len(before)))
         values = {"worker": worker, "lease_s": self._lease_s, "networks": dump(list(networks)), "most": room}
+        values |= {"schema": self._store.schema}
         tokens = dump([one.token for one in before.values()])
 
         def take(db: Database) -> tuple[list[Row], dict[str, int]]:
@@ -144,6 +146,9 @@ class PostgresLeases:
 
         def renew(db: Database) -> list[str]:
             self.is_draining = bool(db.value("worker_seen", worker=worker, pause_s=self._tally.pause_s))
+            release = db.one("release_shown")
+            if release and release["oldest"] > self._store.schema:
+                raise too_old(self._core.name, release["schema"], self._store.schema)
             return db.values("lanes_renew", worker=worker, lease_s=self._lease_s, tokens=tokens) if before else []
 
         kept = set(await self._core.write(renew))

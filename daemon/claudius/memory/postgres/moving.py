@@ -20,9 +20,10 @@ import msgspec
 from msgspec import Struct
 
 from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, TryAgain
+from claudius.home import shipped
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import INSTEAD, NUL
-from claudius.memory.postgres.schema import CREATING, VERSION
+from claudius.memory.postgres.schema import CREATING, create_sql, known
 from claudius.memory.postgres.session import Made, check_nobody_works, connected, quoted, value_of
 from claudius.memory.search import tables
 from claudius.memory.sqlite.connection import open_reader, open_writer, pragma, siblings
@@ -69,10 +70,10 @@ def state_of(place: StorePlace) -> str:
     Raises: StoreError if it cannot be reached, or cannot hold a soul.
     """
     with connected(place) as made:
-        return _state(made, place)
+        return _state(made, place, known(shipped("memory")))
 
 
-def _state(made: Made, place: StorePlace) -> str:
+def _state(made: Made, place: StorePlace, version: int) -> str:
     if made.info.server_version < NEEDS:
         raise StoreError(f"{place.shown} is PostgreSQL {made.info.server_version // 10000}: Claudius needs 14 or newer")
     encoding = value_of(made, "SHOW server_encoding")
@@ -89,9 +90,9 @@ def _state(made: Made, place: StorePlace) -> str:
             f"{place.shown} holds tables that are not Claudius's: name a database or a schema of its own"
         )
     schema, migrating = made.execute("SELECT schema, migrating FROM release").fetchone() or (0, 0)
-    if schema != VERSION:
+    if schema != version:
         raise StoreError(
-            f"{place.shown} has the schema {schema}, this release has {VERSION}: start it once with this one"
+            f"{place.shown} has the schema {schema}, this release has {version}: start it once with this one"
         )
     return "unfinished" if migrating else "soul"
 
@@ -117,10 +118,10 @@ def to_postgres(file: Path, place: StorePlace, memory: Path, told: Told, *, is_k
         source.row_factory = None
         source.execute("BEGIN")
         made.execute("SELECT pg_advisory_xact_lock(%s)", (CREATING,))
-        if _state(made, place) == "soul":
+        if _state(made, place, known(memory)) == "soul":
             raise TryAgain(f"{place.shown} holds a soul already")
         if value_of(made, "SELECT to_regclass('release') IS NULL"):
-            made.execute((memory / "postgres" / "schema.sql").read_bytes())
+            made.execute(create_sql(memory, known(memory)).encode())
         both = _tables(made, source)
         every = made.execute(_EVERY).fetchall()
         made.execute(f"TRUNCATE {', '.join(quoted(name) for (name,) in every)}".encode())
@@ -159,7 +160,7 @@ def to_sqlite(place: StorePlace, file: Path, memory: Path, told: Told, *, is_kep
     try:
         with connected(place) as made, closing(open_writer(file)) as sink:
             made.execute("SELECT pg_advisory_xact_lock(1131176053, current_schema()::regnamespace::oid::int)")
-            _state(made, place)
+            _state(made, place, known(memory))
             check_nobody_works(made, place)
             _check_drained(made, place)
             moved = _fill(made, sink, told)
@@ -265,8 +266,10 @@ def _compare(
 
 def _tables(made: Made, file: sqlite3.Connection) -> list[_Table]:
     """Return the tables that both databases have; one comes after those that it refers to. Raises: StoreError."""
-    if pragma(file, "user_version") != VERSION:
-        raise StoreError(f"the file has the schema {pragma(file, 'user_version')}, the server {VERSION}: start it once")
+    served_version = value_of(made, "SELECT schema FROM release")
+    if pragma(file, "user_version") != served_version:
+        theirs = f"{pragma(file, 'user_version')}, the server {served_version}"
+        raise StoreError(f"the file has the schema {theirs}: start it once with this release")
     served = {name: _Table(name, tuple(keys), tuple(columns), number or "")
               for name, keys, columns, number in made.execute(_TABLES)}  # fmt: skip
     kept = {name: set(columns) for name, _, columns in tables(file)}

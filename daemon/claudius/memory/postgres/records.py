@@ -13,7 +13,7 @@ import psycopg
 from claudius.home import shipped
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
-from claudius.memory.postgres.schema import check_identity, is_empty
+from claudius.memory.postgres.schema import check_identity, is_empty, known
 from claudius.memory.postgres.session import GONE_S
 from claudius.memory.sqlite.connection import Database, load_queries
 from claudius.memory.sqlite.records import SqlRecords
@@ -81,7 +81,7 @@ def _open(place: StorePlace, memory: Path) -> Database:
         connection = PostgresConnection(place)
         try:
             if not is_empty(connection):
-                check_identity(connection, place.shown)
+                check_identity(connection, place.shown, known(memory))
                 return PostgresDatabase(connection, load_texts(memory))
         except BaseException:
             connection.close()

@@ -27,7 +27,7 @@ from claudius.memory.postgres import dumps
 from claudius.memory.postgres.connection import ROLES, PostgresConnection, PostgresDatabase, load_texts, translate
 from claudius.memory.postgres.leases import LaneCore, LaneTurns, LaneWhispers, PostgresLeases
 from claudius.memory.postgres.records import PostgresRecords
-from claudius.memory.postgres.schema import prepare
+from claudius.memory.postgres.schema import known, prepare
 from claudius.memory.records import Records
 from claudius.memory.search import ROWS, Needles, plain
 from claudius.memory.sqlite.connection import Database
@@ -173,6 +173,8 @@ class PostgresStore(SqlStore):
         self._place, self._roles, self._configuration = place, roles, times.configuration
         self._memory_files = memory_files
         self._memory = memory or shipped("memory")
+        self.schema = known(self._memory)
+        """The newest schema that this release knows."""
         self._linger_s = linger_s
         self._relieve = relieve
 
@@ -209,7 +211,7 @@ class PostgresStore(SqlStore):
         who = {"worker": boot, "host": socket.gethostname(), "pid": os.getpid(), "version": claudius.__version__}
 
         def begin(db: Database) -> bool:
-            set_up = {"configuration": self._configuration, "wall_s": time.time()}
+            set_up = {"schema": self.schema, "configuration": self._configuration, "wall_s": time.time()}
             db.run("worker_begins", **who, **set_up, roles=self._roles)
             return bool(db.value("lanes_held"))
 
