@@ -783,7 +783,7 @@ CREATE TABLE unread (                      -- one row a network whose history is
 
 CREATE TABLE changed (                     -- what a process may have kept and must ask for again, because somebody heard of a change
     name text COLLATE "C" PRIMARY KEY,     -- an audience, whose members changed
-    times bigint NOT NULL DEFAULT 1        -- how often
+    number bigint NOT NULL DEFAULT nextval('lane_token') UNIQUE -- when: grows with each change
 );
 CREATE TABLE whisper_claim (               -- a whisper that stands in a turn's prompt; void once the lane is let go or taken
     whisper bigint PRIMARY KEY REFERENCES whisper (id) ON DELETE CASCADE, -- which one
