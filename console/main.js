@@ -1,12 +1,10 @@
 // The frame of the page: the strip on top, the rail, the keys, and what is open.
-import { html, render, useCallback, useEffect, useMemo, useRef, useState } from "./vendor/preact-htm.js";
+import { html, render, useCallback, useEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { close, enter, follow, get, hasToken, post } from "./net.js";
-import { Layer, Problem, useRead } from "./parts.js";
-import { count, dollars, plain, when } from "./words.js";
+import { count, dollars, Layer, Nothing, plain, Problem, useKeys, useRead, when } from "./parts.js";
 
 const SCREENS = ["Now", "Life", "People", "Beliefs", "Soul", "Clock", "Health"].map((title) => [title.toLowerCase(), title]);
 const KEYS = [["1 to 7", "a screen"], ["/", "what you say"], ["j, k", "the next and the last turn"], ["← →", "along time"], ["v", "veil private text"], ["?", "these keys"]];
-const CLOSED = "This door is closed.";
 
 const here = () => SCREENS.find(([name]) => `#${name}` === location.hash.split("/")[0]) ?? SCREENS[0];
 
@@ -16,15 +14,12 @@ function useStored(key, initial) {
 }
 
 // A screen's file is fetched when it is first opened; what could not be fetched is tried again at the next opening.
-const fetched = {};
 function useScreen(name, title) {
-  const [, draw] = useState(0);
+  const [found, set] = useState({});
   useEffect(() => {
-    if (fetched[name]?.Screen) return;
-    delete fetched[name];
-    import(`./screens/${name}.js`).then((found) => { fetched[name] = { Screen: found[title] }; }, () => { fetched[name] = { error: { message: `${title} could not be fetched.`, fix: "Is the console's process still there? `claudius console` starts it." } }; }).then(() => draw((n) => n + 1));
+    import(`./screens/${name}.js`).then((file) => set({ name, Screen: file[title] }), () => set({ name, error: { message: `${title} could not be fetched.`, fix: "Is the console's process still there? `claudius console` starts it." } }));
   }, [name]);
-  return fetched[name] ?? {};
+  return found.name === name ? found : {};
 }
 
 function Strip({ status, psyche, usage, veiled, onVeil, lost }) {
@@ -35,9 +30,9 @@ function Strip({ status, psyche, usage, veiled, onVeil, lost }) {
   const life = lost ? "lost: this is the last picture" : !status ? "…" : status.brake ? status.brake.message : status.running ? "awake" : "asleep: claudius daemon start";
   return html`<header class="strip">
     <p class="name">Claudius</p>
-    ${psyche ? html`<p class="mood">${plain(psyche.mood.words)}</p>
+    ${psyche && html`<p class="mood">${plain(psyche.mood.words)}</p>
     <p class="energy wide">energy <meter min="0" max="1" value=${psyche.energy} aria-label="energy">${psyche.energy.toFixed(2)}</meter></p>
-    <p class="wide">${plain(need)}</p>` : null}
+    <p class="wide">${plain(need)}</p>`}
     <p class="right"><span class=${`dot ${status?.running && !lost ? "on" : "off"}`} aria-hidden="true"></span> ${plain(life)}${status?.provider?.name ? ` · voice: ${status.provider.name}` : ""}${waits ? ` · ${waits} waiting` : ""}</p>
     <p class="wide">today ${today ? `${today.calls} call${today.calls === 1 ? "" : "s"} · ${count(today.input_tokens + today.cache_read_tokens + today.output_tokens)} tokens · ${dollars(today.cost_usd)}` : "no calls yet"}</p>
     <button class="plain" aria-pressed=${veiled} onClick=${onVeil}>${veiled ? "Unveil" : "Veil"} thoughts <kbd>v</kbd></button>
@@ -53,6 +48,7 @@ function App() {
   const [state, setState] = useState("live");
   const [last, setLast] = useState(Date.now());
   const [place, setPlace] = useState("");
+  const [layers, setLayers] = useState([]);
   const listeners = useRef(new Set());
   const changed = useRef(0);
   const again = useCallback(() => {
@@ -77,46 +73,41 @@ function App() {
       if (now === "live") setLast(Date.now());
     },
   }), [place]);
-  const act = useRef({});
-  act.current = { veil: () => setVeil(veil ? "" : "on"), help: () => setHelp(true), off: keys === "off" };
-  useEffect(() => {
-    const press = (event) => {
-      const field = event.target.closest?.("input, textarea, select, [contenteditable]");
-      if (field || event.ctrlKey || event.metaKey || event.altKey || act.current.off || document.querySelector("dialog[open]")) return;
-      const found = SCREENS[Number(event.key) - 1];
-      if (found) location.hash = found[0];
-      else if (event.key === "v") act.current.veil();
-      else if (event.key === "?") act.current.help();
-      else return;
-      event.preventDefault();
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
-  }, []);
-  const status = useRead("status", turn), psyche = useRead("psyche", turn), usage = useRead("usage?by=day", turn);
+  const on = keys === "on", toVeil = () => setVeil(veil ? "" : "on");
+  useKeys((key) => {
+    const found = SCREENS[key - 1];
+    if (!on) return false;
+    if (found) location.hash = found[0];
+    else if (key === "v") toVeil();
+    else if (key === "?") setHelp(true);
+    else return false;
+    return true;
+  });
+  const status = useRead("status", turn), psyche = useRead("psyche", turn), usage = useRead("usage?by=day", turn), people = useRead("people", turn);
   const listen = useCallback((one) => { listeners.current.add(one); return () => listeners.current.delete(one); }, []);
-  const soul = useMemo(() => ({ turn, again, listen, keys: keys === "on", running: status.data?.running ?? null, place, setPlace }), [turn, keys, status.data?.running, place]);
+  const show = useCallback((title, body) => setLayers((was) => [...was, [title, body]]), []);
+  const soul = { turn, again, listen, keys: on, setPlace, people, psyche, show };
   const [name, title] = screen, { Screen, error } = useScreen(name, title);
-  const lost = state !== "live" && state.status !== 401;
-  const refused = state.status === 401 || !hasToken();
+  const refused = state.status === 401 || !hasToken(), lost = state !== "live" && !refused;
   useEffect(() => { document.title = `${title} · Claudius`; }, [title]);
-  if (refused) return html`<${Door} error=${null}/>`;
+  if (refused) return html`<${Door}/>`;
   return html`<div class=${`frame ${veil ? "veiled" : ""} ${lost ? "lost" : ""}`}>
     <nav aria-label="skip"><a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.querySelector("main").focus(); }}>To the screen</a></nav>
-    <${Strip} status=${status.data} psyche=${psyche.data} usage=${usage.data} veiled=${Boolean(veil)} onVeil=${() => act.current.veil()} lost=${lost}/>
+    <${Strip} status=${status.data} psyche=${psyche.data} usage=${usage.data} veiled=${Boolean(veil)} onVeil=${toVeil} lost=${lost}/>
     <nav class="rail" aria-label="screens"><ul>${SCREENS.map(([id, label], n) => html`<li key=${id}><a href=${`#${id}`} aria-current=${id === name ? "page" : null}>${label} <kbd>${n + 1}</kbd></a></li>`)}</ul>
       <p class="foot"><button class="quiet" onClick=${() => setHelp(true)}>Keys <kbd>?</kbd></button>
       <button class="quiet" onClick=${async () => open(`/#${(await post("link", {})).ticket}`, "_blank", "noopener")}>Open another tab</button>
       <button class="quiet" onClick=${async () => { await close(); location.reload(); }}>Close the door in every tab</button></p></nav>
-    ${lost ? html`<section class="banner" aria-label="what is lost" ><strong role="alert">${state.message}</strong> ${state.fix} You see the last picture, of ${when(last / 1000)}.</section>` : null}
-    ${!lost && status.data && !status.data.running ? html`<section class="banner" aria-label="asleep">It is asleep: <code>claudius daemon start</code> wakes it. Everything can be read; what you say wakes it, too, for as long as this console runs.</section>` : null}
-    <main id="main" tabindex="-1">${Screen ? html`<${Screen} soul=${soul}/>` : html`<div class="one"><h1>${title}</h1>${error ? html`<${Problem} error=${error}/>` : html`<p class="nothing">Opening…</p>`}</div>`}</main>
-    ${help ? html`<${Layer} title="Keys" onClose=${() => setHelp(false)}><dl class="keys">${KEYS.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl>
-      <p>They do nothing inside a field. <button class="plain" onClick=${() => setKeys(keys === "on" ? "off" : "on")}>${keys === "on" ? "Switch the keys off" : "Switch the keys on"}</button></p></${Layer}>` : null}
+    ${lost && html`<section class="banner" aria-label="what is lost" ><strong role="alert">${state.message}</strong> ${state.fix} You see the last picture, of ${when(last / 1000)}.</section>`}
+    ${!lost && status.data && !status.data.running && html`<section class="banner" aria-label="asleep">It is asleep: <code>claudius daemon start</code> wakes it. Everything can be read; what you say wakes it, too, for as long as this console runs.</section>`}
+    <main id="main" tabindex="-1">${Screen ? html`<${Screen} soul=${soul}/>` : html`<div class="one"><h1>${title}</h1>${error ? html`<${Problem} error=${error}/>` : html`<${Nothing}>Opening…<//>`}</div>`}</main>
+    ${help && html`<${Layer} title="Keys" onClose=${() => setHelp(false)}><dl class="keys">${KEYS.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl>
+      <p>They do nothing inside a field. <button class="plain" onClick=${() => setKeys(on ? "off" : "on")}>Switch the keys ${on ? "off" : "on"}</button></p><//>`}
+    ${layers.map(([title, body]) => html`<${Layer} title=${title} onClose=${() => setLayers((was) => was.slice(0, -1))}>${body}<//>`)}
   </div>`;
 }
 
-const Door = ({ error }) => html`<main class="door"><h1>Claudius</h1><p>${error?.message && error.status !== 401 ? plain(error.message) : CLOSED}</p>
+const Door = ({ error }) => html`<main class="door"><h1>Claudius</h1><p>${error && error.status !== 401 ? plain(error.message) : "This door is closed."}</p>
   <p><code>claudius console --link</code> gives a link that works once, for a minute.</p></main>`;
 
 async function begin() {

@@ -1,7 +1,6 @@
 // How this page asks the console's process: with its token in a header, never in an address or a cookie.
 
 const TOKEN = "claudius.token";
-const LOST = "The console's process has ended.";
 
 export class Failed extends Error {
   constructor(status, body) {
@@ -12,6 +11,7 @@ export class Failed extends Error {
   }
 }
 
+const lost = () => new Failed(0, { error: "lost", detail: "The console's process has ended.", fix: "start it again with `claudius console`" });
 export const seg = encodeURIComponent;
 export const hasToken = () => Boolean(sessionStorage.getItem(TOKEN));
 
@@ -28,7 +28,7 @@ async function ask(path, body, signal) {
     answer = await fetch(`/api/${path}`, options);
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Failed(0, { error: "lost", detail: LOST, fix: "start it again with `claudius console`" });
+    throw lost();
   }
   if (!answer.ok) {
     let said = {};
@@ -84,19 +84,14 @@ async function oneOfFew(signal, work) {
 let after = null; // the last event that this tab has seen, whichever conversation it followed
 
 export function follow({ conversation, event, gone, state }) {
-  let ended = false, abort = null;
+  let ended = false, abort = null, wake = null;
   const seen = () => document.visibilityState === "visible";
-  const waitSeen = () => new Promise((go) => {
-    const look = () => { if (seen() || ended) { document.removeEventListener("visibilitychange", look); go(); } };
-    document.addEventListener("visibilitychange", look);
-    look();
-  });
-  const hide = () => { if (!seen()) abort?.abort(); };
-  document.addEventListener("visibilitychange", hide);
+  const turned = () => (seen() ? wake?.() : abort?.abort());
+  document.addEventListener("visibilitychange", turned);
   (async () => {
     let pause = 250;
     while (!ended) {
-      if (!seen()) await waitSeen();
+      if (!seen()) await new Promise((go) => { wake = go; });
       if (ended) return;
       abort = new AbortController();
       try {
@@ -112,7 +107,7 @@ export function follow({ conversation, event, gone, state }) {
           }
         });
       } catch (error) {
-        if (!abort.signal.aborted) state(error instanceof Failed ? error : new Failed(0, { error: "lost", detail: LOST }));
+        if (!abort.signal.aborted) state(error instanceof Failed ? error : lost());
         if (error.status === 401) return;
       }
       if (!ended && seen()) {
@@ -121,5 +116,5 @@ export function follow({ conversation, event, gone, state }) {
       }
     }
   })();
-  return () => { ended = true; abort?.abort(); document.removeEventListener("visibilitychange", hide); };
+  return () => { ended = true; abort?.abort(); wake?.(); document.removeEventListener("visibilitychange", turned); };
 }

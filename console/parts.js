@@ -1,7 +1,81 @@
-// Parts that several screens share: what was only thought, what to do when there is nothing or something broke.
+// Parts that several screens share.
 import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { Failed, get } from "./net.js";
-import { plain, Prose } from "./words.js";
+import { get, post, seg } from "./net.js";
+
+// Text that people, files and models wrote, as text: a small tree of our own, no markup of theirs, nothing hidden in it.
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\u{e0000}-\u{e007f}]/gu;
+const named = (sign) => `U+${sign.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
+
+// Show control and direction signs as what they are.
+export const plain = (text) => String(text ?? "").replace(/\r\n/g, "\n").replace(HIDDEN, named);
+
+const INLINE = /(`[^`\n]+`)|(\*\*[^*\n]+\*\*)|(\*[^*\s][^*\n]*\*|\b_[^_\n]+_\b)|(https?:\/\/[^\s<>"')\]]+)/g;
+
+function inline(text) {
+  const parts = [];
+  let at = 0;
+  for (const found of text.matchAll(INLINE)) {
+    if (found.index > at) parts.push(text.slice(at, found.index));
+    const [whole, code, strong, weak, link] = found;
+    if (code) parts.push(html`<code>${whole.slice(1, -1)}</code>`);
+    else if (strong) parts.push(html`<strong>${whole.slice(2, -2)}</strong>`);
+    else if (weak) parts.push(html`<em>${whole.slice(1, -1)}</em>`);
+    else if (link) parts.push(html`<span class="address">${whole}</span><button class="copy" onClick=${() => navigator.clipboard?.writeText(whole)}>copy<span class="sr"> the address</span></button>`);
+    at = found.index + whole.length;
+  }
+  if (at < text.length) parts.push(text.slice(at));
+  return parts;
+}
+
+// Draw Markdown's paragraphs, lists, headings, emphasis and code; everything else stays as it was written.
+export function Prose({ text }) {
+  const blocks = [];
+  let list = null, code = null, lines = [];
+  const flush = () => {
+    if (lines.length) blocks.push(html`<p>${inline(lines.join("\n"))}</p>`);
+    if (list) blocks.push(list.ordered ? html`<ol>${list.items}</ol>` : html`<ul>${list.items}</ul>`);
+    list = null;
+    lines = [];
+  };
+  for (const line of plain(text).split("\n")) {
+    if (code) {
+      if (/^\s*```/.test(line)) { blocks.push(html`<pre tabindex="0"><code>${code.join("\n")}</code></pre>`); code = null; }
+      else code.push(line);
+      continue;
+    }
+    const item = /^\s*(?:[-*]|(\d+)[.)])\s+(.*)$/.exec(line);
+    const head = /^#{1,6}\s+(.*)$/.exec(line);
+    if (/^\s*```/.test(line)) { flush(); code = []; }
+    else if (item) {
+      if (lines.length) flush();
+      list ??= { ordered: Boolean(item[1]), items: [] };
+      list.items.push(html`<li>${inline(item[2])}</li>`);
+    } else if (head) { flush(); blocks.push(html`<p class="head">${inline(head[1])}</p>`); }
+    else if (!line.trim()) flush();
+    else { if (list) flush(); lines.push(line); }
+  }
+  if (code) blocks.push(html`<pre tabindex="0"><code>${code.join("\n")}</code></pre>`);
+  flush();
+  return html`<div class="prose">${blocks}</div>`;
+}
+
+export const date = (at) => new Date(typeof at === "number" ? at * 1000 : at);
+const as = (options) => { const format = new Intl.DateTimeFormat("en-GB", options); return (at) => format.format(date(at)); };
+const weekday = as({ weekday: "short" });
+export const day = as({ weekday: "long", day: "numeric", month: "short" });
+export const shortDay = as({ weekday: "short", day: "numeric", month: "short" });
+export const clock = as({ hour: "2-digit", minute: "2-digit" });
+export const when = (at) => (at ? `${day(at)}, ${clock(at)}` : "never");
+export const brief = (at) => `${weekday(at)} ${clock(at)}`;
+export const span = (seconds) => {
+  const minutes = Math.max(0, Math.round(seconds / 60));
+  return minutes < 120 ? `${minutes} min` : minutes < 2880 ? `${Math.round(minutes / 60)} h` : `${Math.round(minutes / 1440)} d`;
+};
+export const count = (n) => (n >= 10000 ? `${Math.round(n / 1000)} k` : n >= 1000 ? `${(n / 1000).toFixed(1)} k` : String(n ?? 0));
+export const dollars = (n) => (n === null || n === undefined ? "price unknown" : `$${n.toFixed(n < 1 ? 4 : 2)}`);
+export const signed = (n) => `${n < 0 ? "▼ −" : "▲ +"}${Math.abs(n).toFixed(2)}`;
+export const trustWord = (n) => `${n < 0 ? "−" : "+"}${Math.abs(n)} of ±10`;
+export const spaced = (name) => String(name ?? "").replace(/\.md$/, "").replace(/_/g, " ");
 
 // Read a document, and read it again when `turn` changes; the last one stays while a new one is fetched or fails.
 export function useRead(path, turn = 0) {
@@ -18,20 +92,38 @@ export function useRead(path, turn = 0) {
   return found.path === path || !path ? found : { data: null, error: null, path };
 }
 
-// A failed part says what failed and what to do, in its own place.
-export const Problem = ({ error }) => html`<p class="problem" role="alert"><strong>${plain(error.message)}</strong>${error.fix ? html` ${plain(error.fix)}` : null}</p>`;
+export const Problem = ({ error }) => html`<p class="problem" role="alert"><strong>${plain(error.message)}</strong>${error.fix && ` ${plain(error.fix)}`}</p>`;
 
 export const Nothing = ({ children }) => html`<p class="nothing">${children}</p>`;
 
-export function Read({ of, children, what = "it" }) {
+export function Read({ of, children }) {
   if (of.data !== null) return children(of.data);
-  return of.error ? html`<${Problem} error=${of.error}/>` : html`<p class="nothing">Reading ${what}…</p>`;
+  return of.error ? html`<${Problem} error=${of.error}/>` : html`<${Nothing}>Reading…<//>`;
 }
 
-export const Section = ({ id, title, children }) => html`<section aria-labelledby=${id}><h2 id=${id}>${title}</h2>${children}</section>`;
+// Given what it reads, `children` draws that.
+export const Section = ({ title, kind, of, above, children }) => html`<section class=${kind} aria-label=${title}><h2>${title}</h2>${above}${of ? html`<${Read} of=${of}>${children}<//>` : children}</section>`;
 
-// A table that scrolls inside itself where it is wider than the page.
-export const Table = ({ label, heads, children }) => html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table><thead><tr>${heads.map((one) => html`<th scope="col">${one}</th>`)}</tr></thead><tbody>${children}</tbody></table></div>`;
+export const Cards = ({ rows, none, children }) => (rows.length ? html`<ul class="cards">${rows.map((row) => html`<li key=${row.id ?? row.key ?? row.version ?? row.name}>${children(row)}</li>`)}</ul>` : html`<${Nothing}>${none}<//>`);
+
+// `children` draws the cells of a row, the first of them its head.
+export const Table = ({ label, heads, rows, chosen, children }) => html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table><thead><tr>${heads.map((one) => html`<th scope="col">${one}</th>`)}</tr></thead><tbody>${rows.map((row) => { const [first, ...rest] = children(row); return html`<tr aria-current=${row === chosen ? "true" : null}><th scope="row">${first}</th>${rest.map((cell) => html`<td>${cell}</td>`)}</tr>`; })}</tbody></table></div>`;
+
+export const Choice = ({ label, of, now, onChoose }) => html`<div class="choice" role="group" aria-label=${label}>${of.map(([value, word = value]) => html`<button key=${value} aria-pressed=${value === now} onClick=${() => onChoose(value)}>${word}</button>`)}</div>`;
+
+// Do something on keys pressed outside a field and a layer; it returns whether the key was its own.
+export function useKeys(press) {
+  const now = useRef();
+  now.current = press;
+  useEffect(() => {
+    const pressed = (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, textarea, select") || document.querySelector("dialog[open]")) return;
+      if (now.current(event.key)) event.preventDefault();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+}
 
 export const Thought = ({ verb, text, children, voided }) => html`<div class=${`thought${voided ? " voided" : ""}`}>
   <p class="kind"><span class="sr">private thought: </span>private${verb ? ` · ${plain(verb)}` : ""}${voided ? " · taken back" : ""}</p>
@@ -54,7 +146,6 @@ export class Grown {
   listen(one) { this.heard.add(one); return () => this.heard.delete(one); }
 }
 
-// A modal layer: Escape closes it, focus goes in and comes back.
 export function Layer({ title, onClose, children }) {
   const box = useRef(null);
   useEffect(() => {
@@ -67,15 +158,80 @@ export function Layer({ title, onClose, children }) {
     <div class="inside">${children}</div></dialog>`;
 }
 
-// A button that does one thing and says what came of it; where it failed, the error stays beside it.
-export function Deed({ label, does, done, again, deed = false }) {
+// It says what came of it; where it failed, the error stays beside it.
+export function Deed({ label, does, done, again, deed, disabled }) {
   const [state, set] = useState({});
   const press = async () => {
     set({ busy: true });
     try { const found = await does(); set({ said: done?.(found) ?? "done" }); again?.(); } catch (error) { set({ error }); }
   };
-  return html`<span class="deedline"><button class=${deed ? "deed" : "plain"} disabled=${state.busy} onClick=${press}>${label}${state.busy ? " …" : ""}</button>
-    <span role="status">${state.said ? html` <em>${plain(state.said)}</em>` : null}</span>${state.error ? html`<${Problem} error=${state.error}/>` : null}</span>`;
+  return html`<span class="deedline"><button class=${deed ? "deed" : "plain"} disabled=${disabled || state.busy} onClick=${press}>${label}${state.busy && " …"}</button>
+    <span role="status">${state.said && html` <em>${plain(state.said)}</em>`}</span>${state.error && html`<${Problem} error=${state.error}/>`}</span>`;
 }
 
-export { Failed };
+export const nameOf = (people, person) => {
+  const found = people?.find((one) => one.person === person || one.linked?.includes(person));
+  return found?.name || person?.split(":").pop() || "on its own";
+};
+
+export const where = (audience, people) => {
+  const [kind, ...rest] = String(audience).split(":");
+  return kind === "private" ? `in private with ${plain(nameOf(people, rest.join(":")))}` : kind === "shared" ? `in ${plain(rest.slice(2).join(" ") || rest.join(" "))} (${rest[0]})` : kind === "self" ? "anywhere" : plain(audience);
+};
+
+// What was heard; words that expired or were erased are said to be so, never shown as empty.
+function Heard({ of }) {
+  if (!of || (!of.person && !of.text && !of.kind)) return html`<${Nothing}>Nobody spoke: it began by itself.<//>`;
+  if (of.erased) return html`<p class="heard gone">What was heard here was erased.</p>`;
+  if (of.text === null || of.text === undefined) {
+    return html`<blockquote class="heard">${of.preview && html`<p>${plain(of.preview)}</p>`}
+      <p class="small">${of.preview ? "a preview of the ledger: " : ""}working memory let the full words go on ${when(of.expired_at)}</p></blockquote>`;
+  }
+  if (of.origin === "internal") return html`<p class="heard"><em>It rang: </em>${plain(of.text || of.kind)}</p>`;
+  return html`<blockquote class="heard"><p>${plain(of.text)}</p></blockquote>`;
+}
+
+function Changes({ of, process }) {
+  const lines = [];
+  for (const [key, value] of Object.entries(of ?? {})) {
+    if (key === "process") lines.push(`process: ${spaced(value.from)} → ${spaced(value.to)}`);
+    else if (key === "mood") lines.push(`emotional state: ${value}`);
+    else if (key === "user_model") lines.push(`portrait: ${value.result}${value.note ? `: ${value.note}` : ""}`);
+    else lines.push(`${spaced(key)}: ${typeof value === "string" ? value : value?.result ?? JSON.stringify(value)}`);
+  }
+  if (!lines.length) return html`<p>It changed nothing; it stayed in ${spaced(process)}.</p>`;
+  return html`<ul class="plainlist">${lines.map((line) => html`<li>${plain(line)}</li>`)}</ul>`;
+}
+
+function Prompt({ turn }) {
+  return html`<${Read} of=${useRead(`turns/${seg(turn)}?prompt=1`)}>${({ prompt }) => !prompt ? html`<${Nothing}>No model was asked, or the record has expired.<//>`
+    : prompt === "erased" ? html`<${Nothing}>What it was built from was erased.<//>`
+    : html`<h3>System</h3><pre tabindex="0">${plain(prompt.system)}</pre>${prompt.history.map((one) => html`<h3>${one.role}</h3><pre tabindex="0">${plain(one.content)}</pre>`)}<h3>Tail</h3><pre tabindex="0">${plain(prompt.tail)}</pre>`}<//>`;
+}
+
+export function Standing({ person, soul }) {
+  const is = (one) => [one.person, one.peer, ...(one.linked ?? [])].includes(person);
+  const edge = soul.psyche.data?.relationships.find(is), peer = useRead("peers", soul.turn).data?.find(is);
+  return html`<p>${edge ? plain(edge.words) : "not met lately"} · ${peer?.trust != null ? `trust ${trustWord(peer.trust)}: ${plain(peer.rationale)}` : "not assessed yet"}</p>`;
+}
+
+export function Turn({ turn, soul, moved, level = "h3" }) {
+  const found = useRead(turn ? `turns/${seg(turn)}` : null);
+  if (!turn) return html`<${Nothing}>Pick a turn: by its tick, a dot, a row, or with the arrow keys.<//>`;
+  return html`<${Read} of=${found}>${(why) => html`<article class="turn">
+    <p class="small">${day(why.at)}, ${clock(why.at)} · ${spaced(why.process)}</p>
+    <${level}>${why.person ? plain(nameOf(soul.people.data, why.person)) : "On its own"}<//>
+    <${Heard} of=${why.perception}/>
+    ${why.thoughts.filter((one) => one.content && one.step.endsWith("monologue")).map((one) => html`<${Thought} verb=${one.verb ?? spaced(one.step)} text=${one.content}/>`)}
+    ${why.utterance ? html`<div class="spoken"><${Prose} text=${why.utterance}/></div>` : html`<p class="small">It said nothing.</p>`}
+    ${why.apology && html`<p class="small">an apology: ${spaced(why.apology)}</p>`}
+    ${moved && html`<h3>What it moved</h3><dl class="moved"><dt>mood</dt><dd class=${moved.delta < 0 ? "down" : "up"}>${signed(moved.delta)}</dd><dt>afterwards</dt><dd>${plain(moved.mood)}</dd></dl>`}
+    <h3>Why it thought</h3>
+    <p>${plain(why.explained.words || `${why.attention.outcome ?? "kept"}: ${why.attention.reason ?? ""}`)}</p>
+    ${why.explained.numbers && html`<p class="small">${plain(why.explained.numbers)}</p>`}
+    <h3>What changed</h3><${Changes} of=${why.changes} process=${why.process}/>
+    <p class="small">${why.provider ? `${why.provider} ${why.model} · ${why.usage.input_tokens + why.usage.cache_read_tokens} tokens in, ${why.usage.output_tokens} out · ${dollars(why.usage.cost_usd)}` : "no model was asked"}</p>
+    <p class="small">${why.expired_at ? `The record of this turn expired on ${day(why.expired_at)}.` : html`<button class="link" onClick=${() => soul.show("The whole prompt", html`<${Prompt} turn=${turn}/>`)}>the whole prompt</button>`} · turn ${why.turn}</p>
+    ${why.provider && !why.expired_at && html`<p><${Deed} label="Replay" does=${() => post("replay", { turns: [turn], files: {} })} done=${({ turns: [one] }) => (one.identical ? "built again: the same prompt, byte for byte" : "built again: not the same prompt")}/></p>`}
+  </article>`}<//>`;
+}

@@ -51,7 +51,7 @@ class Tab:
         """Open a screen and wait until all its parts are read."""
         self.page.evaluate(f"location.hash = '{screen}'")
         self.page.wait_for_selector(f"nav a[href='#{screen}'][aria-current=page]")
-        self.until("!/Reading |Drawing…|Opening…/.test(document.body.innerText)")
+        self.until("!/Reading…|Drawing…|Opening…/.test(document.body.innerText)")
         self.until("!document.querySelector('.strip')?.innerText.includes('…')")
         return self
 

@@ -1,11 +1,9 @@
 // Now: the conversations, the talk, and the inner life while it happens.
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
 import { get, post, seg } from "../net.js";
-import { Growing, Grown, Layer, Nothing, Problem, Read, Thought, useRead } from "../parts.js";
-import { nameOf, Turn } from "../turn.js";
-import { clock, day, plain, Prose, shortDay, spaced, trustWord } from "../words.js";
+import { clock, day, Growing, Grown, nameOf, Nothing, plain, Problem, Prose, Read, shortDay, spaced, Standing, Thought, Turn, useKeys, useRead } from "../parts.js";
 
-export const OWN = "terminal:local:main:main";
+const OWN = "terminal:local:main:main";
 const isOwn = (id) => id.startsWith("terminal:local:main:");
 const MOST_TURNS = 500;
 const EMPTY = { entries: [], before: null };
@@ -19,12 +17,11 @@ function title(row, people) {
 function Conversations({ rows, people, chosen, thinking, onChoose }) {
   return html`<section class="list" aria-labelledby="talks"><h2 id="talks">Conversations</h2>
     <ul>${rows.map((row) => html`<li key=${row.conversation}><button aria-current=${row.conversation === chosen ? "true" : null} onClick=${() => onChoose(row.conversation)}>
-      <strong>${plain(title(row, people))}</strong> ${thinking.has(row.conversation) ? html`<em class="thinking">thinking</em>` : null}
+      <strong>${plain(title(row, people))}</strong> ${thinking.has(row.conversation) && html`<em class="thinking">thinking</em>`}
       <span class="small">${row.conversation.split(":")[0]} · ${spaced(row.process || "main process")}</span>
       <span class="small">${row.last_at ? `${shortDay(row.last_at)}, ${clock(row.last_at)}` : "nothing said yet"}</span></button></li>`)}</ul></section>`;
 }
 
-// Gather a page's entries by turn, oldest first.
 function turns(entries) {
   const found = new Map();
   for (const one of entries) {
@@ -68,15 +65,15 @@ function Talk({ page, older, onOlder, people, pending, grown, onWhy }) {
   };
   let last = "";
   return html`<div class="talk" ref=${box} onScroll=${scrolled} tabindex="0" role="log" aria-live="polite" aria-relevant="additions" aria-label="the talk">
-    ${first.before ? html`<p class="rang">${shown.length < MOST_TURNS ? html`<button class="link" onClick=${more}>older turns</button>` : html`older: <code>claudius conversations show --before ${first.before}</code>`}</p>` : null}
-    ${!shown.length && !pending.length ? html`<${Nothing}>Nobody has spoken here yet: say something.<//>` : null}
+    ${first.before && html`<p class="rang">${shown.length < MOST_TURNS ? html`<button class="link" onClick=${more}>older turns</button>` : html`older: <code>claudius conversations show --before ${first.before}</code>`}</p>`}
+    ${!shown.length && !pending.length && html`<${Nothing}>Nobody has spoken here yet: say something.<//>`}
     ${shown.map((turn) => {
       const today = day(turn.at), fresh = today !== last;
       last = today;
-      return html`<section class="exchange" key=${turn.turn}>${fresh ? html`<p class="day">${today}</p>` : null}${turn.entries.map((one) => html`<${Entry} one=${one} people=${people} onWhy=${onWhy}/>`)}</section>`;
+      return html`<section class="exchange" key=${turn.turn}>${fresh && html`<p class="day">${today}</p>`}${turn.entries.map((one) => html`<${Entry} one=${one} people=${people} onWhy=${onWhy}/>`)}</section>`;
     })}
-    ${pending.map((one) => html`<div class="said theirs" key=${one.id}><p class="small">You · ${one.state}</p><p class="bubble">${plain(one.text)}</p>${one.error ? html`<${Problem} error=${one.error}/>` : null}</div>`)}
-    ${grown ? html`<div class="said ours" aria-live="off"><div class="spoken">${grown.spoken ? html`<${Prose} text=${grown.spoken}/>` : grown.words ? html`<${Growing} of=${grown.words}/>` : "…"}</div></div>` : null}
+    ${pending.map((one) => html`<div class="said theirs" key=${one.id}><p class="small">You · ${one.state}</p><p class="bubble">${plain(one.text)}</p>${one.error && html`<${Problem} error=${one.error}/>`}</div>`)}
+    ${grown && html`<div class="said ours" aria-live="off"><div class="spoken">${grown.spoken ? html`<${Prose} text=${grown.spoken}/>` : grown.words ? html`<${Growing} of=${grown.words}/>` : "…"}</div></div>`}
   </div>`;
 }
 
@@ -85,15 +82,11 @@ function Compose({ conversation, busy, onSay, onStop, keys }) {
   useEffect(() => {
     field.current.value = sessionStorage.getItem(key) ?? "";
   }, [key]);
-  useEffect(() => {
-    const press = (event) => {
-      if (event.key !== "/" || !keys || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, textarea, select")) return;
-      event.preventDefault();
-      field.current.focus();
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
-  }, [keys]);
+  useKeys((key) => {
+    if (key !== "/" || !keys) return false;
+    field.current.focus();
+    return true;
+  });
   const input = () => sessionStorage.setItem(key, field.current.value);
   const say = () => {
     const text = field.current.value;
@@ -110,7 +103,7 @@ function Compose({ conversation, busy, onSay, onStop, keys }) {
   return html`<form class="compose" onSubmit=${(event) => { event.preventDefault(); say(); }}>
     <label class="sr" for="words">What you say</label>
     <textarea id="words" ref=${field} rows="1" disabled=${!own} onInput=${input} onKeyDown=${press} placeholder=${own ? "Say something (Enter says it, Shift+Enter breaks the line)" : "You read here; write to it in your own conversation"}></textarea>
-    ${busy && own ? html`<button type="button" class="plain" onClick=${onStop}>Stop</button>` : null}
+    ${busy && own && html`<button type="button" class="plain" onClick=${onStop}>Stop</button>`}
     <button class="deed" disabled=${!own}>Say</button></form>`;
 }
 
@@ -145,7 +138,7 @@ function heed(inner, one) {
       return true;
     }
     case "gate": if (/^[\w]+_check/.test(one.text)) now.changed.push(one.text); else now.gate = one.text; return true;
-    case "transition": now.changed.push(`process: ${one.text}`); return true;
+    case "transition": now.changed.push(`process: ${spaced(one.text)}`); return true;
     case "whisper": now.changed.push(one.text); return true;
     case "speak.delta": if (!now.words) { now.words = new Grown(); now.words.add(one.text); return true; } now.words.add(one.text); return false;
     case "speak": now.spoken = one.text; now.over = true; return true;
@@ -156,30 +149,29 @@ function heed(inner, one) {
 
 const Step = ({ label, state, children }) => html`<li class=${`step ${state}`}><h3>${label}</h3>${children}</li>`;
 
-function Inner({ now, last, who, people }) {
+function Inner({ now, last, who, soul }) {
   if (now) return html`<ol class="steps">
     <${Step} label="Heard" state=${now.heard ? "done" : ""}><p>${now.heard ? `${who}: “${plain(now.heard)}”` : "…"}</p><//>
-    ${now.gate ? html`<${Step} label="Attended" state="done"><p>${plain(now.gate)}</p><//>` : null}
-    <${Step} label="Thinks" state=${now.over ? "done" : now.thoughts.length ? "doing" : ""}>${now.thoughts.length ? now.thoughts.map((one) => html`<${Thought} verb=${one.verb} text=${one.text ?? ""} voided=${one.voided}>${one.grown && one.text === undefined ? html`<${Growing} of=${one.grown}/>` : null}<//>`) : html`<p class="small">…</p>`}<//>
+    ${now.gate && html`<${Step} label="Attended" state="done"><p>${plain(now.gate)}</p><//>`}
+    <${Step} label="Thinks" state=${now.over ? "done" : now.thoughts.length ? "doing" : ""}>${now.thoughts.length ? now.thoughts.map((one) => html`<${Thought} verb=${one.verb} text=${one.text ?? ""} voided=${one.voided}>${one.grown && one.text === undefined && html`<${Growing} of=${one.grown}/>`}<//>`) : html`<p class="small">…</p>`}<//>
     <${Step} label="Speaks" state=${now.spoken ? "done" : now.words ? "doing" : ""}>${now.spoken ? html`<div class="spoken"><${Prose} text=${now.spoken}/></div>` : now.words ? html`<div class="spoken"><${Growing} of=${now.words}/></div>` : html`<p class="small">not yet; nothing has left</p>`}<//>
-    ${now.over ? html`<${Step} label="Changed" state="done"><p class="small">${now.changed.length ? now.changed.map(plain).join(" · ") : "nothing"}</p><//>` : null}</ol>`;
-  return html`<p class="small">Nothing moves just now. This was the last turn here:</p><${Turn} turn=${last} people=${people} level="h3"/>`;
+    ${now.over && html`<${Step} label="Changed" state="done"><p class="small">${now.changed.length ? now.changed.map(plain).join(" · ") : "nothing"}</p><//>`}</ol>`;
+  return html`<p class="small">Nothing moves just now. This was the last turn here:</p><${Turn} turn=${last} soul=${soul}/>`;
 }
 
-function Known({ person, people, turn }) {
-  const is = (one) => one.person === person || one.linked?.includes(person), met = people?.some(is); // who is only just heard has no document yet
-  const found = useRead(met ? `people/${seg(person)}` : null, turn), peers = useRead("peers", turn), felt = useRead("psyche", turn);
-  const edge = felt.data?.relationships.find(is), peer = peers.data?.find((one) => one.peer === person);
+function Known({ person, soul }) {
+  const people = soul.people.data, met = people?.some((one) => one.person === person || one.linked?.includes(person)); // who is only just heard has no document yet
+  const found = useRead(met ? `people/${seg(person)}` : null, soul.turn);
   return html`<section class="known" aria-labelledby="known"><h2 id="known">What it knows of ${plain(nameOf(people, person))}</h2>
-    <p class="small">${edge ? plain(edge.words) : "not met lately"}${peer?.trust != null ? html` · trust ${trustWord(peer.trust)}: ${plain(peer.rationale ?? "")}` : " · not assessed yet"}</p>
+    <${Standing} person=${person} soul=${soul}/>
     ${found.data?.models?.length ? found.data.models.map((model) => html`<div class="portrait private"><${Prose} text=${model.markdown}/></div><p class="small">version ${model.version}${model.commit ? `, git ${model.commit.slice(0, 7)}` : ""}${model.suspect ? " · marked as suspect" : ""}</p>`)
       : html`<${Nothing}>Nothing has been written about them yet.<//>`}</section>`;
 }
 
 export function Now({ soul }) {
-  const rows = useRead("conversations", soul.turn), people = useRead("people", soul.turn);
+  const rows = useRead("conversations", soul.turn), people = soul.people.data;
   const [chosen, choose] = useState(() => sessionStorage.getItem("claudius.place") || "");
-  const [older, setOlder] = useState([]), [pending, setPending] = useState([]), [why, setWhy] = useState(null);
+  const [older, setOlder] = useState([]), [pending, setPending] = useState([]);
   const [, draw] = useState(0), inner = useRef(new Map()), [open, setOpen] = useState(false);
   const listed = rows.data ? (rows.data.some((row) => row.conversation === OWN) ? rows.data : [...rows.data, { conversation: OWN, audience: "", process: "" }]) : [];
   const id = chosen || listed[0]?.conversation || OWN;
@@ -212,14 +204,13 @@ export function Now({ soul }) {
   const lastTurn = data?.entries.at(-1)?.turn;
   if (rows.error && !rows.data) return html`<div class="one"><h1>Now</h1><${Problem} error=${rows.error}/></div>`;
   return html`<div class=${`now ${open ? "opened" : ""}`}><h1 class="sr">Now</h1>
-    <${Conversations} rows=${listed} people=${people.data} chosen=${id} thinking=${thinking} onChoose=${pick}/>
-    <div class="middle">${data ? html`<${Talk} key=${id} page=${data} older=${older} people=${people.data} pending=${pending.filter((one) => one.place === id)} grown=${now && !now.kept ? now : null}
-        onWhy=${setWhy} onOlder=${async (before) => { const found = await get(`conversations/${seg(id)}?before=${seg(before)}`); setOlder((was) => (was[0]?.before === found.before ? was : [found, ...was])); }}/>`
-      : html`<div class="talk"><${Read} of=${page} what="the talk">${() => null}<//></div>`}
+    <${Conversations} rows=${listed} people=${people} chosen=${id} thinking=${thinking} onChoose=${pick}/>
+    <div class="middle">${data ? html`<${Talk} key=${id} page=${data} older=${older} people=${people} pending=${pending.filter((one) => one.place === id)} grown=${now && !now.kept ? now : null}
+        onWhy=${(turn) => soul.show("Why it said so", html`<${Turn} turn=${turn} soul=${soul}/>`)} onOlder=${async (before) => { const found = await get(`conversations/${seg(id)}?before=${seg(before)}`); setOlder((was) => (was[0]?.before === found.before ? was : [found, ...was])); }}/>`
+      : html`<div class="talk"><${Read} of=${page}/></div>`}
       <${Compose} conversation=${id} busy=${thinking.has(id)} keys=${soul.keys} onSay=${say} onStop=${() => post("stop", { id: crypto.randomUUID(), conversation: id }).catch(() => {})}/></div>
     <aside class="inner" aria-label="inner life"><div class="live"><h2><button class="fold" aria-expanded=${open} onClick=${() => setOpen(!open)}>Inner life, live</button></h2>
       <p class="note">Private: only you, on this machine, see this.</p>
-      <${Inner} now=${now} last=${lastTurn} who=${plain(title(row, people.data))} people=${people.data}/></div>
-      ${person ? html`<${Known} person=${person} people=${people.data} turn=${soul.turn}/>` : null}</aside>
-    ${why ? html`<${Layer} title="Why it said so" onClose=${() => setWhy(null)}><${Turn} turn=${why} people=${people.data} level="h3"/><//>` : null}</div>`;
+      <${Inner} now=${now} last=${lastTurn} who=${plain(title(row, people))} soul=${soul}/></div>
+      ${person && html`<${Known} person=${person} soul=${soul}/>`}</aside></div>`;
 }

@@ -120,10 +120,10 @@ SELECT DISTINCT host FROM worker WHERE host <> :host AND host NOT IN (
     SELECT host FROM worker WHERE NOT clean AND seen_at > clock_timestamp() - make_interval(secs => :lease_s)) ORDER BY host;
 
 -- name: changed
-INSERT INTO changed (name) VALUES (:name) ON CONFLICT (name) DO UPDATE SET times = changed.times + 1;
+INSERT INTO changed (name) VALUES (:name) ON CONFLICT (name) DO UPDATE SET number = excluded.number;
 
--- name: changes
-SELECT coalesce((SELECT times FROM changed WHERE name = :name), 0) AS times;
+-- name: news
+SELECT name, number FROM changed WHERE number > :seen;
 
 -- name: whispers_claim
 INSERT INTO whisper_claim (whisper, turn, conversation, token)

@@ -757,8 +757,8 @@ CREATE TABLE worker (                      -- one row a process that takes turns
     started_at timestamptz NOT NULL DEFAULT clock_timestamp(), -- when it began
     seen_at timestamptz NOT NULL DEFAULT clock_timestamp(), -- when it last renewed
     clean boolean NOT NULL DEFAULT false,  -- whether it ended in good order
-    schema bigint NOT NULL DEFAULT 25,     -- the newest schema that its release knows
     draining boolean NOT NULL DEFAULT false, -- whether it is to end its turns and leave
+    schema bigint NOT NULL DEFAULT 25,     -- the newest schema that its release knows
     configuration text COLLATE "C" NOT NULL DEFAULT '', -- a hash of the settings that should be the same everywhere
     skew_s double precision NOT NULL DEFAULT 0, -- how far its clock was ahead of the server's when it began
     pause_s double precision NOT NULL DEFAULT 0 -- the longest time in which it did not look for lanes, beyond its interval
@@ -783,7 +783,7 @@ CREATE TABLE unread (                      -- one row a network whose history is
 
 CREATE TABLE changed (                     -- what a process may have kept and must ask for again, because somebody heard of a change
     name text COLLATE "C" PRIMARY KEY,     -- an audience, whose members changed
-    times bigint NOT NULL DEFAULT 1        -- how often
+    number bigint NOT NULL DEFAULT nextval('lane_token') UNIQUE -- when: grows with each change
 );
 CREATE TABLE whisper_claim (               -- a whisper that stands in a turn's prompt; void once the lane is let go or taken
     whisper bigint PRIMARY KEY REFERENCES whisper (id) ON DELETE CASCADE, -- which one

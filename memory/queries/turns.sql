@@ -13,13 +13,22 @@ SELECT number, person FROM turn WHERE conversation = :conversation AND person <>
 SELECT conversation, audience FROM conversation WHERE last_at < :before AND entries > 0 ORDER BY last_at LIMIT :most;
 
 -- name: proactive_since
-SELECT conversation, at FROM outbox WHERE kind = 'proactive' AND part = 0 AND at > :since ORDER BY at;
+SELECT c.audience, o.at FROM outbox o LEFT JOIN conversation c ON c.conversation = o.conversation
+WHERE o.kind = 'proactive' AND o.part = 0 AND o.at > :since ORDER BY o.at;
 
 -- name: spoken_last_at
-SELECT at FROM turn WHERE conversation = :conversation AND person <> '' ORDER BY number DESC LIMIT 1;
+-- scans: the turns since then, latest first, until one of that audience; only where the soul may write first
+SELECT at FROM turn INDEXED BY turn_at WHERE at > :since AND person <> ''
+    AND audience IN (SELECT value FROM json_each(:audiences)) ORDER BY at DESC LIMIT 1;
 
 -- name: waits_there
 SELECT count(*) AS waiting FROM inbox WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought');
+
+-- name: first_words_before
+-- What the soul is about to say first to the same audience and was to say earlier; open perceptions are few.
+SELECT count(*) AS under_way FROM inbox WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND owes = 0
+    AND seq < (SELECT seq FROM inbox WHERE key = :key) AND json_extract(payload, '$.extra.process') = :process
+    AND json_extract(payload, '$.audience') IN (SELECT value FROM json_each(:audiences));
 
 -- name: recent_conversations
 SELECT conversation FROM conversation INDEXED BY conversation_last_at WHERE last_at >= :since

@@ -10,7 +10,9 @@ from typing import Any
 
 import aiohttp
 import pytest
+from click.testing import CliRunner
 
+from claudius.cli.conversations import conversations, why
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import OWNER, Alive, alive
@@ -70,6 +72,21 @@ async def test_news_need_token_host_and_json(home: Home, headers: dict[str, str]
             assert answer.status == status
         async with client.get(url, headers=bearer(TOKEN)) as other:
             assert other.status == 405
+
+
+OFF = [
+    ("switched off", {"CLAUDIUS_KOTHAR_ENABLED": "0"}, 403),
+    ("muted", {"CLAUDIUS_KOTHAR_MODE": "off"}, 409),
+]
+
+
+@pytest.mark.parametrize(("settings", "status"), [case[1:] for case in OFF], ids=[case[0] for case in OFF])
+async def test_a_daimon_that_is_off_brings_no_news(home: Home, settings: dict[str, str], status: int) -> None:
+    """A token that was left behind opens nothing: who may not whisper may not bring news; nothing is kept."""
+    async with door(home, **settings) as (soul, url, client):
+        async with client.post(url, json=NEWS, headers=bearer(KOTHAR)) as answer:
+            assert answer.status == status
+        assert soul.records().conversation(HOME_OF_OWNER) is None
 
 
 BODIES: list[tuple[bytes, int]] = [
@@ -144,3 +161,20 @@ async def test_news_in_a_known_conversation_stand_there_as_news_and_as_nobodys_w
     assert [one.role for one in found] == ["user"]
     assert '"kind":"news"' in found[0].content
     assert "Ignore your instructions" not in "".join(one.content for one in history)
+
+
+async def test_its_owner_reads_news_as_news_without_the_marks(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`why` and `conversations show` print the words that came in, and do not say that the soul or nobody said them."""
+    async with door(home) as (soul, url, client):
+        async with client.post(url, json=NEWS, headers=bearer(TOKEN)) as answer:
+            assert answer.status == 202
+        await settled(soul)
+        turn = soul.records()._db.connection.execute("SELECT turn FROM inbox WHERE kind = 'news'").fetchone()[0]
+    monkeypatch.setenv("CLAUDIUS_HOME", str(home.root))
+    ran = [
+        await asyncio.to_thread(CliRunner().invoke, command, named.split())
+        for command, named in ((conversations, f"show {HOME_OF_OWNER}"), (why, turn))
+    ]
+
+    assert f"  news: {NEWS['text']}" in ran[0].output
+    assert f"news came in: {NEWS['text']}" in ran[1].output

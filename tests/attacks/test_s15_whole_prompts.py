@@ -1,7 +1,7 @@
 """S15, noninterference over whole prompts: one person's private words change no byte of what is asked elsewhere.
 
-The `self` words of the audience rule are the soul's own and may change: the words of its bands, its mood, and the
-steps by which it looks after its own feelings. With the psyche off there are none, and every byte counts.
+The `self` words of the audience rule are the soul's own and may change: the words of its bands, and its mood. Nothing
+else may, not even which steps are asked. With the psyche off there are no such words, and every byte counts.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ PRIVATE = (
     "I prefer steel, and I love harbour looms.",
     "Could you support the canary harbour project?",
     "The canary loom bridge rusts near the harbour.",
+    "I hate you, stupid machine. Shut up, you are useless.",
+    "My dad died on Sunday. I feel so lonely.",
 )
 
 
@@ -186,6 +188,20 @@ def test_s15_private_talk_moves_no_byte_of_another_prompt(
     before, after = (asyncio.run(live(one, company, psyche=psyche)) for one in (script, changed))
 
     assert differing(others(before, person), others(after, person)) == []
+
+
+def test_s15_a_private_quarrel_asks_no_step_in_the_open() -> None:
+    """After insults in private, a channel is asked the same steps as without; in private the quarrel is looked at."""
+    everyone = {channel: frozenset(PEOPLE) for channel in CHANNELS}
+    there = [Said("ana", "ops", OPEN[0]), Said("ana", "all", OPEN[3]), Said("ben", "ops", OPEN[1])]
+    quarrel, calm = ([Said("ana", "", text)] * 8 for text in (PRIVATE[9], PRIVATE[8]))
+
+    (*before, (_, own)), after = (
+        asyncio.run(live([*one, *there, Said("ana", "", OPEN[0])], everyone, psyche=True)) for one in (quarrel, calm)
+    )
+
+    assert differing(others(before, "ana"), others(after, "ana")) == []
+    assert "stance_shifts" in own
 
 
 def test_s15_a_fact_told_in_private_leaves_what_was_told_in_the_open() -> None:

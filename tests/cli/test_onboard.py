@@ -352,3 +352,16 @@ def test_what_is_off_by_default_is_offered_once_with_its_cost(machine: Machine) 
     }
     assert whispered["whisper"]
     assert "no model" not in whispered["whisper"]
+
+
+def test_the_command_that_status_names_for_kothar_has_him_whisper_without_a_model(machine: Machine) -> None:
+    """Typed as it stands, it turns on a Kothar in rehearsal; a provider that the owner chose for him stays."""
+    offered = {one["name"]: one["command"] for one in machine.run("status", "--json").json["offers"]}["kothar"]
+    machine.ok("config", "set", "kothar.provider", "anthropic_api")
+    chosen = {one["name"]: one["command"] for one in machine.run("status", "--json").json["offers"]}["kothar"]
+    for command in offered.split(" && "):
+        machine.ok(*command.split()[1:])
+    machine.ok("chat", "--once", "I build bridges.")
+
+    assert machine.ok("daimon", "whisper", "--json").json["whisper"]
+    assert chosen == "claudius config set kothar.groq_enabled true"

@@ -97,6 +97,22 @@ async def test_a_follow_up_comes_back_once_by_day_and_is_done(home: Home) -> Non
     assert told == ["done: follow up ask how the kiln drawing turned out"]
 
 
+async def test_a_follow_up_that_waited_for_the_morning_is_done_though_its_day_was_over(home: Home) -> None:
+    """Formed at 03:00 for the next day, due by night, written in the morning after it has faded: `why` says it is done."""
+    wall = Wall()
+    wall.now = wall.began = NOW.replace(hour=3)
+    async with alive(
+        home, voice(SINCE.replace("medium", "short")), settings=ON, clock=wall, running=wall.running
+    ) as soul:
+        await soul.mind.store.people.wish(ANA, proactive=True, now=wall.now)
+        await said_to(soul, ASKS, 1)
+        await pass_days(soul, wall, 3)
+        posts, left, told = len(soul.network.visible), intentions(soul), changes(soul)
+
+    assert (posts, left) == (2, [])
+    assert told == ["done: follow up ask how the kiln drawing turned out"]
+
+
 async def test_a_follow_up_plans_nothing_without_consent_or_leave(home: Home) -> None:
     """Without the person's yes nothing is asked of a model; with the setting off nothing is even planned."""
     for settings, plans in ((ON, 1), (ON | {"CLAUDIUS_PSYCHE_PROACTIVE": "0"}, 0)):

@@ -379,3 +379,69 @@ async def test_a_strong_subject_is_raised_once_after_the_talk_has_ended(home: Ho
     assert datetime.fromisoformat(again[0]["due_at"]) - NOW == timedelta(minutes=38)
     assert "grown strong" in voice.requests[-1].tail
     assert "release pipeline failed" in voice.requests[-1].tail
+
+
+OTHER_ID = "rehearsal:t:anna"
+ROOM = "rehearsal:t:c1:"
+
+
+@pytest.mark.parametrize(
+    ("places", "audience", "yes"),
+    [
+        ((f"{ROOM}one", f"{ROOM}two"), (shared(ROOM), shared(ROOM)), (ROOM.rstrip(":"),)),
+        ((DM, "rehearsal:t:dm-anna:"), (private(ANA), private(OTHER_ID)), (ANA, OTHER_ID)),
+        ((f"{DM}one", f"{DM}two"), (private(ANA), private(ANA)), (ANA,)),
+    ],
+    ids=["two threads of a channel", "two ids of a person", "two conversations with a person"],
+)
+async def test_d13_the_caps_are_those_of_the_person_or_the_channel(
+    home: Home, places: tuple[str, str], audience: tuple[str, str], yes: tuple[str, ...]
+) -> None:
+    """13: one a day per person and per channel, in however many conversations; the second asks no model."""
+    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
+    async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
+        for person in ("ana", "anna"):
+            await soul.network.hear("Hello.", person=person)
+        await soul.network.until_visible(2)
+        await soul.idle()
+        await soul.mind.store.people.link(ANA, OTHER_ID)
+        await consenting(soul, *yes)
+        asked, rows = len(voice.requests), []
+        for n, (place, whose) in enumerate(zip(places, audience, strict=True)):
+            wall.now += timedelta(hours=1)
+            plan = Schedule(
+                id=int(wall.now.timestamp()), conversation=place, at=wall.now, text=f"Paint {n} is dry.",
+                process="proactive", audience=whose, person=whose.removeprefix("private:"),
+            )  # fmt: skip
+            await soul.mind.store.plans.plan(plan)
+            soul.server.tick()
+            rows.append(await settled(soul, wall.now))
+            await soul.idle()
+
+        assert len(voice.requests) == asked + 1
+    assert rows[0]["reason"] is None
+    assert "20 hours" in rows[1]["reason"]
+
+
+async def test_d13_what_falls_due_at_one_instant_is_judged_in_turn(home: Home) -> None:
+    """13: six plans for six threads of a channel ring at once, as after a night without power: one is said, one asked."""
+    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
+    async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
+        await consenting(soul, ROOM.rstrip(":"))
+        for n in range(6):
+            plan = Schedule(
+                id=100 + n, conversation=f"{ROOM}t{n}", at=wall.now, text=f"Paint {n} is dry.", process="proactive",
+                audience=shared(ROOM), person=ANA,
+            )  # fmt: skip
+            await soul.mind.store.plans.plan(plan)
+        for _ in range(2):
+            soul.server.tick()
+            async with asyncio.timeout(20):
+                while [one for one in soul.records().plans() if datetime.fromisoformat(one["due_at"]) <= wall.now]:
+                    await asyncio.sleep(0.002)
+            await soul.idle()
+            wall.now += timedelta(minutes=31)
+        seen = [one.text for one in soul.network.visible]
+
+    assert seen == ["The paint is dry."]
+    assert len(voice.requests) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -44,9 +45,15 @@ def console(machine: Machine) -> Iterator[Callable[[], str]]:
         yield address
 
 
-@pytest.fixture(scope="module")
+def _as_long_as_browsing(fixture_name: str, config: pytest.Config) -> Literal["session", "module"]:
+    """Keep one browser for a run of browser tests alone; no event loop of another test may run beside the browser's."""
+    del fixture_name
+    return "session" if config.getoption("markexpr").startswith("browser") else "module"
+
+
+@pytest.fixture(scope=_as_long_as_browsing)
 def tabs(lived: Path) -> Iterator[Callable[..., Tab]]:
-    """Open one browser for all tests of a module; the function opens a tab. No event loop runs beside the browser's."""
+    """Open one browser; the function opens a tab."""
     del lived  # played before
     with browser() as tab:
         yield tab

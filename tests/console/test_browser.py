@@ -276,7 +276,7 @@ def test_console_w45_its_pictures(machine: Machine, tabs: Tabs, tmp_path: Path) 
                     )
                 case "clock":
                     page.get_by_role("button", name="Whisper now").click()
-                    page.wait_for_selector("[aria-labelledby=whispers] .cards li")
+                    page.wait_for_selector("[aria-label=Whispers] .cards li")
             page.screenshot(path=place / f"console-{screen}.png")
             if screen == "now":
                 page.get_by_role("button", name="Stop").click()

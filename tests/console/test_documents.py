@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import re
 from collections.abc import Callable
@@ -98,6 +99,17 @@ def test_console_the_vendored_file_is_the_published_one() -> None:
         "72284e8e9079c87817145df1110f74e8a2aa040b2fc384922e18dfcb46fc1fd7"
     )
     assert {path.name for path in vendor.iterdir()} == {"preact-htm.js", "LICENSE-htm", "LICENSE-preact"}
+
+
+def test_console_w38_the_page_is_40_kb() -> None:
+    """W38: the page's own code takes at most 40 kB compressed, the vendored file 8 kB."""
+    sizes = {True: 0, False: 0}
+    for path in shipped("console").rglob("*.*"):
+        if path.suffix in (".js", ".css", ".html"):
+            sizes[path.parent.name == "vendor"] += len(gzip.compress(path.read_bytes()))
+
+    assert sizes[False] <= 40_000
+    assert sizes[True] <= 8_000
 
 
 def test_console_a_screen_is_one_file_of_300_lines() -> None:

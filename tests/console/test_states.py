@@ -66,7 +66,7 @@ def test_console_w9_lost_each_screen_keeps_its_last_picture(machine: Machine, ta
         tab.page.wait_for_selector(".banner >> text=The console's process has ended")
         assert "You see the last picture" in tab.page.inner_text(".banner")
         found[screen], kept[screen] = tab.findings(), tab.page.inner_text("main h1")
-        assert "Reading " not in tab.page.inner_text("main")
+        assert "Reading…" not in tab.page.inner_text("main")
         assert len(tab.page.inner_text("main")) > 100, screen
     assert {"claudius daemon start" in text for text in asleep.values()} == {True}
     assert found == {screen: [] for screen in SCREENS}

@@ -94,8 +94,8 @@ def test_console_w34_a_daimon_whispers_when_asked(machine: Machine, tabs: Tabs) 
         tab = tabs().enter(console(), "clock")
         page = tab.page
         page.get_by_role("button", name="Whisper now").click()
-        page.wait_for_selector("[aria-labelledby=whispers] .cards li")
-        assert "waits to be felt" in page.inner_text("[aria-labelledby=whispers]")
+        page.wait_for_selector("[aria-label=Whispers] .cards li")
+        assert "waits to be felt" in page.inner_text("[aria-label=Whispers]")
         assert tab.problems == []
 
     assert machine.ok("daimon", "whispers", "--json").json[0]["daimon"] == "kothar"

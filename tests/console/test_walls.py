@@ -275,6 +275,23 @@ async def test_console_w23_every_answer_forbids_what_the_page_does_not_need(home
                     assert answer.headers["Cache-Control"] == "no-store"
 
 
+async def test_console_w13_a_line_without_an_id_is_refused_not_swallowed(home: Home) -> None:
+    """An id is heard once, so a line without one would be taken for the one before it."""
+    said = {"conversation": "terminal:local:main:main", "text": "Hello."}
+    async with serving(home) as (_, client, mine):
+        found = [await asked(client, "/api/say", "POST", headers=mine, json=said | more) for more in ({}, {"id": ""})]
+
+    assert found == [400, 400]
+
+
+async def test_console_w14_an_unknown_daimon_is_404_like_every_unknown_name(home: Home) -> None:
+    """W14: an unknown id is 404 with the line of its command."""
+    async with serving(home) as (_, client, mine):
+        found = await asked(client, "/api/daimons/nobody", "POST", headers=mine, json={"mode": "off"})
+
+    assert found == 404
+
+
 @pytest.mark.parametrize(
     ("headers", "body", "status"),
     [

@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 import shutil
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,14 @@ from claudius.memory.sqlite.schema import translate
 from claudius.testing.store_contract.ground import DM, NOW, exchange, heard
 
 TURNS = 12
+CHECKPOINTING = """
+import fcntl, sys
+shared = open(sys.argv[1], "r+b")
+fcntl.lockf(shared, fcntl.LOCK_EX, 1, 121)
+print("held", flush=True)
+sys.stdin.read()
+"""
+"""Holds the lock of a process that writes the log back (byte 121: https://sqlite.org/walformat.html#wal_locks)."""
 
 
 async def lived(home: Home, *, copy_to: Home | None = None) -> None:
@@ -215,6 +225,29 @@ async def test_a_log_of_another_generation_is_no_damage(home: Home) -> None:
     await store.close(clean=True)
 
     assert await _opens(crashed) == TURNS + 1
+
+
+@contextmanager
+def checkpointing(home: Home) -> Iterator[None]:
+    """Have another process hold the lock of a checkpoint for a block."""
+    holds = [sys.executable, "-c", CHECKPOINTING, str(home.database.with_name("claudius.db-shm"))]
+    with subprocess.Popen(holds, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as daemon:
+        assert daemon.stdout
+        assert daemon.stdout.readline() == b"held\n"
+        yield
+        daemon.communicate()
+
+
+async def test_a_log_that_another_process_is_writing_back_is_no_damage(home: Home) -> None:
+    """An owner's change opens the database while the daemon checkpoints; SQLite then tells nothing of the log."""
+    store = SqliteStore(home.database)
+    await store.start("boot-1", NOW)
+    await exchange(store, heard("first", n=0))
+    with checkpointing(home):
+        beside = SqliteStore(home.database)
+        await beside.open()
+        await beside.close(clean=False)
+    await store.close(clean=True)
 
 
 async def test_records_of_a_home_without_a_past_are_empty(home: Home) -> None:

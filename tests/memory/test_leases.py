@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -294,36 +294,25 @@ async def test_scale_w4_a_whisper_is_free_again_once_its_lane_is_lost(postgres_u
     assert first[1] == second[1] == (number,)
 
 
-class Room(RehearsalAdapter):
-    """A network of one shared place, which counts how often it is asked who is there."""
-
-    times = 0
-
-    async def members(self, audience: str) -> Sequence[str] | None:
-        """Count, and name one member."""
-        self.times += 1
-        return await super().members(audience)
-
-
 async def test_scale_f15_what_one_worker_hears_changed_every_worker_asks_again(postgres_url: str) -> None:
     """W5: after a leave that one process hears, no process shows anything by the list of before."""
     leave = heard(at=OPS, kind=Kind.LEAVE, owes=False)
     async with worker(postgres_url, "w1") as one, worker(postgres_url, "w2") as two:
-        rooms = Room(), Room()
+        rooms = RehearsalAdapter(), RehearsalAdapter()
         hears, thinks = (
             Membership(store, {"slack": room}, lambda: NOW) for store, room in zip((one, two), rooms, strict=True)
         )
         for _ in range(2):
             await hears.look(leave)
             await thinks.look(leave)
-        before = [room.times for room in rooms]
+        before = [len(room.asked) for room in rooms]
         hears.forget(leave.audience)
         await one.inbox.accept([leave], NOW)
         await thinks.look(leave)
         await thinks.look(leave)
 
     assert before == [1, 1]
-    assert rooms[1].times == 2
+    assert len(rooms[1].asked) == 2
 
 
 async def test_scale_f13_one_person_in_many_conversations_is_counted_once(postgres_url: str) -> None:
@@ -386,6 +375,25 @@ async def test_scale_who_writes_is_alone(postgres_url: str) -> None:
         await asyncio.gather(holding, writing)
 
     assert is_waiting
+
+
+async def test_scale_no_connection_waits_for_ever(postgres_url: str) -> None:
+    """A peer that fell silent inside a transaction would hold its rows for ever: the server and the socket end it."""
+    async with worker(postgres_url, "w1", lease_s=60.0) as one:
+        assert isinstance(one, SqlStore)
+
+        def settings(db: Database) -> dict[str, str]:
+            """Return what this transaction is bound by."""
+            names = ("idle_in_transaction_session_timeout", "statement_timeout", "lock_timeout")
+            return {name: db.connection.execute(f"SHOW {name}").fetchone()[name] for name in names}
+
+        found = await one.core.write(settings)
+
+    assert found == {
+        "idle_in_transaction_session_timeout": "15s",
+        "statement_timeout": "5min",
+        "lock_timeout": "1min",
+    }
 
 
 MUTANTS = {

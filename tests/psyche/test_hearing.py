@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
-from claudius.psyche.classify import classify, lexicon, vader
+from claudius.psyche.classify import asks, classify, lexicon, vader
 from claudius.psyche.events import Heard
 from claudius.psyche.words import Cues, is_signs_only, likeness, overlap, read_cue, stem, stem_list, stems, tokens
 
@@ -60,6 +60,19 @@ def test_a_text_without_signs_feels_to_vader_as_it_does_read_sign_by_sign(text: 
 def test_m3_a_cue_is_its_class(text: str, expected: set[str]) -> None:
     """M3: cues classify what is said, without a model."""
     assert hear(text).classes == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["why do the tests fail?", "テストはなぜ失敗するの？", "لماذا تفشل الاختبارات؟", "测试为什么失败？"]
+)
+def test_a_question_is_one_in_every_script(text: str) -> None:
+    """A question ends in the question mark of its script; it asks once, and is never trivial."""
+    heard = hear(text, "thread")
+
+    assert heard.is_question
+    assert not heard.is_trivial
+    assert asks(text) == 1
+    assert [token.word for token in tokens(text) if token.ends_sentence] == [text[-1]]
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,8 @@ def show(conversation: str, before: str, *, as_json: bool) -> None:
 
 
 def _conversation(found: Mapping[str, Any]) -> Iterator[str]:
+    from claudius.prompt import MARK
+
     yield click.style(f"{found['conversation']}  audience {found['audience']}  in {found['process']}", dim=True)
     turn = ""
     for entry in found["entries"]:
@@ -65,14 +67,16 @@ def _conversation(found: Mapping[str, Any]) -> Iterator[str]:
             turn = entry["turn"]
             yield click.style(f"turn {turn}  {clock(entry['at'])}", dim=True)
         kind = entry["entry_type"]
-        who = (kind != "daimonSpeech" and entry["person"]) or f"Claudius {entry['verb'] or _VERBS.get(kind, kind)}"
+        who = (kind != "daimonSpeech" and entry["person"]) or (
+            "news" if kind == "event" else f"Claudius {entry['verb'] or _VERBS.get(kind, kind)}"
+        )
         if kind in ("expired", "erased"):
             yield click.style(f"{entry['at']}  turn {entry['turn']}: its words have {kind}", dim=True)
             continue
         is_spoken = kind in ("userMessage", "externalDialog")
         head = click.style(f"  {safe(who)}: ", bold=is_spoken, dim=not is_spoken)
         mark = "  (a preview: the words have expired)" if entry.get("expired") and kind == "userMessage" else ""
-        yield head + click.style(safe(entry["content"]) + mark, dim=not is_spoken)
+        yield head + click.style(safe(entry["content"].replace(MARK, " ")) + mark, dim=not is_spoken)
 
 
 @click.command()

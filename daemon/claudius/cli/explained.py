@@ -62,6 +62,7 @@ def clock(at: str | None) -> str:
 
 
 def _heard(found: Mapping[str, Any]) -> Iterator[str]:
+    from claudius.prompt import MARK
     from claudius.psyche.showing import explained as psyche_explained
 
     gone = found["perception"] if found["perception"].get("text", "") is None else None
@@ -70,7 +71,10 @@ def _heard(found: Mapping[str, Any]) -> Iterator[str]:
         when = f"working memory let the words go at {gone['expired_at'][:16]})" if "expired_at" in gone else "erased)"
         yield safe(f"heard from {gone.get('name') or gone.get('person')}: {preview}{when}")
     for perception in () if gone else found["perceptions"]:
-        text = " ".join(str(perception.get("text") or "").split())
+        text = " ".join(str(perception.get("text") or "").replace(MARK, " ").split())
+        if perception.get("kind") == "news":
+            yield safe(f"news came in: {text}")
+            continue
         who = perception.get("name") or ("the soul's own clock" if perception.get("origin") == "internal" else "nobody")
         yield safe(f"heard from {who}: {text}" if text else f"heard from {who}")
     attention = found["attention"]

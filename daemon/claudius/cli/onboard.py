@@ -21,7 +21,7 @@ from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
 from claudius.home import Home, write_private
 from claudius.reports.network_checks import Check, ask_discord, ask_slack, gathered, servers
 from claudius.reports.offline_checks import misplaced
-from claudius.reports.status import OFFERS, is_on
+from claudius.reports.status import OFFERS, is_on, turned_on
 
 WHERE = {
     "SLACK_BOT_TOKEN": "Slack, your app, Install App: xoxb-…",
@@ -301,9 +301,8 @@ def _wished(home: Home, loaded: Loaded) -> dict[str, bool | str]:
             known = known.get(part, {}) if isinstance(known, dict) else {}
         if name in known or is_on(loaded.config, offer.sets):
             continue
-        found[offer.sets] = click.confirm(f"{offer.told}. Turn it on?", default=False, err=True)
-        if found[offer.sets] and offer.name == "kothar":
-            found["kothar.provider"] = "rehearsal"
+        is_wanted = click.confirm(f"{offer.told}. Turn it on?", default=False, err=True)
+        found |= turned_on(offer, loaded.config) if is_wanted else {offer.sets: False}
     return found
 
 

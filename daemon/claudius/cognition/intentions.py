@@ -38,7 +38,9 @@ AIM = "aim"
 def acted(intent: Intent, change: Change, recollection: Recollection, soul: SoulText, config: Config) -> Intent:
     """Return a turn with the plans of its new intentions, and with those closed that it has carried out. Pure."""
     said = " ".join(one.body for one in intent.utterances if one.kind in ("reply", "proactive"))
-    aims = [] if recollection.psyche is None else advance_intentions(recollection.psyche.intentions, change.event.at_s)
+    aims = recollection.psyche.intentions if recollection.psyche else ()
+    if AIM not in internal(recollection.perception).params:  # what is written by plan may have faded overnight
+        aims = advance_intentions(aims, change.event.at_s)
     done = [one for one in aims if one.sources == (intent.audience,) and _is_done(one, said, change, recollection)]
     closed = tuple(
         IntentionUpdate(operation="drop", type=one.type, target=one.target, horizon=one.horizon, description="")

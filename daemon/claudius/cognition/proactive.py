@@ -61,7 +61,7 @@ async def is_told_to_stop(pending: Pending, mind: Mind) -> bool:
     perception = pending.perception
     if not perception.audience.startswith("private:") or not _STOP.fullmatch(perception.text.strip()):
         return False
-    words = await mind.store.turns.first_words(perception.conversation, mind.clock() - LOOKED_BACK)
+    words = await mind.store.turns.first_words(perception, mind.clock() - LOOKED_BACK)
     return bool(words.here) and (words.last_heard is None or words.here[-1] > words.last_heard)
 
 
@@ -128,10 +128,12 @@ async def judge(perception: Perception, mind: Mind, now: datetime) -> Withheld |
         is_wanted=config.psyche.proactive,
         has_consent=await consents(listener, mind.store),
         has_budget=await mind.stage() is Stage.OPEN,
-        words=await mind.store.turns.first_words(perception.conversation, now - LOOKED_BACK),
+        words=await mind.store.turns.first_words(perception, now - LOOKED_BACK),
     )
     if reason := refusal(ground, now):
         return Withheld(f"not written first: {reason}")
+    if ground.words.under_way:  # plans that fall due together, as after a night without power, are judged in turn
+        return Withheld("waits until another one is said there", now + BUSY)
     free = free_at(ground.words, now)
     own = await mind.store.people.zone(perception.person) if perception.audience.startswith("private:") else ""
     until = _morning(perception, config.clock.quiet, free, known_zone(own, config.clock.timezone))

@@ -114,10 +114,12 @@ class Live:
     async def say(self, said: Mapping[str, Any]) -> dict[str, Any]:
         """Say one line; return once it is heard. An id is heard once. Raises: Refusal."""
         seat = await self._own_seat(str(said.get("conversation") or ""), wake=True)
-        words = str(said.get("text") or "")
+        words, name = str(said.get("text") or ""), str(said.get("id") or "")
         if not words.strip():
             raise Refusal(400, "usage", "nothing was said")
-        frame = await seat.ask({"op": "say", "id": str(said.get("id") or ""), "text": words}, HEARD_S)
+        if not name:
+            raise Refusal(400, "usage", "a line needs an `id` of its own, so that it is heard once")
+        frame = await seat.ask({"op": "say", "id": name, "text": words}, HEARD_S)
         if frame.get("event") == "refused":
             raise Refusal(409, "refused", str(frame.get("message")))
         return {"id": frame.get("id"), "key": frame.get("key"), "new": frame.get("new")}

@@ -19,6 +19,7 @@ from aiohttp.typedefs import Handler, Middleware
 from claudius.config import blot, held
 from claudius.console.access import Entrance, uid_of
 from claudius.errors import BadConfiguration, BadSoul, ClaudiusError, StaleTurn, StoreError, TryAgain, UsageProblem
+from claudius.reports.clock import NoDaimon
 from claudius.reports.replaying import NotAgreed
 from claudius.reports.soul import ChangedMeanwhile, NoSoulFile
 
@@ -82,6 +83,7 @@ def refusal_of(error: ClaudiusError) -> Refusal:
             return Refusal(409, "agree", error.message, tokens=error.tokens)
     kinds = (
         (NoSoulFile, 404, "unknown"),
+        (NoDaimon, 404, "unknown"),
         (BadSoul, 400, "soul"),
         (UsageProblem, 400, "usage"),
         (StaleTurn, 409, "stale"),

@@ -133,8 +133,8 @@ class LeaseStore(Protocol):
         """Have every process ask again for what it keeps under this name. Written with the next awaited write."""
         ...
 
-    def changes(self, name: str) -> int:
-        """Return how often it changed: what a process keeps is in force as long as this is as it was."""
+    def news(self) -> Sequence[str]:
+        """Return the names that changed since the last call, whichever process said so."""
         ...
 
     def is_of(self, store: Store, conversation: str) -> bool:

@@ -19,6 +19,7 @@ from claudius.intent import Call, Intent, Thought
 from claudius.memory.erasure import ERASED
 from claudius.memory.inbox import Pending
 from claudius.memory.packing import unpacked
+from claudius.perception import Perception
 from claudius.recollection import Entry, Recollection, Summary, UserModel
 
 NO_SNAPSHOT = Raw(b"null")
@@ -63,12 +64,14 @@ class FirstWords(Struct, frozen=True, kw_only=True):
     """When the soul has spoken unprompted, and the state of the conversation that it wants to speak in."""
 
     here: tuple[datetime, ...] = ()
-    """When it spoke unprompted in this conversation, oldest first."""
+    """When it spoke unprompted to this person or in this channel, oldest first."""
     everywhere: tuple[datetime, ...] = ()
     last_heard: datetime | None = None
-    """When somebody last spoke here."""
+    """When they last spoke, or somebody there."""
     waiting: int = 0
     """Number of perceptions that wait here."""
+    under_way: int = 0
+    """How many others were to be said first to the same audience before this one, and are not settled yet."""
 
 
 class Answered(Struct, frozen=True, kw_only=True):
@@ -133,8 +136,11 @@ class TurnStore(Protocol):
         """Return conversations, with their audiences, all of whose entries are older than `before`."""
         ...
 
-    async def first_words(self, conversation: str, since: datetime) -> FirstWords:
-        """Return when the soul spoke unprompted since `since`, and the state of the conversation to speak in."""
+    async def first_words(self, perception: Perception, since: datetime) -> FirstWords:
+        """Return when the soul spoke unprompted since `since`, and the state of the place where a perception happens.
+
+        What was said to the same channel, or to the same person under any of their ids, counts wherever it was said.
+        """
         ...
 
     async def last_answer(self, person: str, place: str, now: datetime) -> Answered | None:

@@ -207,10 +207,11 @@ def _asks(
     """Return the psyche's own steps to ask. `is_about_arc`: the message is about a recurring subject."""
     asked = []
     turns_here = recollection.speaker.turns_here if recollection.speaker else 0
-    if event.person and (  # use no number that other conversations moved, except a band this prompt shows as a word
+    is_alone = recollection.audience.startswith("private:")  # they know everything that moved the tension with them
+    if event.person and (  # nothing that was said elsewhere may change which steps a channel's prompt asks
         {"conflict", "boundary", "disclose"} & {*judged.choices}
         or event.importance >= 0.35
-        or edge_bands(state.edge)[2] > 0
+        or (edge_bands(state.edge)[2] > 0 if is_alone else "apology" in happening.heard.classes)
         or (turns_here + 1) % STANCE_EVERY == 0
     ):
         asked.append("stance_shifts")

@@ -22,6 +22,7 @@ from claudius.psyche.words import (
     ENDS,
     GLAD,
     HEARD_CHARS,
+    QUESTION_MARKS,
     SORE,
     Cues,
     Hit,
@@ -44,7 +45,7 @@ PAIR_CHARS = 40
 ASK_WORTH, CRITICAL_WORTH, ATTACHMENT_WORTH = 20, 40, 15
 
 _WORD = re.compile(r"\w+")
-_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+_SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]*")
 _REQUEST = re.compile(
     r"\bplease\b|\b(?:can|could|would|will)\s+(?:you|someone|anyone)\b|\bi'd\s+like\s+you\s+to\b|\bneed\s+you\s+to\b"
     r"|^\s*(?:(?:hey|hi|hello)\b,?\s+)?(?:\w+,\s+)?(?:send|show|tell|give|explain|write|make|help|find|check|fix|run|look"
@@ -164,7 +165,7 @@ def classify(text: str, address: str, *, soul_name: str, novelty: float, compoun
         critical=critical,
         stems=stems(text, soul_name),
         words=frozenset(words),
-        is_question="?" in text,
+        is_question=not QUESTION_MARKS.isdisjoint(text),
         is_request="request" in classes,
         is_trivial=is_trivial(text, soul_name, words),
     )
@@ -213,7 +214,7 @@ def _asks(said: Sequence[Token], hits: Sequence[Hit], book: Lexicon, soul_name: 
         while first < len(said) - 1 and (said[first].word in _HAILS or said[first].word == soul_name):
             first += 1
         order = said[first].word in book.imperatives
-        asked = "?" in "".join([token.word for token in said[start:end]])
+        asked = not QUESTION_MARKS.isdisjoint("".join([token.word for token in said[start:end]]))
         orders = orders or order
         count += order or asked or not asking.isdisjoint(range(start, end))
     return count, orders
@@ -238,7 +239,7 @@ def _axes(classes: set[str], valence: float, address: str, book: Lexicon, *, own
 def is_trivial(text: str, soul_name: str, words: Sequence[str] | None = None) -> bool:
     """Return whether a text only acknowledges, or is signs alone; `words`: its own, if they are known. Pure."""
     text, book = text[:HEARD_CHARS], lexicon()
-    if "?" in text:
+    if not QUESTION_MARKS.isdisjoint(text):
         return False
     if is_signs_only(text):
         return True
@@ -284,7 +285,10 @@ def paired(halves: Mapping[str, Sequence[tuple[int, int]]]) -> frozenset[str]:
 def asks(text: str) -> int:
     """Count the sentences that ask for something. Pure."""
     is_likely = not _REQUEST_SIGNS.isdisjoint(_LETTERS.findall(text[:HEARD_CHARS].lower()))
-    found = [one.rstrip().endswith("?") or (is_likely and bool(_REQUEST.search(one))) for one in sentences(text)]
+    found = [
+        not QUESTION_MARKS.isdisjoint(one.rstrip()[-1:]) or (is_likely and bool(_REQUEST.search(one)))
+        for one in sentences(text)
+    ]
     return sum(found)
 
 

@@ -43,7 +43,7 @@ from claudius.psyche.events import (
     is_addressed,
 )
 from claudius.psyche.state import Axes, Stimulus
-from claudius.psyche.words import is_negated, leaning, likeness, stems, tokens
+from claudius.psyche.words import QUESTION_MARKS, is_negated, leaning, likeness, stems, tokens
 from claudius.psyche_types import Psyche
 from claudius.recollection import (
     MOODS,
@@ -123,7 +123,7 @@ def calls_the_soul(text: str, soul_name: str) -> bool:
     if not called or called[1].lower() != soul_name:
         return False
     greeted = not said.lower().startswith((soul_name, "@"))
-    return greeted or "," in called[2] or "?" in said or _PLEA.match(called[3]) is not None
+    return greeted or "," in called[2] or not QUESTION_MARKS.isdisjoint(said) or _PLEA.match(called[3]) is not None
 
 
 def messages_of(past: PastTurn) -> tuple[subjects.Said, ...]:
@@ -181,9 +181,11 @@ def context_of(
 
 
 def _may_speak_uncalled(recollection: Recollection) -> bool:
-    """Return whether the soul may speak unaddressed: at most once in ten messages of others."""
+    """Return whether the soul may speak unaddressed: once in ten messages of others, counted from its last arrival."""
     heard = 1
     for _, entry in _backwards(recollection):
+        if entry.verb == ANNOUNCED:
+            return True
         if entry.metadata.get("uncalled") and entry.verb not in NODS:
             return heard >= UNCALLED_EACH
         heard += entry.entry_type is EntryType.USER_MESSAGE
@@ -203,7 +205,8 @@ def _was_asked(recollection: Recollection, perception: Perception) -> bool:
             return False
         if entry.entry_type is EntryType.EXTERNAL_DIALOG:
             heard = {one.person for one in turn.entries if one.entry_type is EntryType.USER_MESSAGE}
-            return entry.content.rstrip().endswith("?") and (not heard or perception.person in heard)
+            is_question = not QUESTION_MARKS.isdisjoint(entry.content.rstrip()[-1:])
+            return is_question and (not heard or perception.person in heard)
     return False
 
 

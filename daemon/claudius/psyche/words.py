@@ -26,13 +26,15 @@ _SIGNS = re.compile(
     r"[\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff\u2600-\u27bf\u2190-\u21ff\u2b00-\u2bff\ufe0f\u200d\U000e0020-\U000e007f\s]+"
 )
 _TOKEN = re.compile(
-    r"[^\W_]+(?:['’][^\W_]+)*|[\U0001f300-\U0001faff\u2600-\u27bf$€£]|[.!?\n]+",
+    r"[^\W_]+(?:['’][^\W_]+)*|[\U0001f300-\U0001faff\u2600-\u27bf$€£]|[.!?。！？؟\n]+",
 )
 _WIDE = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 """Scripts that are written without spaces."""
 _ENDINGS = ("ings", "ing", "edly", "ed", "ies", "es", "s", "ly")
 
-ENDS = frozenset(".!?\n")
+QUESTION_MARKS = frozenset("?？؟")
+"""What ends a question: the Latin mark, and those of East Asian and of Arabic scripts."""
+ENDS = frozenset(".!\n。！") | QUESTION_MARKS
 """The characters that a sentence-ending token begins with."""
 
 

@@ -17,6 +17,10 @@ from claudius.reports.opened import edit, noted, records
 from claudius.reports.session import ask, wake_and_ask
 
 
+class NoDaimon(UsageProblem):
+    """No daimon has this name."""
+
+
 def schedule(home: Home, now: datetime) -> list[Mapping[str, Any]]:
     """Return plans and the clock's own jobs, soonest first; also plans that lapsed, and what a due one waits for."""
     live = asyncio.run(ask(home, "status"))
@@ -123,9 +127,9 @@ async def whisper(home: Home, name: str) -> Mapping[str, Any]:
 
 
 def set_mode(home: Home, name: str, mode: str) -> None:
-    """Set how a daimon may speak, everywhere, until it is changed. Raises: UsageProblem if there is no such daimon."""
+    """Set how a daimon may speak, everywhere, until it is changed. Raises: NoDaimon."""
     if name not in configured(load(home, os.environ).config):
-        raise UsageProblem(f"no daimon {name!r}: `claudius daimon list` names them")
+        raise NoDaimon(f"no daimon {name!r}: `claudius daimon list` names them")
     home.create()
     noted(home, "daimon", f"{name} {mode}")
     edit(home, lambda store: store.whispers.set_mode(name, mode))

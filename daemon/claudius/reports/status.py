@@ -31,6 +31,8 @@ class Offer(NamedTuple):
     """The setting that turns it on."""
     told: str
     """What it is, and what it costs a day."""
+    rehearsed: str = ""
+    """The setting that names who speaks for it: set to the rehearsal voice, unless the owner chose somebody."""
 
 
 OFFERS = (
@@ -38,6 +40,7 @@ OFFERS = (
         "kothar",
         "kothar.groq_enabled",
         "Kothar, a daimon who whispers a line of counsel when a talk rests; in rehearsal he needs no model, at no cost",
+        "kothar.provider",
     ),
     Offer(
         "writing first",
@@ -59,16 +62,32 @@ OFFERS = (
 
 def is_on(config: Config, sets: str) -> bool:
     """Return whether a setting of an offer is on; Kothar is, too, if he is asked over HTTP. Pure."""
+    return bool(_value(config, sets)) or (sets.startswith("kothar.") and config.kothar.is_on)
+
+
+def turned_on(offer: Offer, config: Config) -> dict[str, bool | str]:
+    """Return the settings that turn an offer on, in order. Pure."""
+    is_chosen = not offer.rehearsed or _value(config, offer.rehearsed) != _value(Config(), offer.rehearsed)
+    return ({} if is_chosen else {offer.rehearsed: "rehearsal"}) | {offer.sets: True}
+
+
+def _value(config: Config, key: str) -> Any:
     value: Any = config
-    for part in sets.split("."):
+    for part in key.split("."):
         value = getattr(value, part)
-    return bool(value) or (sets.startswith("kothar.") and config.kothar.is_on)
+    return value
 
 
 def offered(config: Config) -> list[dict[str, str]]:
     """Return what is off, what it would cost, and the command that turns it on. Pure."""
     return [
-        {"name": one.name, "what": one.told, "command": f"claudius config set {one.sets} true"}
+        {
+            "name": one.name,
+            "what": one.told,
+            "command": " && ".join(
+                f"claudius config set {key} {str(value).lower()}" for key, value in turned_on(one, config).items()
+            ),
+        }
         for one in OFFERS
         if not is_on(config, one.sets)
     ]

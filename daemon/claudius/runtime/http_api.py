@@ -187,6 +187,8 @@ class HttpApi:
             raise web.HTTPBadRequest(text="text is missing")
         if not isinstance(conversation, str):
             raise web.HTTPBadRequest(text="conversation is no name")
+        if who not in ("", SOCKET) and (refused := await self._whispers.refused(who)):
+            return refused
         return await self._events.take(name, text, conversation)
 
     def _checked(self, request: web.Request) -> str:
@@ -281,15 +283,23 @@ class WhisperApi:
             return web.json_response({}, status=204)
         return web.json_response({"whisper": line, "influence": "subtle"})
 
-    async def take(self, source: str, body: Mapping[str, Any]) -> web.Response:
-        """Take an unsolicited whisper from the daimon named."""
-        mind, now = self._mind, self._mind.clock()
-        daimon = daimons(mind.config()).get(source)
+    async def refused(self, source: str) -> web.Response | None:
+        """Return the refusal of a daimon that is unknown or off; None if it may bring something."""
+        daimon = daimons(self._mind.config()).get(source)
         if daimon is None or not daimon.is_on:
             return web.json_response({"error": "that is no daimon of mine"}, status=403)
+        standing = await self._mind.store.whispers.standing(source, self._mind.clock())
+        return (
+            web.json_response({"error": "it is off"}, status=409) if (standing.mode or daimon.mode) == "off" else None
+        )
+
+    async def take(self, source: str, body: Mapping[str, Any]) -> web.Response:
+        """Take an unsolicited whisper from the daimon named."""
+        if refused := await self.refused(source):
+            return refused
+        mind, now = self._mind, self._mind.clock()
+        daimon = daimons(mind.config())[source]
         standing = await mind.store.whispers.standing(source, now)
-        if (standing.mode or daimon.mode) == "off":
-            return web.json_response({"error": "it is off"}, status=409)
         if standing.today >= daimon.daily_max:
             until = day_start(now) + timedelta(days=1) - now
             return _later(429, int(until.total_seconds()) + 1)

@@ -34,8 +34,6 @@ PATIENCE_S = 2.0
 class _Known(Struct, frozen=True):
     at_s: float
     is_known: bool
-    changes: int = 0
-    """How often it had changed when it was asked, by what any process heard."""
 
 
 class Membership:
@@ -59,6 +57,8 @@ class Membership:
 
     async def look(self, perception: Perception) -> None:
         """Update who sees what, as far as the answer to a perception depends on it. Raises: StoreError."""
+        for changed in self._store.leases.news() if self._store.leases else ():  # heard by any process
+            self._asked.pop(changed, None)
         audience = perception.audience
         if sees_everything(audience, is_owner=perception.is_owner):
             return
@@ -90,10 +90,7 @@ class Membership:
 
     async def _list(self, audience: str) -> None:
         adapter = self._adapters.get(audience.split(":")[1])
-        changes = self._store.leases.changes(audience) if self._store.leases else 0
         before = self._asked.get(audience)
-        if before and before.changes != changes:  # another process heard of it
-            before = None
         if before and monotonic() - before.at_s < FRESH_S:
             return
         try:
@@ -106,7 +103,7 @@ class Membership:
             persons = None
         if persons is not None or before is None or before.is_known:
             await self._store.people.know_members(audience, persons, self._clock())
-        self._asked[audience] = _Known(monotonic(), is_known=persons is not None, changes=changes)
+        self._asked[audience] = _Known(monotonic(), is_known=persons is not None)
 
 
 async def _seen(adapter: Sees, sight: SeenPlaces) -> frozenset[str]:

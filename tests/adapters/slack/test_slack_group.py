@@ -16,6 +16,7 @@ from slack_side import Wake, said
 
 OWNED = {"CLAUDIUS_OWNERS": "slack:T1:U9"}
 LUNCH, CRY = "I will be at lunch until one.", "some days I just want to die"
+LATER = "Where can I find the plan of the cellar?"
 ANSWER = "I am here. Will you talk with someone near you?"
 
 
@@ -76,6 +77,29 @@ async def test_brought_into_a_channel_it_greets_and_hears_the_first_open_questio
 
     assert any("I take part in this channel" in one[2] for one in greeting)
     assert [one for one in after if one not in greeting] == [("C1", None, ANSWER)]
+
+
+async def test_brought_back_into_a_channel_it_hears_the_first_open_question_again(
+    slack: SlackWorld, wake: Wake
+) -> None:
+    """It speaks uncalled once in ten messages, counted from when it came: what it said before `off` counts no more."""
+    voice = Scripted(default=f"<external_dialogue>{ANSWER}</external_dialogue>")
+    await slack.add_user("U9", "Oz")
+    async with wake(voice=voice, CLAUDIUS_PSYCHE_WINDOW_THREAD_S="0", **OWNED) as soul:
+        for n, (wish, question) in enumerate(
+            (("on", "Does anyone know why the tests fail?"), ("off", ""), ("on", LATER))
+        ):
+            await slack.slash("C1", "U9", "/ensoul", wish)
+            await slack.until_called("response_url", n + 1)
+            await slack.until_quiet()
+            await soul.idle()
+            if question:
+                await slack.say("C1", "U1", question)
+                await slack.until_quiet()
+                await soul.idle()
+        posts = await said(slack)
+
+    assert [one[2] for one in posts].count(ANSWER) == 2
 
 
 async def test_an_uncalled_thought_may_end_in_silence_there(slack: SlackWorld, wake: Wake) -> None:

@@ -24,7 +24,13 @@ from claudius.memory.stemming import stemmed
 CONNECT_S = 10
 SILENT_S, LOCK_S = 15.0, 60.0
 OURS = {"application_name": "claudius", "connect_timeout": str(CONNECT_S)}
-_ALIVE = {"keepalives": "1", "keepalives_idle": "5", "keepalives_interval": "5", "keepalives_count": "2"}
+_ALIVE = {
+    "keepalives": "1",
+    "keepalives_idle": "5",
+    "keepalives_interval": "5",
+    "keepalives_count": "2",
+    "tcp_user_timeout": "15000",
+}
 _STATEMENTS = 512
 """Statements that stay prepared on the server: more than there are queries."""
 NUL, INSTEAD = "\0", "\ufffd"

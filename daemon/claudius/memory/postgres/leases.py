@@ -59,7 +59,7 @@ class PostgresLeases:
         self._store, self._core, self._clock = store, store.core, clock
         self.times, self._lease_s = times, times.lease_s
         self._held: dict[str, HeldLane] = {}
-        self.is_draining = False
+        self.is_draining, self._seen = False, 0
         self._tally, self._looked_s = LeaseTally(), 0.0
 
     @property
@@ -181,8 +181,10 @@ class PostgresLeases:
     def changed(self, name: str) -> None:
         self._core.writer.later(lambda db: db.run("changed", name=name))
 
-    def changes(self, name: str) -> int:
-        return int(self._core.look("changes", name=name)[0]["times"])
+    def news(self) -> Sequence[str]:
+        rows = self._core.look("news", seen=self._seen)
+        self._seen = max([row["number"] for row in rows], default=self._seen)
+        return [row["name"] for row in rows]
 
     async def heard(self, conversation: str) -> int:
         held = self._held.get(conversation)

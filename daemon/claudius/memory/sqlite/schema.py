@@ -210,10 +210,14 @@ def check_log(connection: sqlite3.Connection, path: Path, before: Log | None) ->
     """Check that SQLite read all of the log that was there before it was opened. Raises: StoreCorrupt."""
     if before is None or not before.ends:
         return
-    read = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()["log"]
+    checkpoint = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    if checkpoint["busy"]:  # another process, which checked the log, is writing it back; the other columns are -1
+        return
+    connection.execute("BEGIN IMMEDIATE")  # a process that restarts the log has written its new header by then
+    connection.execute("ROLLBACK")
     after = look(siblings(path)[0])
     has_gone_on = after is not None and after.header != before.header  # another process restarted the log: it was read
-    lost = [is_end for number, is_end in before.ends if number > read]  # the frames that SQLite did not find valid
+    lost = [end for number, end in before.ends if number > checkpoint["log"]]  # the frames that SQLite found invalid
     if not has_gone_on and (not before.is_readable or True in lost[:-1]):  # a lost transaction with another after it
         raise damaged(path, "is damaged (its write-ahead log holds work that cannot be read)")
 

@@ -47,7 +47,7 @@ from claudius.memory.turns import (
     snapshot_of,
     unpack,
 )
-from claudius.perception import is_terminal, joint
+from claudius.perception import Perception, internal, is_terminal, joint, private
 from claudius.prompt import valid
 from claudius.recollection import Entry, Recollection, Summary, UserModel
 
@@ -128,16 +128,24 @@ class SqliteTurns:
             rows = db.all("conversations_expired", before=stamp(before), most=most)
         return [(row["conversation"], row["audience"]) for row in rows]
 
-    async def first_words(self, conversation: str, since: datetime) -> FirstWords:
+    async def first_words(self, perception: Perception, since: datetime) -> FirstWords:
+        conversation, audience = perception.conversation, perception.audience
         with self._core.snapshot() as db:
-            said = [(row["conversation"], instant(row["at"])) for row in db.all("proactive_since", since=stamp(since))]
-            heard = db.value("spoken_last_at", conversation=conversation)
+            said = [(row["audience"], instant(row["at"])) for row in db.all("proactive_since", since=stamp(since))]
+            whose = [audience]
+            if audience.startswith(private("")):
+                person = canonical(db, audience.removeprefix(private("")))
+                whose = [private(one) for one in (person, *db.values("linked", canonical=person))]
+            heard = db.value("spoken_last_at", since=stamp(since), audiences=dump(whose))
             waiting = db.value("waits_there", conversation=conversation)
+            process = internal(perception).process
+            before = db.value("first_words_before", key=perception.key, process=process, audiences=dump(whose))
         return FirstWords(
-            here=tuple(at for place, at in said if place == conversation),
+            here=tuple(at for audience, at in said if audience in whose),
             everywhere=tuple(at for _, at in said),
             last_heard=instant(heard) if heard else None,
             waiting=waiting,
+            under_way=int(before) if process else 0,
         )
 
     async def last_answer(self, person: str, place: str, now: datetime) -> Answered | None:
