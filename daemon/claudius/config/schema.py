@@ -388,12 +388,8 @@ class WorkerSettings(SettingsTable, frozen=True):
     """One of several processes that take turns; only with a database server."""
 
     lanes: Annotated[Positive, Meta(description="the most conversations that one process holds at a time")] = 64
-    lease_s: Annotated[
-        Seconds, Meta(description="seconds after which the conversations of a dead process are taken over")
-    ] = 60.0
-    renew_s: Annotated[
-        Seconds, Meta(description="how often a process renews its leases; at most a third of lease_s")
-    ] = 20.0
+    lease_s: Annotated[Seconds, Meta(description="after how long what a dead process held is taken over")] = 60.0
+    renew_s: Annotated[Seconds, Meta(description="how often leases are renewed; at most a third of lease_s")] = 20.0
 
 
 class ClockSettings(SettingsTable, frozen=True):
