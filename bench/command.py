@@ -39,6 +39,7 @@ METRICS: dict[str, str] = {
     "P15": "p15_house",
     "P16": "p16_erasure",
     "P17": "p17_console",
+    "P18": "p18_scale",
     "CX": "cx_cortex",
 }
 """A metric is one module with `measure(bench)`, which yields figures."""

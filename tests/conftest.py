@@ -68,6 +68,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Genera
         terminalreporter.write_line(f"left out: {without} tests that need PostgreSQL", yellow=True)
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run that was to have a database server, and skipped the tests that need one."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", ()) if reporter else ()
+    if os.environ.get(postgres.REQUIRED) == "1" and any(postgres.MISSING in str(one.longrepr) for one in skipped):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     """Return an empty, private home."""

@@ -84,6 +84,7 @@ def test_everything_that_reads_prints_json() -> None:
         "claudius backup import",
         "claudius daemon run",
         "claudius worker",
+        "claudius workers drain",
         "claudius daemon install",
         "claudius daemon uninstall",
         "claudius schedule cancel",

@@ -52,7 +52,8 @@ def test_scale_the_owner_edits_and_reads_beside(machine: Machine) -> None:
 
 
 def test_scale_whoever_is_forgotten_is_in_no_table(machine: Machine) -> None:
-    """`users forget` erases from the server's tables; the receipt is verified, and names what the server keeps."""
+    """`users forget` erases the server's rows, and a file of before; the receipt is verified, and names what is not ours."""
+    machine.ok("chat", "--once", "I am Tom, and this is a file.", env={"CLAUDIUS_STORE_URL": "sqlite"})
     machine.run("chat", "--once", f"My name is Tom. I like {MARK} very much indeed.")
     person = machine.run("users", "list", "--json").json[0]["person"]
 

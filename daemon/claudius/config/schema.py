@@ -379,17 +379,17 @@ class StoreSettings(SettingsTable, frozen=True):
         ),
     ] = "sqlite"
     look_s: Annotated[Seconds, Meta(description="how often a worker looks for lanes with something to do")] = 1.0
-    failover: Annotated[
-        bool, Meta(description="a standby takes over if the server dies; `doctor` then asks for a synchronous one")
-    ] = False
+    failover: Annotated[bool, Meta(description="a standby takes over: `doctor` asks for a synchronous one")] = False
 
 
 class WorkerSettings(SettingsTable, frozen=True):
     """One of several processes that take turns; only with a database server."""
 
     lanes: Annotated[Positive, Meta(description="the most conversations that one process holds at a time")] = 64
-    lease_s: Annotated[Seconds, Meta(description="after how long what a dead process held is taken over")] = 60.0
-    renew_s: Annotated[Seconds, Meta(description="how often leases are renewed; at most a third of lease_s")] = 20.0
+    lease_s: Annotated[Seconds, Meta(description="after how long a dead process's conversations are taken over")] = 60.0
+    renew_s: Annotated[
+        Seconds, Meta(description="how often a process renews its leases; at most a third of lease_s")
+    ] = 20.0
 
 
 class ClockSettings(SettingsTable, frozen=True):

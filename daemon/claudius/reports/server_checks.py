@@ -119,7 +119,8 @@ def _of_workers(home: Home, loaded: Loaded) -> Iterator[Check]:
         fix = "make config.toml the same (but log, http, worker and storage), then restart that process"
         yield Check("configurations", ok=False, detail=detail, fix=fix)
     if at_work and not others:
-        yield Check("configurations", ok=True, detail=f"the same in {len(at_work)} processes")
+        many = "1 process has" if len(at_work) == 1 else f"{len(at_work)} processes have"
+        yield Check("configurations", ok=True, detail=f"{many} the settings of this home")
     longest = max(at_work, key=lambda one: one["pause_s"], default=None)
     if longest:
         lease_s = loaded.config.worker.lease_s

@@ -147,6 +147,8 @@ class Forgetting:
                 self._ledger.keep_probes(probes)
             if leases is None:
                 return await self._erase(ids, probes, now)
+            for left in self._home.state.glob(f"{self._home.database.name}*"):
+                left.unlink()  # a file that the soul left, or that was there before `store.url` was set
             number, at_rest = await leases.ask_to_let_go(ids)
             receipt = await self._erase(ids, probes, now)
             await leases.end_letting_go(number)

@@ -64,8 +64,8 @@ class PostgresRecords(SqlRecords):
         with self._snapshot() as db:
             row = db.one("turns_span")
             bytes_ = 0 if type(db) is Database else db.connection.execute(_BYTES).fetchone()["bytes"]
-        turns, days = (row["turns"], row["days"] or 0.0) if row else (0, 0.0)
-        return {"bytes": bytes_, "turns": turns, "days": days, "gives_back": True}
+        turns = row["turns"] if row else 0  # in how many days does not matter: its disk is not this machine's
+        return {"bytes": bytes_, "turns": turns, "days": 0.0, "gives_back": True}
 
     def integrity(self) -> Sequence[str]:
         """Return nothing: the server holds foreign keys, and its pages have checksums where the operator wants them."""
