@@ -86,3 +86,11 @@ SELECT nextval(pg_get_serial_sequence('moment_vector', 'number')), id, audience,
 FROM (SELECT id, audience, text = :text AND pictures = :pictures AS is_same FROM moment WHERE id = :id AND is_own = 0) AS m
 ON CONFLICT (moment) DO UPDATE SET number = excluded.number, audience = excluded.audience, embedder = excluded.embedder,
     vector = excluded.vector;
+
+-- name: vectors_missing
+SELECT id, text, pictures FROM (
+    SELECT m.id, m.text, m.pictures FROM moment_vector v JOIN moment m ON m.id = v.moment WHERE v.embedder = '' LIMIT :most
+) AS changed UNION ALL SELECT id, text, pictures FROM (
+    SELECT id, text, pictures FROM moment
+    WHERE id > (SELECT coalesce(max(moment), 0) FROM moment_vector) AND is_own = 0 ORDER BY id LIMIT :most
+) AS unread;

@@ -128,10 +128,10 @@ WHERE audience = :audience AND embedder = :embedder AND number > :after ORDER BY
 SELECT id, text, pictures FROM (
     SELECT m.id, m.text, m.pictures FROM moment_vector v INDEXED BY moment_vector_changed CROSS JOIN moment m ON m.id = v.moment
     WHERE v.embedder = '' LIMIT :most
-) AS changed UNION ALL SELECT id, text, pictures FROM (
+) UNION ALL SELECT id, text, pictures FROM (
     SELECT id, text, pictures FROM moment
     WHERE id > (SELECT coalesce(max(moment), 0) FROM moment_vector) AND is_own = 0 ORDER BY id LIMIT :most
-) AS unread;
+);
 
 -- name: vector_keep
 -- A moment that was deleted gets none. If its words have changed since they were read, this marks it to be read again.

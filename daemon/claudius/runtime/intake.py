@@ -184,7 +184,7 @@ class Intake:
         if self._forgetting.is_frozen(perception.person):
             raise TryAgain("this person is being forgotten just now")
         if perception.kind in (Kind.JOIN, Kind.LEAVE):
-            self._lanes.forget_members(perception.audience)
+            self._lanes.members.forget(perception.audience)
         if perception.person in self._pairing.paired and perception.audience.startswith("private:"):
             extra = replace(perception.extra, is_paired=True)
             perception = replace(perception, standing=Standing.MEMBER, extra=extra)

@@ -215,10 +215,8 @@ class Lanes:
     def lose(self, conversation: str) -> None:
         """End a lane that another process holds now: what runs in it is cancelled, unless a part is being sent."""
         lane = self._lanes.get(conversation)
-        if lane and lane.is_speaking:
-            return
         for task in self._tasks:
-            if task.get_name() == f"lane {conversation}":
+            if task.get_name() == f"lane {conversation}" and not (lane and lane.is_speaking):
                 task.cancel()
 
     def break_off(self, conversation: str, turn: str) -> None:
@@ -247,10 +245,6 @@ class Lanes:
         self.looking.set()
         for one in held.waiting:
             self.wake(one)
-
-    def forget_members(self, audience: str) -> None:
-        """Ask the network again who can see a shared audience, because someone joined or left."""
-        self.members.forget(audience)
 
     def look_again(self) -> None:
         """Have every lane that waits for an instant check the clock again."""
@@ -283,8 +277,7 @@ class Lanes:
                 wait_s = await self._try(lane)
                 if self._closing and wait_s != 0.0:
                     break
-                if self._leases and not self._leases.is_of(lane.mind.store, lane.conversation):
-                    is_lost = True
+                if is_lost := bool(self._leases and not self._leases.is_of(lane.mind.store, lane.conversation)):
                     break
                 if wait_s is None:
                     if not lane.bell.is_set() and (self._leases is None or await self._let_go(lane, self._leases)):

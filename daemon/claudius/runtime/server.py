@@ -98,7 +98,7 @@ class Server:
             home,
             mind.store,
             archive,
-            forget_members=self._lanes.forget_members,
+            forget_members=self._lanes.members.forget,
             end_session=self._end_session,
             leave_out=resources.log_leave_out,
         )
