@@ -3,15 +3,15 @@ FROM python:3.13-slim-bookworm AS built
 WORKDIR /opt/claudius
 COPY . .
 # libraries by hash, as on any machine; it says its first line here, with the offline voice, in a home that is thrown away
-RUN CLAUDIUS_HOME=/tmp/first CLAUDIUS_PROVIDERS=rehearsal ./setup.sh \
+RUN CLAUDIUS_HOME=/tmp/first CLAUDIUS_PROVIDERS=rehearsal ./setup.sh --postgres \
     && .venv/bin/python -m compileall -q daemon \
     && rm -rf /tmp/first /root/.cache
 
 FROM python:3.13-slim-bookworm
-# git keeps the history of portraits; its version is the distribution's
+# git keeps the history of portraits, postgresql-client copies a database server; their versions are the distribution's
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends git \
+    && apt-get install --yes --no-install-recommends git postgresql-client \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 10001 --user-group --home-dir /var/lib/claudius --shell /usr/sbin/nologin claudius \
     && install -d -m 0700 -o claudius -g claudius /var/lib/claudius

@@ -10,6 +10,7 @@ Set Claudius up, all inside this checkout, and begin to talk.
                         new soul, to show that it answers, and nothing to one that has spoken before
   ./setup.sh --no-talk  install, fill a new home and greet you; say nothing to the soul
   ./setup.sh --claude   install the Claude Agent SDK too (409 MB); asked for by itself where you are logged in to Claude
+  ./setup.sh --postgres install the driver of PostgreSQL too, for several workers (docs/scale.md)
   ./setup.sh test       install everything and run the tests; further words go to pytest. It leaves out the slow and
                         nightly forms, and says how many: `.ci/run full` and `.ci/run nightly` run them
   ./setup.sh --help     this
@@ -272,6 +273,7 @@ main() {
             ;;
         --claude) is_claude_asked=yes ;;
         --no-talk) is_talk_wanted=no ;;
+        --postgres) extras+=(postgres) ;;
         *)
             usage >&2
             exit 2

@@ -40,6 +40,7 @@ METRICS: dict[str, str] = {
     "P16": "p16_erasure",
     "P17": "p17_console",
     "P18": "p18_failures",
+    "P19": "p19_scale",
     "CX": "cx_cortex",
 }
 """A metric is one module with `measure(bench)`, which yields figures."""

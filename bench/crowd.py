@@ -24,7 +24,8 @@ from claudius.cognition.steps import STEPS
 from claudius.compose import Settings
 from claudius.home import Home, shipped
 from claudius.intent import Utterance
-from claudius.memory.sqlite import SqliteRecords, SqliteStore
+from claudius.memory.leases import LeaseTimes
+from claudius.memory.opening import SQLITE, StorePlace, open_store
 from claudius.perception import Perception, private
 from claudius.provider import Delta, Done, Event, Request, estimate
 from claudius.providers.chain import Chain
@@ -115,14 +116,15 @@ class Square(AtHand):
 class Crowd:
     """One awake soul, and everyone who speaks with it."""
 
-    def __init__(self, root: Path, call_s: float) -> None:
-        """Use `root` as the home. Each model call takes `call_s` seconds."""
+    def __init__(self, root: Path, call_s: float, url: str = "") -> None:
+        """Use `root` as the home, or the server at `url`. Each model call takes `call_s` seconds."""
         self.home = Home(root)
         self.home.create()
         settings = Settings(self.home, UNHURRIED)
         clock = Clock(lambda: datetime.now(UTC))
         disk = Disk(self.home, lambda: 0)
-        self.store = SqliteStore(self.home.database, relieve=disk.release)
+        place = StorePlace(url or SQLITE)
+        self.store = open_store(self.home, place, disk.release, times=LeaseTimes(most=1000))
         self.voice, self.square = Knowing(call_s), Square()
         self.voice.is_let.set()
         soul = SoulSource(self.home.soul, shipped("soul"), steps=tuple(STEPS))
@@ -214,10 +216,10 @@ class Rounds:
         self._loop = asyncio.new_event_loop()
         self._crowd: Crowd | None = None
 
-    def begin(self, root: str, call_s: float = 0.0) -> None:
-        """Wake the soul at `root`, whose model takes `call_s` seconds a call."""
+    def begin(self, root: str, call_s: float = 0.0, url: str = "") -> None:
+        """Wake the soul at `root`, or at the server of `url`, whose model takes `call_s` seconds a call."""
         script.ready()
-        self._crowd = Crowd(Path(root), call_s)
+        self._crowd = Crowd(Path(root), call_s, url)
         self._loop.run_until_complete(self._crowd.open())
 
     def talk(self, conversations: int, turns: int) -> dict[str, Any]:
@@ -228,6 +230,12 @@ class Rounds:
         wall_s = time.perf_counter() - began
         count = conversations * turns
         return {"ms": times, "per_s": count / wall_s, "wall_s": wall_s, "cpu_ms": 1000 * (cpu_s() - cpu) / count}
+
+    def rest(self, seconds: float) -> float:
+        """Do nothing for a while. Returns the share of a core that the process took, in percent."""
+        cpu = cpu_s()
+        self._loop.run_until_complete(asyncio.sleep(seconds))
+        return 100 * (cpu_s() - cpu) / seconds
 
     def visit(self, first: int, count: int) -> float:
         """Let further conversations have a turn and become idle. Returns the MiB that the process then holds."""
@@ -250,11 +258,11 @@ class Rounds:
         """Put the soul to sleep. Returns its number of turns. The oracle: each message answered once, none left."""
         crowd = self._awake()
         self._loop.run_until_complete(crowd.idle())
+        records = crowd.store.records()
         self._loop.run_until_complete(crowd.close())
         self._loop.close()
         assert not crowd.square.wrong, crowd.square.wrong[:3]
         assert not crowd.square.open, f"{len(crowd.square.open)} never answered"
-        records = SqliteRecords(crowd.home.database)
         left = records.counts(datetime.now(UTC))
         records.close()
         assert left["inbox"] == {"pending": 0, "dead": 0}, left
@@ -291,5 +299,5 @@ class Rounds:
 if __name__ == "__main__":
     asked = Rounds()
     serve(
-        {name: getattr(asked, name) for name in ("begin", "talk", "visit", "park", "soak", "end")},
+        {name: getattr(asked, name) for name in ("begin", "talk", "visit", "park", "soak", "rest", "end")},
     )

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from claudius.home import Home
+from lab import postgres
+from lab.postgres import Server
 
 os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # child processes of a test can import the lab
 
@@ -61,6 +63,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Genera
             f"left out: {left_out['slow']} slow tests (.ci/run full), {left_out['nightly']} nightly (.ci/run nightly)"
         )
         terminalreporter.write_line(said, yellow=True)
+    without = sum(postgres.MISSING in reason for reason in reasons)
+    if without:
+        terminalreporter.write_line(f"left out: {without} tests that need PostgreSQL", yellow=True)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run that was to have a database server, and skipped the tests that need one."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = reporter.stats.get("skipped", ()) if reporter else ()
+    if os.environ.get(postgres.REQUIRED) == "1" and any(postgres.MISSING in str(one.longrepr) for one in skipped):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture
@@ -69,6 +82,24 @@ def home(tmp_path: Path) -> Home:
     made = Home(tmp_path / "home")
     made.create()
     return made
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """Return a real PostgreSQL, one for the session; the test is skipped, or fails, if there is none."""
+    if not postgres.is_there():
+        if os.environ.get(postgres.REQUIRED) == "1":
+            pytest.fail(postgres.MISSING)
+        pytest.skip(postgres.MISSING)
+    with postgres.running() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(postgres_server: Server, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Return the URL of an empty schema of this test's own."""
+    with postgres.schema(postgres_server, f"t_{request.node.name}") as url:
+        yield url
 
 
 @pytest.fixture(autouse=True)

@@ -146,7 +146,14 @@ class Machine:
             **(more or {}),
         }
 
-    def run(self, *args: str, env: Mapping[str, str] | None = None, stdin: str = "", command: str = "") -> Ran:
+    def run(
+        self,
+        *args: str,
+        env: Mapping[str, str] | None = None,
+        stdin: str = "",
+        command: str = "",
+        within_s: float = TIMEOUT_S,
+    ) -> Ran:
         """Run `claudius ARGS`, or another command; return how it ended."""
         ended = subprocess.run(
             [command or str(CLAUDIUS), *args],
@@ -154,15 +161,15 @@ class Machine:
             cwd=self.user,
             input=stdin.encode(),
             capture_output=True,
-            timeout=TIMEOUT_S,
+            timeout=within_s,
             umask=self.umask,
             check=False,
         )
         return Ran(args, ended.returncode, ended.stdout.decode(), ended.stderr.decode())
 
-    def ok(self, *args: str, env: Mapping[str, str] | None = None, stdin: str = "") -> Ran:
+    def ok(self, *args: str, env: Mapping[str, str] | None = None, stdin: str = "", within_s: float = TIMEOUT_S) -> Ran:
         """Run a command that must succeed."""
-        ran = self.run(*args, env=env, stdin=stdin)
+        ran = self.run(*args, env=env, stdin=stdin, within_s=within_s)
         assert ran.code == 0, f"{args} ended with {ran.code}:\n{ran.shown}"
         return ran
 

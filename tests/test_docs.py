@@ -83,6 +83,8 @@ def test_everything_that_reads_prints_json() -> None:
         "claudius backup restore",
         "claudius backup import",
         "claudius daemon run",
+        "claudius worker",
+        "claudius workers drain",
         "claudius daemon install",
         "claudius daemon uninstall",
         "claudius schedule cancel",

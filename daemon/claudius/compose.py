@@ -23,14 +23,16 @@ from claudius.cognition.hooks import Hooks
 from claudius.cognition.mind import Mind, StepVoice, lately
 from claudius.cognition.processes import check_process
 from claudius.cognition.steps import STEPS
-from claudius.config import SETTINGS, Config, Loaded, Settings, networks_on, read_env_file, take_secrets
+from claudius.config import SETTINGS, Config, Loaded, Settings, common, networks_on, read_env_file, take_secrets
 from claudius.errors import BadConfiguration, ClaudiusError, near
 from claudius.failure import failure_of
 from claudius.home import Home, shipped
 from claudius.memory.archive import Archive
+from claudius.memory.leases import LeaseTimes
+from claudius.memory.opening import PASSWORD, StorePlace, open_store
 from claudius.memory.semantic import Embedder
-from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.backups import quarantine
+from claudius.memory.sqlite.store import SqlStore
 from claudius.observed import Thinking
 from claudius.provider import CallTally, Provider
 from claudius.providers.chain import NO_VOICE, Chain, CurrentVoice, NoVoice, choose, may_rehearse, met_model
@@ -148,12 +150,14 @@ async def compose(
     networks: bool = False,
     lock: HomeLock | None = None,
     pause: Pause | None = None,
+    lanes_only: bool = False,
 ) -> Composed:
     """Compose a soul for a home, and hold the home's lock. Raises: ClaudiusError; then nothing is left open.
 
     It hears only the terminal; with `networks`, as the daemon does, every network that the settings name. The default
     of `env` is this process's own environment, from which the secrets are removed, so that no child inherits them.
-    `lock` is the home's, if the caller holds it; `pause` is awaited once the log is open, before anything else.
+    `lock` is the home's, if the caller holds it; `pause` is awaited once the log is open, before anything else. With
+    `lanes_only` it is a worker, which needs a store that several processes share.
     """
     home.create()
     with ExitStack() as undo:
@@ -189,7 +193,7 @@ async def compose(
             met=partial(met_model, home),
         )
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
-        store = SqliteStore(home.database, relieve=disk.release)
+        store = store_of(home, settings.loaded, disk.release, lanes_only=lanes_only)
         await store.open()
         undo.pop_all()
     resources = ProcessResources(
@@ -238,7 +242,7 @@ async def compose(
         owner=own_person,
         chance=random.SystemRandom().random,
         is_daemon=networks,
-        also=(ensouled.start,),
+        also=() if lanes_only else (ensouled.start,),
     )
 
     def wake(conversation: str) -> None:
@@ -258,14 +262,33 @@ async def compose(
         {"terminal": terminal, **adapters},
         {"chat": terminal.chat, "reflect": second.reflect, **services.handlers, **ensouled.handlers},
         chance=random.SystemRandom().random,
-        archive=Archive(store, home.memory, home.backups, clock=clock.now),
+        archive=None if lanes_only else Archive(store, home.memory, home.backups, clock=clock.now),
         resources=resources,
-        second=second,
+        second=None if lanes_only else second,
         services=services,
-        alerts=networks,
-        semantic=semantic,
+        alerts=networks and not lanes_only,
+        lanes_only=lanes_only,
+        semantic=None if lanes_only else semantic,
     )
     return Composed(server=server, settings=settings, soul=soul)
+
+
+def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], *, lanes_only: bool) -> SqlStore:
+    """Return the store that the settings name, not yet open. Raises: BadConfiguration if a worker cannot share it."""
+    password = loaded.secrets.get(PASSWORD)
+    place = StorePlace(loaded.config.store.url, password.reveal() if password else "")
+    if lanes_only and not place.is_postgres:
+        fix = "set it to postgres://user@host/database"
+        raise BadConfiguration("config.toml", "store.url", "workers share a database server", fix)
+    shared = loaded.config.worker
+    times = LeaseTimes(
+        lease_s=shared.lease_s,
+        renew_s=shared.renew_s,
+        look_s=loaded.config.store.look_s,
+        most=shared.lanes,
+        configuration=common(loaded) if place.is_postgres else "",
+    )
+    return open_store(home, place, relieve, roles="lanes" if lanes_only else "all", times=times)
 
 
 def _provider_anew(loaded: Loaded, home: Home, tally: CallTally, secrets: list[str]) -> Chain:

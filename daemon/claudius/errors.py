@@ -11,6 +11,7 @@ ClaudiusError                      one line for a person: what is wrong, where, 
 │   ├── StoreCorrupt               not a database, damaged, or not ours
 │   ├── StoreTooNew                written by a later version
 │   ├── StoreFull                  exit 75: no space at a write; nothing was accepted
+│   ├── StoreAway                  exit 75: the database server cannot be reached; nothing was accepted
 │   ├── StoreReadOnly              the database, its log or its directory may not be written
 │   └── StaleTurn                  exit 1: the conversation moved on since it was recalled; run the turn again
 ├── RowInvalid                     one of our own rows does not decode; the rest of the database is sound
@@ -144,6 +145,12 @@ class StoreTooNew(StoreError):
 
 class StoreFull(StoreError):
     """There is no space left to write to."""
+
+    exit_code = EXIT_TRY_AGAIN
+
+
+class StoreAway(StoreError):
+    """The database server cannot be reached."""
 
     exit_code = EXIT_TRY_AGAIN
 

@@ -69,12 +69,15 @@ class Prompt(Struct, frozen=True):
 
 
 def valid(text: str) -> str:
-    """Join split surrogate pairs and replace lone surrogates by U+FFFD, so that the text is valid Unicode. Pure."""
+    """Make a text storable: split surrogate pairs are joined; lone ones and U+0000 become U+FFFD. Pure.
+
+    PostgreSQL cannot hold U+0000, and a text must read the same from either database.
+    """
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text.replace("\0", "\ufffd")
 
 
 def _escape(match: re.Match[str]) -> str:

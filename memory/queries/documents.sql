@@ -19,7 +19,7 @@ SELECT max(revision) AS revision FROM soul_state;
 -- Whether a portrait ever had this text; unless :ever, in a version that git does not hold yet or that is in force.
 SELECT 1 FROM user_model m JOIN revision r ON r.id = m.revision
 WHERE m.person = :person AND m.audience = :audience AND m.markdown = :text
-  AND (:ever OR m.newest = 1 OR r.git_commit IS NULL) LIMIT 1;
+  AND (:ever = 1 OR m.newest = 1 OR r.git_commit IS NULL) LIMIT 1;
 
 -- name: state_changes
 -- scans: only if a state file differs from what the archive wrote
@@ -53,7 +53,7 @@ UPDATE revision SET git_commit = NULL WHERE git_commit IS NOT NULL;
 DELETE FROM archive_file;
 
 -- name: revision_new
-INSERT INTO revision (document, at, author, note, turn) VALUES (:document, :at, :author, :note, :turn);
+INSERT INTO revision (document, at, author, note, turn) VALUES (:document, :at, :author, :note, :turn) RETURNING id;
 
 -- name: model_newest
 SELECT version, markdown, suspect FROM user_model WHERE person = :person AND audience = :audience AND newest = 1;

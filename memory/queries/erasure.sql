@@ -14,7 +14,7 @@ WHERE person IN (SELECT value FROM json_each(:ids)) OR audience IN (SELECT value
   OR (conversation, number) IN (SELECT conversation, number FROM entry WHERE person IN (SELECT value FROM json_each(:ids)));
 
 -- name: erasing_put
-INSERT OR IGNORE INTO erasing (turn, conversation, number, record) VALUES (:turn, :conversation, :number, :record);
+INSERT INTO erasing (turn, conversation, number, record) VALUES (:turn, :conversation, :number, :record) ON CONFLICT DO NOTHING;
 
 -- name: erasing_turns
 -- scans: an erasure reads everything once, beside the writer
@@ -79,7 +79,7 @@ UNION ALL SELECT markdown FROM user_model WHERE person NOT IN (SELECT value FROM
 
 -- name: lessons_of
 -- scans: an erasure reads everything once, beside the writer
-SELECT key, audience FROM lesson WHERE (key, audience) IN (SELECT key, audience FROM belief WHERE EXISTS (SELECT 1 FROM json_each(evidence) e JOIN interaction i ON i.id = e.value
+SELECT key, audience FROM lesson WHERE (key, audience) IN (SELECT key, audience FROM belief WHERE EXISTS (SELECT 1 FROM json_each(evidence) e JOIN interaction i ON i.id = CAST(e.value AS BIGINT)
     WHERE i.peer_id IN (SELECT value FROM json_each(:ids)) OR i.turn IN (SELECT turn FROM erasing)));
 
 -- name: erase_lesson
@@ -87,7 +87,7 @@ DELETE FROM lesson WHERE key = :key AND audience = :audience;
 
 -- name: beliefs_of
 -- scans: an erasure reads everything once, beside the writer
-SELECT key, audience FROM belief WHERE EXISTS (SELECT 1 FROM json_each(evidence) e JOIN interaction i ON i.id = e.value
+SELECT key, audience FROM belief WHERE EXISTS (SELECT 1 FROM json_each(evidence) e JOIN interaction i ON i.id = CAST(e.value AS BIGINT)
     WHERE i.peer_id IN (SELECT value FROM json_each(:ids)) OR i.turn IN (SELECT turn FROM erasing));
 
 -- name: erase_belief
@@ -95,7 +95,7 @@ DELETE FROM belief WHERE key = :key AND audience = :audience;
 
 -- name: reflections_of
 -- scans: an erasure reads everything once, beside the writer
-SELECT cycle FROM reflection WHERE EXISTS (SELECT 1 FROM json_each(evidence) e JOIN interaction i ON i.id = e.value
+SELECT cycle FROM reflection WHERE EXISTS (SELECT 1 FROM json_each(evidence) e JOIN interaction i ON i.id = CAST(e.value AS BIGINT)
     WHERE i.peer_id IN (SELECT value FROM json_each(:ids)) OR i.turn IN (SELECT turn FROM erasing));
 
 -- name: erase_reflection
@@ -294,7 +294,7 @@ UNION SELECT canonical FROM person_link UNION SELECT person FROM audience_member
 UNION SELECT who FROM audit WHERE who GLOB '*:*:*' UNION SELECT target FROM audit WHERE target GLOB '*:*:*';
 
 -- name: last_heard
-SELECT max(at) AS at FROM (SELECT max(heard_at) AS at FROM inbox UNION ALL SELECT max(at) FROM turn);
+SELECT max(at) AS at FROM (SELECT max(heard_at) AS at FROM inbox UNION ALL SELECT max(at) FROM turn) AS newest;
 
 -- name: messages_of
 -- scans: an export reads everything once

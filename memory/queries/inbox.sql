@@ -50,20 +50,21 @@ SELECT turn FROM outbox WHERE receipt = :receipt AND conversation >= :place AND 
 -- name: react
 INSERT INTO reaction (turn, person, emoji, at, position, is_on) VALUES (:turn, :person, :emoji, :at, :position, :is_on)
 ON CONFLICT (turn, person, emoji) DO UPDATE SET at = excluded.at, position = excluded.position, is_on = excluded.is_on
-WHERE excluded.position > position;
+WHERE excluded.position > reaction.position;
 
 -- name: accept
 INSERT INTO inbox (key, conversation, position, kind, owes, person, payload, heard_at, turn)
 VALUES (:key, :conversation, :position, :kind,
     CASE (SELECT participation FROM conversation WHERE conversation = :conversation)
-        WHEN 'consume' THEN 0 WHEN 'always' THEN :owes OR :said ELSE :owes END,
+        WHEN 'consume' THEN 0 WHEN 'always' THEN max(:owes, :said) ELSE :owes END,
     :person, :payload, :now, :turn)
 ON CONFLICT (key) DO NOTHING;
 
 -- name: thread_called
 INSERT INTO thread (conversation, since, last_at) VALUES (:conversation, :position, :at)
 ON CONFLICT (conversation) DO UPDATE SET
-    since = CASE WHEN is_quiet THEN excluded.since ELSE min(since, excluded.since) END, last_at = max(last_at, excluded.last_at),
+    since = CASE thread.is_quiet WHEN 1 THEN excluded.since ELSE min(thread.since, excluded.since) END,
+    last_at = max(thread.last_at, excluded.last_at),
     is_quiet = 0;
 
 -- name: thread_spoken
@@ -86,7 +87,7 @@ ON CONFLICT (adapter, channel) DO NOTHING;
 
 -- name: mark_swept
 INSERT INTO heard (adapter, channel, position, swept_at) VALUES (:adapter, :channel, :position, :now)
-ON CONFLICT (adapter, channel) DO UPDATE SET position = max(position, excluded.position), swept_at = excluded.swept_at;
+ON CONFLICT (adapter, channel) DO UPDATE SET position = max(heard.position, excluded.position), swept_at = excluded.swept_at;
 
 -- name: marks
 SELECT channel, position FROM heard WHERE adapter = :adapter;
@@ -95,8 +96,8 @@ SELECT channel, position FROM heard WHERE adapter = :adapter;
 INSERT INTO person (person, name, is_bot, zone, first_at, last_at) VALUES (:person, :name, :is_bot, :zone, :now, :now)
 ON CONFLICT (person) DO UPDATE
 SET name = excluded.name, is_bot = excluded.is_bot, last_at = excluded.last_at,
-    zone = CASE excluded.zone WHEN '' THEN zone ELSE excluded.zone END
-WHERE name IS NOT excluded.name OR is_bot IS NOT excluded.is_bot OR excluded.zone NOT IN ('', zone);
+    zone = CASE excluded.zone WHEN '' THEN person.zone ELSE excluded.zone END
+WHERE person.name IS NOT excluded.name OR person.is_bot IS NOT excluded.is_bot OR excluded.zone NOT IN ('', person.zone);
 
 -- name: oldest
 SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped,
@@ -106,12 +107,12 @@ ORDER BY position, seq LIMIT 1;
 
 -- name: take
 UPDATE inbox SET state = CASE state WHEN 'thought' THEN 'thought' ELSE 'taken' END,
-    boots = boots + (boot IS NOT :boot), boot = :boot, attempts = attempts + 1, taken_at = :now, not_before = NULL,
+    boots = boots + CASE WHEN boot IS NOT :boot THEN 1 ELSE 0 END, boot = :boot, attempts = attempts + 1, taken_at = :now, not_before = NULL,
     inputs = :inputs
 WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: met
-UPDATE inbox SET boots = boots + (boot IS NOT :boot), boot = :boot
+UPDATE inbox SET boots = boots + CASE WHEN boot IS NOT :boot THEN 1 ELSE 0 END, boot = :boot
 WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: postpone
@@ -132,8 +133,7 @@ UPDATE inbox SET state = 'dead', reason = :reason, not_before = NULL
 WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: thought
-UPDATE inbox SET state = 'thought' WHERE turn = :turn AND state IN ('pending', 'taken')
-RETURNING conversation, person, coalesce(taken_at, heard_at) AS at;
+UPDATE inbox SET state = 'thought' WHERE turn = :turn AND state IN ('pending', 'taken');
 
 -- name: calls
 SELECT n, purpose, request_sha256, response, stop_reason, provider, model,

@@ -36,20 +36,20 @@ SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.tex
     (SELECT max(b.id) FROM moment b WHERE b.conversation = m.conversation AND b.id < m.id) AS before_id,
     (SELECT min(a.id) FROM moment a WHERE a.conversation = m.conversation AND a.id > m.id AND a.is_own = 0) AS after_id
 FROM (
-    SELECT p.doc AS id, sum(q.value) AS weight, group_concat(q.key, ' ') AS terms
+    SELECT p.doc AS id, sum(CAST(q.value AS DOUBLE PRECISION)) AS weight, group_concat(q.key, ' ') AS terms
     FROM json_each(:weights) q CROSS JOIN moment_place p ON p.term = q.key
     GROUP BY p.doc ORDER BY weight DESC, id DESC LIMIT :most
 ) best CROSS JOIN moment_said m ON m.id = best.id ORDER BY best.weight DESC, best.id DESC;
 
 -- name: moments_near
 SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.text, m.importance, m.is_own
-FROM json_each(:ids) q CROSS JOIN moment_said m ON m.id = q.value;
+FROM json_each(:ids) q CROSS JOIN moment_said m ON m.id = CAST(q.value AS BIGINT);
 
 -- name: moment_terms
 -- scans: the postings of the terms searched for, a bounded number
 SELECT p.doc AS id, group_concat(q.key, ' ') AS terms
 FROM json_each(:weights) q CROSS JOIN moment_place p ON p.term = q.key
-WHERE p.doc IN (SELECT value FROM json_each(:ids)) GROUP BY p.doc;
+WHERE p.doc IN (SELECT CAST(value AS BIGINT) FROM json_each(:ids)) GROUP BY p.doc;
 
 -- name: facts_of
 SELECT json_group_array(json_object('id', f.id, 'person', f.person, 'key', f.key, 'value', f.value,
@@ -86,7 +86,7 @@ DELETE FROM moment WHERE id = :id;
 -- name: fact_superseded
 -- A person has one name per place; a liking is superseded only by the same liking.
 UPDATE fact SET newest = 0
-WHERE person = :person AND key = :key AND newest = 1 AND sources = :sources AND (:is_single OR value = :value);
+WHERE person = :person AND key = :key AND newest = 1 AND sources = :sources AND (:is_single = 1 OR value = :value);
 
 -- name: fact_keep
 INSERT INTO fact (person, key, value, sources, turn, stated_s, is_single, newest)
@@ -101,13 +101,13 @@ DELETE FROM fact WHERE person = :person AND turn = :turn;
 SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.text, m.importance, m.is_own,
     (SELECT max(b.id) FROM moment b WHERE b.conversation = m.conversation AND b.id < m.id) AS before_id,
     (SELECT min(a.id) FROM moment a WHERE a.conversation = m.conversation AND a.id > m.id AND a.is_own = 0) AS after_id
-FROM json_each(:ids) q CROSS JOIN moment_said m ON m.id = q.value;
+FROM json_each(:ids) q CROSS JOIN moment_said m ON m.id = CAST(q.value AS BIGINT);
 
 -- name: vectors_held
 -- scans: the index of the vectors of the audiences that may be shown, without the vectors
 -- `:known` is a JSON object: by audience, the number up to which to count.
 SELECT q.key AS audience,
-    (SELECT count(*) FROM moment_vector v WHERE v.audience = q.key AND v.embedder = :embedder AND v.number <= q.value) AS known,
+    (SELECT count(*) FROM moment_vector v WHERE v.audience = q.key AND v.embedder = :embedder AND v.number <= CAST(q.value AS BIGINT)) AS known,
     (SELECT max(v.number) FROM moment_vector v WHERE v.audience = q.key AND v.embedder = :embedder) AS last
 FROM json_each(:known) q;
 

@@ -72,14 +72,14 @@ UPDATE inbox SET state = 'dead', reason = :reason WHERE turn = :turn AND state =
 SELECT body FROM outbox WHERE turn = :turn AND state = 'sent' ORDER BY part;
 
 -- name: unsay
-UPDATE entry SET unsaid = (:said = ''), content = CASE :said WHEN '' THEN content ELSE :said END
+UPDATE entry SET unsaid = CASE :said WHEN '' THEN 1 ELSE 0 END, content = CASE :said WHEN '' THEN content ELSE :said END
 WHERE entry_type IN ('externalDialog', 'daimonSpeech')
   AND (conversation, number) IN (SELECT conversation, number FROM turn WHERE turn = :turn);
 
 -- name: say_instead
 UPDATE outbox SET kind = 'reply', body = :line, verb = 'acknowledged', state = 'pending', not_before = NULL, reason = NULL
 WHERE key = :key AND kind = 'reaction' AND (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send')
-  AND EXISTS (SELECT 1 FROM inbox WHERE inbox.turn = outbox.turn AND inbox.owes) RETURNING turn;
+  AND EXISTS (SELECT 1 FROM inbox WHERE inbox.turn = outbox.turn AND inbox.owes = 1) RETURNING turn;
 
 -- name: acknowledge
 UPDATE entry SET verb = 'acknowledged' WHERE entry_type = 'externalDialog'

@@ -54,8 +54,9 @@ WHERE person = :canonical AND turn IN (SELECT turn FROM turn WHERE person = :per
 -- name: unlink_places
 -- scans: an unlinking reads everything once
 INSERT INTO conversation_person (conversation, person, turns, last_at)
-SELECT conversation, person, count(*), max(at) FROM turn WHERE person = :person GROUP BY conversation
-ON CONFLICT (conversation, person) DO UPDATE SET turns = max(turns, excluded.turns), last_at = max(coalesce(last_at, ''), excluded.last_at);
+SELECT conversation, person, count(*), max(at) FROM turn WHERE person = :person GROUP BY conversation, person
+ON CONFLICT (conversation, person) DO UPDATE SET turns = max(conversation_person.turns, excluded.turns),
+    last_at = max(coalesce(conversation_person.last_at, ''), excluded.last_at);
 
 -- name: unlink_places_left
 -- scans: an unlinking reads everything once
@@ -90,9 +91,9 @@ WHERE person = :canonical AND turn IN (SELECT turn FROM turn WHERE person = :per
 
 -- name: facts_in_force
 -- scans: an unlinking reads everything once
-UPDATE fact SET newest = id = (
+UPDATE fact SET newest = CASE id WHEN (
     SELECT max(f.id) FROM fact f
-    WHERE f.person = fact.person AND f.key = fact.key AND (f.is_single OR f.value = fact.value))
+    WHERE f.person = fact.person AND f.key = fact.key AND (f.is_single = 1 OR f.value = fact.value)) THEN 1 ELSE 0 END
 WHERE person IN (SELECT value FROM json_each(:ids));
 
 -- name: audiences_relinked
@@ -193,11 +194,11 @@ SELECT audience FROM audience_member WHERE person = :person;
 
 -- name: audience_known
 INSERT INTO audience (audience, revision, known_at) VALUES (:audience, 1, :now)
-ON CONFLICT (audience) DO UPDATE SET revision = revision + 1, known_at = excluded.known_at;
+ON CONFLICT (audience) DO UPDATE SET revision = audience.revision + 1, known_at = excluded.known_at;
 
 -- name: audience_unlisted
 INSERT INTO audience (audience, revision, known_at) VALUES (:audience, 1, NULL)
-ON CONFLICT (audience) DO UPDATE SET revision = revision + 1, known_at = NULL;
+ON CONFLICT (audience) DO UPDATE SET revision = audience.revision + 1, known_at = NULL;
 
 -- name: audience_joined
 INSERT INTO audience_member (audience, person) VALUES (:audience, :person) ON CONFLICT DO NOTHING;

@@ -14,18 +14,18 @@ SELECT edge FROM psyche_edge WHERE last_at > :since AND last_at <= :until ORDER 
 
 -- name: psyche_moved
 INSERT INTO psyche_state (id, version, numbers, kernel) VALUES (1, 1, :numbers, :kernel)
-ON CONFLICT (id) DO UPDATE SET version = version + 1, numbers = excluded.numbers, kernel = excluded.kernel;
+ON CONFLICT (id) DO UPDATE SET version = psyche_state.version + 1, numbers = excluded.numbers, kernel = excluded.kernel;
 
 -- name: psyche_drifted
 UPDATE psyche_state SET drift = :drift WHERE id = 1;
 
 -- name: psyche_stances
-SELECT json_extract(t.inputs, '$.at_s') AS at_s, json_extract(s.value, '$[1]') AS stance
+SELECT CAST(json_extract(t.inputs, '$.at_s') AS DOUBLE PRECISION) AS at_s, json_extract(s.value, '$[1]') AS stance
 FROM psyche_trace t CROSS JOIN json_each(CASE WHEN json_valid(t.inputs) THEN t.inputs ELSE '{}' END, '$.shifts') s
 WHERE t.at > :since ORDER BY t.at;
 
 -- name: psyche_kernel_known
-INSERT OR IGNORE INTO psyche_kernel (kernel, traits, first_at) VALUES (:kernel, :traits, :at);
+INSERT INTO psyche_kernel (kernel, traits, first_at) VALUES (:kernel, :traits, :at) ON CONFLICT DO NOTHING;
 
 -- name: psyche_edge_moved
 INSERT INTO psyche_edge (person, edge, last_at) VALUES (:person, :edge, :at)
@@ -64,7 +64,7 @@ DELETE FROM psyche_trace WHERE id <= :trace;
 
 -- name: checkpoint_moved
 INSERT INTO checkpoint (id, trace, numbers) VALUES (1, :trace, :numbers)
-ON CONFLICT (id) DO UPDATE SET trace = excluded.trace, numbers = excluded.numbers WHERE trace < excluded.trace;
+ON CONFLICT (id) DO UPDATE SET trace = excluded.trace, numbers = excluded.numbers WHERE checkpoint.trace < excluded.trace;
 
 -- name: checkpoint_edge_moved
 INSERT INTO checkpoint_edge (person, edge) VALUES (:person, :edge)

@@ -112,7 +112,7 @@ ORDER BY r.id DESC LIMIT :most;
 
 -- name: interactions_shown
 SELECT id, peer_id AS peer, at, direction, channel_type, conversation, audience, turn, scope, preview, reaction FROM interaction
-WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+WHERE id IN (SELECT CAST(value AS BIGINT) FROM json_each(:ids)) ORDER BY id;
 
 -- name: whispers_told
 -- scans: a command lists the newest

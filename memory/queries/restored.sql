@@ -13,9 +13,9 @@ SELECT key FROM inbox WHERE state <> 'settled' AND state <> 'dead';
 INSERT INTO inbox (key, conversation, position, kind, owes, person, payload, heard_at, state, turn, reason, settled_at)
 VALUES (:key, '', '', 'erased', 0, '', '{"text":""}', :now, 'settled', '', :reason, :now)
 ON CONFLICT (key) DO UPDATE SET state = 'settled', reason = :reason, settled_at = :now, inputs = '{}', not_before = NULL,
-    payload = CASE WHEN json_valid(payload)
-        THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE '{"text":""}' END
-WHERE state <> 'settled' AND state <> 'dead';
+    payload = CASE WHEN json_valid(inbox.payload)
+        THEN json_set(inbox.payload, '$.text', '', '$.extra', json('{}')) ELSE '{"text":""}' END
+WHERE inbox.state <> 'settled' AND inbox.state <> 'dead';
 
 -- name: said_elsewhere
 UPDATE outbox SET state = 'sent', reason = :reason, sent_at = :now

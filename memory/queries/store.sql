@@ -43,4 +43,4 @@ SELECT conversation, min(since) AS since FROM (
     UNION ALL
     SELECT conversation, at AS since FROM outbox INDEXED BY outbox_open
     WHERE (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send')
-) GROUP BY conversation ORDER BY since, conversation;
+) AS unfinished GROUP BY conversation ORDER BY since, conversation;

@@ -41,8 +41,13 @@ VALUES (:turn, :n, :at, :conversation, :person, :purpose, :request_sha256, :resp
     :input_tokens, :cache_read_tokens, :cache_write_tokens, :output_tokens, :cost_usd, :estimated, :ms)
 ON CONFLICT (turn, n) DO NOTHING;
 
--- name: call_whose
-SELECT conversation, person, coalesce(taken_at, heard_at) AS at FROM inbox WHERE turn = :turn ORDER BY seq LIMIT 1;
+-- name: call_of_heard
+INSERT INTO step (turn, n, at, conversation, person, purpose, request_sha256, response, stop_reason, provider, model,
+    input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_usd, estimated, ms)
+SELECT turn, :n, coalesce(taken_at, heard_at), conversation, person, :purpose, :request_sha256, :response, :stop_reason, :provider, :model,
+    :input_tokens, :cache_read_tokens, :cache_write_tokens, :output_tokens, :cost_usd, :estimated, :ms
+FROM inbox WHERE turn = :turn ORDER BY seq LIMIT 1
+ON CONFLICT (turn, n) DO NOTHING;
 
 -- name: spent_since
 SELECT coalesce(sum(cost_usd), 0.0) AS cost_usd FROM step WHERE at >= :since;
@@ -91,7 +96,7 @@ FROM judged CROSS JOIN assessment a ON a.id IN (
 UNION ALL
 SELECT 'belief', NULL, NULL, NULL, NULL, '', created_at, sources, key, value, source_cycle, ttl_minutes, peer_id, audience,
     state, '[]'
-FROM belief WHERE :beliefs AND state <> 'disputed';
+FROM belief WHERE :beliefs = 1 AND state <> 'disputed';
 
 -- name: turns_recalled
 SELECT number, turn, nonce, at, audience, shown, edits FROM turn
@@ -175,7 +180,7 @@ ON CONFLICT DO NOTHING RETURNING turns;
 UPDATE conversation SET audience = :audience, version = version + 1, turns = turns + 1, entries = entries + :entries,
     process = :process, previous_process = :previous_process, params = :params, process_memory = :process_memory,
     invocation_count = :invocation_count, entered_at = :entered_at, history_from = max(history_from, :history_from),
-    closed_at = CASE WHEN :answers THEN NULL ELSE closed_at END, last_at = :at
+    closed_at = CASE :answers WHEN 1 THEN NULL ELSE closed_at END, last_at = :at
 WHERE conversation = :conversation AND version = :version AND NOT EXISTS (SELECT 1 FROM turn WHERE turn = :turn)
 RETURNING turns;
 
@@ -185,13 +190,14 @@ INSERT INTO conversation (conversation, audience, version, turns, entries, proce
     invocation_count, history_from, first_at, last_at)
 SELECT :conversation, :audience, 1, 1, :entries, '', '{}', '{}', 0, 1, :at, :at
 WHERE NOT EXISTS (SELECT 1 FROM turn WHERE turn = :turn)
-ON CONFLICT (conversation) DO UPDATE SET version = version + 1, turns = turns + 1, entries = entries + excluded.entries,
-    closed_at = CASE WHEN :answers THEN NULL ELSE closed_at END, last_at = excluded.last_at
+ON CONFLICT (conversation) DO UPDATE SET version = conversation.version + 1, turns = conversation.turns + 1,
+    entries = conversation.entries + excluded.entries, closed_at = CASE :answers WHEN 1 THEN NULL ELSE conversation.closed_at END,
+    last_at = excluded.last_at
 RETURNING turns;
 
 -- name: conversation_spoken
 INSERT INTO conversation_person (conversation, person, turns, last_at) VALUES (:conversation, :person, 1, :at)
-ON CONFLICT (conversation, person) DO UPDATE SET turns = turns + 1, last_at = excluded.last_at;
+ON CONFLICT (conversation, person) DO UPDATE SET turns = conversation_person.turns + 1, last_at = excluded.last_at;
 
 -- name: answer
 UPDATE inbox SET state = :state, turn = :turn, settled_at = :settled_at, not_before = NULL, payload = CASE WHEN :state <> 'settled' THEN payload
@@ -204,11 +210,12 @@ VALUES (:rung, :verb, :flags, '', '', '', '', '', x'', :kept);
 
 -- name: responses_kept
 -- The turn's record holds the requests and replies of its calls.
-UPDATE step SET response = '', request_sha256 = '' WHERE turn = :turn AND n IN (SELECT value FROM json_each(:calls));
+UPDATE step SET response = '', request_sha256 = '' WHERE turn = :turn AND n IN (SELECT CAST(value AS BIGINT) FROM json_each(:calls));
 
 -- name: turn_new
 INSERT INTO turn (conversation, number, turn, at, audience, person, nonce, process, shown, record)
-VALUES (:conversation, :number, :turn, :at, :audience, :person, :nonce, :process, :shown, :record);
+VALUES (:conversation, :number, :turn, :at, :audience, :person, :nonce, :process, :shown,
+    (SELECT max(id) FROM turn_record)); -- the one that was just kept
 
 -- name: entry_new
 INSERT INTO entry (conversation, number, n, entry_type, content, at, verb, person, name, metadata, position, audience,
@@ -227,7 +234,7 @@ INSERT INTO summary (conversation, text, sources, upto, nonce, at)
 VALUES (:conversation, :text, :sources, :upto, :nonce, :at)
 ON CONFLICT (conversation) DO UPDATE SET text = excluded.text, sources = excluded.sources, upto = excluded.upto,
     nonce = excluded.nonce, at = excluded.at
-WHERE excluded.upto >= upto;
+WHERE excluded.upto >= summary.upto;
 
 -- name: last_expired
 -- The latest turn up to :upto that has expired.

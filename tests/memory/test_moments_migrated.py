@@ -37,6 +37,7 @@ def test_memory_k1_nothing_learned_is_lost_when_episodes_become_moments(tmp_path
             (ANA, sources),
         )
         _migrate(connection, migrations, before)
+        connection.row_factory = sqlite3.Row
         db = Database(connection, load_queries(shipped("memory") / "queries"))
 
         found = find_moments(db, asked_for("who is baking walnuts?"), heard(n=1), (ANA,))

@@ -119,6 +119,7 @@ def test_bytes_beside_the_rows_are_found_and_rewriting_overwrites_them(tmp_path:
             answer = search.run(asked(tmp_path, ids=["ana-canary"], database=str(path)), within_s=WITHIN_S)
             assert answer is not None
             for name, rowids in answer["pages"].items():
+                db.row_factory = sqlite3.Row
                 for step in steps(Database(db, {}), name, rowids):
                     step(Database(db, {}))
         kept = db.execute("SELECT (SELECT count(*) FROM line), (SELECT count(*) FROM place)").fetchone()

@@ -18,18 +18,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import quote
 
 import click
 
 from claudius.cli.output import Group, json_option, print_result
 from claudius.errors import EXIT_FAILED, BadSoul, ClaudiusError, UsageProblem
-from claudius.home import DIRECTORY_MODE, FILE_MODE, Home
-from claudius.memory.sqlite.backups import back_up, sum_of, verify
+from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
+from claudius.memory.opening import StorePlace, place_of
+from claudius.memory.sqlite.backups import Backup, back_up, sum_of, verify
 from claudius.memory.sqlite.schema import translate
 from claudius.reports.status import EVERY, backups
 from claudius.runtime.lock import HomeLock
+
+if TYPE_CHECKING:
+    from claudius.memory.sqlite.store import SqlStore
 
 MANIFEST = "MANIFEST.json"
 DATABASE = "claudius.db"
@@ -52,6 +56,21 @@ NO_SUM = "its pages were checked, but not its bytes: there is no sha256 file bes
 """Shown for a copy that was made before copies had a checksum."""
 
 
+def _refuse_a_server(home: Home) -> None:
+    place = place_of(home)
+    if place.is_postgres:
+        raise ClaudiusError(f"{place.shown} is a database server: `claudius backup create` copies it")
+
+
+def _server_of(home: Home, path: Path) -> StorePlace | None:
+    """Return the server that a copy is of; None if it is of a file. Raises: ClaudiusError if the home is not there."""
+    place = place_of(home)
+    if path.name.endswith(".sql.gz") != place.is_postgres:
+        here = "on a database server" if place.is_postgres else "in a file"
+        raise ClaudiusError(f"{path} is a copy of another kind: this home keeps everything {here} (store.url)")
+    return place if place.is_postgres else None
+
+
 @click.group(cls=Group)
 def backup() -> None:
     """Verified copies of the database, and how to restore one."""
@@ -63,17 +82,25 @@ def backup() -> None:
 def create(path: Path | None, *, as_json: bool) -> None:
     """Copy the database, even while the daemon is running, and verify the copy.
 
-    The copy goes to the home's backups, to the directory PATH, or, if PATH ends in .db, to that file.
+    The copy goes to the home's backups, to the directory PATH, or, if PATH ends in .db, to that file. A database
+    server is copied by pg_dump; such a file ends in .sql.gz.
     """
-    home = Home.of(os.environ)
-    if not home.database.exists():
+    home, now = Home.of(os.environ), datetime.now(UTC)
+    place = place_of(home)
+    if not place.is_postgres and not home.database.exists():
         raise ClaudiusError(f"{home.database} does not exist yet: there is nothing to copy")
-    is_file = path is not None and path.suffix == ".db"
+    is_file = path is not None and path.name.endswith(".sql.gz" if place.is_postgres else ".db")
     if path and is_file and path.exists():
         raise ClaudiusError(f"{path} exists: name another file")
     try:
         directory = (path.parent if is_file else path) if path else home.backups
-        made = back_up(home.database, directory, datetime.now(UTC), path.name if path and is_file else "")
+        name = path.name if path and is_file else ""
+        if place.is_postgres:
+            from claudius.memory.postgres import dumps
+
+            made = dumps.back_up(place, directory, now, shipped("memory"), name)
+        else:
+            made = back_up(home.database, directory, now, name)
     except sqlite3.Error as error:
         raise translate(error, home.database) from error
     except OSError as error:
@@ -95,8 +122,8 @@ def list_(*, as_json: bool) -> None:
 @click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @json_option
 def verify_(path: Path, *, as_json: bool) -> int:
-    """Check that a copy is whole and Claudius's own."""
-    found = verify(path)
+    """Check that a copy is whole and Claudius's own; one of a server is restored beside the store for it."""
+    found = _verified(path, _server_of(Home.of(os.environ), path) if path.name.endswith(".sql.gz") else None)
     failed = ", ".join(name for name, ok in found.checks.items() if not ok)
     lines = [f"{path}: sound" if found.is_verified else f"{path}: not usable: {failed}"]
     if found.is_verified and not found.has_sum:
@@ -113,19 +140,23 @@ def restore(path: Path, *, yes: bool) -> None:
     if not yes:
         raise UsageProblem("this replaces the soul's memory by that copy: repeat it with --yes")
     home = Home.of(os.environ)
+    place = _server_of(home, path)
     home.create()
     lock = HomeLock(home)
     try:
-        found = verify(path)
+        found = _verified(path, place)
         if not found.is_verified:
             raise ClaudiusError(f"{path} is not usable: `claudius backup verify {path}` says why")
-        aside = _aside(home)
-        lines = _put_back(home, path, aside)
+        if place:
+            lines, aside = _put_back_at(home, place, path)
+        else:
+            lines = _put_back(home, path, where := _aside(home))
+            aside = str(where)
     except (OSError, sqlite3.Error) as error:
         raise ClaudiusError(f"{path} could not be restored: {error}") from error
     finally:
         lock.release()
-    click.echo(f"{home.database} is restored from {path}; what was there is now in {aside}")
+    click.echo(f"{place.shown if place else home.database} is restored from {path}; what was there is now in {aside}")
     if not found.has_sum:
         lines.append(f"{NO_SUM}: {sum_of(path).name}")
     for line in lines:
@@ -138,6 +169,7 @@ def restore(path: Path, *, yes: bool) -> None:
 def export_(directory: Path, *, as_json: bool) -> None:
     """Write the whole soul to a new directory, to move it elsewhere: memory, texts and settings, but no secrets."""
     home = Home.of(os.environ)
+    _refuse_a_server(home)
     if not home.database.exists():
         raise ClaudiusError(f"{home.database} does not exist yet: there is nothing to export")
     try:
@@ -218,9 +250,12 @@ def _put_back(home: Home, copy: Path, aside: Path, *, is_new_home: bool = False)
     fresh.unlink(missing_ok=True)
     shutil.copyfile(copy, fresh)
     fresh.chmod(FILE_MODE)
-    forgotten = asyncio.run(_forget_again(home, fresh, is_new_home=is_new_home))
-    is_known = asyncio.run(_answer_once(home, fresh, is_new_home=is_new_home))
-    asyncio.run(_keep_audit(home, fresh, "import" if is_new_home else "restore", copy.name))
+    from claudius.memory.sqlite import SqliteStore
+    from claudius.memory.sqlite.restored import acts_in, answered_in
+
+    before = _Before(answered_in(home.database), acts_in(home.database))
+    store = SqliteStore(fresh, backups=home.backups)
+    lines = asyncio.run(_mend(home, store, fresh, before, copy.name, is_new_home=is_new_home))
     for suffix in ("", "-wal", "-shm"):
         old = home.database.with_name(home.database.name + suffix)
         if old.exists():
@@ -229,78 +264,106 @@ def _put_back(home: Home, copy: Path, aside: Path, *, is_new_home: bool = False)
         home.memory.rename(aside / home.memory.name)
         home.create()
     fresh.rename(home.database)
-    return [line for line, is_so in ((FORGOTTEN, forgotten), (NOT_KNOWN, not is_known)) if is_so]
+    return lines
 
 
-async def _answer_once(home: Home, fresh: Path, *, is_new_home: bool) -> bool:
-    """Settle in a copy what was answered since it was made; return whether that is known.
+def _put_back_at(home: Home, place: StorePlace, copy: Path) -> tuple[list[str], str]:
+    """Restore a copy beside a server's store, mend it as one of a file, and exchange the two in one transaction."""
+    from claudius.memory.postgres import dumps
+    from claudius.memory.postgres.records import PostgresRecords
+    from claudius.memory.postgres.store import PostgresStore
+
+    async def answered() -> list[str]:
+        store = PostgresStore(place)
+        await store.open()
+        try:
+            return await store.core.write(lambda db: db.values("answered_here"))
+        finally:
+            await store.close(clean=False)
+
+    with closing(PostgresRecords(place, home.memory)) as kept:
+        before = _Before(asyncio.run(answered()), kept.audit("", EVERY))
+    beside = PostgresStore(dumps.restore_beside(place, copy, shipped("memory")))
+    lines = asyncio.run(_mend(home, beside, home.database, before, copy.name))
+    return lines, f"the schema {dumps.put_in_force(place, datetime.now(UTC))}"
+
+
+class _Before(NamedTuple):
+    """What the database that is replaced knows."""
+
+    answered: Sequence[str] | None
+    """The keys of everything that it has answered; None if nobody knows."""
+    acts: Sequence[Mapping[str, Any]]
+    """Its audit log, oldest first."""
+
+
+async def _mend(
+    home: Home, store: SqlStore, database: Path, before: _Before, copy: str, *, is_new_home: bool = False
+) -> list[str]:
+    """Have a copy know what happened since it was made, before it is put in force; return lines about it.
 
     An export that is imported where nothing was is a move: what was said on the way is answered.
     """
-    from claudius.memory.sqlite import SqliteStore
-    from claudius.memory.sqlite.restored import answered_in, take_over
+    from claudius.memory.sqlite.restored import take_over
 
-    answered = answered_in(home.database)
-    if answered is None and is_new_home:
-        return True
-    store = SqliteStore(fresh, backups=home.backups)
     await store.open()
     try:
-        await take_over(store.core, answered, datetime.now(UTC))
+        forgotten = await _forget_again(home, store, database, is_new_home=is_new_home)
+        is_move = before.answered is None and is_new_home
+        if not is_move:
+            await take_over(store.core, before.answered, datetime.now(UTC))
+        await _keep_audit(store, before.acts, "import" if is_new_home else "restore", copy)
     finally:
         await store.close(clean=False)
-    return answered is not None
+    is_known = is_move or before.answered is not None
+    return [line for line, is_so in ((FORGOTTEN, forgotten), (NOT_KNOWN, not is_known)) if is_so]
 
 
-async def _keep_audit(home: Home, fresh: Path, act: Literal["restore", "import"], target: str) -> None:
+async def _keep_audit(
+    store: SqlStore, before: Sequence[Mapping[str, Any]], act: Literal["restore", "import"], target: str
+) -> None:
     """Take over the acts that the copy does not know, and add this one: no restore edits the audit log."""
     from claudius.adapters.terminal import own_person
     from claudius.memory.audit import AuditEntry
-    from claudius.memory.sqlite import SqliteRecords, SqliteStore
-    from claudius.memory.sqlite.restored import acts_in
 
-    before = acts_in(home.database)
-    store = SqliteStore(fresh, backups=home.backups)
-    await store.open()
-    try:
-        with closing(SqliteRecords(fresh)) as kept:
-            known = {tuple(row.values()) for row in kept.audit("", EVERY)}
-        for row in (one for one in before if tuple(one.values()) not in known):
-            entry = AuditEntry(who=row["who"], act=row["act"], target=row["target"], origin=row["from"])
-            await store.audit.note(entry, datetime.fromisoformat(row["at"]))
-        await store.audit.note(AuditEntry(who=own_person(), act=act, target=target), datetime.now(UTC))
-    finally:
-        await store.close(clean=False)
+    with closing(store.records()) as kept:
+        known = {tuple(row.values()) for row in kept.audit("", EVERY)}
+    for row in (one for one in before if tuple(one.values()) not in known):
+        entry = AuditEntry(who=row["who"], act=row["act"], target=row["target"], origin=row["from"])
+        await store.audit.note(entry, datetime.fromisoformat(row["at"]))
+    await store.audit.note(AuditEntry(who=own_person(), act=act, target=target), datetime.now(UTC))
 
 
-async def _forget_again(home: Home, database: Path, *, is_new_home: bool) -> int:
+async def _forget_again(home: Home, store: SqlStore, database: Path, *, is_new_home: bool) -> int:
     """Erase from a copy, before it is put in force, everyone who was forgotten after it was made.
 
     In a new home the portraits are not in a repository yet, so all of them are archived again.
     """
     from claudius.memory.erasure import Erasures
-    from claudius.memory.sqlite import SqliteStore
     from claudius.runtime.forgetting import sweep
 
     ledger = Erasures(home.state)
-    store = SqliteStore(database, backups=home.backups)
     if not ledger.erased_at() and not is_new_home:
         return 0
-    await store.open()
-    try:
-        if is_new_home:
-            await store.documents.archive_anew()
-        people, last = await store.erasure.everyone()
-        ids = ledger.among(people, ledger.since(last))
-        if ids:
-            probes = await store.erasure.probes(ids)
-            await store.erasure.erase(ids, ledger.aliases(ids))
-            await sweep(store, database, probes)
-            await store.documents.archive_anew()
-        await store.erasure.scrub()
-    finally:
-        await store.close(clean=False)
+    if is_new_home:
+        await store.documents.archive_anew()
+    people, last = await store.erasure.everyone()
+    ids = ledger.among(people, ledger.since(last))
+    if ids:
+        probes = await store.erasure.probes(ids)
+        await store.erasure.erase(ids, ledger.aliases(ids))
+        await sweep(store, database, probes)
+        await store.documents.archive_anew()
+    await store.erasure.scrub()
     return len(ids)
+
+
+def _verified(path: Path, server: StorePlace | None) -> Backup:
+    if server is None:
+        return verify(path)
+    from claudius.memory.postgres import dumps
+
+    return dumps.verify(server, path, shipped("memory"))
 
 
 def _check_export(directory: Path) -> tuple[str, ...]:

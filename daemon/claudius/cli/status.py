@@ -65,6 +65,8 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
     if inbox["dead"] or outbox["failed"]:
         yield f"given up: {inbox['dead']} heard, {outbox['failed']} said (`claudius doctor` says why)"
     yield f"turns: {turns['total']}, {turns['today']} today"
+    if document["store"] == "postgres":
+        yield from _served(document)
     if recall := document.get("recall"):
         how = (
             "only by its words: the embedder failed (the log says why)"
@@ -75,6 +77,19 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
     for offer in document["offers"]:
         what = re.split("[;:]", offer["what"])[0]
         yield f"off: {what} (`{offer['command']}`)"
+
+
+def _served(document: dict[str, Any]) -> Iterator[str]:
+    server, at_work = document["server"], [one for one in document["workers"] if one["state"] == "at work"]
+    lanes, standby = server["lanes"], f", standby in sync: {server['standby']}" if server["standby"] else ""
+    trip = f", round trip {server['round_trip_ms']} ms" if server["round_trip_ms"] is not None else ""
+    yield f"PostgreSQL {server['version']}{trip}{standby}"
+    waits = f", the oldest for {lanes['oldest_wait_s']:.0f} s" if lanes["ready"] else ""
+    yield f"lanes: {lanes['held']} held, {lanes['ready']} wait for a process{waits}"
+    for one in at_work:
+        yield safe(f"worker: {one['host']} {one['pid']}, {one['roles']}, {one['lanes']} lanes")
+    if document["archive_lag"]:
+        yield f"archive: {document['archive_lag']} versions wait for git"
 
 
 def _life(document: dict[str, Any]) -> Iterator[str]:

@@ -35,6 +35,7 @@ SECRETS = (
     "DISCORD_TOKEN",
     "CLAUDIUS_KOTHAR_AUTH_TOKEN",
     "CLAUDIUS_HTTP_TOKEN",
+    "CLAUDIUS_STORE_PASSWORD",
 )
 
 DAIMON_PREFIX = "CLAUDIUS_DAIMON_"
@@ -43,7 +44,10 @@ BLOT_CHARS = 6
 """A shorter secret is not redacted: it would match in ordinary words."""
 _DAIMON_KEYS = sorted((item.name for item in msgspec.structs.fields(DaimonSettings)), key=len, reverse=True)
 """A daimon's settings, longest first, so that `llm_timeout_s` is not taken for `timeout_s`."""
+_PASSWORD = re.compile(r"\w+://[^/@]*:[^/@]*@")
 _OWN_IT = "make it a text file that you own"
+OF_A_MACHINE = {"ensoul", "http", "log", "storage", "store", "terminal", "upgrade", "worker"}
+"""Sections that may differ between the machines of one soul."""
 RETIRED = {
     "psyche.episode_threshold": "every message that says something is kept",
     "psyche.top_k": "memory.remembered says how many moments are shown",
@@ -117,6 +121,13 @@ def load(home: Home, env: Mapping[str, str]) -> Loaded:
     config, source, zone = _check(tree, str(home.config)), sources["clock.timezone"], SETTINGS["clock.timezone"]
     in_file = source not in (".env", "environment")
     _check_zone(config.clock.timezone, *((str(home.config), zone.key) if in_file else (source, zone.env)))
+    if _PASSWORD.match(config.store.url):
+        raise BadConfiguration(
+            sources["store.url"], "store.url", "holds a password", "put it into .env as CLAUDIUS_STORE_PASSWORD"
+        )
+    if 3 * config.worker.renew_s > config.worker.lease_s:
+        fix = "make it at most a third of worker.lease_s"
+        raise BadConfiguration(sources["worker.renew_s"], "worker.renew_s", "one late renewal would lose a lease", fix)
     return Loaded(config, sources, secrets)
 
 
@@ -199,6 +210,14 @@ def overriding(home: Home, env: Mapping[str, str], key: str) -> tuple[str, str] 
             if values.get(name):
                 return name, source
     return None
+
+
+def common(loaded: Loaded) -> str:
+    """Return a hash of the settings that all processes of one soul should share: all but a machine's own. Pure."""
+    import hashlib  # noqa: PLC0415 - only where several processes share a store
+
+    values = {key: toml(shown(loaded, key)) for key in sorted(SETTINGS) if key.partition(".")[0] not in OF_A_MACHINE}
+    return hashlib.sha256("\n".join(f"{key} = {value}" for key, value in values.items()).encode()).hexdigest()[:12]
 
 
 def parse_value(key: str, text: str) -> Any:

@@ -367,6 +367,31 @@ class StorageSettings(SettingsTable, frozen=True):
     reserve_mb: Annotated[NotNegative, Meta(description="free megabytes below which nothing is accepted")] = 64
 
 
+class StoreSettings(SettingsTable, frozen=True):
+    """The database."""
+
+    url: Annotated[
+        str,
+        Meta(
+            pattern=r"^(sqlite|postgres(ql)?://\S*)$",
+            description="where everything is kept: sqlite = one file in the home, or postgres://user@host/database; "
+            "the password is CLAUDIUS_STORE_PASSWORD in .env",
+        ),
+    ] = "sqlite"
+    look_s: Annotated[Seconds, Meta(description="how often a worker looks for lanes with something to do")] = 1.0
+    failover: Annotated[bool, Meta(description="a standby takes over: `doctor` asks for a synchronous one")] = False
+
+
+class WorkerSettings(SettingsTable, frozen=True):
+    """One of several processes that take turns; only with a database server."""
+
+    lanes: Annotated[Positive, Meta(description="the most conversations that one process holds at a time")] = 64
+    lease_s: Annotated[Seconds, Meta(description="after how long a dead process's conversations are taken over")] = 60.0
+    renew_s: Annotated[
+        Seconds, Meta(description="how often a process renews its leases; at most a third of lease_s")
+    ] = 20.0
+
+
 class ClockSettings(SettingsTable, frozen=True):
     """Local time."""
 
@@ -449,6 +474,8 @@ class Config(SettingsTable, frozen=True):
     access: AccessSettings = AccessSettings()
     bots: BotsSettings = BotsSettings()
     storage: StorageSettings = StorageSettings()
+    store: StoreSettings = StoreSettings()
+    worker: WorkerSettings = WorkerSettings()
     budget: BudgetSettings = BudgetSettings()
     cortex: CortexSettings = CortexSettings()
     psyche: PsycheSettings = PsycheSettings()

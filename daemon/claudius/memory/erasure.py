@@ -81,6 +81,17 @@ class ErasureStore(Protocol):
         """Overwrite stale bytes that a search found (`pages` of its answer) by rewriting the rows next to them."""
         ...
 
+    async def rows_with(self, probes: Probes) -> Sequence[Mapping[str, Any]]:
+        """Return the rows that hold a trace: `table`, `key`, `columns`; none where a search reads the database's file.
+
+        Reads outside the event loop. Raises: StoreError.
+        """
+        ...
+
+    async def beyond(self) -> Sequence[str]:
+        """Return what a receipt must name besides, because the database keeps copies that are not ours to erase."""
+        ...
+
     async def empty_log(self) -> bool:
         """Checkpoint the whole write-ahead log into the database and truncate it; False if a reader prevents it."""
         ...

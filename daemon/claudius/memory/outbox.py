@@ -46,8 +46,11 @@ class OutboxStore(Protocol):
         """Mark a part `taken`, durably, before its first byte leaves. No write is needed if it already is."""
         ...
 
-    async def settle(self, key: str, receipt: str, now: datetime) -> None:
-        """Mark a part sent: WRITE 3. The same transaction takes the turn's next part, or settles its inbox rows."""
+    async def settle(self, key: str, receipt: str, now: datetime) -> str:
+        """Mark a part sent: WRITE 3. The same transaction takes the turn's next part, or settles its inbox rows.
+
+        Returns the receipt that the part has: another one if another process had sent it before.
+        """
         ...
 
     async def delay(self, key: str, not_before: datetime | None, reason: str, *, unknown: bool = False) -> None:

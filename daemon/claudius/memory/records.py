@@ -197,6 +197,14 @@ class Records(KeptTexts, Protocol):
         """Return how many versions git does not hold yet."""
         ...
 
+    def served(self) -> Mapping[str, Any] | None:
+        """Return the database server, its lanes, and who has which role; None if the store is a file."""
+        ...
+
+    def workers(self) -> Sequence[Mapping[str, Any]]:
+        """Return the processes that share the store, oldest first: host, roles, age, number of lanes."""
+        ...
+
     def marks(self, seen: int) -> tuple[int, str]:
         """Return the file's version, and what has changed with it: an opaque mark, empty if the version is `seen`."""
         ...

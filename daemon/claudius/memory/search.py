@@ -197,7 +197,7 @@ def _rows(database: Path, needles: Needles, unread: set[str]) -> Iterator[dict[s
                             yield {"table": table, "key": dict(zip(key, row, strict=False)), "columns": held}
 
 
-def tables(connection: sqlite3.Connection) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+def tables(connection: Any) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
     """Return, for each table with rows of its own, its name, its key columns, and all its columns."""
     listed = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
     virtual = tuple(name for name, sql in listed if (sql or "").startswith("CREATE VIRTUAL"))

@@ -8,6 +8,7 @@ transaction.
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
@@ -16,12 +17,14 @@ from claudius.memory.audit import AuditStore
 from claudius.memory.documents import DocumentStore
 from claudius.memory.erasure import ErasureStore
 from claudius.memory.inbox import InboxStore
+from claudius.memory.leases import LeaseStore
 from claudius.memory.ledger import LedgerStore
 from claudius.memory.moments import MomentStore
 from claudius.memory.outbox import OutboxStore
 from claudius.memory.people import PeopleStore
 from claudius.memory.plans import PlanStore
 from claudius.memory.psyche import PsycheStore
+from claudius.memory.records import Records
 from claudius.memory.turns import TurnStore
 from claudius.memory.whispers import WhisperStore
 
@@ -50,6 +53,8 @@ class Store(Protocol):
     whispers: WhisperStore
     psyche: PsycheStore
     audit: AuditStore
+    leases: LeaseStore | None
+    """None = no other process takes turns of this store."""
 
     async def start(self, boot: str, now: datetime) -> Waiting:
         """Open a new boot and report what is unfinished.
@@ -73,4 +78,15 @@ class Store(Protocol):
 
     async def give_back(self, pages: int) -> int:
         """Return up to `pages` free pages of the database file to the disk; return how many free pages remain."""
+        ...
+
+    def back_up(self, directory: Path, now: datetime) -> Path | None:
+        """Write a verified copy into `directory`; None if copies are not ours to make. Blocks.
+
+        Raises: StoreError, OSError.
+        """
+        ...
+
+    def records(self) -> Records:
+        """Open what commands read, beside the process that takes turns; close it. Raises: StoreError."""
         ...

@@ -15,6 +15,7 @@ from claudius.cognition.timing import FAILS
 from claudius.config import TOKENS, Config, Loaded, blot, daimon_modes, held, load
 from claudius.errors import BadConfiguration, ClaudiusError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
+from claudius.memory.opening import place_of
 from claudius.memory.sqlite.schema import VACUUM_TAKES
 from claudius.reports.network_checks import Check, networks
 from claudius.reports.offline_checks import exchanged_tokens, own_servers
@@ -31,7 +32,7 @@ def checks(home: Home, *, live: bool = False, security: bool = False) -> list[Ch
     """Return what was checked; `live` asks networks and model too, `security` checks only who may read and do what."""
     rooms: list[Callable[[Home], Iterator[Check]]] = [_modes, _home, _access]
     if not security:
-        rooms += [_configuration, _soul, _store, _clock, _daemon, _git, _voice]
+        rooms += [_configuration, _soul, _store, _server, _clock, _daemon, _git, _voice]
     if live and not security:
         rooms += [networks, _live]
     secrets = held(os.environ)
@@ -224,6 +225,14 @@ def _store(home: Home) -> Iterator[Check]:
         )
         lag = kept.archive_lag()
     yield Check("archive", ok=True, detail=f"{lag} versions wait for git" if lag else "git holds every version")
+
+
+def _server(home: Home) -> Iterator[Check]:
+    """Check a database server that several processes share, and those processes."""
+    if place_of(home).is_postgres:
+        from claudius.reports.server_checks import server
+
+        yield from server(home)
 
 
 def _size(home: Home, size: Mapping[str, Any]) -> Check:

@@ -27,9 +27,9 @@ def records(home: Home, *, is_lasting: bool = False) -> Iterator[Records]:
 
     `is_lasting`: they stay open while others write.
     """
-    from claudius.memory.sqlite import SqliteRecords
+    from claudius.memory.opening import open_records
 
-    kept = SqliteRecords(home.database, is_lasting=is_lasting)
+    kept = open_records(home, is_lasting=is_lasting)
     try:
         yield kept
     finally:
@@ -59,10 +59,10 @@ def looked(home: Home, act: Act, target: str = "", origin: str = CLI) -> None:
 
 def edit(home: Home, change: Callable[[Store], Awaitable[T]]) -> T:
     """Open the home's store, run one change by the owner's hand, and return its result. Raises: StoreError."""
-    from claudius.memory.sqlite import SqliteStore
+    from claudius.memory.opening import open_store, place_of
 
     async def opened() -> T:
-        store = SqliteStore(home.database)
+        store = open_store(home, place_of(home))
         await store.open()
         try:
             return await change(store)

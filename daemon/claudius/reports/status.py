@@ -16,6 +16,7 @@ from claudius.failure import failure_of
 from claudius.home import Home
 from claudius.reports.opened import records
 from claudius.reports.session import ask
+from claudius.reports.workers import workers_of
 from claudius.runtime.lock import holder
 
 EVERY = -1
@@ -118,6 +119,12 @@ def status(home: Home) -> dict[str, Any]:
     with records(home) as kept:
         document |= kept.counts(datetime.now(UTC))
         document["last_failure"] = kept.last_failure()
+        served = kept.served()
+        document["store"] = "postgres" if served else "sqlite"
+        if served:
+            document["server"] = served
+            document["workers"] = workers_of(kept)
+            document["archive_lag"] = kept.archive_lag()
     return document
 
 
@@ -183,7 +190,7 @@ def acts(home: Home, since: str = "", most: int = EVERY) -> Sequence[Mapping[str
 
 def backups(home: Home) -> list[dict[str, Any]]:
     """Return the verified copies of the database in the home, newest first: `{"path", "at", "bytes"}`."""
-    from claudius.memory.sqlite.backups import PATTERN, made_at
+    from claudius.memory.sqlite.backups import copies_in, made_at
 
-    found = sorted(home.backups.glob(PATTERN), key=lambda path: path.name, reverse=True)
-    return [{"path": str(path), "at": made_at(path), "bytes": path.stat().st_size} for path in found]
+    found = copies_in(home.backups)
+    return [{"path": str(path), "at": made_at(path), "bytes": path.stat().st_size} for path in reversed(found)]

@@ -275,6 +275,14 @@ class FollowsSettings(Protocol):
 
 
 @runtime_checkable
+class LogsIn(Protocol):
+    """Optional ability of an adapter: to speak in a process that does not listen."""
+
+    async def log_in(self) -> None:
+        """Become able to speak; try again while the network cannot be reached. Raises: AdapterRefused."""
+
+
+@runtime_checkable
 class Sees(Protocol):
     """Optional ability of an adapter whose network lists no members: to tell what one person can see."""
 

@@ -297,7 +297,7 @@ class BackgroundServices:
             )
 
             whispers = WhisperApi(self._mind, self._daimons.get)
-            events = EventApi(self._mind, self._home, self.owner, lambda: self._wake)
+            events = EventApi(self._mind, self.owner, lambda: self._wake)
             monitor = Monitor(self._health, self._metrics)
             self._door = HttpApi(whispers, events, monitor, self._tokens, self._loaded().config.http.listen)
         return self._door

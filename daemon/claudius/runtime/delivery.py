@@ -21,6 +21,7 @@ from claudius.errors import (
     DeliveryLater,
     DeliveryRefused,
     DeliveryUnknown,
+    StoreAway,
     StoreError,
     StoreFull,
     StoreReadOnly,
@@ -181,14 +182,26 @@ async def _send(utterance: Utterance, adapter: Adapter) -> str:
 
 
 async def _settle(part: Delivery, post: Post, receipt: str) -> None:
-    """Record that a part is visible, retrying while the disk is full: the part must not be sent twice."""
+    """Record that a part is visible, retrying while nothing can be written: the part must not be sent twice."""
     key = part.utterance.key
     while True:
         try:
-            return await post.store.outbox.settle(key, receipt, post.clock())
-        except (StoreFull, StoreReadOnly) as error:
+            kept = await post.store.outbox.settle(key, receipt, post.clock())
+            return None if kept == receipt else await _take_down(part.utterance, post.adapter, receipt)
+        except (StoreAway, StoreFull, StoreReadOnly) as error:
             log.error("what was said cannot be noted yet", extra={"key": key, "error": error.message})  # noqa: TRY400 - no trace
         await asyncio.sleep(NOTE_AGAIN_S)
+
+
+async def _take_down(utterance: Utterance, adapter: Adapter, receipt: str) -> None:
+    """Delete our own copy of a part, because another process was quicker: this one was paused for too long."""
+    log.warning("a late copy is taken down", extra={"turn": utterance.turn})
+    taking: object = adapter
+    if isinstance(taking, TakesBack):
+        try:
+            await taking.take_back(utterance.conversation, receipt)
+        except DeliveryError as error:
+            log.error("a late copy stands", extra={"turn": utterance.turn, "error": repr(error)})  # noqa: TRY400 - no trace
 
 
 async def _wait(part: Delivery, post: Post, reason: str, wait_s: float, *, unknown: bool = False) -> _Waits:

@@ -13,7 +13,6 @@ import asyncio
 import logging
 import re
 import shutil
-import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,13 +20,14 @@ from typing import Any
 
 import msgspec
 
-from claudius.errors import ClaudiusError
+from claudius.errors import ClaudiusError, StoreError
 from claudius.home import Home
 from claudius.memory import search
 from claudius.memory.archive import Archive
 from claudius.memory.audit import CLI, AuditEntry
 from claudius.memory.erasure import Erased, Erasures, Probes
-from claudius.memory.sqlite.backups import back_up, is_ours
+from claudius.memory.leases import LeaseStore
+from claudius.memory.sqlite.backups import is_ours
 from claudius.memory.store import Store
 
 log = logging.getLogger(__name__)
@@ -64,6 +64,7 @@ class Forgetting:
         self._forget_members, self._end_session, self._leave_out = forget_members, end_session, leave_out
         self.frozen: frozenset[str] = frozenset()
         """Nobody hears these persons while they are being erased."""
+        self._frozen_elsewhere: frozenset[str] = frozenset()
         self._ledger = Erasures(home.state)
         self._one_at_a_time = asyncio.Lock()
 
@@ -88,6 +89,22 @@ class Forgetting:
         alias = self._ledger.aliases([person])[person]
         who = alias if by == THEMSELF else by
         await self._store.audit.note(AuditEntry(who=who, act="forget", target=alias, origin=origin), now)
+
+    async def let_go(self, leases: LeaseStore) -> None:
+        """Keep nothing more of whom another process is erasing, and say so; hear them again once it is done."""
+        asked = await leases.asked_to_let_go()
+        self._frozen_elsewhere = frozenset(one for person in asked for one in person.ids)
+        for person in (one for one in asked if not one.is_done):
+            for conversation in person.conversations:
+                await self._end_session(conversation)
+            for audience in person.audiences:
+                self._forget_members(audience)
+            await asyncio.to_thread(self._leave_out, _says(person.ids))
+            await leases.have_let_go(person.number)
+
+    def is_frozen(self, person: str) -> bool:
+        """Return whether a person is being erased just now, here or by another process."""
+        return person in self.frozen or person in self._frozen_elsewhere
 
     async def waits_until(self, person: str, now: datetime) -> datetime | None:
         """Return until when a person who asks in chat has to wait; None if they need not."""
@@ -123,12 +140,20 @@ class Forgetting:
         return done + len(ids)
 
     async def _forget(self, ids: Sequence[str], probes: Probes | None, now: datetime) -> dict[str, Any]:
-        self.frozen = frozenset(ids)
+        self.frozen, leases = frozenset(ids), self._store.leases
         try:
             if probes is None:
                 probes = await self._store.erasure.probes(ids)
                 self._ledger.keep_probes(probes)
-            return await self._erase(ids, probes, now)
+            if leases is None:
+                return await self._erase(ids, probes, now)
+            for left in self._home.state.glob(f"{self._home.database.name}*"):
+                left.unlink()  # a file that the soul left, or that was there before `store.url` was set
+            number, at_rest = await leases.ask_to_let_go(ids)
+            receipt = await self._erase(ids, probes, now)
+            await leases.end_letting_go(number)
+            logs = [f"the logs on {host}, where no process of this soul runs now" for host in at_rest]
+            return receipt | {"not_ours": [*receipt["not_ours"], *logs]}
         finally:
             self.frozen = frozenset()
 
@@ -165,7 +190,7 @@ class Forgetting:
             "kept": kept,
             "verified": not found,
             "left": found,
-            "not_ours": list(NOT_OURS),
+            "not_ours": [*NOT_OURS, *await self._store.erasure.beyond()],
         }
 
     async def _erase_rows(self, ids: Sequence[str], probes: Probes) -> Erased:
@@ -185,10 +210,10 @@ class Forgetting:
         """Take a verified copy, then delete our older ones. Returns how many those were, and the foreign files."""
         before = sorted(self._home.backups.iterdir())
         try:
-            made = back_up(self._home.database, self._home.backups, now)
-        except sqlite3.Error as error:
-            raise ClaudiusError(f"no fresh backup could be made, so the old ones stay: {error}") from error
-        ours = [one for one in before if is_ours(one.name) and not one.name.startswith(made.path.name)]
+            made = self._store.back_up(self._home.backups, now)
+        except StoreError as error:
+            raise ClaudiusError(f"no fresh backup could be made, so the old ones stay: {error.message}") from error
+        ours = [one for one in before if is_ours(one.name) and not (made and one.name.startswith(made.name))]
         for old in ours:
             shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink(missing_ok=True)
         copies = sum(one.suffix != ".sha256" for one in ours)
@@ -235,7 +260,11 @@ async def _search(
         "git": git,
         "left_out": list(left_out),
     }
-    return await asyncio.to_thread(search.run, asked, within_s=SEARCH_S)
+    found = await asyncio.to_thread(search.run, asked, within_s=SEARCH_S)
+    if found is not None and (rows := await store.erasure.rows_with(probes)):
+        found["rows"] += rows
+        found["found"].append(str(database))
+    return found
 
 
 def _says(ids: Sequence[str]) -> Callable[[str], bool]:

@@ -347,7 +347,7 @@ def backup_failure(records: Records, home: Home) -> str:
 
 def last_backup(home: Home) -> datetime | None:
     """Return when the newest backup was made; None if there is none."""
-    from claudius.memory.sqlite.backups import made_at, newest_backup  # noqa: PLC0415 - not needed by a turn
+    from claudius.memory.sqlite.backups import copies_in, made_at  # noqa: PLC0415 - not needed by a turn
 
-    newest = newest_backup(home.backups)
-    return made_at(newest) if newest else None
+    found = copies_in(home.backups)
+    return made_at(found[-1]) if found else None

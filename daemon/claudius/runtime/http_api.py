@@ -22,8 +22,6 @@ from claudius.cognition.daimons import Context, character, request, sanitised
 from claudius.cognition.mind import Mind, Stage, day_start
 from claudius.config import DaimonSettings, daimons
 from claudius.errors import BadConfiguration, ClaudiusError, StoreError
-from claudius.home import Home
-from claudius.memory.sqlite import SqliteRecords
 from claudius.memory.whispers import Whisper
 from claudius.observed import DaimonWhispered
 from claudius.perception import SELF, Kind, Perception, private
@@ -326,11 +324,9 @@ class WhisperApi:
 class EventApi:
     """Accepts news: what a program of the owner, or a daimon, reports to the soul."""
 
-    def __init__(
-        self, mind: Mind, home: Home, owner: Callable[[], str], wake: Callable[[], Callable[[str], None]]
-    ) -> None:
+    def __init__(self, mind: Mind, owner: Callable[[], str], wake: Callable[[], Callable[[str], None]]) -> None:
         """Keep news for `mind`; `owner` returns the owner of this terminal, `wake` what wakes a conversation."""
-        self._mind, self._home, self._owner, self._wake = mind, home, owner, wake
+        self._mind, self._owner, self._wake = mind, owner, wake
 
     async def take(self, name: str, text: str, conversation: str) -> web.Response:
         """Store one piece of news: 202, also for a known one. It is owed no reply, and nothing in it is an order."""
@@ -365,7 +361,7 @@ class EventApi:
         return web.json_response({"stored": new, "id": name}, status=202)
 
     def _audience(self, conversation: str) -> str:
-        with closing(SqliteRecords(self._home.database)) as records:
+        with closing(self._mind.store.records()) as records:
             found = records.conversation(conversation)
         return str(found["audience"]) if found else ""
 

@@ -181,10 +181,10 @@ class Intake:
 
     def _admit(self, perception: Perception) -> Perception | None:
         """Return the perception as it is accepted here: a command as a command, talk by the channel's mode."""
-        if perception.person in self._forgetting.frozen:
+        if self._forgetting.is_frozen(perception.person):
             raise TryAgain("this person is being forgotten just now")
         if perception.kind in (Kind.JOIN, Kind.LEAVE):
-            self._lanes.forget_members(perception.audience)
+            self._lanes.members.forget(perception.audience)
         if perception.person in self._pairing.paired and perception.audience.startswith("private:"):
             extra = replace(perception.extra, is_paired=True)
             perception = replace(perception, standing=Standing.MEMBER, extra=extra)

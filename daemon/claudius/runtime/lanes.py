@@ -11,7 +11,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import takewhile
 from typing import Any
 
 from msgspec import Struct, field
@@ -27,12 +26,14 @@ from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreCorrupt, 
 from claudius.failure import Failure, failure_of
 from claudius.intent import ApologyKind
 from claudius.memory.inbox import Pending
+from claudius.memory.leases import LeaseStore
 from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, is_terminal, sees_everything
 from claudius.runtime.adapter import Adapter, TellsFailure
 from claudius.runtime.attachments import Attachments
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.delivery import Post, Stream, deliver, hold
 from claudius.runtime.failures import Apologise, decide
+from claudius.runtime.grouping import together
 from claudius.runtime.membership import Membership
 from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.thread_backfill import ThreadBackfill
@@ -45,8 +46,6 @@ STUMBLE_S = 5.0
 """How long a lane rests after an error that no turn explains."""
 ALONE_AFTER, ENDED_PROCESSES = 2, 3
 """A perception whose turns ended two processes runs alone the next time; after three, it is given up."""
-TOGETHER = 10
-"""The most messages that one reply answers."""
 
 
 class BrokenOff(Exception):
@@ -58,6 +57,10 @@ class Lane(Struct, eq=False):
 
     conversation: str
     adapter: Adapter | None
+    mind: Mind
+    """Writes to the store as the holder of this lane."""
+    is_speaking: bool = False
+    """Whether a part is being sent, which is to be noted, or taken down, even if the lane is lost meanwhile."""
     last: Turned | None = None
     """The last turn since the lane was last idle."""
     signed: Perception | None = None
@@ -169,6 +172,11 @@ class Lanes:
         self.members = Membership(mind.store, adapters, mind.clock)
         self._hydration = ThreadBackfill(mind)
         self._closing = False
+        self._leases = mind.store.leases
+        self._wanted: set[str] = set()
+        self._looked_for: set[str] = set()
+        self.looking = asyncio.Event()
+        """Set if a lane is wanted that this process does not hold."""
 
     def wake(self, conversation: str) -> None:
         """Have a conversation's lane check again for what waits."""
@@ -183,11 +191,33 @@ class Lanes:
                 lane.hearing.ring()
         elif held and conversation not in held.complete:
             held.waiting.add(conversation)
+        elif self._leases and not self._leases.is_held(conversation):
+            self._wanted.add(conversation)
+            self.looking.set()
         elif not self._closing:
-            self._lanes[conversation] = lane = Lane(conversation, self._adapters.get(place.network))
+            mind = replace(self._mind, store=self._leases.store_of(conversation)) if self._leases else self._mind
+            self._lanes[conversation] = lane = Lane(conversation, self._adapters.get(place.network), mind)
             task = asyncio.create_task(self._run(lane), name=f"lane {conversation}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def wanted(self) -> set[str]:
+        """Return the lanes that are wanted and not held, as a set to be cleared once they were looked for."""
+        self._looked_for, self._wanted = self._wanted, set()
+        self.looking.clear()
+        return self._looked_for
+
+    @property
+    def unread(self) -> Sequence[str]:
+        """The networks whose lanes wait until their history is read."""
+        return sorted(self._held)
+
+    def lose(self, conversation: str) -> None:
+        """End a lane that another process holds now: what runs in it is cancelled, unless a part is being sent."""
+        lane = self._lanes.get(conversation)
+        for task in self._tasks:
+            if task.get_name() == f"lane {conversation}" and not (lane and lane.is_speaking):
+                task.cancel()
 
     def break_off(self, conversation: str, turn: str) -> None:
         """Cancel the turn if it is the one running: what it was to answer has changed or is gone."""
@@ -198,6 +228,7 @@ class Lanes:
     def hold(self, network: str) -> None:
         """Start no further lane of a network until its history is read."""
         self._held.setdefault(network, Held())
+        self.looking.set()
 
     def release(self, network: str, conversation: str | None = None) -> None:
         """Let one conversation, or the whole network, answer again."""
@@ -211,12 +242,9 @@ class Lanes:
                 self.wake(conversation)
             return
         del self._held[network]
+        self.looking.set()
         for one in held.waiting:
             self.wake(one)
-
-    def forget_members(self, audience: str) -> None:
-        """Ask the network again who can see a shared audience, because someone joined or left."""
-        self.members.forget(audience)
 
     def look_again(self) -> None:
         """Have every lane that waits for an instant check the clock again."""
@@ -226,7 +254,8 @@ class Lanes:
     @property
     def busy(self) -> int:
         """How many lanes have something to do."""
-        return len(self._lanes) + sum(len(held.waiting) for held in self._held.values())
+        waiting = sum(len(held.waiting) for held in self._held.values())
+        return len(self._lanes) + waiting + len(self._wanted) + len(self._looked_for)
 
     async def drain(self, grace_s: float) -> None:
         """Let running turns end for `grace_s` seconds, then cancel them; the next start repeats uncommitted turns."""
@@ -240,6 +269,7 @@ class Lanes:
         await asyncio.gather(*late, return_exceptions=True)
 
     async def _run(self, lane: Lane) -> None:
+        is_lost = False
         try:
             await self._resources.admission.through()
             while True:
@@ -247,8 +277,10 @@ class Lanes:
                 wait_s = await self._try(lane)
                 if self._closing and wait_s != 0.0:
                     break
+                if is_lost := bool(self._leases and not self._leases.is_of(lane.mind.store, lane.conversation)):
+                    break
                 if wait_s is None:
-                    if not lane.bell.is_set():
+                    if not lane.bell.is_set() and (self._leases is None or await self._let_go(lane, self._leases)):
                         break
                 elif wait_s > 0:
                     await lane.wait(wait_s)
@@ -258,7 +290,16 @@ class Lanes:
             if lane.signed:
                 await lane.sign(None)
             del self._lanes[lane.conversation]
+            if is_lost and self._leases and self._leases.is_held(lane.conversation):
+                self.wake(lane.conversation)  # it was taken again since
             await self._resources.recovery.done(lane.conversation)
+
+    async def _let_go(self, lane: Lane, leases: LeaseStore) -> bool:
+        """Look once more, then give the lane up. Returns False if there is something to do after all."""
+        heard = await leases.heard(lane.conversation)
+        if await self._try(lane) is not None or lane.bell.is_set():
+            return False
+        return await leases.release(lane.conversation, heard)
 
     async def _try(self, lane: Lane) -> float | None:
         try:
@@ -273,19 +314,19 @@ class Lanes:
                 "given up: its row is damaged", extra={"conversation": lane.conversation, "error": error.message}
             )
             if error.table == "inbox":
-                await self._mind.store.inbox.give_up(int(error.row), error.message)
+                await lane.mind.store.inbox.give_up(int(error.row), error.message)
                 return 0.0
             if error.table == "outbox":
-                await self._mind.store.outbox.undeliverable(error.row, error.message)
+                await lane.mind.store.outbox.undeliverable(error.row, error.message)
                 return 0.0
         except Exception:  # a bug in one turn is not the end of its conversation
             log.exception("a lane stumbled", extra={"conversation": lane.conversation})
-            await self._mind.store.outbox.doubt(lane.conversation)
+            await lane.mind.store.outbox.doubt(lane.conversation)
         return STUMBLE_S
 
     async def _step(self, lane: Lane) -> float | None:
         """Do the next piece of work. Returns how long to wait before the next; None if nothing is left."""
-        mind, now = self._mind, self._resources.clock.steady()
+        mind, now = lane.mind, self._resources.clock.steady()
         wait_s = await self._deliver(lane)
         if lane.signed:
             await lane.sign(None)
@@ -311,15 +352,21 @@ class Lanes:
 
     async def _deliver(self, lane: Lane) -> float | None:
         """Send what waits to be sent. Returns how long to wait before the next attempt; None if nothing is left."""
-        mind = self._mind
+        mind = lane.mind
+        if self._leases and not self._leases.is_held(lane.conversation):
+            return STUMBLE_S  # the lease is nearly past: nothing is sent any more unless it is renewed
         if lane.adapter is None or not (parts := await mind.store.outbox.deliveries(lane.conversation)):
             return None
         hours = mind.config().runtime.reconcile_hours
         post = Post(mind.store, lane.adapter, self._resources.clock.steady, hours, mind.hooks, mind.acknowledgement)
-        return await deliver(parts, post)
+        lane.is_speaking = True
+        try:
+            return await deliver(parts, post)
+        finally:
+            lane.is_speaking = False
 
     async def _think(self, lane: Lane, pending: Pending, now: datetime) -> None:
-        mind, attempts = self._mind, pending.attempts + 1
+        mind, attempts = lane.mind, pending.attempts + 1
         # an instant in the future was read off a clock that has been set since: it has waited since the start then
         heard_at = pending.heard_at if pending.heard_at <= now else self._began
         heard_s = asyncio.get_running_loop().time() - (now - heard_at).total_seconds()
@@ -362,7 +409,7 @@ class Lanes:
                 exc_info=None if isinstance(error, ClaudiusError) else error,
             )
             if isinstance(fate, Apologise):
-                await self._apologise(pending, fate.kind, failure)
+                await self._apologise(lane, pending, fate.kind, failure)
             else:
                 again_at = self._resources.clock.steady() + timedelta(seconds=fate.after_s)
                 await mind.store.inbox.postpone(pending.seq, again_at, failure.kept, attempts)
@@ -374,7 +421,7 @@ class Lanes:
         self, lane: Lane, pending: Pending, failure: Failure, error: BaseException | None = None
     ) -> Failure:
         """Tell the owner what went wrong, once for each cause, and keep it for `status` and `why`. Returns it."""
-        mind = self._mind
+        mind = lane.mind
         failure = failure.without(lambda text: blot(text, mind.secrets))
         if error or lane.told != (pending.turn, failure):
             show_failure(mind.hooks, pending, failure, mind.clock(), error)
@@ -388,7 +435,7 @@ class Lanes:
 
     def _surface(self, lane: Lane, pending: Pending, hearing: Arrivals) -> Surface:
         """Return what the conversation's network offers the turn: streaming, files, a typing indicator."""
-        mind, adapter, perception = self._mind, lane.adapter, pending.perception
+        mind, adapter, perception = lane.mind, lane.adapter, pending.perception
         if adapter is None:
             return Surface(hearing=hearing, tell=partial(self._tell, lane, pending))
         is_streamed = adapter.name in mind.config().pipeline.stream and perception.owes and adapter.streams(perception)
@@ -410,14 +457,14 @@ class Lanes:
         if perception.origin is Origin.INTERNAL and self._services and await self._services.clockwork.work(pending):
             return True
         if perception.kind in (Kind.EDIT, Kind.DELETE):  # it waited for a turn to end
-            await self._mind.store.inbox.amend(perception, now)
+            await lane.mind.store.inbox.amend(perception, now)
             return True
         if pending.ended >= ENDED_PROCESSES:
             log.error("turn given up", extra={"turn": pending.turn, "attempts": pending.attempts})
-            await self._apologise(pending, "interrupted")
+            await self._apologise(lane, pending, "interrupted")
             return True
         if pending.is_stopped:
-            await self._apologise(pending, "stopped")
+            await self._apologise(lane, pending, "stopped")
             return True
         if lane.adapter is None:
             return False
@@ -426,10 +473,10 @@ class Lanes:
         is_called = perception.kind is Kind.MENTION or perception.origin is Origin.INTERNAL
         return is_called and await self._hydration.read(perception, lane.adapter)
 
-    async def _apologise(self, pending: Pending, kind: ApologyKind, failure: Failure | None = None) -> None:
+    async def _apologise(self, lane: Lane, pending: Pending, kind: ApologyKind, failure: Failure | None = None) -> None:
         """Apologise. If even that fails, the perception is marked dead, `status` counts it, and the lane goes on."""
         try:
-            self.turn_log.committed(await apologise(pending, self._mind, kind, failure), pending)
+            self.turn_log.committed(await apologise(pending, lane.mind, kind, failure), pending)
         except StaleTurn:
             log.info("apology runs again", extra={"turn": pending.turn})
         except StoreError:
@@ -438,24 +485,7 @@ class Lanes:
             log.exception("given up: no apology could be made", extra={"turn": pending.turn})
             why = error.message if isinstance(error, ClaudiusError) else type(error).__name__
             for one in (pending, *pending.further):
-                await self._mind.store.inbox.give_up(one.seq, f"no apology ({kind}) could be made: {why}")
-
-
-async def together(first: Pending, mind: Mind) -> Pending:
-    """Return what is answered together with the oldest perception of its conversation, as one turn.
-
-    A perception that gave way to a newer one goes with the next; with `merge_while_busy`, one person's waiting messages
-    are grouped.
-    """
-    waiting = await mind.store.inbox.unfinished(first.perception.conversation)
-    held = list(takewhile(lambda one: bool(one.held), waiting))
-    rest = waiting[len(held) :]
-    group = [*held, *rest[:1]]
-    if mind.config().runtime.merge_while_busy and group:
-        person = group[-1].perception.person
-        group += takewhile(lambda one: one.perception.owes and one.perception.person == person, rest[1:])
-    group = [one for one in group[:TOGETHER] if (one.perception.owes and not one.is_stopped) or one is group[0]]
-    return await mind.store.inbox.join(group) if len(group) > 1 else first
+                await lane.mind.store.inbox.give_up(one.seq, f"no apology ({kind}) could be made: {why}")
 
 
 def hearing_of(pending: Pending, mind: Mind) -> Arrivals:

@@ -52,9 +52,13 @@ class Membership:
     def forget(self, audience: str) -> None:
         """Discard the answer, because someone joined or left; the next turn asks again."""
         self._asked.pop(audience, None)
+        if self._store.leases:
+            self._store.leases.changed(audience)
 
     async def look(self, perception: Perception) -> None:
         """Update who sees what, as far as the answer to a perception depends on it. Raises: StoreError."""
+        for changed in self._store.leases.news() if self._store.leases else ():  # heard by any process
+            self._asked.pop(changed, None)
         audience = perception.audience
         if sees_everything(audience, is_owner=perception.is_owner):
             return

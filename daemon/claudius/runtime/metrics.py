@@ -6,6 +6,7 @@ Everything is read when somebody asks: a turn pays nothing for it but a few coun
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -13,6 +14,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 import claudius
+from claudius.errors import StoreError
+from claudius.memory.leases import LeaseStore
 from claudius.provider import CallTally, Provider
 from claudius.runtime.health import Report
 from claudius.runtime.lanes import Lanes
@@ -23,13 +26,21 @@ Values = Mapping[Any, float]
 """The values of one metric by the tuple of its labels."""
 
 
-def render(report: Report, lanes: Lanes, resources: ProcessResources, provider: Provider, uptime_s: float) -> str:
-    """Return every metric of this process, as text."""
+def render(
+    report: Report,
+    lanes: Lanes,
+    resources: ProcessResources,
+    provider: Provider,
+    uptime_s: float,
+    leases: LeaseStore | None = None,
+) -> str:
+    """Return every metric of this process, as text; `leases`, if several processes share the store."""
     families = [
         *_of_report(report),
         *_of_turns(lanes.turn_log),
         *_of_calls(resources.tally),
         _gauge("lanes", "Conversations that have something to do.", {(): lanes.busy}),
+        *(_of_leases(leases) if leases else ()),
         _counter("log_dropped_lines", "Lines that could not be logged.", {(): resources.log_dropped()}),
         _gauge("uptime_seconds", "Seconds since the start.", {(): uptime_s}),
         _gauge(
@@ -45,6 +56,19 @@ def render(report: Report, lanes: Lanes, resources: ProcessResources, provider: 
     ProcessCollector(namespace="claudius", registry=registry)
     registry.register(_Once(families))
     return generate_latest(registry).decode()
+
+
+def _of_leases(leases: LeaseStore) -> Iterator[Metric]:
+    tally = leases.tally
+    yield _gauge("lanes_held", "Conversations that this process holds.", {(): tally.held})
+    yield _counter("looks", "How often it looked for conversations.", {(): tally.looks})
+    yield _counter("lease_losses", "Leases that it did not keep.", {(): tally.lost})
+    yield _counter("stale_turns", "Writes that were refused because another process has the lane.", {(): tally.stale})
+    yield _counter("batches", "Transactions that wrote.", {(): tally.batches})
+    yield _counter("batch_jobs", "What was written in them.", {(): tally.jobs})
+    yield _counter("lock_wait_seconds", "For how long transactions waited to begin.", {(): tally.lock_wait_s})
+    with suppress(StoreError):
+        yield _gauge("store_round_trip_seconds", "How long the server took to answer.", {(): leases.round_trip_s()})
 
 
 def _of_calls(tally: CallTally) -> Iterator[Metric]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from claudius.cognition.mind import Mind
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryError, StoreError, StoreFull
 from claudius.memory.inbox import EVERY_NETWORK
-from claudius.runtime.adapter import Adapter, FollowsSettings, Gap
+from claudius.runtime.adapter import Adapter, FollowsSettings, Gap, LogsIn
 from claudius.runtime.health import Hearing
 from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
@@ -121,8 +121,13 @@ class Networks:
         failed: Callable[[ClaudiusError], None],
         *,
         chance: Callable[[], float],
+        listens: bool = True,
     ) -> None:
-        """Listen on `adapters`; `failed` is called if none of them can ever be heard, or the store fails."""
+        """Listen on `adapters`; `failed` is called if none of them can ever be heard, or the store fails.
+
+        Unless it `listens`, this process only speaks, on those that can without listening.
+        """
+        self._listens = listens
         self._adapters, self._mind, self._lanes, self._intake, self._failed = adapters, mind, lanes, intake, failed
         self._chance = chance
         self._distant = {name for name, adapter in adapters.items() if not adapter.link.connected}
@@ -131,11 +136,20 @@ class Networks:
         self._tasks: list[asyncio.Task[None]] = []
         self.refused: dict[str, AdapterRefused] = {}
 
+    @property
+    def distant(self) -> Sequence[str]:
+        """The networks whose history may hold missed messages."""
+        return sorted(self._distant)
+
     def open(self) -> None:
         """Listen on each network; the lanes of a distant one wait until its missed messages are read."""
         for name, adapter in self._adapters.items():
             if isinstance(adapter, FollowsSettings):
                 adapter.follow(self._mind.config)
+            if not self._listens:
+                if isinstance(adapter, LogsIn):
+                    self._tasks.append(asyncio.create_task(self._log_in(adapter, adapter), name=f"log in {name}"))
+                continue
             self._tasks.append(asyncio.create_task(self._listen(adapter), name=f"listen {name}"))
             if name not in self._distant:
                 continue
@@ -191,17 +205,26 @@ class Networks:
             for name, adapter in self._adapters.items()
         }
 
+    async def _log_in(self, adapter: Adapter, speaker: LogsIn) -> None:
+        try:
+            await speaker.log_in()
+        except AdapterRefused as error:
+            self._refuse(adapter, error)
+
+    def _refuse(self, adapter: Adapter, error: AdapterRefused) -> None:
+        log.error("network refused", extra={"adapter": adapter.name, "error": error.message})
+        self.refused[adapter.name] = error
+        adapter.link.down(error.message)
+        self._lanes.release(adapter.name)
+        if self._distant <= set(self.refused):
+            self._failed(error)
+
     async def _listen(self, adapter: Adapter) -> None:
         while True:
             try:
                 await adapter.listen(self._intake.accept)
             except AdapterRefused as error:
-                log.error("network refused", extra={"adapter": adapter.name, "error": error.message})  # noqa: TRY400 - no trace
-                self.refused[adapter.name] = error
-                adapter.link.down(error.message)
-                self._lanes.release(adapter.name)
-                if self._distant <= set(self.refused):
-                    self._failed(error)
+                self._refuse(adapter, error)
                 return
             except Exception:  # an adapter may be the owner's own code; its library's errors have no common base
                 log.exception("an adapter crashed", extra={"adapter": adapter.name})

@@ -22,9 +22,8 @@ from claudius.failure import failure_of
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.semantic import Semantic
-from claudius.memory.sqlite import SqliteRecords
 from claudius.memory.store import Waiting
-from claudius.runtime.adapter import Adapter
+from claudius.runtime.adapter import Adapter, LogsIn
 from claudius.runtime.alerts import Alerts
 from claudius.runtime.auditing import watch
 from claudius.runtime.background_services import BackgroundServices
@@ -37,6 +36,7 @@ from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.health import Health
 from claudius.runtime.intake import ChannelModes, Intake
 from claudius.runtime.lanes import Lanes
+from claudius.runtime.leasing import Leasing
 from claudius.runtime.lock import HomeLock
 from claudius.runtime.logs import lost
 from claudius.runtime.networks import Networks
@@ -70,12 +70,15 @@ class Server:
         second: SecondMind | None = None,
         services: BackgroundServices | None = None,
         alerts: bool = False,
+        lanes_only: bool = False,
         semantic: Semantic | None = None,
     ) -> None:
         """Wake `home`, whose `lock` is held, with `mind`; listen on `adapters`; `handlers` serve the control socket.
 
         `second`, the cortex beside `mind`, and `services`, the background services, run from the start to the stop.
-        With `alerts`, as in the daemon, the owners are told when something is wrong; `semantic` gives moments vectors.
+        With `alerts`, as in the daemon, the owners are told when something is wrong. With `lanes_only`, as in a worker,
+        it listens to nobody and has no clock: it thinks for the lanes that it takes, and speaks. `semantic` gives
+        moments vectors.
         """
         self._home, self._mind, self._lock, self._resources = home, mind, lock, resources
         self.boot = secrets.token_hex(8)
@@ -95,7 +98,7 @@ class Server:
             home,
             mind.store,
             archive,
-            forget_members=self._lanes.forget_members,
+            forget_members=self._lanes.members.forget,
             end_session=self._end_session,
             leave_out=resources.log_leave_out,
         )
@@ -117,14 +120,24 @@ class Server:
         )
         own = {"status": self._status, "forget": self._forget, **self._pairing.handlers}
         self._control = ControlSocket(home.socket, {**handlers, **own}, services.serve if services else None)
-        self._networks = Networks(adapters, mind, self._lanes, self._intake, self._failed, chance=chance)
+        self._lanes_only = lanes_only
+        self._networks = Networks(
+            adapters, mind, self._lanes, self._intake, self._failed, chance=chance, listens=not lanes_only
+        )
+        speaking = [name for name, adapter in adapters.items() if isinstance(adapter, LogsIn)] if lanes_only else ()
+        leases = mind.store.leases
+        self._leasing = (
+            Leasing(leases, self._lanes, self._failed, speaking, listens=not lanes_only, let_go=self._forgetting.let_go)
+            if leases
+            else None
+        )
         self.health = Health(
             mind,
             home,
             resources.disk,
             networks=lambda: self._networks.hearing(resources.clock.steady()),
             apologies=self._lanes.turn_log.apologies_lately,
-            records=lambda: SqliteRecords(home.database),
+            records=mind.store.records,
         )
         self._alerts = Alerts(mind, self.health, adapters, home) if alerts else None
         self._beside: list[asyncio.Task[None]] = []
@@ -143,6 +156,8 @@ class Server:
             self._resources.recovery.begin(waiting.conversations)
         await self._modes.load()
         await self._pairing.load()
+        if self._leasing and not self._lanes_only:
+            await self._leasing.hold_back(self._networks.distant)
         self._networks.open()
         self._run_beside(self._watch(), "watch")
         if self._archive:
@@ -155,6 +170,17 @@ class Server:
         await self._control.open()
         for conversation in waiting.conversations:
             self._lanes.wake(conversation)
+        if self._leasing:
+            self._run_beside(self._leasing.run(), "leases")
+        if self._lanes_only:
+            log.info("awake for lanes", extra={"boot": self.boot})
+            return waiting
+        self._run_what_one_process_does()
+        log.info("awake", extra={"boot": self.boot, "waiting": len(waiting.conversations)})
+        return waiting
+
+    def _run_what_one_process_does(self) -> None:
+        """Finish erasures, keep the audit log, the clock, the vectors and the alerts, beside the turns."""
         self._run_beside(self._forget_what_was_begun(), "erasures")
         auditing = watch(self._mind, self._home.soul, self._resources.fingerprints)
         self._run_beside(self._while_the_store_works(auditing), "audit")
@@ -165,8 +191,6 @@ class Server:
             self._run_beside(self._while_the_store_works(self._semantic.run()), "vectors")
         if self._alerts:
             self._run_beside(self._alerts.run(), "alerts")
-        log.info("awake", extra={"boot": self.boot, "waiting": len(waiting.conversations)})
-        return waiting
 
     async def ready(self) -> None:
         """Return once every network is connected, or is known to be retried later.
@@ -338,7 +362,8 @@ class Server:
         from claudius.runtime.metrics import render  # noqa: PLC0415 - its library is loaded when somebody asks
 
         report = await self.health.look(fresh_s=0.0)
-        return render(report, self._lanes, self._resources, self._mind.provider, self._uptime_s())
+        leases = self._mind.store.leases
+        return render(report, self._lanes, self._resources, self._mind.provider, self._uptime_s(), leases)
 
     def _uptime_s(self) -> float:
         return (self._resources.clock.steady() - self._started_at).total_seconds()

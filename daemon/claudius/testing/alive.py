@@ -15,7 +15,9 @@ from claudius.cognition.steps import STEPS
 from claudius.config import Settings
 from claudius.home import Home, shipped
 from claudius.memory.archive import Archive
-from claudius.memory.sqlite import SqliteRecords, SqliteStore
+from claudius.memory.records import Records
+from claudius.memory.sqlite import SqliteStore
+from claudius.memory.store import Store
 from claudius.provider import Provider
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices
@@ -56,9 +58,9 @@ class Alive:
             while self.server.busy:  # noqa: ASYNC110 - a test looks from outside
                 await asyncio.sleep(0.002)
 
-    def records(self) -> SqliteRecords:
+    def records(self) -> Records:
         """Open the records read-only while the soul is running."""
-        return SqliteRecords(self.home.database)
+        return self.mind.store.records()
 
 
 @asynccontextmanager
@@ -74,7 +76,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     beside: Sequence[Adapter] = (),
     clean: bool = True,
     resources: ProcessResources | None = None,
-    store: SqliteStore | None = None,
+    store: Store | None = None,
     reflects: bool = False,
     keeps_clock: bool = False,
     archives: bool = False,

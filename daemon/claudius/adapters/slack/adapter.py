@@ -24,7 +24,7 @@ from claudius.adapters.chat_adapter import (
 )
 from claudius.adapters.incoming import Ignored
 from claudius.adapters.slack.commands import HOME_OPENED, answer, asked_by, commanded, tell_person
-from claudius.adapters.slack.connection import BOT_TOKEN, SlackProbe, SlackTimings, Socket, bolt, enter, watch
+from claudius.adapters.slack.connection import BOT_TOKEN, SlackProbe, SlackTimings, Socket, bolt, enter, identify, watch
 from claudius.adapters.slack.history import SlackHistory
 from claudius.adapters.slack.incoming import (
     NETWORK,
@@ -117,6 +117,19 @@ class SlackAdapter(ChatAdapter[_Session]):
         finally:
             filling.cancel()
             await surely(socket.close(), "slack closes")
+
+    async def log_in(self) -> None:
+        """Learn who we are, so that this process can speak; it opens no socket. Raises: AdapterRefused."""
+        client = self._client = web_client(self._options.bot_token, self._options.api_url, self._library)
+        while not self._over.is_set():
+            try:
+                self._settle_in(client, await identify(client))
+            except NotConnected as error:
+                self.link.down(f"Slack cannot be reached ({error}); it is tried again")
+                await until(self._over, self._timings.again_s)
+            else:
+                self.link.up()
+                return
 
     def _settle_in(self, client: AsyncWebClient, us: SlackBot) -> _Session:
         if self._inside is None or self._inside.us != us:

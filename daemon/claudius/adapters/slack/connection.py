@@ -49,20 +49,31 @@ async def enter(client: AsyncWebClient, app_token: str) -> tuple[SlackBot, str]:
 
     Raises: AdapterRefused if a token can never work, NotConnected.
     """
-    setting = BOT_TOKEN
+    us = await identify(client)
     try:
-        found = await client.auth_test()
-        us = SlackBot(*(str(found.get(key) or "") for key in ("team_id", "user_id", "bot_id", "enterprise_id")))
-        if not us.bot and not (client.token or "").startswith(BOT):
-            raise AdapterRefused(NETWORK, BOT_TOKEN, "it is a person's token", "put the bot token (xoxb-) into .env")
-        setting = APP_TOKEN
         opened = await client.apps_connections_open(app_token=app_token)
     except FAILURES as error:
-        code = code_of(error)
-        if not code or code in TRANSIENT:
-            raise NotConnected(code or type(error).__name__) from error
-        raise AdapterRefused(NETWORK, setting, code, REMEDIES.get(code, REMEDY)) from error
+        raise _refused(error, APP_TOKEN) from error
     return us, str(opened.get("url") or "")
+
+
+async def identify(client: AsyncWebClient) -> SlackBot:
+    """Return who we are. Raises: AdapterRefused if the token can never work, NotConnected."""
+    try:
+        found = await client.auth_test()
+    except FAILURES as error:
+        raise _refused(error, BOT_TOKEN) from error
+    us = SlackBot(*(str(found.get(key) or "") for key in ("team_id", "user_id", "bot_id", "enterprise_id")))
+    if not us.bot and not (client.token or "").startswith(BOT):
+        raise AdapterRefused(NETWORK, BOT_TOKEN, "it is a person's token", "put the bot token (xoxb-) into .env")
+    return us
+
+
+def _refused(error: Exception, setting: str) -> NotConnected | AdapterRefused:
+    code = code_of(error)
+    if not code or code in TRANSIENT:
+        return NotConnected(code or type(error).__name__)
+    return AdapterRefused(NETWORK, setting, code, REMEDIES.get(code, REMEDY))
 
 
 log = logging.getLogger(__name__)

@@ -18,10 +18,11 @@ from msgspec import Struct
 from claudius.errors import StoreCorrupt
 from claudius.memory.sqlite.connection import APPLICATION_ID, ONCE_KIB, open_reader, pragma, private_files, siblings
 
-PATTERN = "claudius-*.db"
+PATTERN, DUMP_PATTERN = "claudius-*.db", "claudius-*.sql.gz"
+"""Names of copies of a file, and of those of a database server."""
 _STAMP = r"\d{8}T\d{6}(\.\d{6})?Z"
 _OURS = re.compile(
-    rf"(\.partial-)?claudius-{_STAMP}\.db(\.sha256|-wal|-shm|-journal)?|(quarantine|replaced)-{_STAMP}|memory-{_STAMP}\.(git|bundle)"
+    rf"(\.partial-)?claudius-{_STAMP}\.(db|sql\.gz)(\.sha256|-wal|-shm|-journal)?|(quarantine|replaced)-{_STAMP}|memory-{_STAMP}\.(git|bundle)"
 )
 COPY_S = 120.0
 """Time limit for copying a damaged database, in seconds."""
@@ -58,6 +59,12 @@ def is_ours(name: str) -> bool:
 def newest_backup(directory: Path) -> Path | None:
     """Return the newest verified backup. A copy gets its final name only after it has been verified."""
     return max(directory.glob(PATTERN), default=None, key=lambda path: path.name)
+
+
+def copies_in(directory: Path) -> list[Path]:
+    """Return the verified copies of a directory, of a file or of a server, oldest first."""
+    found = (path for pattern in (PATTERN, DUMP_PATTERN) for path in directory.glob(pattern))
+    return sorted(found, key=lambda path: path.name)
 
 
 def made_at(path: Path) -> datetime:

@@ -9,7 +9,6 @@ that copy is not zeroed when the row is deleted later.
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -95,10 +94,13 @@ def blank_rows(db: Database, rows: Iterable[Mapping[str, Any]], blanker: Blanker
             values["stems"] = ""  # they were derived from the words that are removed
         changes = ", ".join(f'"{one}" = :{one}' for one in values)
         change = f'UPDATE "{table}" SET {changes} WHERE {where}'  # noqa: S608 - names of our own schema
+        db.connection.execute("SAVEPOINT blanked")
         try:
             changed += db.connection.execute(change, values | keys).rowcount
-        except sqlite3.IntegrityError:
+        except db.connection.IntegrityError:
+            db.connection.execute("ROLLBACK TO blanked")
             changed += db.connection.execute(f'DELETE FROM "{table}" WHERE {where}', keys).rowcount  # noqa: S608 - names of our own schema
+        db.connection.execute("RELEASE blanked")
         if table in ("entry", "turn"):
             # its turn's count of edits goes up, so that cached copies of it are no longer used
             of = db.connection.execute(f'SELECT conversation, number FROM "{table}" WHERE {where}', keys).fetchone()  # noqa: S608 - names of our own schema

@@ -6,7 +6,7 @@ import os
 import re
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from claudius.home import FILE_MODE
+from claudius.memory.search import tables
 from claudius.memory.stemming import stemmed
 
 APPLICATION_ID = 0x436C6475
@@ -72,7 +73,7 @@ def _indexed(text: str, name: str, audience: int) -> str:
     return " ".join([f"{stem}:{audience}" for stem in stemmed(text, name)])
 
 
-def vacuum(connection: sqlite3.Connection) -> None:
+def vacuum(connection: Connection) -> None:
     """Rewrite the whole file through a copy on disk; the current `temp_store` would keep that copy in memory.
 
     Raises: sqlite3.Error.
@@ -124,10 +125,62 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return connection
 
 
-def pragma(connection: sqlite3.Connection, name: str) -> Any:
+def pragma(connection: Connection, name: str) -> Any:
     """Return what a pragma of one value says, or of a check its first finding. Raises: sqlite3.Error."""
     (value,) = connection.execute(f"PRAGMA {name}").fetchone()
     return value
+
+
+class Cursor(Protocol):
+    """The rows that a statement returned."""
+
+    @property
+    def rowcount(self) -> int:
+        """The number of rows that the statement changed."""
+
+    def fetchone(self) -> Any:
+        """Return the next row; None if there is none."""
+
+    def fetchall(self) -> list[Any]:
+        """Return the rows that are left."""
+
+    def fetchmany(self, size: int, /) -> list[Any]:
+        """Return up to `size` of the rows that are left."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Connection(Protocol):
+    """An open connection in the shape of `sqlite3.Connection`, as far as the store uses it. Rows have named columns."""
+
+    @property
+    def Error(self) -> type[Exception]:  # noqa: N802 - the name of PEP 249
+        """What each of its errors is."""
+
+    @property
+    def OperationalError(self) -> type[Exception]:  # noqa: N802 - likewise
+        """An error of the database, not of a statement."""
+
+    @property
+    def IntegrityError(self) -> type[Exception]:  # noqa: N802 - likewise
+        """A row that the schema refuses."""
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+
+    @property
+    def total_changes(self) -> int:
+        """The number of rows changed since it was opened."""
+
+    def execute(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = ..., /) -> Cursor:
+        """Run one statement."""
+
+    def executemany(self, sql: str, rows: Iterable[Any], /) -> object:
+        """Run one statement for each row of values."""
+
+    def close(self) -> None:
+        """Close it."""
 
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
@@ -142,10 +195,10 @@ class Row(Protocol):
         """Return the names of the columns."""
 
 
-def load_queries(directory: Path) -> Mapping[str, str]:
+def load_queries(directory: Path, files: str = "*.sql") -> Mapping[str, str]:
     """Read every `-- name: NAME` block of a directory. Raises: ValueError for a duplicate name."""
     found: dict[str, str] = {}
-    for file in sorted(directory.glob("*.sql")):
+    for file in sorted(directory.glob(files)):
         _, *blocks = _NAME.split(file.read_text("utf-8"))
         for name, sql in zip(blocks[::2], blocks[1::2], strict=True):
             if name in found:
@@ -158,14 +211,15 @@ class Database:
     """One connection with its named queries. Not thread-safe."""
 
     __slots__ = ("connection", "queries")
+    is_far = False
+    """Whether each answer is a round trip, so that questions should be asked together."""
 
-    def __init__(self, connection: sqlite3.Connection, queries: Mapping[str, str]) -> None:
+    def __init__(self, connection: Connection, queries: Mapping[str, str]) -> None:
         """Take an open connection; the caller who opened it closes it."""
-        connection.row_factory = sqlite3.Row
         self.connection = connection
         self.queries = queries
 
-    def run(self, query: str, /, **values: Any) -> sqlite3.Cursor:
+    def run(self, query: str, /, **values: Any) -> Cursor:
         """Execute one named query."""
         return self.connection.execute(self.queries[query], values)
 
@@ -201,3 +255,20 @@ class Database:
     def each(self, query: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Execute one named query for each row of values."""
         self.connection.executemany(self.queries[query], rows)
+
+    def ahead(self, **asked: Mapping[str, Any]) -> None:
+        """Ask queries, each with its values, before they are needed. Only if it `is_far`."""
+
+    def foresee(self, kind: str, *names: str) -> None:
+        """Ask what reads of this kind usually ask about these names. Only if it `is_far`."""
+
+    def tables(self) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
+        """Return each table's name, its key columns and all its columns; those that refer to others come first."""
+        refers = {
+            table: self.connection.execute(_REFERS, (table,)).fetchone()["refers"]
+            for table, *_ in tables(self.connection)
+        }
+        return sorted(tables(self.connection), key=lambda one: -refers[one[0]])
+
+
+_REFERS = "SELECT count(*) AS refers FROM pragma_foreign_key_list(?)"

@@ -5,36 +5,41 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
-import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from claudius.errors import StoreError, StoreFull
-from claudius.memory.sqlite.connection import ONCE_KIB, Database, Row, open_reader
-from claudius.memory.sqlite.schema import translate
+from claudius.memory.sqlite.connection import Connection, Database, Row
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
 class Core:
-    """One database file: its writer and its reader while the store is open. Each topic object is given it."""
+    """One database: its writer and its reader while the store is open. Each topic object is given it."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(
+        self, name: str, beside: Callable[[], Connection], translate: Callable[[Exception], StoreError]
+    ) -> None:
+        """`name` says to people which database it is; `beside` opens another connection that reads.
+
+        `translate` turns the database's own errors into ours.
+        """
+        self.name = name
+        self.translate = translate
+        self._beside = beside
         self.boot = ""
         """The boot that leases are taken for; empty until the store is started."""
         self._opened: tuple[Writer, Database] | None = None
 
     @property
     def is_open(self) -> bool:
-        """Whether the file is open."""
+        """Whether the database is open."""
         return self._opened is not None
 
     def open(self, writer: Writer, reader: Database) -> None:
@@ -60,7 +65,7 @@ class Core:
 
     def _now(self) -> tuple[Writer, Database]:
         if self._opened is None:
-            raise StoreError(f"{self.path} is not open")
+            raise StoreError(f"{self.name} is not open")
         return self._opened
 
     async def write(self, run: Callable[[Database], T]) -> T:
@@ -77,10 +82,11 @@ class Core:
 
     def look(self, query: str, **values: Any) -> list[Row]:
         """Run one query; a single statement is its own snapshot."""
+        reader = self.reader
         try:
-            return self.reader.all(query, **values)
-        except sqlite3.Error as error:
-            raise translate(error, self.path) from error
+            return reader.all(query, **values)
+        except reader.connection.Error as error:
+            raise self.translate(error) from error
 
     @contextmanager
     def snapshot(self) -> Iterator[Database]:
@@ -92,17 +98,18 @@ class Core:
                 yield reader
             finally:
                 reader.connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise translate(error, self.path) from error
+        except reader.connection.Error as error:
+            raise self.translate(error) from error
 
     @contextmanager
     def beside(self) -> Iterator[Database]:
         """Yield a separate connection, with which a thread may read while turns go on."""
+        reader = self.reader
         try:
-            with closing(open_reader(self.path, cache_kib=ONCE_KIB)) as connection:
-                yield Database(connection, self.reader.queries)
-        except sqlite3.Error as error:
-            raise translate(error, self.path) from error
+            with closing(self._beside()) as connection:
+                yield type(reader)(connection, reader.queries)
+        except reader.connection.Error as error:
+            raise self.translate(error) from error
 
 
 class _Job(Struct):
@@ -126,12 +133,12 @@ class Writer:
     def __init__(
         self,
         database: Database,
-        translate: Callable[[sqlite3.Error], StoreError],
+        translate: Callable[[Exception], StoreError],
         linger_s: float,
         *,
         relieve: Callable[[], bool] | None = None,
     ) -> None:
-        """Own an open database from now on; `translate` turns SQLite's errors into ours.
+        """Own an open database from now on; `translate` turns its errors into ours.
 
         If a transaction finds the disk full and `relieve` frees space, it is written a second time.
         """
@@ -229,7 +236,7 @@ class Writer:
                 try:
                     job.result = job.run(self._database)
                 except Exception as error:  # noqa: BLE001 - it belongs to the caller who waits for the job
-                    job.error = self._translate(error) if isinstance(error, sqlite3.Error) else error
+                    job.error = self._told(error)
         unwritten = [job for job in batch if isinstance(job.error, StoreFull) and not job.is_alone]
         if unwritten and self._relieve():
             for job in unwritten:
@@ -244,7 +251,7 @@ class Writer:
                 for job in batch:
                     self._run_apart(job)
                 connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except connection.Error as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             translated = self._translate(error)
@@ -272,11 +279,16 @@ class Writer:
         try:
             job.result = job.run(self._database)
         except Exception as error:  # it belongs to the caller who waits for the job
-            if not connection.in_transaction:  # SQLite rolled the whole transaction back: no job of the batch holds
-                raise error if isinstance(error, sqlite3.Error) else sqlite3.OperationalError(str(error)) from error
+            if not connection.in_transaction:  # the whole transaction was rolled back: no job of the batch holds
+                raise (
+                    error if isinstance(error, connection.Error) else connection.OperationalError(str(error))
+                ) from error
             connection.execute("ROLLBACK TO job")
-            job.error = self._translate(error) if isinstance(error, sqlite3.Error) else error
+            job.error = self._told(error)
         connection.execute("RELEASE job")
+
+    def _told(self, error: Exception) -> Exception:
+        return self._translate(error) if isinstance(error, self._database.connection.Error) else error
 
     def _deliver(self, batch: list[_Job]) -> None:
         for job in batch:

@@ -138,9 +138,9 @@ def write_model(db: Database, model: ModelVersion, at: str, turn: str | None) ->
     newest = db.one("model_newest", person=model.person, audience=model.audience)
     if model.version != (newest["version"] if newest else 0) + 1:
         raise StaleTurn("the user model was changed while this turn was thought")
-    revision = db.run(
+    revision = db.value(
         "revision_new", document="user_model", at=at, author=model.author, note=valid(model.note), turn=turn
-    ).lastrowid
+    )
     db.run("model_retire", person=model.person, audience=model.audience)
     db.run(
         "model_new",
@@ -162,7 +162,7 @@ def write_state(
     moved = [change for change in changes if before.get(change.key) != (change.value, change.audience)]
     if not moved:
         return
-    revision = db.run("revision_new", document="soul_state", at=at, author=author, note=note, turn=turn).lastrowid
+    revision = db.value("revision_new", document="soul_state", at=at, author=author, note=note, turn=turn)
     for change in moved:
         db.run("state_retire", key=change.key, audience=change.audience)
         db.run(

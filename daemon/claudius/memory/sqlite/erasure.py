@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -19,9 +18,9 @@ import msgspec
 from claudius.errors import StoreError
 from claudius.memory.documents import short_id
 from claudius.memory.erasure import ALIAS, BLANK, ERASED, Erased, Probes
-from claudius.memory.search import NEEDLE_BYTES, Needles, plain, tables
+from claudius.memory.search import NEEDLE_BYTES, Needles, plain
 from claudius.memory.sqlite.blanking import Blanker, blank_rows, lines_of_others, steps
-from claudius.memory.sqlite.connection import Database, vacuum
+from claudius.memory.sqlite.connection import Cursor, Database, vacuum
 from claudius.memory.sqlite.core import Core
 from claudius.memory.sqlite.rows import dump, parse
 from claudius.perception import private
@@ -192,9 +191,7 @@ class Erasure:
 
     async def _erase_by_columns(self) -> None:
         """Delete rows of all other tables whose columns name this person, or that were learned from them alone."""
-        connection = self._beside.connection
-        refers = {table: connection.execute(_REFERS, (table,)).fetchone()["refers"] for table, *_ in tables(connection)}
-        for table, key, columns in sorted(tables(connection), key=lambda one: -refers[one[0]]):
+        for table, key, columns in self._beside.tables():
             by = [] if table in TREATED else _by_columns(table, frozenset(columns))
             if by:
                 names = ", ".join(f'"{one}" AS "{one}"' for one in key)
@@ -206,7 +203,6 @@ class Erasure:
                 )
 
 
-_REFERS = "SELECT count(*) AS refers FROM pragma_foreign_key_list(?)"
 _OWN = (
     ("user_model", "models_of_person", "erase_model"),
     ("soul_state", "state_of_person", "erase_state"),
@@ -319,7 +315,7 @@ def _unsaid(db: Database, excerpts: list[str], values: Mapping[str, Any], *queri
     return [one for one in excerpts if one.encode() not in said]
 
 
-def _read(db: Database, query: str, values: Mapping[str, Any]) -> sqlite3.Cursor:
+def _read(db: Database, query: str, values: Mapping[str, Any]) -> Cursor:
     sql = db.queries[query]
     return db.connection.execute(sql, _named_in(sql, values))
 
@@ -392,6 +388,12 @@ class SqliteErasure:
         for name, rowids in pages.items():
             for step in await self._core.write(partial(steps, name=name, rowids=rowids)):
                 await self._core.alone(step)
+
+    async def rows_with(self, probes: Probes) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002 - the protocol's
+        return ()
+
+    async def beyond(self) -> Sequence[str]:
+        return ()
 
     async def empty_log(self) -> bool:
         await self._core.alone(lambda db: db.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone())

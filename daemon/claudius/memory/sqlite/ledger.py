@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -226,7 +225,7 @@ def _assess(db: Database, proposals: Sequence[Proposal], at: datetime) -> Record
         db.connection.execute("SAVEPOINT assessment")
         try:
             made.append(peer_rows.record(db, proposal, at))
-        except (ValueError, sqlite3.IntegrityError) as error:
+        except (ValueError, db.connection.IntegrityError) as error:
             db.connection.execute("ROLLBACK TO assessment")
             failed[proposal.peer_id] = str(error)
         db.connection.execute("RELEASE assessment")

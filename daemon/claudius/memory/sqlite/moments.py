@@ -118,6 +118,8 @@ def find_moments(
 
     Only what may be shown here.
     """
+    if db.is_far:
+        db.foresee("moments", perception.conversation, perception.audience, perception.person)
     seeing = Seeing(db, perception)
     facts = _in_force(
         [one for one in _FACTS.decode(db.value("facts_of", persons=dump(list(persons)))) if seeing.may(one.sources)]
@@ -202,11 +204,11 @@ def keep_moments(db: Database, intent: Intent, most: int) -> None:
     """Keep the moments and the facts of a turn; beyond `most` of an audience the least important are deleted."""
     for fact in intent.facts:
         keep_fact(db, fact)
+    before = (db.value("moments_of_audience", audience=intent.audience) or 0) if intent.moments else 0
     for moment in intent.moments:
         texts = {"name": valid(moment.name), "text": "" if moment.is_own else valid(moment.text[:TEXT_CHARS])}
         db.run("moment_keep", **asdict(moment) | texts)
-    kept = db.value("moments_of_audience", audience=intent.audience) if intent.moments else None
-    if kept and kept % LET_GO_AT_ONCE < len(intent.moments):
+    if (before + len(intent.moments)) % LET_GO_AT_ONCE < len(intent.moments):
         let_go(db, intent.audience, int(intent.at.timestamp()), most)
 
 

@@ -34,9 +34,10 @@ class SqliteOutbox:
             boot = self._core.boot
             await self._core.write(lambda db: db.change("attempt", key=key, boot=boot))
 
-    async def settle(self, key: str, receipt: str, now: datetime) -> None:
+    async def settle(self, key: str, receipt: str, now: datetime) -> str:
         boot = self._core.boot
         await self._core.write(lambda db: settle(db, key, receipt, now, boot))
+        return receipt
 
     async def delay(self, key: str, not_before: datetime | None, reason: str, *, unknown: bool = False) -> None:
         state = "unknown_after_send" if unknown else "pending"
@@ -77,13 +78,13 @@ def open_stream(db: Database, utterance: Utterance, now: datetime, boot: str) ->
     db.run("stream_open", **values, boot=boot, at=stamp(now))
 
 
-def settle(db: Database, key: str, receipt: str, now: datetime, boot: str) -> None:
-    """WRITE 3: a part is visible; take the next, or settle what the turn answers."""
+def settle(db: Database, key: str, receipt: str, now: datetime, boot: str, *, goes_on: bool = True) -> None:
+    """WRITE 3: a part is visible; take the next, if this process `goes_on`, or settle what the turn answers."""
     settled = db.one("settle_part", key=key, receipt=receipt, now=stamp(now))
     if settled is None:
         return
     turn, parts = settled["turn"], settled["parts"]
-    if parts > 1:
+    if parts > 1 and goes_on:
         db.run("take_next_part", turn=turn, part=settled["part"], boot=boot)
     if parts == 1 or db.value("unsettled_parts", turn=turn) == 0:
         db.run("settle_turn", turn=turn, now=stamp(now))

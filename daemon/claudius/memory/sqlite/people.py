@@ -47,6 +47,8 @@ class SqlitePeople:
 
     async def sight(self, person: str) -> Sequence[SeenPlaces]:
         with self._core.snapshot() as db:
+            if db.is_far:
+                db.foresee("sight", person)
             kept = canonical(db, person)
             ids = [kept, *db.values("linked", canonical=kept)]
             return [_sight(db, one) for one in ids]

@@ -59,8 +59,10 @@ def recall(
 ) -> Recollection:
     """Read everything that a turn may know. The caller holds the snapshot. Raises: RowInvalid."""
     perception = pending.perceptions[-1]
-    seeing = Seeing(db, perception, own_only=limits.own_only)
     conversation = perception.conversation
+    if db.is_far:
+        db.foresee("recall", conversation, perception.audience, perception.person)
+    seeing = Seeing(db, perception, own_only=limits.own_only)
     row = db.one("conversation_recalled", conversation=conversation)
     before = stamp(let_go(limits, now))
     kept = Past(db, shelf, seeing, row, before, limits.max_past) if row else None

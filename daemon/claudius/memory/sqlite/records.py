@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -43,31 +44,16 @@ _AFTER_ALL = 2**62
 """Later than the number of any turn."""
 
 
-class SqliteRecords(InnerRecords):
+class SqlRecords(InnerRecords):
     """A read-only view of one database. If there is no database yet, everything is empty."""
 
-    def __init__(self, path: Path, *, memory: Path | None = None, is_lasting: bool = False) -> None:
-        """Open the database at `path`. Raises: StoreCorrupt, StoreTooNew, StoreError.
-
-        `is_lasting`: it stays open while others write, so that it needs the log's index, which reading alone does not.
-        """
-        self._path = path
-        self._memory_home = path.parent.parent / "memory"
-        memory = memory or shipped("memory")
-        opened = _open(path, load_migrations(memory / "schema"), is_lasting=is_lasting)
-        self._db = Database(opened, load_queries(memory / "queries"))
+    def __init__(self, database: Database, memory: Path, translate: Callable[[Exception], StoreError]) -> None:
+        """Read with `database`; `memory` is the directory of the archive's files, `translate` makes errors ours."""
+        self._db, self._memory_home, self._translate = database, memory, translate
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the connection."""
         self._db.connection.close()
-
-    def marks(self, seen: int) -> tuple[int, str]:
-        """Return the file's version, and an opaque mark of what the console shows; empty if the version is `seen`."""
-        version = int(pragma(self._db.connection, "data_version"))
-        if version == seen:
-            return version, ""
-        with self._snapshot() as db:
-            return version, dump(db.dicts("what_changed")[0])
 
     def counts(self, now: datetime) -> Mapping[str, Any]:
         """Return the counts that `status` shows. Today is the day of `now` in its own time zone."""
@@ -295,17 +281,6 @@ class SqliteRecords(InnerRecords):
         quiet = {"last_whisper_at": None, "whispers": 0}
         return [{"daimon": name, **nothing, **quiet, **fared.get(name, {}), **told.get(name, {})} for name in names]
 
-    def size(self) -> Mapping[str, Any]:
-        """Return the size of the database, its number of turns and days, and whether free pages can be returned."""
-        with self._snapshot() as db:
-            page, pages, free, vacuum = (
-                int(pragma(db.connection, name))
-                for name in ("page_size", "page_count", "freelist_count", "auto_vacuum")
-            )
-            row = db.one("turns_span")
-        turns, days = (row["turns"], row["days"] or 0.0) if row else (0, 0.0)
-        return {"bytes": page * (pages - free), "turns": turns, "days": days, "gives_back": bool(vacuum)}
-
     def blob(self, sha256: str) -> bytes | None:
         """Return stored content by its hash; None if it was erased."""
         with self._snapshot() as db:
@@ -348,16 +323,6 @@ class SqliteRecords(InnerRecords):
             text: str | None = db.value({"moment": "moment_text", "fact": "fact_text"}[kind], id=int(number))
         return text if text is None or not part else cut(text, *map(int, part))
 
-    def integrity(self) -> Sequence[str]:
-        """Return the problems that `integrity_check` and `foreign_key_check` find; empty if the file is sound."""
-        with self._snapshot() as db:
-            found = [row["integrity_check"] for row in db.connection.execute("PRAGMA integrity_check(20)")]
-            foreign = [
-                f"{row['table']}: row without its {row['parent']}"
-                for row in db.connection.execute("PRAGMA foreign_key_check")
-            ]
-        return [line for line in found if line != "ok"] + foreign
-
     def dead(self) -> Sequence[Mapping[str, Any]]:
         """Return dead rows, latest first."""
         with self._snapshot() as db:
@@ -384,8 +349,59 @@ class SqliteRecords(InnerRecords):
                 yield self._db
             finally:
                 self._db.connection.execute("ROLLBACK")
-        except sqlite3.Error as error:
-            raise translate(error, self._path) from error
+        except self._db.connection.Error as error:
+            raise self._translate(error) from error
+
+
+class SqliteRecords(SqlRecords):
+    """A read-only view of one database file."""
+
+    def __init__(self, path: Path, *, memory: Path | None = None, is_lasting: bool = False) -> None:
+        """Open the database at `path`. Raises: StoreCorrupt, StoreTooNew, StoreError.
+
+        `is_lasting`: it stays open while others write, so that it needs the log's index, which reading alone does not.
+        """
+        memory = memory or shipped("memory")
+        opened = _open(path, load_migrations(memory / "schema"), is_lasting=is_lasting)
+        database = Database(opened, load_queries(memory / "queries"))
+        super().__init__(database, path.parent.parent / "memory", partial(translate, path=path))
+
+    def served(self) -> Mapping[str, Any] | None:
+        """Return nothing: the store is a file."""
+        return None
+
+    def workers(self) -> Sequence[Mapping[str, Any]]:
+        """Return nothing: one process at a time takes turns."""
+        return ()
+
+    def marks(self, seen: int) -> tuple[int, str]:
+        """Return the file's version, and an opaque mark of what the console shows; empty if the version is `seen`."""
+        version = int(pragma(self._db.connection, "data_version"))
+        if version == seen:
+            return version, ""
+        with self._snapshot() as db:
+            return version, dump(db.dicts("what_changed")[0])
+
+    def size(self) -> Mapping[str, Any]:
+        """Return the size of the database, its number of turns and days, and whether free pages can be returned."""
+        with self._snapshot() as db:
+            page, pages, free, vacuum = (
+                int(pragma(db.connection, name))
+                for name in ("page_size", "page_count", "freelist_count", "auto_vacuum")
+            )
+            row = db.one("turns_span")
+        turns, days = (row["turns"], row["days"] or 0.0) if row else (0, 0.0)
+        return {"bytes": page * (pages - free), "turns": turns, "days": days, "gives_back": bool(vacuum)}
+
+    def integrity(self) -> Sequence[str]:
+        """Return the problems that `integrity_check` and `foreign_key_check` find; empty if the file is sound."""
+        with self._snapshot() as db:
+            found = [row["integrity_check"] for row in db.connection.execute("PRAGMA integrity_check(20)")]
+            foreign = [
+                f"{row['table']}: row without its {row['parent']}"
+                for row in db.connection.execute("PRAGMA foreign_key_check")
+            ]
+        return [line for line in found if line != "ok"] + foreign
 
 
 def _open(path: Path, migrations: Mapping[int, str], *, is_lasting: bool) -> sqlite3.Connection:

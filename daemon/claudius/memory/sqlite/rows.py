@@ -92,11 +92,12 @@ def parse_strings(text: str) -> tuple[str, ...]:
 
 
 def dump_valid(value: Any) -> str:
-    """Encode a value as JSON: its texts made valid Unicode, nothing else changed. Pure."""
+    """Encode a value as JSON: its texts made `valid`, nothing else changed. Pure."""
     try:
-        return dump(value)
+        encoded = dump(value)
     except UnicodeEncodeError:
         return dump(_valid(msgspec.to_builtins(value)))
+    return dump(_valid(msgspec.to_builtins(value))) if "\\u0000" in encoded else encoded
 
 
 def perception_of(payload: str) -> Perception:

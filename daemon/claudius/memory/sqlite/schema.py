@@ -154,6 +154,7 @@ def create_database(path: Path, migrations: Mapping[int, str]) -> None:
 def empty_database(migrations: Mapping[int, str]) -> sqlite3.Connection:
     """Return an in-memory database with only the schema, which stands for a home that has no database yet."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.row_factory = sqlite3.Row
     _migrate(connection, migrations, 0)
     return connection
 
@@ -269,7 +270,7 @@ _DAMAGED = ("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_IOERR", "SQLITE_FORMAT")
 _NEARLY_FULL_BYTES = 1 << 20
 
 
-def translate(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StoreError:
+def translate(error: Exception, path: Path) -> StoreError:
     """Translate an SQLite error about the database at `path` into one of ours, with a one-line message."""
     if isinstance(error, UnicodeDecodeError) or "decode to UTF-8" in str(error):
         return damaged(path, "is damaged (text that is none)")

@@ -58,16 +58,16 @@ _DEFAULT_LIMITS = RecallLimits(ttl_hours=72.0)
 class SqliteTurns:
     """What a turn recalls and commits."""
 
-    def __init__(self, core: Core, claims: Claims) -> None:
-        self._core, self._claims = core, claims
+    def __init__(self, core: Core, claims: Claims, shelf: Shelf | None = None) -> None:
+        self._core, self.claims = core, claims
         self._limits = _DEFAULT_LIMITS
-        self.shelf = Shelf()
+        self.shelf = shelf or Shelf()
 
     async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
         self._limits = limits
         with self._core.snapshot() as db:
             known = recall(db, self.shelf, pending, nonce=nonce, now=now, limits=limits)
-            felt = self._claims.feel(db, pending, now, limits.daimons) if limits.daimons else ()
+            felt = self.claims.feel(db, pending, now, limits.daimons) if limits.daimons else ()
         return replace(known, intuitions=felt) if felt else known
 
     async def commit(self, intent: Intent) -> None:
@@ -187,6 +187,8 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
     If there is a new summary, entries that it covers and that are older than `let_go` are deleted.
     """
     at = stamp(intent.at)
+    if db.is_far:
+        ask_ahead(db, intent)
     number = _move_conversation(db, intent, at)
     if number is None:
         return
@@ -208,6 +210,21 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
     for utterance in intent.utterances:
         say(db, utterance, intent.at, boot)
     keep_moments(db, intent, most)  # after the outbox, which holds the soul's own words
+
+
+def ask_ahead(db: Database, intent: Intent) -> None:
+    """Ask at once what is read while the turn is applied, as far as the turn itself does not change it."""
+    asked: dict[str, Mapping[str, Any]] = {"blobs_missing": {"keys": dump(list(intent.blobs))}}
+    if intent.noted is not None and intent.noted.interactions:
+        last = intent.noted.interactions[-1]
+        asked["peer_counted"] = {"peer_id": last.peer_id}
+        asked["peer_tally"] = {"peer_id": last.peer_id, "audience": last.audience}
+        asked["promises_of"] = {"peer_id": last.peer_id}
+    if intent.psyche is not None:
+        asked["psyche_recalled"] = {"persons": dump(intent.psyche.persons)}
+    if intent.moments:
+        asked["moments_of_audience"] = {"audience": intent.audience}
+    db.ahead(**asked)
 
 
 def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:
@@ -270,13 +287,13 @@ def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping
         failure=intent.failure,
         responses={str(call.n): (call.request_sha256, valid(call.response)) for call in intent.calls},
     )
-    record = db.run(
+    db.run(
         "record_new",
         rung=intent.rung,
         verb=intent.verb,
         flags=dump(intent.flags),
         kept=pack(kept),
-    ).lastrowid
+    )
     shown = [
         {"person": s.person, "audience": s.audience, "version": s.version, "writable": s.writable, "pointer": s.pointer}
         for s in intent.shown
@@ -292,7 +309,6 @@ def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping
         nonce=intent.nonce,
         process=intent.process,
         shown=dump(shown),
-        record=record,
     )
     place = {"conversation": intent.conversation, "number": number, "audience": intent.audience}
     db.each("entry_new", [place | row for row in rows])
@@ -329,9 +345,8 @@ def fold(db: Database, conversation: str, summary: Summary, now: datetime, let_g
 
 def keep_call(db: Database, turn: str, call: Call) -> None:
     """Store a finished model call of an unfinished turn."""
-    heard = db.one("thought", turn=turn) or db.one("call_whose", turn=turn)
-    if heard:
-        db.run("call_keep", **call_row(turn, call, **heard))
+    db.run("thought", turn=turn)
+    db.run("call_of_heard", **call_row(turn, call, "", "", ""))
 
 
 def book(db: Database, job: str, call: Call, at: datetime) -> None:

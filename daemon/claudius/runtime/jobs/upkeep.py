@@ -130,7 +130,7 @@ RECORDS = Job("records", Timing(every=timedelta(hours=1)), expire_records)
 DAYS, WEEKS = 7, 4
 YOUNG = timedelta(days=1)
 """Backups younger than this are kept, whoever made them."""
-_NAME = re.compile(r"claudius-(\d{8}T\d{6})\.\d{6}Z\.db")
+_NAME = re.compile(r"claudius-(\d{8}T\d{6})\.\d{6}Z\.(?:db|sql\.gz)")
 
 
 def superfluous(names: Iterable[str], now: datetime) -> list[str]:
@@ -148,21 +148,25 @@ def superfluous(names: Iterable[str], now: datetime) -> list[str]:
     return [name for at, name in made if name not in kept and now - at > YOUNG]
 
 
-def _copy(home: Home, now: datetime) -> Path:
-    from claudius.memory.sqlite.backups import PATTERN, back_up, discard  # noqa: PLC0415 - once a night
+def _copy(store: Store, home: Home, now: datetime) -> Path | None:
+    from claudius.memory.sqlite.backups import copies_in, discard  # noqa: PLC0415 - once a night
 
-    made = back_up(home.database, home.backups, now)
-    for name in superfluous((path.name for path in home.backups.glob(PATTERN)), now):
+    made = store.back_up(home.backups, now)
+    for name in superfluous((path.name for path in copies_in(home.backups)), now):
         discard(home.backups / name)
-    return made.path
+    return made
 
 
 async def back_up_nightly(tools: Tools) -> str:
-    """Check every page, copy the database and verify the copy. Raises: StoreCorrupt, sqlite3.Error, OSError."""
+    """Check every page, copy the database and verify the copy. Raises: StoreError, OSError."""
     await tools.mind.store.check()
     await tools.mind.store.flush()
-    made = await asyncio.to_thread(_copy, tools.home, tools.now)
-    return f"{made.name}, verified"
+    made = await asyncio.to_thread(_copy, tools.mind.store, tools.home, tools.now)
+    return (
+        f"{made.name}, verified"
+        if made
+        else "none: pg_dump is not installed; the database server's operator makes copies"
+    )
 
 
 BACKUP = Job("backup", Timing(at=time(3, 30)), back_up_nightly)

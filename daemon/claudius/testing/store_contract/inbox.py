@@ -62,7 +62,7 @@ async def _(ground: Ground) -> None:
 @case("M3", "a perception comes back as it was accepted, whatever stood in it")
 async def _(ground: Ground) -> None:
     hard = heard(
-        "\0\n\u202e<external_dialogue>\U0001f469\u200d\U0001f680e\u0301" * 3,
+        "\n\u202e<external_dialogue>\U0001f469\u200d\U0001f680e\u0301" * 3,
         kind=Kind.MENTION,
         origin=Origin.EXTERNAL,
         owes=False,
@@ -78,9 +78,13 @@ async def _(ground: Ground) -> None:
         assert pending.heard_at == NOW
 
 
-@case("M4", "text that is no valid Unicode is made valid, never refused")
+@case("M4", "text that is no valid Unicode, or holds U+0000, is made valid, never refused")
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:
+        await store.inbox.accept((heard("c\0d", n=2, at="slack:T1:D-two:"),), NOW)
+        nul = await store.inbox.oldest("slack:T1:D-two:")
+        assert nul is not None
+        assert nul.perception.text == "c\ufffdd"
         await store.inbox.accept((heard("a\ud800b", extra={"c\udfff": ["\ud800"]}),), NOW)
         pending = await store.inbox.oldest(DM)
         assert pending is not None

@@ -71,7 +71,7 @@ async def _(ground: Ground) -> None:
 @case("M42", "entries keep metadata, verb, name and every character")
 async def _(ground: Ground) -> None:
     kept = (
-        Entry(entry_type=EntryType.EVENT, content="\0\u202e\n", at=NOW, person=BEN, name="B\u0301", position="7"),
+        Entry(entry_type=EntryType.EVENT, content="\1\u202e\n", at=NOW, person=BEN, name="B\u0301", position="7"),
         Entry(entry_type=EntryType.MENTAL_QUERY, content="?", at=NOW, metadata={"query": "x", "result": True}),
     )
     async with awake(ground) as store:

@@ -1,0 +1,204 @@
+"""`claudius migrate`: move a soul from its file to a database server, or back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from claudius.cli.output import json_option, print_result
+from claudius.config import load, overriding, parse_value
+from claudius.config import write_setting as write
+from claudius.errors import BadConfiguration, ClaudiusError, StoreError, TryAgain
+from claudius.home import Home, shipped
+from claudius.memory.opening import MISSING, PASSWORD, SQLITE, StorePlace, place_of
+from claudius.runtime.lock import HomeLock
+
+if TYPE_CHECKING:
+    from claudius.memory.postgres.moving import MovedTable, Told
+
+KEY = "store.url"
+READ_ONLY = 0o400
+
+
+@click.command()
+@click.argument("to", metavar="postgres://…|sqlite")
+@click.option("--dry-run", is_flag=True, help="Copy and compare everything, then take the copy back.")
+@json_option
+def migrate(to: str, *, dry_run: bool, as_json: bool) -> None:
+    """Move the soul to a PostgreSQL server, or back to a file, and set `store.url`.
+
+    Nothing may run. Every table is copied and compared; if this is interrupted, nothing has moved: run it again. The
+    file that the soul leaves is kept in the home's backups, read-only.
+    """
+    home = Home.of(os.environ)
+    url = parse_value(KEY, to)
+    if (override := overriding(home, os.environ, KEY)) and place_of(home).url != url:
+        fix = "write it into config.toml instead, where this command changes it"
+        raise BadConfiguration(override[1], override[0], "is set", fix)
+    home.create()
+    with HomeLock(home):
+        try:
+            document = _to_server(home, url, is_kept=not dry_run) if url != SQLITE else _to_file(home, not dry_run)
+        except ImportError as error:
+            raise StoreError(MISSING) from error
+    print_result(document, _lines(document), as_json=as_json)
+
+
+def _to_server(home: Home, url: str, *, is_kept: bool) -> dict[str, Any]:
+    from claudius.memory.postgres import moving
+
+    secret = load(home, os.environ).secrets.get(PASSWORD)
+    place, began_s = StorePlace(url, secret.reveal() if secret else ""), time.monotonic()
+    state = moving.state_of(place)
+    if not home.database.exists():
+        if state == "unfinished" and place_of(home).url == url:  # all was moved but the last word
+            moving.finish(place)
+            return _document(SQLITE, place.shown, [], began_s)
+        raise ClaudiusError(f"{home.database} does not exist: there is nothing to move")
+    if state == "soul":
+        raise TryAgain(f"{place.shown} holds a soul already: name an empty database or schema")
+    _check_rested(home)
+    if is_kept:
+        _note(home)
+    with _progress(_rows_of(home.database)) as told:
+        moved = moving.to_postgres(home.database, place, shipped("memory"), told, is_kept=is_kept)
+    kept = None
+    if is_kept:
+        if place_of(home).url != url:
+            write(home, KEY, url)
+        kept = _aside(home, READ_ONLY)
+        moving.finish(place)
+    return _document(SQLITE, place.shown, moved, began_s, kept, is_dry=not is_kept)
+
+
+def _to_file(home: Home, is_kept: bool) -> dict[str, Any]:  # noqa: FBT001 - called once
+    from claudius.memory.postgres import moving
+
+    place, began_s = place_of(home), time.monotonic()
+    if not place.is_postgres:
+        raise ClaudiusError(f"{home.root} keeps everything in a file already")
+    if moving.state_of(place) == "empty":
+        raise ClaudiusError(f"{place.shown} holds nothing: there is nothing to move")
+    fresh = home.state / ".moving.db"
+    with _progress(moving.rows_at(place)) as told:
+        moved = moving.to_sqlite(place, fresh, shipped("memory"), told, is_kept=is_kept)
+    if is_kept:
+        _put(fresh, home)
+        write(home, KEY, SQLITE)
+        _note(home)
+    return _document(place.shown, SQLITE, moved, began_s, is_dry=not is_kept)
+
+
+def _check_rested(home: Home) -> None:
+    """Check that the last process ended well, and that nobody waits for an answer. Raises: TryAgain, StoreError."""
+    import sqlite3
+
+    from claudius.memory.postgres.moving import UNFINISHED, unfinished
+    from claudius.memory.sqlite.connection import open_reader
+    from claudius.memory.sqlite.schema import check_identity, load_migrations, translate
+
+    try:
+        with closing(open_reader(home.database)) as found:
+            migrations = load_migrations(shipped("memory") / "schema")
+            if check_identity(found, home.database, migrations) < len(migrations):
+                raise TryAgain(f"{home.database} is of an earlier release: start the daemon once and stop it")
+            last = found.execute("SELECT clean FROM boot ORDER BY n DESC LIMIT 1").fetchone()
+            (waiting,) = found.execute(UNFINISHED).fetchone()
+    except sqlite3.Error as error:
+        raise translate(error, home.database) from error
+    if last and not last["clean"]:
+        raise TryAgain(f"{home.database}: the last process did not end cleanly: start the daemon and stop it")
+    if waiting:
+        raise TryAgain(unfinished(str(home.database), waiting))
+
+
+def _note(home: Home) -> None:
+    """Note the move in the audit log of the file."""
+    from claudius.adapters.terminal import own_person
+    from claudius.memory.audit import AuditEntry
+    from claudius.memory.sqlite import SqliteStore
+
+    async def note() -> None:
+        store = SqliteStore(home.database)
+        await store.open()
+        await store.audit.note(AuditEntry(who=own_person(), act="setting", target=KEY), datetime.now(UTC))
+        await store.close(clean=False)
+
+    asyncio.run(note())
+
+
+def _rows_of(database: Path) -> int:
+    from claudius.memory.sqlite.backups import row_counts
+    from claudius.memory.sqlite.connection import open_reader
+
+    with closing(open_reader(database)) as found:
+        return sum(row_counts(found).values())
+
+
+@contextmanager
+def _progress(rows: int) -> Iterator[Told]:
+    """Show on a terminal how far it is; each row counts twice, because it is copied and then compared."""
+    if not sys.stderr.isatty():
+        yield lambda _, __: None
+        return
+    with click.progressbar(length=2 * rows, file=sys.stderr, label="moving") as bar:
+
+        def told(table: str, rows: int) -> None:
+            bar.label = f"{table:<24}"
+            bar.update(rows)
+
+        yield told
+
+
+def _put(fresh: Path, home: Home) -> None:
+    """Put a fresh database in its place; one that is there is of a move that was cut off, or older."""
+    if home.database.exists():
+        _aside(home)
+    fresh.rename(home.database)
+
+
+def _aside(home: Home, mode: int = 0) -> Path:
+    """Move the database and its log to a directory of the backups; return where it is."""
+    from claudius.memory.sqlite.connection import siblings
+
+    aside = home.backups / f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
+    aside.mkdir(mode=0o700)
+    for file in (home.database, *siblings(home.database)):
+        if file.exists():
+            file.rename(aside / file.name)
+            if mode:
+                (aside / file.name).chmod(mode)
+    return aside / home.database.name
+
+
+def _document(
+    source: str, to: str, moved: Sequence[MovedTable], began_s: float, kept: Path | None = None, *, is_dry: bool = False
+) -> dict[str, Any]:
+    return {
+        "from": source,
+        "to": to,
+        "dry_run": is_dry,
+        "rows": sum(one.rows for one in moved),
+        "tables": {one.name: {"rows": one.rows, "sha256": one.sha256} for one in moved},
+        "kept": str(kept) if kept else None,
+        "seconds": round(time.monotonic() - began_s, 1),
+    }
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    counted = f"{document['rows']} rows in {len(document['tables'])} tables, equal on both, {document['seconds']} s"
+    if document["dry_run"]:
+        yield f"{counted}; the copy was taken back, nothing has moved"
+        return
+    yield f"{counted}; the soul is at {document['to']} now"
+    if document["kept"]:
+        yield f"the file that it left is {document['kept']}, read-only"

@@ -1,0 +1,73 @@
+"""`claudius worker` and `claudius workers`: several processes think for one soul, on a database server they share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from claudius.cli.output import json_option, print_result, table
+from claudius.errors import UsageProblem
+from claudius.home import Home
+
+
+@click.command()
+@click.option("--roles", type=click.Choice(["lanes"]), default="lanes", help="What this process does.")
+def worker(*, roles: str) -> None:  # noqa: ARG001 - there is one choice
+    """Think and speak beside the daemon, on this or another machine; it listens to nobody. Ends on SIGTERM or Ctrl-C.
+
+    It needs `store.url = postgres://…`, and a home of its own with the same settings and tokens.
+    """
+    import asyncio
+
+    from claudius.runtime.life import Awake, Pause, Starter, live
+    from claudius.runtime.lock import HomeLock
+
+    home = Home.of(os.environ)
+
+    async def waking(lock: HomeLock, pause: Pause) -> Awake:
+        from claudius.compose import compose
+
+        return await compose(home, networks=True, lock=lock, pause=pause, lanes_only=True)
+
+    asyncio.run(live(home, waking, starter=Starter(os.environ)))
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def workers(context: click.Context, *, as_json: bool) -> None:
+    """List the processes that take turns of one soul: where each runs, what it does, and how many lanes it holds."""
+    if context.invoked_subcommand:
+        return
+    from claudius.reports import workers as reports
+
+    found = reports.workers(Home.of(os.environ))
+    print_result(found, _lines(found), as_json=as_json)
+
+
+@workers.command()
+@click.argument("name")
+def drain(name: str) -> None:
+    """Let one process end its turns and leave, within `worker.renew_s`; another takes what comes after."""
+    from claudius.reports import workers as reports
+
+    if not reports.drain(Home.of(os.environ), name):
+        raise UsageProblem(f"no process {name} is at work: `claudius workers` lists them")
+    click.echo(f"{name} ends its turns and leaves")
+
+
+def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
+    if not found:
+        yield "one process at a time takes turns of this home: `store.url` names no database server, or nobody began"
+        return
+    yield from table(
+        ("worker", "host", "pid", "roles", "lanes", "last seen", "state"),
+        [
+            (one["worker"], one["host"], str(one["pid"]), one["roles"], str(one["lanes"]), f"{one['seen_s']:.0f} s ago",
+             one["state"])
+            for one in found
+        ],
+    )  # fmt: skip

@@ -1,0 +1,150 @@
+"""The topic `store.leases`: which conversations this process may think for, where several processes share a store.
+
+Whoever holds a conversation's lane thinks for it. A lane has a token that grows with each taking; writes of a turn go
+through the store of its lane (`store_of`), which refuses them once the token has moved.
+
+Source: the scale design, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from claudius.memory.store import Store
+
+
+class LeaseTimes(Struct, frozen=True, kw_only=True):
+    """How long a lane is held, and how often it is looked at, in seconds; and how many lanes are held at most."""
+
+    lease_s: float = 60.0
+    renew_s: float = 20.0
+    look_s: float = 1.0
+    most: int = 64
+    configuration: str = ""
+    """A hash of the settings that all processes of one soul should share; the others see it."""
+
+
+class LeaseTally(Struct):
+    """What this process counted since it began; `/metrics` shows it."""
+
+    held: int = 0
+    """The lanes that it holds now."""
+    looks: int = 0
+    lost: int = 0
+    """Leases that it did not keep: another process has, or will have, the lane."""
+    stale: int = 0
+    """Writes that were refused because the lane's token had moved."""
+    batches: int = 0
+    """Transactions that wrote."""
+    jobs: int = 0
+    """What was written in them."""
+    lock_wait_s: float = 0.0
+    """How long transactions waited for others before they could write."""
+    pause_s: float = 0.0
+    """The longest time in which it did not look for lanes, beyond the interval in which it looks."""
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """A person who is being erased, of whom every process is to keep nothing."""
+
+    number: int
+    ids: tuple[str, ...]
+    conversations: tuple[str, ...]
+    audiences: tuple[str, ...]
+    is_done: bool
+    """Whether this process has said that it let go."""
+
+
+class LeaseStore(Protocol):
+    """The lanes that this process holds. Only a store that several processes share has one."""
+
+    times: LeaseTimes
+    """How often `take` and `renew` are to be called."""
+
+    @property
+    def tally(self) -> LeaseTally:
+        """What was counted so far."""
+        ...
+
+    def round_trip_s(self) -> float:
+        """Ask the server for nothing, and return how long the answer took, in seconds. Raises: StoreError."""
+        ...
+
+    async def take(self, networks: Sequence[str], most: int, wanted: Sequence[str] = ()) -> Sequence[str]:
+        """Take up to `most` lanes with something to do that nobody holds, the longest waiting first.
+
+        `networks`: only of these; empty: of all. `wanted` lanes count as having something to do, because somebody can
+        hear them again. Returns the lanes taken, and those held in which something became ready since the last look.
+        What an earlier holder had begun there is void: what was taken is pending, what may have been sent is in doubt.
+        """
+        ...
+
+    async def hold_back(self, networks: Sequence[str]) -> None:
+        """Have no process take a lane of these networks while their histories are read, and of no others.
+
+        For 40 s at most, unless it is said again. Only the process that listens says so.
+        """
+        ...
+
+    async def ask_to_let_go(self, ids: Sequence[str]) -> tuple[int, Sequence[str]]:
+        """Have every other process let go of a person, and wait until each one at work has said so.
+
+        One that dies meanwhile is waited for until its leases are past. Returns the number of the request, and the
+        machines on which none is at work, whose logs nobody can rewrite now.
+        """
+        ...
+
+    async def end_letting_go(self, number: int) -> None:
+        """Withdraw the request, and those before it: the person is erased."""
+        ...
+
+    async def asked_to_let_go(self) -> Sequence[Asked]:
+        """Return whom every process is to let go of now."""
+        ...
+
+    async def have_let_go(self, number: int) -> None:
+        """Say that this process keeps nothing more of that person."""
+        ...
+
+    is_draining: bool
+    """Whether somebody wants this process to end its turns and leave, as of the last renewal."""
+
+    async def renew(self) -> Sequence[str]:
+        """Prolong every lease; return the conversations whose lane is lost."""
+        ...
+
+    async def drain(self, worker: str) -> bool:
+        """Have a process end its turns and leave when it renews next; False if none of this name is at work."""
+        ...
+
+    def is_held(self, conversation: str) -> bool:
+        """Return whether its lane is held, by this process's own clock, with a tenth of the lease to spare."""
+        ...
+
+    def store_of(self, conversation: str) -> Store:
+        """Return the store as the lane's holder writes to it: a write raises StaleTurn once the token has moved."""
+        ...
+
+    def changed(self, name: str) -> None:
+        """Have every process ask again for what it keeps under this name. Written with the next awaited write."""
+        ...
+
+    def news(self) -> Sequence[str]:
+        """Return the names that changed since the last call, whichever process said so."""
+        ...
+
+    def is_of(self, store: Store, conversation: str) -> bool:
+        """Return whether a store that `store_of` returned is still that of the lane's holder."""
+        ...
+
+    async def heard(self, conversation: str) -> int:
+        """Return a mark of everything that became ready in a lane so far; to be read before looking what waits."""
+        ...
+
+    async def release(self, conversation: str, heard: int) -> bool:
+        """Give a lane up, unless something became ready since `heard`. Returns whether it was given up."""
+        ...

@@ -1,0 +1,106 @@
+"""Open the store and the records of a home, in the database that `store.url` names. Loads only what that one needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
+
+from msgspec import Struct
+
+from claudius.errors import StoreError
+from claudius.home import Home
+from claudius.memory.leases import LeaseTimes
+
+if TYPE_CHECKING:
+    from claudius.memory.postgres.store import PostgresStore
+    from claudius.memory.records import Records
+    from claudius.memory.sqlite import SqliteStore
+
+SQLITE = "sqlite"
+PASSWORD = "CLAUDIUS_STORE_PASSWORD"  # noqa: S105 - the name of the variable
+_POSTGRES = ("postgres:", "postgresql:")
+MISSING = "store.url names PostgreSQL, but its driver is not installed: pip install 'claudius-daemon[postgres]'"
+
+
+class StorePlace(Struct, frozen=True):
+    """Where a home's store is."""
+
+    url: str = SQLITE
+    password: str = ""
+    called: str = ""
+    """What messages call it; empty = its URL."""
+
+    @property
+    def is_postgres(self) -> bool:
+        """Whether it is a PostgreSQL server."""
+        return self.url.startswith(_POSTGRES)
+
+    @property
+    def shown(self) -> str:
+        """The URL without what may be secret: its password and its parameters."""
+        if self.called:
+            return self.called
+        parts = urlsplit(self.url)
+        user, at, host = parts.netloc.rpartition("@")
+        return urlunsplit((parts.scheme, f"{user.partition(':')[0]}{at}{host}", parts.path, "", ""))
+
+
+def place_of(home: Home) -> StorePlace:
+    """Return where a home's store is, by this process's environment and the home's files. Raises: BadConfiguration.
+
+    The settings are loaded only if some source of them speaks of PostgreSQL.
+    """
+    spoken = [os.environ.get("CLAUDIUS_STORE_URL", "").encode()]
+    for path in (home.config, home.env_file):
+        with suppress(OSError):
+            spoken.append(path.read_bytes())
+    if not any(b"postgres" in one for one in spoken):
+        return StorePlace()
+    from claudius.config import load  # noqa: PLC0415 - not for SQLite
+
+    loaded = load(home, os.environ)
+    secret = loaded.secrets.get(PASSWORD)
+    return StorePlace(loaded.config.store.url, secret.reveal() if secret else "")
+
+
+def open_store(
+    home: Home,
+    place: StorePlace,
+    relieve: Callable[[], bool] = lambda: False,
+    *,
+    roles: str = "all",
+    times: LeaseTimes | None = None,
+) -> SqliteStore | PostgresStore:
+    """Return the store of a home, not opened yet; `relieve` frees space when the disk is full.
+
+    `roles`: `all`, or `lanes` for a worker; one process at a time has all. `times`: of its leases. Raises: StoreError.
+    """
+    if place.is_postgres:
+        try:
+            from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise StoreError(MISSING) from error
+        return PostgresStore(place, memory_files=home.memory, relieve=relieve, roles=roles, times=times)
+    from claudius.memory.sqlite import SqliteStore  # noqa: PLC0415 - not for PostgreSQL's records
+
+    return SqliteStore(home.database, relieve=relieve)
+
+
+def open_records(home: Home, *, is_lasting: bool = False) -> Records:
+    """Open a home's records, read-only; empty if nothing was ever stored. Raises: StoreError, BadConfiguration.
+
+    `is_lasting`: they stay open while others write.
+    """
+    place = place_of(home)
+    if place.is_postgres:
+        try:
+            from claudius.memory.postgres.records import PostgresRecords  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise StoreError(MISSING) from error
+        return PostgresRecords(place, home.memory)
+    from claudius.memory.sqlite import SqliteRecords  # noqa: PLC0415 - likewise
+
+    return SqliteRecords(home.database, is_lasting=is_lasting)

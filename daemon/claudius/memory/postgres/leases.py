@@ -1,0 +1,280 @@
+"""`store.leases` in PostgreSQL: lanes taken, renewed and given back by the server's clock; the store of one lane."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from claudius.errors import StaleTurn
+from claudius.memory.inbox import Pending
+from claudius.memory.leases import Asked, LeaseTally, LeaseTimes
+from claudius.memory.postgres.schema import too_old
+from claudius.memory.sqlite.connection import Database, Row
+from claudius.memory.sqlite.core import Core, Writer
+from claudius.memory.sqlite.rows import dump, parse
+from claudius.memory.sqlite.turns import SqliteTurns
+from claudius.memory.sqlite.whispers import SqliteWhispers
+from claudius.memory.turns import RecallLimits
+from claudius.recollection import Recollection
+
+if TYPE_CHECKING:
+    from claudius.memory.postgres.store import PostgresStore
+    from claudius.memory.store import Store
+
+T = TypeVar("T")
+UNREAD_S = 40.0
+"""Longer than a conversation waits for its history, in case the process that reads it dies."""
+TRUSTED = 0.9
+"""The part of a lease in which this process trusts its own clock."""
+
+
+class HeldLane(Struct, eq=False):
+    """A lane that this process holds."""
+
+    token: int
+    until_s: float
+    """Until when, by this process's monotonic clock, counted from before it asked."""
+    heard: int
+    """The lane's mark at the last look."""
+
+
+class PostgresLeases:
+    """The lanes that this process holds."""
+
+    def __init__(
+        self,
+        store: PostgresStore,
+        times: LeaseTimes,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Hold lanes of `store`; `clock` is monotonic, in seconds."""
+        self._store, self._core, self._clock = store, store.core, clock
+        self.times, self._lease_s = times, times.lease_s
+        self._held: dict[str, HeldLane] = {}
+        self.is_draining, self._seen = False, 0
+        self._tally, self._looked_s = LeaseTally(), 0.0
+
+    @property
+    def tally(self) -> LeaseTally:
+        self._tally.held = len(self._held)
+        return self._tally
+
+    def round_trip_s(self) -> float:
+        began_s = time.perf_counter()
+        self._core.look("round_trip")
+        return time.perf_counter() - began_s
+
+    async def take(self, networks: Sequence[str], most: int, wanted: Sequence[str] = ()) -> Sequence[str]:
+        asked_s, worker, before = self._clock(), self._core.boot, dict(self._held)
+        room = max(0, min(most, self.times.most - len(before)))
+        values = {"worker": worker, "lease_s": self._lease_s, "networks": dump(list(networks)), "most": room}
+        values |= {"schema": self._store.schema}
+        tokens = dump([one.token for one in before.values()])
+
+        def take(db: Database) -> tuple[list[Row], dict[str, int]]:
+            for conversation in wanted:
+                db.run("lane_wanted", conversation=conversation)
+            taken = db.all("lanes_take", **values) if room else []
+            for row in taken:
+                db.run("lane_void_heard", conversation=row["conversation"], worker=worker)
+                db.run("lane_void_said", conversation=row["conversation"], worker=worker)
+            held = db.all("lanes_heard", tokens=tokens) if before else []
+            return taken, {row["conversation"]: row["heard"] for row in held}
+
+        taken, marks = await self._core.write(take)
+        self._tally.looks += 1
+        if self._looked_s:
+            self._tally.pause_s = max(self._tally.pause_s, asked_s - self._looked_s - self.times.look_s)
+        self._looked_s = self._clock()
+        rung = []
+        for conversation, heard in marks.items():
+            one = self._held.get(conversation)
+            if one and one.heard != heard:
+                one.heard = heard
+                rung.append(conversation)
+        for row in taken:
+            self._held[row["conversation"]] = HeldLane(row["token"], asked_s + self._lease_s, row["heard"])
+        return [*(row["conversation"] for row in taken), *rung]
+
+    async def hold_back(self, networks: Sequence[str]) -> None:
+        def write(db: Database) -> None:
+            db.run("network_read", networks=dump(list(networks)))
+            for network in networks:
+                db.run("network_unread", network=network, unread_s=UNREAD_S)
+
+        await self._core.write(write)
+
+    async def ask_to_let_go(self, ids: Sequence[str]) -> tuple[int, Sequence[str]]:
+        worker, lease_s = self._core.boot, self._lease_s
+        number = int(await self._core.write(lambda db: db.value("letting_go_begins", ids=dump(list(ids)))))
+        asked = {"number": number, "worker": worker, "lease_s": lease_s}
+        while self._core.look("letting_go_waits", **asked)[0]["waiting"]:  # noqa: ASYNC110 - the others are processes
+            await asyncio.sleep(self.times.look_s)
+        at_rest = self._core.look("machines_at_rest", host=socket.gethostname(), lease_s=lease_s)
+        return number, [row["host"] for row in at_rest]
+
+    async def end_letting_go(self, number: int) -> None:
+        await self._core.write(lambda db: db.run("letting_go_ends", number=number))
+
+    async def asked_to_let_go(self) -> Sequence[Asked]:
+        return [
+            Asked(
+                number=row["number"],
+                ids=tuple(parse(row["ids"])),
+                conversations=tuple(parse(row["conversations"])),
+                audiences=tuple(parse(row["audiences"])),
+                is_done=bool(row["is_done"]),
+            )
+            for row in self._core.look("letting_go_asked", worker=self._core.boot)
+        ]
+
+    async def have_let_go(self, number: int) -> None:
+        self._store.shelf.clear()
+        await self._core.write(lambda db: db.run("let_go_now", number=number, worker=self._core.boot))
+
+    async def renew(self) -> Sequence[str]:
+        asked_s, worker, before = self._clock(), self._core.boot, dict(self._held)
+        tokens = dump([one.token for one in before.values()])
+
+        def renew(db: Database) -> list[str]:
+            self.is_draining = bool(db.value("worker_seen", worker=worker, pause_s=self._tally.pause_s))
+            release = db.one("release_shown")
+            if release and release["oldest"] > self._store.schema:
+                raise too_old(self._core.name, release["schema"], self._store.schema)
+            return db.values("lanes_renew", worker=worker, lease_s=self._lease_s, tokens=tokens) if before else []
+
+        kept = set(await self._core.write(renew))
+        lost = []
+        for conversation, one in before.items():
+            if self._held.get(conversation) is not one:
+                continue  # given back meanwhile
+            if conversation in kept:
+                one.until_s = asked_s + self._lease_s
+            else:
+                del self._held[conversation]
+                lost.append(conversation)
+        self._tally.lost += len(lost)
+        return lost
+
+    async def drain(self, worker: str) -> bool:
+        return await self._core.write(lambda db: db.change("worker_drains", worker=worker)) > 0
+
+    def is_held(self, conversation: str) -> bool:
+        held = self._held.get(conversation)
+        return held is not None and self._clock() < held.until_s - (1 - TRUSTED) * self._lease_s
+
+    def store_of(self, conversation: str) -> Store:
+        return self._store.of_lane(LaneCore(self._core, conversation, self._held[conversation].token, self._tally))
+
+    def is_of(self, store: Store, conversation: str) -> bool:
+        held, core = self._held.get(conversation), getattr(store, "core", None)
+        return held is not None and isinstance(core, LaneCore) and core.lane["token"] == held.token
+
+    def changed(self, name: str) -> None:
+        self._core.writer.later(lambda db: db.run("changed", name=name))
+
+    def news(self) -> Sequence[str]:
+        rows = self._core.look("news", seen=self._seen)
+        self._seen = max([row["number"] for row in rows], default=self._seen)
+        return [row["name"] for row in rows]
+
+    async def heard(self, conversation: str) -> int:
+        held = self._held.get(conversation)
+        values = {"conversation": conversation, "token": held.token if held else 0}
+        rows = self._core.look("lane_heard", **values)
+        return int(rows[0]["heard"]) if rows else -1
+
+    async def release(self, conversation: str, heard: int) -> bool:
+        held = self._held.get(conversation)
+        if held is None:
+            return True
+        values = {"conversation": conversation, "token": held.token, "heard": heard}
+        is_released = await self._core.write(lambda db: db.change("lane_release", **values)) > 0
+        if is_released or heard < 0:
+            self._held.pop(conversation, None)
+        return is_released or heard < 0
+
+
+class LaneCore(Core):
+    """The core of a store as one lane's holder sees it: a write under a token that has moved is refused."""
+
+    def __init__(self, core: Core, conversation: str, token: int, tally: LeaseTally) -> None:
+        """Write through `core` as long as the lane's token is `token`."""
+        self.open_core, self.name, self.translate, self._beside = core, core.name, core.translate, core._beside  # noqa: SLF001 - of its own kind
+        self.boot, self._tally = core.boot, tally
+        self.lane: Mapping[str, Any] = {"conversation": conversation, "token": token}
+
+    def _now(self) -> tuple[Writer, Database]:
+        writer, reader = self.open_core._now()  # noqa: SLF001 - likewise
+        return _LaneWriter(writer, self.fenced, self._tally), reader
+
+    async def write(self, run: Callable[[Database], T]) -> T:
+        return await self._now()[0].write(run)
+
+    def fenced(self, run: Callable[[Database], T]) -> Callable[[Database], T]:
+        """Return a job that is refused if the lane's token has moved."""
+
+        def fenced(db: Database) -> T:
+            db.run("lane_fence", **self.lane)
+            return run(db)
+
+        return fenced
+
+
+class LaneTurns(SqliteTurns):
+    """What a turn recalls and commits as the holder of one lane: no other turn has its whispers."""
+
+    def __init__(self, core: LaneCore, open_turns: SqliteTurns) -> None:
+        """Share the claims and the cache of the process's own turns."""
+        super().__init__(core, open_turns.claims, open_turns.shelf)
+        self._lane = core.lane
+
+    async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
+        known = await super().recall(pending, nonce=nonce, now=now, limits=limits)
+        if not known.intuitions:
+            return known
+        wanted = {"turn": pending.turn, "whispers": dump([one.whisper for one in known.intuitions]), **self._lane}
+        claimed = await self._core.write(lambda db: db.values("whispers_claim", **wanted))
+        return replace(known, intuitions=tuple(one for one in known.intuitions if one.whisper in claimed))
+
+
+class LaneWhispers(SqliteWhispers):
+    """What daimons keep, as the holder of one lane sees it."""
+
+    def release(self, turn: str) -> None:
+        if turn in self._claims.held.values():
+            self._core.writer.later(lambda db: db.run("whispers_let_go", turn=turn))
+        super().release(turn)
+
+
+class _LaneWriter(Writer):
+    """The writer of a lane: what nobody waits for is fenced as well."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        fenced: Callable[[Callable[[Database], Any]], Callable[[Database], Any]],
+        tally: LeaseTally,
+    ) -> None:
+        self._writer, self._fenced, self._tally = writer, fenced, tally
+
+    async def write(self, run: Callable[[Database], T], *, is_alone: bool = False) -> T:
+        try:
+            return await self._writer.write(self._fenced(run), is_alone=is_alone)
+        except StaleTurn:
+            self._tally.stale += 1
+            raise
+
+    def later(self, run: Callable[[Database], Any], about: Hashable = None) -> None:
+        self._writer.later(self._fenced(run), about)
+
+    async def flush(self, *about: Hashable) -> bool:
+        return await self._writer.flush(*about)

@@ -1,0 +1,341 @@
+"""Copy a whole soul from the SQLite file to PostgreSQL or back, and compare both, table by table.
+
+A copy to the server is one transaction, and a copy to a file is a new file: one that is cut off leaves nothing. While
+`release.migrating` is 1, no process takes turns there or writes: either a move to it has not finished, or the soul has
+moved away. The truth is what `store.url` names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, TryAgain
+from claudius.home import shipped
+from claudius.memory.opening import StorePlace
+from claudius.memory.postgres.connection import INSTEAD, NUL
+from claudius.memory.postgres.schema import CREATING, create_sql, known
+from claudius.memory.postgres.session import Made, check_nobody_works, connected, quoted, value_of
+from claudius.memory.search import tables
+from claudius.memory.sqlite.connection import open_reader, open_writer, pragma, siblings
+from claudius.memory.sqlite.schema import create_database, load_migrations
+
+ROWS = 1000
+"""Rows that are read at a time, and after which progress is told."""
+NEEDS = 140000
+"""The oldest server, as `server_version_num` says it."""
+
+Told = Callable[[str, int], None]
+"""Called with a table's name and how many of its rows were copied or compared since the last call."""
+
+
+class MovedTable(Struct, frozen=True):
+    """One table that both databases hold alike."""
+
+    name: str
+    rows: int
+    sha256: str
+    """Of the rows in the order of their key."""
+
+
+class _Table(Struct, frozen=True):
+    name: str
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+    number: str = ""
+    """The column that the database numbers; empty = none."""
+
+    @property
+    def listed(self) -> str:
+        return ", ".join(f'"{one}"' for one in self.columns)
+
+    @property
+    def in_order(self) -> str:
+        ordered = ", ".join(f'"{one}"' for one in self.keys)
+        return f'SELECT {self.listed} FROM "{self.name}" ORDER BY {ordered}'  # noqa: S608 - names of our own schema
+
+
+def state_of(place: StorePlace) -> str:
+    """Return what is at a server: `empty`, `soul`, or `unfinished` if a move was cut off or the soul has moved away.
+
+    Raises: StoreError if it cannot be reached, or cannot hold a soul.
+    """
+    with connected(place) as made:
+        return _state(made, place, known(shipped("memory")))
+
+
+def _state(made: Made, place: StorePlace, version: int) -> str:
+    if made.info.server_version < NEEDS:
+        raise StoreError(f"{place.shown} is PostgreSQL {made.info.server_version // 10000}: Claudius needs 14 or newer")
+    encoding = value_of(made, "SHOW server_encoding")
+    if encoding != "UTF8":
+        raise StoreError(f"{place.shown} has the encoding {encoding}: create the database with ENCODING 'UTF8'")
+    if value_of(made, "SELECT current_schema()") is None:
+        raise StoreError(f"{place.shown}: its schema does not exist: CREATE SCHEMA makes it")
+    if not value_of(
+        made, "SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
+    ):
+        return "empty"
+    if value_of(made, "SELECT to_regclass('release') IS NULL"):
+        raise StoreCorrupt(
+            f"{place.shown} holds tables that are not Claudius's: name a database or a schema of its own"
+        )
+    schema, migrating = made.execute("SELECT schema, migrating FROM release").fetchone() or (0, 0)
+    if schema != version:
+        raise StoreError(
+            f"{place.shown} has the schema {schema}, this release has {version}: start it once with this one"
+        )
+    return "unfinished" if migrating else "soul"
+
+
+def rows_at(place: StorePlace) -> int:
+    """Return about how many rows a server holds, for showing progress."""
+    with connected(place) as made:
+        return int(value_of(made, _ABOUT) or 0)
+
+
+def finish(place: StorePlace) -> None:
+    """Open a server for processes that take turns: the move is done, and `store.url` names it."""
+    with connected(place) as made:
+        made.execute("UPDATE release SET migrating = 0")
+
+
+def to_postgres(file: Path, place: StorePlace, memory: Path, told: Told, *, is_kept: bool) -> list[MovedTable]:
+    """Copy a file to a server that is empty or unfinished, and compare; without `is_kept` the copy is taken back.
+
+    Nothing else may write to the file. Raises: StoreError if anything differs; then nothing was copied.
+    """
+    with closing(open_reader(file)) as source, connected(place) as made:
+        source.row_factory = None
+        source.execute("BEGIN")
+        made.execute("SELECT pg_advisory_xact_lock(%s)", (CREATING,))
+        if _state(made, place, known(memory)) == "soul":
+            raise TryAgain(f"{place.shown} holds a soul already")
+        if value_of(made, "SELECT to_regclass('release') IS NULL"):
+            made.execute(create_sql(memory, known(memory)).encode())
+        both = _tables(made, source)
+        every = made.execute(_EVERY).fetchall()
+        made.execute(f"TRUNCATE {', '.join(quoted(name) for (name,) in every)}".encode())
+        moved = []
+        for one in both:
+            made.execute(f"ALTER TABLE {quoted(one.name)} DISABLE TRIGGER USER".encode())
+            sent = _Sum(one.name, told)
+            with made.cursor().copy(f'COPY "{one.name}" ({one.listed}) FROM STDIN'.encode()) as sink:
+                for row in sent.of(source.execute(one.in_order), _clean):
+                    sink.write_row(row)
+            made.execute(f"ALTER TABLE {quoted(one.name)} ENABLE TRIGGER USER".encode())
+            moved.append(sent.done())
+        with made.cursor().copy("COPY moment_index (stem, moment) FROM STDIN") as sink:
+            for row in source.execute("SELECT DISTINCT term, doc FROM moment_place"):
+                sink.write_row(row)
+        for one in both:
+            if one.number:
+                used = source.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (one.name,)).fetchone()
+                made.execute(_COUNT_ON.format(one).encode(), {"used": used[0] if used else 0})
+        made.execute("UPDATE release SET migrating = 1")
+        made.execute("ANALYZE")
+        _compare(moved, ((one, _rows(made, one)) for one in both), place.shown, told)
+        if not is_kept:
+            made.rollback()
+    return moved
+
+
+def to_sqlite(place: StorePlace, file: Path, memory: Path, told: Told, *, is_kept: bool) -> list[MovedTable]:
+    """Copy a server to a new file, and compare; nobody may write to the server afterwards, if it `is_kept`.
+
+    Raises: TryAgain if a process is at work there; StoreError if anything differs; then there is no file.
+    """
+    for one in (file, *siblings(file)):
+        one.unlink(missing_ok=True)
+    create_database(file, load_migrations(memory / "schema"))
+    try:
+        with connected(place) as made, closing(open_writer(file)) as sink:
+            made.execute("SELECT pg_advisory_xact_lock(1131176053, current_schema()::regnamespace::oid::int)")
+            _state(made, place, known(memory))
+            check_nobody_works(made, place)
+            _check_drained(made, place)
+            moved = _fill(made, sink, told)
+            sink.row_factory = None
+            there = ((one, sink.execute(one.in_order)) for one in _tables(made, sink))
+            _compare(moved, there, str(file), told)
+            if is_kept:
+                made.execute("UPDATE release SET migrating = 1")
+                sink.execute("PRAGMA journal_mode = WAL")
+                sink.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        if is_kept:
+            _sync(file)
+    except BaseException:
+        _remove(file)
+        raise
+    if not is_kept:
+        _remove(file)
+    return moved
+
+
+def _fill(made: Made, sink: sqlite3.Connection, told: Told) -> list[MovedTable]:
+    """Fill a new file whose loss would cost nothing yet."""
+    both, moved = _tables(made, sink), list[MovedTable]()
+    for words in ("foreign_keys = OFF", "journal_mode = MEMORY", "synchronous = OFF", "secure_delete = OFF"):
+        sink.execute(f"PRAGMA {words}")
+    sink.execute("BEGIN")
+    triggers = sink.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    for name, _ in triggers:
+        sink.execute(f"DROP TRIGGER {quoted(name)}")
+    for one in both:
+        places = ", ".join("?" * len(one.columns))
+        sink.execute(f"DELETE FROM {quoted(one.name)}")  # noqa: S608 - names of our own schema
+        read = _Sum(one.name, told)
+        sink.executemany(
+            f"INSERT INTO {quoted(one.name)} ({one.listed}) VALUES ({places})",  # noqa: S608 - likewise
+            read.of(_rows(made, one)),
+        )
+        moved.append(read.done())
+        if one.number:
+            used = value_of(made, _USED.format(one)) or 0
+            sink.execute("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?", (used, one.name))
+    with made.cursor("stems") as stems:
+        stems.itersize = ROWS
+        stems.execute("SELECT moment, string_agg(stem, ' ') FROM moment_index GROUP BY moment ORDER BY moment")
+        sink.executemany("INSERT INTO moment_index (rowid, stems) VALUES (?, ?)", stems)
+    for _, sql in triggers:
+        sink.execute(sql)
+    sink.execute("COMMIT")
+    broken = sink.execute("PRAGMA foreign_key_check").fetchone()
+    if broken:
+        raise StoreError(f"a row of {broken[0]} refers to a row that is not there: nothing was moved")
+    return moved
+
+
+class _Sum:
+    """The number and the hash of the rows of a table, as they pass."""
+
+    def __init__(self, name: str, told: Told) -> None:
+        self._name, self._told, self._rows, self._hash = name, told, 0, hashlib.sha256()
+
+    def of(self, rows: Iterable[Sequence[Any]], clean: Callable[[Any], Any] | None = None) -> Iterator[Sequence[Any]]:
+        told = 0
+        for row in rows:
+            values = [*map(clean, row)] if clean else row
+            self._hash.update(_encode(values))
+            self._rows += 1
+            if self._rows - told == ROWS:
+                told = self._rows
+                self._told(self._name, ROWS)
+            yield values
+        self._told(self._name, self._rows - told)
+
+    def done(self) -> MovedTable:
+        return MovedTable(self._name, self._rows, self._hash.hexdigest())
+
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def _clean(value: Any) -> Any:
+    """Return a value as PostgreSQL can hold it: U+0000 of an older message reads U+FFFD, as `accept` makes it now."""
+    if isinstance(value, str):
+        if NUL in value:
+            return value.replace(NUL, INSTEAD)
+        if value[:1] in "[{" and "\\u0000" in value and "\\\\u0000" not in value:
+            return value.replace("\\u0000", "\\ufffd")
+    return value
+
+
+def _compare(
+    moved: Sequence[MovedTable], there: Iterable[tuple[_Table, Iterable[Sequence[Any]]]], where: str, told: Told
+) -> None:
+    for ours, (table, rows) in zip(moved, there, strict=True):
+        read = _Sum(table.name, told)
+        for _ in read.of(rows):
+            pass
+        theirs = read.done()
+        if theirs != ours:
+            raise StoreError(
+                f"{where}: {table.name} holds {theirs.rows} rows, or other ones, for {ours.rows}: nothing was moved"
+            )
+
+
+def _tables(made: Made, file: sqlite3.Connection) -> list[_Table]:
+    """Return the tables that both databases have; one comes after those that it refers to. Raises: StoreError."""
+    served_version = value_of(made, "SELECT schema FROM release")
+    if pragma(file, "user_version") != served_version:
+        theirs = f"{pragma(file, 'user_version')}, the server {served_version}"
+        raise StoreError(f"the file has the schema {theirs}: start it once with this release")
+    served = {name: _Table(name, tuple(keys), tuple(columns), number or "")
+              for name, keys, columns, number in made.execute(_TABLES)}  # fmt: skip
+    kept = {name: set(columns) for name, _, columns in tables(file)}
+    for name, columns in kept.items():
+        if name not in served or columns != set(served[name].columns):
+            raise StoreError(f"the table {name} differs between the two databases: nothing was moved")
+    order = TopologicalSorter({name: set[str]() for name in kept})
+    for name, other in made.execute(_REFERS):
+        if name in kept and other in kept:
+            order.add(name, other)
+    return [served[name] for name in order.static_order()]
+
+
+def _check_drained(made: Made, place: StorePlace) -> None:
+    if waiting := value_of(made, UNFINISHED):
+        raise TryAgain(unfinished(place.shown, waiting))
+
+
+UNFINISHED = """SELECT (SELECT count(*) FROM inbox WHERE state IN ('pending', 'taken', 'thought', 'committed'))
+    + (SELECT count(*) FROM outbox WHERE state IN ('pending', 'taken', 'unknown_after_send')) AS waiting"""
+
+
+def unfinished(where: str, rows: int) -> str:
+    """Return the line that says that something still waits for an answer. Pure."""
+    what = "1 message waits" if rows == 1 else f"{rows} messages wait"
+    return f"{where}: {what} for an answer: start the daemon, let it finish, stop it, and run this again"
+
+
+def _rows(made: Made, table: _Table) -> Iterator[tuple[Any, ...]]:
+    with made.cursor(f"rows_of_{table.name}") as rows:
+        rows.itersize = ROWS
+        rows.execute(table.in_order.encode())
+        yield from rows
+
+
+def _remove(file: Path) -> None:
+    for one in (file, *siblings(file)):
+        with suppress(FileNotFoundError):
+            one.unlink()
+
+
+def _sync(file: Path) -> None:
+    for path in (file, file.parent):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            raise ClaudiusError(f"{path}: {error.strerror}") from error
+        finally:
+            os.close(descriptor)
+
+
+_TABLES = b"""SELECT c.relname::text,
+    (SELECT array_agg(a.attname::text ORDER BY array_position(i.indkey::int[], a.attnum::int)) FROM pg_index i
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
+        WHERE i.indrelid = c.oid AND i.indisprimary),
+    (SELECT array_agg(a.attname::text ORDER BY a.attnum) FROM pg_attribute a
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
+    (SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attidentity <> '')
+FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' ORDER BY c.relname"""
+_ABOUT = """SELECT sum(greatest(0, reltuples))::bigint FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname <> 'moment_index'"""
+_EVERY = b"""SELECT relname::text FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname <> 'release'"""
+_REFERS = b"""SELECT DISTINCT conrelid::regclass::text, confrelid::regclass::text FROM pg_constraint
+WHERE contype = 'f' AND connamespace = current_schema()::regnamespace AND conrelid <> confrelid"""
+_COUNT_ON = """SELECT setval(pg_get_serial_sequence('{0.name}', '{0.number}'), greatest(1, %(used)s, max("{0.number}")),
+    greatest(%(used)s, max("{0.number}")) >= 1) FROM "{0.name}\""""
+_USED = "SELECT pg_sequence_last_value(pg_get_serial_sequence('{0.name}', '{0.number}')::regclass)"

@@ -1,0 +1,267 @@
+"""`PostgresStore`: the store in PostgreSQL, with one writer thread and one reader in the event loop's thread."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from copy import copy
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import psycopg
+
+import claudius
+from claudius.errors import StaleTurn, TryAgain
+from claudius.home import shipped
+from claudius.memory.erasure import Erased, Probes
+from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
+from claudius.memory.opening import StorePlace
+from claudius.memory.postgres import dumps
+from claudius.memory.postgres.connection import ROLES, PostgresConnection, PostgresDatabase, load_texts, translate
+from claudius.memory.postgres.leases import LaneCore, LaneTurns, LaneWhispers, PostgresLeases
+from claudius.memory.postgres.records import PostgresRecords
+from claudius.memory.postgres.schema import known, prepare
+from claudius.memory.records import Records
+from claudius.memory.search import ROWS, Needles, plain
+from claudius.memory.sqlite.connection import Database
+from claudius.memory.sqlite.core import Core, Writer
+from claudius.memory.sqlite.erasure import SqliteErasure
+from claudius.memory.sqlite.inbox import SqliteInbox
+from claudius.memory.sqlite.outbox import SqliteOutbox, settle
+from claudius.memory.sqlite.recall import Shelf
+from claudius.memory.sqlite.store import SqlStore
+from claudius.memory.sqlite.turns import SqliteTurns
+from claudius.memory.store import Store, Waiting
+
+
+class PostgresErasure(SqliteErasure):
+    """Everything that is kept of one person, found and removed; the server's own files are not ours to overwrite."""
+
+    async def rows_with(self, probes: Probes) -> Sequence[Mapping[str, Any]]:
+        with self._core.beside() as db:
+            return await asyncio.to_thread(_rows_with, db, Needles(probes.ids, probes.folders, probes.excerpts))
+
+    async def erase(self, ids: Sequence[str], aliases: Mapping[str, str] | None = None) -> Erased:
+        await self._core.alone(_drop_beside)
+        erased = await super().erase(ids, aliases)
+        await self._core.alone(lambda db: db.connection.execute("VACUUM") and None)
+        return erased
+
+    async def beyond(self) -> Sequence[str]:
+        lsn = await self._core.alone(lambda db: db.connection.execute(_LSN).fetchone()["lsn"])
+        return (f"replicas, physical backups and the write-ahead log of the database server before {lsn}",)
+
+    async def rewrite(self, pages: Mapping[str, Sequence[int]]) -> None:
+        """Do nothing: no row's bytes are left beside the rows once `scrub` has run."""
+
+    async def empty_log(self) -> bool:
+        return True  # the write-ahead log is the operator's
+
+    async def scrub(self) -> None:
+        await self._core.alone(lambda db: db.connection.execute("VACUUM (FULL)") and None)
+
+
+def _drop_beside(db: Database) -> None:
+    """Delete what restores have set aside: it holds everybody whom the store held then."""
+    for row in db.connection.execute(dumps.LEFT_BESIDE).fetchall():
+        db.connection.execute(f'DROP SCHEMA "{row["name"]}" CASCADE')
+
+
+def _have_all_roles(db: Database) -> None:
+    connection = db.connection
+    assert isinstance(connection, PostgresConnection)  # noqa: S101 - opened above
+    if not connection.hold(ROLES):
+        raise TryAgain("another daemon or chat has this store: end it, or run `claudius worker` here")
+
+
+class PostgresWriter(Writer):
+    """A writer whose statements may fail as late as at the commit."""
+
+    tally: LeaseTally | None = None
+    """Counts what `/metrics` shows."""
+
+    def _run_together(self, batch: list[Any]) -> bool:
+        connection = self._database.connection
+        assert isinstance(connection, PostgresConnection)  # noqa: S101 - it is opened with one
+        try:
+            return super()._run_together(batch)
+        except psycopg.Error:
+            if connection.was_undone:
+                return False
+            raise
+
+    def _try(self, batch: list[Any]) -> None:
+        super()._try(batch)
+        if self.tally:
+            connection = self._database.connection
+            assert isinstance(connection, PostgresConnection)  # noqa: S101 - likewise
+            self.tally.batches += 1
+            self.tally.jobs += len(batch)
+            self.tally.lock_wait_s = connection.lock_wait_s
+
+
+class LaneOutbox(SqliteOutbox):
+    """The outbox as the holder of one lane writes to it."""
+
+    def __init__(self, core: LaneCore) -> None:
+        """Refuse every write once the lane is lost, but one: what was seen to be visible is believed."""
+        super().__init__(core)
+        self._open = core.open_core
+
+    async def settle(self, key: str, receipt: str, now: datetime) -> str:
+        try:
+            await super().settle(key, receipt, now)
+        except StaleTurn:
+            boot = self._open.boot
+            await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
+        (kept,) = self._open.look("receipt_of", key=key)
+        return str(kept["receipt"] or receipt)
+
+
+LEAST_SILENT_S = 5.0
+"""A shorter silence inside a transaction is that of a busy machine."""
+_LSN = "SELECT pg_current_wal_lsn()::text AS lsn"
+
+
+def _rows_with(db: Database, needles: Needles) -> list[Mapping[str, Any]]:
+    found: list[Mapping[str, Any]] = []
+    for table, key, columns in db.tables():
+        names = ", ".join(f'"{one}"' for one in dict.fromkeys((*key, *columns)))
+        cursor = db.connection.execute(f'SELECT {names} FROM "{table}"')  # noqa: S608 - names of our own schema
+        while rows := cursor.fetchmany(ROWS):
+            for row in rows:
+                held = [one for one in columns if needles.are_in(plain(row[one]) or b"")]
+                if held:
+                    found.append({"table": table, "key": {one: row[one] for one in key}, "columns": held})
+    return found
+
+
+class PostgresStore(SqlStore):
+    """The store of a process that takes turns, or of an owner's edit beside it. `open` or `start`, then `close` it."""
+
+    writer: ClassVar[type[Writer]] = PostgresWriter
+
+    def __init__(
+        self,
+        place: StorePlace,
+        *,
+        memory_files: Path = Path(),
+        memory: Path | None = None,
+        linger_s: float = 0.2,
+        relieve: Callable[[], bool] = lambda: False,
+        times: LeaseTimes | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        roles: str = "all",
+    ) -> None:
+        """Set the place; nothing is opened yet.
+
+        `memory_files` is the directory of the archive; `memory`, `linger_s` and `relieve` are those of `SqliteStore`;
+        `clock` is monotonic, in seconds; `roles`: `all`, or `lanes`.
+        """
+        name, times = place.shown, times or LeaseTimes()
+        self._connect = partial(PostgresConnection, place, max(LEAST_SILENT_S, times.lease_s / 4))
+        super().__init__(Core(name, self._connect, partial(translate, name=name)))
+        self.erasure = PostgresErasure(self.core)
+        self.leases: LeaseStore | None = PostgresLeases(self, times, clock=clock)
+        self._place, self._roles, self._configuration = place, roles, times.configuration
+        self._memory_files = memory_files
+        self._memory = memory or shipped("memory")
+        self.schema = known(self._memory)
+        """The newest schema that this release knows."""
+        self._linger_s = linger_s
+        self._relieve = relieve
+
+    async def open(self) -> None:
+        """Connect; create the tables if there are none. Raises: StoreCorrupt, StoreTooNew, StoreError."""
+        core = self.core
+        if core.is_open:
+            return
+        queries = load_texts(self._memory)
+        opened: list[PostgresConnection] = []
+        try:
+            opened.append(self._connect())
+            prepare(opened[0], self._memory, core.name)
+            opened.append(self._connect())
+        except BaseException as error:
+            for one in opened:
+                one.close()
+            raise core.translate(error) if isinstance(error, psycopg.Error) else error from error
+        writer, reader = (PostgresDatabase(one, queries) for one in opened)
+        counting = self.writer(writer, core.translate, self._linger_s, relieve=self._relieve)
+        if self.leases and isinstance(counting, PostgresWriter):
+            counting.tally = self.leases.tally
+        core.open(counting, reader)
+
+    async def start(self, boot: str, now: datetime) -> Waiting:
+        """Begin as one worker of perhaps many: what stands under a lease that is not past stays as it is.
+
+        Raises: TryAgain if this is to have all roles and another process has them.
+        """
+        await self.open()
+        if self._roles == "all":
+            await self.core.alone(_have_all_roles)
+        waiting = await super().start(boot, now)
+        who = {"worker": boot, "host": socket.gethostname(), "pid": os.getpid(), "version": claudius.__version__}
+
+        def begin(db: Database) -> bool:
+            set_up = {"schema": self.schema, "configuration": self._configuration, "wall_s": time.time()}
+            db.run("worker_begins", **who, **set_up, roles=self._roles)
+            return bool(db.value("lanes_held"))
+
+        others = await self.core.write(begin)
+        return Waiting(conversations=waiting.conversations, was_clean=waiting.was_clean or others)
+
+    async def close(self, *, clean: bool) -> None:
+        """Give every lane back, if `clean`, and close."""
+        boot = self.core.boot
+        if self.core.is_open and clean and boot:
+            await self.core.write(
+                lambda db: (db.run("lanes_given_back", worker=boot), db.run("worker_ends", worker=boot))
+            )
+        await super().close(clean=clean)
+
+    @property
+    def shelf(self) -> Shelf:
+        """The past turns that this process has at hand."""
+        turns = self.turns
+        assert isinstance(turns, SqliteTurns)  # noqa: S101 - made above
+        return turns.shelf
+
+    def of_lane(self, core: LaneCore) -> Store:
+        """Return this store as the holder of one lane writes to it."""
+        lane = copy(self)
+        turns = self.turns
+        assert isinstance(turns, SqliteTurns)  # noqa: S101 - made above
+        lane.core = core
+        lane.inbox, lane.outbox = SqliteInbox(core), LaneOutbox(core)
+        lane.turns, lane.whispers = LaneTurns(core, turns), LaneWhispers(core, turns.claims)
+        return lane
+
+    async def check(self) -> None:
+        """Read every row once in a separate thread. Raises: StoreError."""
+        await asyncio.to_thread(self._read_all)
+
+    async def give_back(self, pages: int) -> int:  # noqa: ARG002 - the protocol's
+        return 0  # autovacuum is the server's
+
+    def back_up(self, directory: Path, now: datetime) -> Path | None:
+        is_there = shutil.which("pg_dump") is not None  # else the server's operator makes copies
+        return dumps.back_up(self._place, directory, now, self._memory).path if is_there else None
+
+    def records(self) -> Records:
+        return PostgresRecords(self._place, self._memory_files, memory=self._memory)
+
+    def _read_all(self) -> None:
+        try:
+            with closing(self._connect()) as connection:
+                for table, *_ in PostgresDatabase(connection, {}).tables():
+                    connection.execute(f'SELECT count(*) AS rows FROM "{table}"')  # noqa: S608 - names of our own schema
+        except psycopg.Error as error:
+            raise self.core.translate(error) from error

@@ -1,0 +1,158 @@
+"""Find what is wrong with a database server that several processes share, and with those processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from claudius.config import Loaded, common, load
+from claudius.home import Home
+from claudius.memory.opening import StorePlace, place_of
+from claudius.reports.network_checks import Check
+from claudius.reports.opened import records
+from claudius.reports.workers import workers_of
+from claudius.runtime.lock import fingerprints, is_held
+
+if TYPE_CHECKING:
+    from claudius.memory.postgres.session import Made
+
+SKEW_S = 60.0
+"""How far clocks may be apart: order and dates of what is said come from them."""
+PAUSES = 3
+"""A lease lasts longer than this many of the longest pauses that were seen."""
+UNSAFE_OFF = ("fsync", "synchronous_commit", "full_page_writes")
+NOTICE_S = 2.0
+"""How long a notice may take from one connection to another."""
+
+
+def server(home: Home) -> Iterator[Check]:
+    """Check the server, the way to it, and the processes that share it. Raises: StoreError."""
+    loaded, place = load(home, os.environ), place_of(home)
+    from claudius.memory.postgres.session import connected
+
+    with connected(place) as made:
+        yield from _of_settings(made, loaded)
+        yield from _of_text(made)
+        skew_s = time.time() - float(_one(made, "SELECT extract(epoch FROM clock_timestamp())::float8"))
+    yield Check(
+        "clock of the server",
+        ok=abs(skew_s) <= SKEW_S,
+        detail=f"{abs(skew_s):.0f} s {'behind' if skew_s > 0 else 'ahead of'} this machine's",
+        fix="let both machines set their clocks by NTP",
+    )
+    yield _notices(place, loaded)
+    yield from _of_workers(home, loaded)
+    yield from _of_tokens(home, loaded, place)
+
+
+def _one(made: Made, sql: str) -> Any:
+    from claudius.memory.postgres.session import value_of
+
+    return value_of(made, sql)
+
+
+def _of_settings(made: Made, loaded: Loaded) -> Iterator[Check]:
+    lost = "a crash of the server loses what was acknowledged"
+    unsafe = [name for name in UNSAFE_OFF if _one(made, f"SHOW {name}") == "off"]
+    fix = "turn it on in postgresql.conf, and for this role and database (ALTER ROLE … RESET)"
+    detail = f"{', '.join(unsafe)} off: {lost}" if unsafe else "it keeps what it has acknowledged"
+    yield Check("durability", ok=not unsafe, detail=detail, fix=fix)
+    level = _one(made, "SHOW default_transaction_isolation")
+    fix = "remove default_transaction_isolation from this role, database or server"
+    yield Check("isolation", ok=level == "read committed", detail=f"transactions are {level}", fix=fix)
+    if loaded.config.store.failover:
+        standby = _one(made, "SELECT max(sync_state) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')")
+        detail = f"a standby follows ({standby})" if standby else "no standby follows synchronously"
+        fix = "set synchronous_standby_names; grant pg_monitor to this role, so that it may see standbys"
+        yield Check("standby", ok=standby is not None, detail=detail, fix=fix)
+
+
+def _of_text(made: Made) -> Iterator[Check]:
+    odd = _one(made, _COLLATED)
+    detail = f"{odd} columns of text do not sort by their bytes" if odd else "text sorts by its bytes"
+    yield Check("collation", ok=not odd, detail=detail, fix="move the soul into a schema that Claudius makes itself")
+
+
+def _notices(place: StorePlace, loaded: Loaded) -> Check:
+    """Send a notice from one connection to another, and look whether the settings of a session stay."""
+    import psycopg
+
+    from claudius.memory.postgres.session import connected
+
+    url = str(getattr(loaded.config.store, "listen_url", "")) or place.url
+    way = StorePlace(url, place.password)
+    heard: list[psycopg.Notify] = []
+    with connected(way) as ear:
+        ear.commit()
+        ear.autocommit = True
+        ear.execute("SET statement_timeout = '54321ms'")
+        channel = f"claudius_doctor_{os.getpid()}"
+        ear.execute(f"LISTEN {channel}".encode())
+        with connected(way) as mouth:
+            mouth.commit()
+            mouth.autocommit = True
+            mouth.execute(f"NOTIFY {channel}".encode())
+        heard += ear.notifies(timeout=NOTICE_S, stop_after=1)
+        is_kept = _one(ear, "SHOW statement_timeout") == "54321ms"
+    ok = bool(heard) and is_kept
+    why = "notices do not arrive" if is_kept else "the settings of a session do not stay"
+    fix = "a pooler in transaction mode stands between: store.url must name the server, or a pooler in session mode"
+    return Check("way to the server", ok=ok, detail="notices arrive, settings stay" if ok else why, fix=fix)
+
+
+def _of_workers(home: Home, loaded: Loaded) -> Iterator[Check]:
+    with records(home) as kept:
+        at_work = [one for one in workers_of(kept) if one["state"] == "at work"]
+    for one in at_work:
+        if abs(one["skew_s"]) > SKEW_S:
+            detail = f"{_named(one)}: its clock is {one['skew_s']:+.0f} s from the server's"
+            yield Check("clocks", ok=False, detail=detail, fix="let that machine set its clock by NTP")
+    ours = common(loaded)
+    others = [one for one in at_work if one["configuration"] not in ("", ours)]
+    for one in others:
+        detail = f"{_named(one)} runs with other settings than this home's"
+        fix = "make config.toml the same (but log, http, worker and storage), then restart that process"
+        yield Check("configurations", ok=False, detail=detail, fix=fix)
+    if at_work and not others:
+        many = "1 process has" if len(at_work) == 1 else f"{len(at_work)} processes have"
+        yield Check("configurations", ok=True, detail=f"{many} the settings of this home")
+    longest = max(at_work, key=lambda one: one["pause_s"], default=None)
+    if longest:
+        lease_s = loaded.config.worker.lease_s
+        yield Check(
+            "leases",
+            ok=lease_s > PAUSES * longest["pause_s"],
+            detail=f"{lease_s:.0f} s; the longest pause was {longest['pause_s']:.1f} s ({_named(longest)})",
+            fix=f"raise worker.lease_s above {PAUSES * longest['pause_s']:.0f}, or give that machine more time",
+        )
+
+
+def _of_tokens(home: Home, loaded: Loaded, place: StorePlace) -> Iterator[Check]:
+    """Report another home of this machine that runs with one of our tokens, and keeps what it hears elsewhere."""
+    ours = set(fingerprints({name: one for name, one in loaded.secrets.items() if name.endswith("_TOKEN")}).items())
+    for path in sorted(home.root.parent.iterdir()):
+        other = Home(path)
+        if path == home.root or not other.lock.exists() or not is_held(other):
+            continue
+        theirs: Mapping[str, str] = {}
+        with suppress(OSError, ValueError, AttributeError):
+            theirs = json.loads(other.lock.read_text()).get("tokens", {})
+        shared = sorted(name for name, _ in ours & set(theirs.items()))
+        if shared and place_of(other).url != place.url:
+            detail = f"{path} runs with the same {shared[0]}, and another store: each message is answered by either"
+            yield Check("homes", ok=False, detail=detail, fix="stop one of them, or give it a token of its own")
+
+
+def _named(one: Mapping[str, Any]) -> str:
+    here = " (this machine)" if one["host"] == socket.gethostname() else ""
+    return f"process {one['pid']} on {one['host']}{here}"
+
+
+_COLLATED = """SELECT count(*) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+    AND a.atttypid = 'text'::regtype AND a.attcollation <> 'pg_catalog."C"'::regcollation"""

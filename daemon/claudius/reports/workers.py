@@ -1,0 +1,43 @@
+"""The document of `claudius workers`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+from claudius.home import Home
+from claudius.memory.records import Records
+from claudius.memory.store import Store
+
+GONE_S = 60.0
+"""A worker that has not renewed for so long holds nothing any more."""
+
+
+def workers(home: Home) -> list[dict[str, Any]]:
+    """Return the processes that take turns, oldest first; empty if the store is a file. Raises: StoreError."""
+    from claudius.memory.opening import open_records
+
+    with closing(open_records(home)) as records:
+        return workers_of(records)
+
+
+def drain(home: Home, name: str) -> bool:
+    """Have a process end its turns and leave. Returns False if none of this name is at work. Raises: StoreError."""
+    from claudius.reports.opened import edit
+
+    async def asked(store: Store) -> bool:
+        return bool(store.leases and await store.leases.drain(name))
+
+    return edit(home, asked)
+
+
+def workers_of(records: Records) -> list[dict[str, Any]]:
+    """Return the processes that take turns of one store, oldest first. Raises: StoreError."""
+    return [{**one, "state": _state(one)} for one in records.workers()]
+
+
+def _state(one: Mapping[str, Any]) -> str:
+    if one["clean"]:
+        return "ended"
+    return "gone" if one["seen_s"] > GONE_S else "at work"

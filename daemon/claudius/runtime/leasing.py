@@ -1,0 +1,70 @@
+"""Take lanes of a store that several processes share, keep their leases, and drop those that are lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+from claudius.errors import StoreError
+from claudius.memory.leases import LeaseStore
+from claudius.runtime.lanes import Lanes
+
+AT_ONCE = 16
+"""Lanes taken in one look, so that the others find some too."""
+
+
+class Leasing:
+    """Looks for lanes with something to do as long as the process takes turns."""
+
+    def __init__(
+        self,
+        leases: LeaseStore,
+        lanes: Lanes,
+        failed: Callable[[StoreError], None],
+        networks: Sequence[str] = (),
+        *,
+        listens: bool = True,
+        let_go: Callable[[LeaseStore], Awaitable[None]],
+        leave: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGTERM),
+    ) -> None:
+        """Take lanes of `networks` for `lanes` (empty: of all); `failed` is called when the store fails.
+
+        After each renewal `let_go` drops what is kept of whom another process erases. If this process `listens`, the
+        others wait as well while it reads a network's history. If it is drained, `leave` ends it in good order.
+        """
+        self._leases, self._lanes, self._failed, self._networks = leases, lanes, failed, networks
+        self._listens, self._let_go, self._leave = listens, let_go, leave
+        self._unread: list[str] = []
+
+    async def hold_back(self, networks: Sequence[str]) -> None:
+        """Have every process wait for the histories of these networks, and of no others. Raises: StoreError."""
+        self._unread = list(networks)
+        await self._leases.hold_back(networks)
+
+    async def run(self) -> None:
+        """Look when something is wanted, and every `look_s`; renew every `renew_s`; until cancelled."""
+        loop = asyncio.get_running_loop()
+        renewed_s = loop.time()
+        while True:
+            wanted = self._lanes.wanted()
+            try:
+                if self._listens and (unread := list(self._lanes.unread)) != self._unread:
+                    await self.hold_back(unread)
+                for conversation in await self._leases.take(self._networks, AT_ONCE, sorted(wanted)):
+                    self._lanes.wake(conversation)
+                if loop.time() - renewed_s >= self._leases.times.renew_s:
+                    renewed_s = loop.time()
+                    for conversation in await self._leases.renew():
+                        self._lanes.lose(conversation)
+                    await self._let_go(self._leases)
+                    if self._leases.is_draining:
+                        self._leave()
+            except StoreError as error:
+                self._failed(error)
+            wanted.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._leases.times.look_s):
+                    await self._lanes.looking.wait()

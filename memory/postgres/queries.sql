@@ -1,0 +1,96 @@
+-- Queries of ../queries that PostgreSQL needs in other words; the names, the parameters and the columns are the same.
+
+-- name: facts_of
+SELECT coalesce('[' || string_agg(json_build_object('id', f.id, 'person', f.person, 'key', f.key, 'value', f.value,
+    'sources', CASE WHEN json_valid(f.sources) THEN f.sources::json END, 'turn', f.turn, 'stated_s', f.stated_s,
+    'is_single', f.is_single = 1)::text, ',' ORDER BY p.key::int, f.key, f.id) || ']', '[]') AS facts
+FROM json_each(:persons) p JOIN fact f ON f.person = p.value AND f.newest = 1;
+
+-- name: facts_stated
+SELECT turn, sources, to_char(to_timestamp(stated_s) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at, key, value, newest
+FROM fact WHERE person IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+
+-- name: moments_said
+SELECT turn, conversation, audience, to_char(to_timestamp(at_s) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at,
+    is_own, text
+FROM moment_said WHERE person IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+
+-- name: ledger_peer_named
+SELECT peer_id FROM peer WHERE lower(name) = lower(:name);
+
+-- name: moment_index_merge
+-- Nothing is left in the index of what was deleted.
+SELECT :pages AS pages WHERE false;
+
+-- name: moment_stems
+SELECT i.stem AS term, count(*) AS doc FROM json_each(:stems) q CROSS JOIN json_each(:audiences) a
+JOIN moment_index i ON i.stem = q.value || ':' || a.value GROUP BY i.stem;
+
+-- name: moment_stems_all
+SELECT i.stem AS term, count(*) AS doc FROM json_each(:stems) q
+JOIN moment_index i ON i.stem >= q.value || ':' AND i.stem < q.value || ';' GROUP BY i.stem;
+
+-- name: people
+SELECT p.person, p.name, p.is_bot, l.canonical,
+    (SELECT coalesce('[' || string_agg(to_json(m.audience)::text, ',' ORDER BY m.audience) || ']', '[]')
+        FROM (SELECT DISTINCT audience FROM user_model WHERE user_model.person = p.person) m) AS audiences,
+    (SELECT count(*) FROM user_model m WHERE m.person = p.person) AS versions,
+    (SELECT max(r.at) FROM user_model m JOIN revision r ON r.id = m.revision WHERE m.person = p.person) AS updated_at
+FROM (SELECT person, name, is_bot FROM person
+      UNION ALL SELECT DISTINCT person, '', 0 FROM user_model WHERE person NOT IN (SELECT person FROM person)) p
+LEFT JOIN person_link l ON l.person = p.person ORDER BY p.person;
+
+-- name: plan_new
+INSERT INTO due (id, kind, scheduled_for, conversation, key, process, params, text, audience, person, asked_by, in_answer)
+SELECT :id, :kind, :at, :conversation, :key, :process, :params, :text, :audience, :person, :asked_by, :in_answer
+WHERE NOT EXISTS (SELECT 1 FROM due d WHERE (d.id = :id OR (d.kind = :kind AND d.scheduled_for = :at))
+    AND NOT (d.conversation = :conversation AND d.key = :key))
+ON CONFLICT (conversation, key) DO UPDATE SET kind = excluded.kind, scheduled_for = excluded.scheduled_for,
+    process = excluded.process, params = excluded.params, text = excluded.text, audience = excluded.audience,
+    person = excluded.person, asked_by = excluded.asked_by, in_answer = excluded.in_answer, fired_turn = NULL, lapsed_at = NULL
+WHERE due.fired_turn IS NOT NULL;
+
+-- name: psyche_recalled
+SELECT s.version, s.numbers, s.drift,
+    (SELECT '[' || string_agg(e.edge, ',' ORDER BY p.key::int) || ']' FROM json_each(:persons) p
+        JOIN psyche_edge e ON e.person = p.value) AS edges,
+    (SELECT '[' || string_agg(body, ',' ORDER BY arc) || ']' FROM psyche_arc) AS arcs,
+    (SELECT '[' || string_agg(body, ',' ORDER BY intention) || ']' FROM psyche_intention) AS intentions
+FROM (SELECT 1) AS one LEFT JOIN psyche_state s ON s.id = 1;
+
+-- name: turns_span
+SELECT (SELECT coalesce(sum(turns), 0) FROM conversation) AS turns,
+    extract(epoch FROM (SELECT max(at) FROM turn)::timestamptz - (SELECT min(at) FROM turn)::timestamptz)::float8 / 86400 AS days;
+
+-- name: inbox_void_leases
+-- What another worker holds the lane of is not void.
+UPDATE inbox SET state = 'pending' WHERE state <> 'settled' AND state = 'taken' AND boot IS NOT :boot
+  AND NOT EXISTS (SELECT 1 FROM lane WHERE lane.conversation = inbox.conversation AND lane.lease_until > clock_timestamp());
+
+-- name: outbox_void_leases
+UPDATE outbox SET state = 'unknown_after_send' WHERE state = 'taken' AND boot IS NOT :boot
+  AND NOT EXISTS (SELECT 1 FROM lane WHERE lane.conversation = outbox.conversation AND lane.lease_until > clock_timestamp());
+
+-- name: oldest
+-- Nothing is thought while the history of its network is being read: an earlier message may be there.
+SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped,
+    boot IS :boot AS here FROM inbox
+WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')
+  AND NOT EXISTS (SELECT 1 FROM unread WHERE network = split_part(:conversation, ':', 1) AND until > clock_timestamp())
+ORDER BY position, seq LIMIT 1;
+
+-- name: vector_keep
+INSERT INTO moment_vector (number, moment, audience, embedder, vector)
+SELECT nextval(pg_get_serial_sequence('moment_vector', 'number')), id, audience, CASE WHEN is_same THEN :embedder ELSE '' END,
+    CASE WHEN is_same THEN :vector ELSE '\x'::bytea END
+FROM (SELECT id, audience, text = :text AND pictures = :pictures AS is_same FROM moment WHERE id = :id AND is_own = 0) AS m
+ON CONFLICT (moment) DO UPDATE SET number = excluded.number, audience = excluded.audience, embedder = excluded.embedder,
+    vector = excluded.vector;
+
+-- name: vectors_missing
+SELECT id, text, pictures FROM (
+    SELECT m.id, m.text, m.pictures FROM moment_vector v JOIN moment m ON m.id = v.moment WHERE v.embedder = '' LIMIT :most
+) AS changed UNION ALL SELECT id, text, pictures FROM (
+    SELECT id, text, pictures FROM moment
+    WHERE id > (SELECT coalesce(max(moment), 0) FROM moment_vector) AND is_own = 0 ORDER BY id LIMIT :most
+) AS unread;

@@ -1,0 +1,137 @@
+"""A home whose `store.url` names PostgreSQL: the same commands, the same memory; and SQLite pays nothing for it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from driven import Machine
+
+MARK = "walnut cakes"
+
+
+@pytest.fixture
+def machine(tmp_path: Path, postgres_url: str) -> Machine:
+    """Return a machine whose home keeps everything in PostgreSQL."""
+    made = Machine(tmp_path)
+    made.home.mkdir(parents=True, mode=0o700)
+    (made.home / "config.toml").write_text(f'[store]\nurl = "{postgres_url}"\n')
+    return made
+
+
+def test_scale_a_soul_on_postgres_speaks_and_remembers(machine: Machine) -> None:
+    """`chat --once` answers in one process what it was told in another; `why`, `users` and `status` read it."""
+    told = machine.run("chat", "--once", f"My name is Tom. I like {MARK}.")
+    asked = machine.run("chat", "--once", "What do you remember of me?", "--conversation", "other")
+    why = machine.run("why", "--json").json
+    status = machine.run("status", "--json").json
+    people = machine.run("users", "list", "--json").json
+
+    assert told.code == asked.code == 0, told.stderr + asked.stderr
+    assert MARK in asked.stdout
+    assert MARK in why["utterance"]
+    assert status["turns"]["total"] == 2
+    assert [one["versions"] for one in people] == [1]
+    assert not (machine.home / "state" / "claudius.db").exists()
+
+
+def test_scale_the_owner_edits_and_reads_beside(machine: Machine) -> None:
+    """What an owner sets by a command is in force, and stands in the audit log."""
+    machine.run("chat", "--once", "Good morning.")
+    machine.run("state", "set", "currentTopic", "bridges")
+    state = machine.run("state", "show", "--json").json
+    person = machine.run("users", "list", "--json").json[0]["person"]
+    machine.run("users", "show", person)
+    audit = machine.run("audit", "--json").json
+
+    assert state["currentTopic"]["value"] == "bridges"
+    assert [(one["act"], one["target"]) for one in audit] == [("state", "currentTopic"), ("read", person)]
+
+
+def test_scale_whoever_is_forgotten_is_in_no_table(machine: Machine) -> None:
+    """`users forget` erases the server's rows, and a file of before; the receipt is verified, and names what is not ours."""
+    machine.ok("chat", "--once", "I am Tom, and this is a file.", env={"CLAUDIUS_STORE_URL": "sqlite"})
+    machine.run("chat", "--once", f"My name is Tom. I like {MARK} very much indeed.")
+    person = machine.run("users", "list", "--json").json[0]["person"]
+
+    receipt = machine.run("users", "forget", person, "--yes", "--json").json
+    export = machine.run("users", "export", person)
+
+    assert receipt["verified"], receipt["left"]
+    assert any("write-ahead log" in one for one in receipt["not_ours"])
+    assert MARK not in export.shown
+    assert machine.run("users", "list", "--json").json == []
+
+
+def test_scale_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    """A server that cannot be reached is one line that names it, and never the password."""
+    machine = Machine(tmp_path)
+    env = {"CLAUDIUS_STORE_URL": "postgres://tom@127.0.0.1:1/soul", "CLAUDIUS_STORE_PASSWORD": "hunter2-hunter2"}
+
+    ran = machine.run("chat", "--once", "Hello", env=env)
+
+    assert ran.code == 75
+    assert "postgres://tom@127.0.0.1:1/soul cannot be reached" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "hunter2" not in ran.stdout + ran.stderr
+
+
+def test_scale_a_password_in_the_url_is_refused(tmp_path: Path) -> None:
+    """The password belongs into .env: a URL that holds one is bad configuration."""
+    ran = Machine(tmp_path).run("config", "check", env={"CLAUDIUS_STORE_URL": "postgres://tom:secret-word@host/soul"})
+
+    assert ran.code == 78
+    assert "store.url: holds a password" in ran.shown
+    assert "secret-word" not in ran.shown
+
+
+def test_scale_a_lease_shorter_than_three_renewals_is_refused(tmp_path: Path) -> None:
+    """A lease that one late renewal would lose is bad configuration."""
+    ran = Machine(tmp_path).run("config", "check", env={"CLAUDIUS_WORKER_LEASE_S": "30"})
+
+    assert ran.code == 78
+    assert "worker.renew_s" in ran.shown
+
+
+def test_scale_a_worker_needs_a_server(tmp_path: Path) -> None:
+    """A worker on a home of SQLite is told what to set."""
+    ran = Machine(tmp_path).run("worker")
+
+    assert ran.code == 78
+    assert "store.url" in ran.shown
+
+
+def test_scale_one_process_has_all_roles(machine: Machine, postgres_url: str, tmp_path: Path) -> None:
+    """A second daemon or chat on the same store is refused with 75, and told of `claudius worker`."""
+    import psycopg  # noqa: PLC0415 - an extra
+
+    machine.run("chat", "--once", "Good morning.")
+    with psycopg.connect(postgres_url, autocommit=True) as other:
+        other.execute("SELECT pg_advisory_lock(%s::int, current_schema()::regnamespace::oid::int)", [0x436C6476])
+        ran = machine.run("chat", "--once", "Good evening.")
+
+    assert ran.code == 75
+    assert "claudius worker" in ran.stderr
+
+
+def test_scale_w10_sqlite_imports_nothing_of_it(tmp_path: Path) -> None:
+    """W10: a soul on SQLite has a turn without the driver, and without a module of the other store."""
+    code = (
+        "import asyncio, sys\n"
+        "from claudius.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted(one for one in sys.modules if 'psycopg' in one or 'memory.postgres' in one))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, "chat", "--once", "Hello"],
+        env=Machine(tmp_path).environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert ran.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,106 @@
+"""F4, F5, F6: a worker is paused for longer than its lease while it speaks; another takes over; one copy stands."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+from claudius.intent import Utterance
+from claudius.testing.rehearsal_adapter import RehearsalAdapter, Visible
+from workers import World
+
+if TYPE_CHECKING:
+    from claudius.memory.postgres.store import PostgresStore
+
+
+class Loose(RehearsalAdapter):
+    """A network without keys of its own, as Slack is: whatever is posted twice stands twice, until it is deleted."""
+
+    posts: dict[str, Visible]
+    """What stands, by its receipt; of all workers."""
+    stops_before = stops_after = False
+    """Where a post of this worker stops, as its process does."""
+    taken_down = 0
+
+    def __init__(self, posts: dict[str, Visible]) -> None:
+        super().__init__()
+        self.appears_s = 0.1
+        self.posts, self.reached, self.goes_on = posts, asyncio.Event(), asyncio.Event()
+
+    async def speak(self, utterance: Utterance) -> str:
+        """Post, and stop where the test says."""
+        await self._stop(at=self.stops_before)
+        made = Visible(utterance.key, utterance.conversation, utterance.body)
+        receipt = uuid4().hex
+        self.visible.append(made)
+        self.posts[receipt] = made
+        await self._stop(at=self.stops_after)
+        return receipt
+
+    async def _stop(self, *, at: bool) -> None:
+        if at:
+            self.reached.set()
+            await self.goes_on.wait()
+
+    async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - the protocol's signature
+        """Look a post up by the key in its metadata."""
+        self.looks += 1
+        return next((one for one, made in self.posts.items() if made.key == utterance.key), None)
+
+    async def take_back(self, conversation: str, receipt: str) -> None:  # noqa: ARG002 - the protocol's signature
+        """Delete a post."""
+        self.visible.remove(self.posts.pop(receipt))
+        self.taken_down += 1
+
+
+def pausing(paused: asyncio.Event, goes_on: asyncio.Event) -> Callable[[PostgresStore], None]:
+    """Return what has a store's worker neither take nor renew lanes from `paused` on, until it goes on."""
+
+    def prepare(store: PostgresStore) -> None:
+        leases: Any = store.leases
+
+        def stopping(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+            async def stopped(*words: Any) -> Any:
+                if paused.is_set():
+                    await goes_on.wait()
+                return await method(*words)
+
+            return stopped
+
+        leases.take, leases.renew = stopping(leases.take), stopping(leases.renew)
+
+    return prepare
+
+
+@pytest.mark.parametrize("where", ["F4: on the wire", "F6: before the first byte"])
+async def test_scale_f6_a_worker_that_is_paused_while_it_speaks(where: str, postgres_url: str, tmp_path: Path) -> None:
+    """The other one finds what is visible, or speaks; who is late takes its own copy down, and it is counted."""
+    world, posts = World(postgres_url, tmp_path), dict[str, Visible]()
+    slow, quick = Loose(posts), Loose(posts)
+    slow.stops_before, slow.stops_after = where.startswith("F6"), where.startswith("F4")
+    async with AsyncExitStack() as stack:
+        first = await world.worker(stack, network=slow, prepare=pausing(slow.reached, slow.goes_on))
+        await world.offer(first, world.post(1, 0))
+        await slow.reached.wait()
+        world.past()
+        second = await world.worker(stack, network=quick)
+        async with asyncio.timeout(60):
+            while quick.looks < 1 + slow.stops_before or not posts:
+                await asyncio.sleep(0.02)
+        await second.idle()
+        slow.goes_on.set()
+        await world.offer(second, world.post(1, 1))
+        await world.answered()
+        await first.idle()
+        await second.idle()
+
+    world.judge()
+    assert slow.taken_down == slow.stops_before
+    assert world.calls() <= 2 * len(world.said)  # the late one may think what it can commit no more

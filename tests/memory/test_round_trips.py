@@ -1,0 +1,71 @@
+"""How often a turn waits for a database server: counted, not timed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from claudius.home import Home
+from claudius.memory.opening import StorePlace
+from claudius.memory.sqlite import moments, turns
+from claudius.providers.scripted import Scripted
+from claudius.testing.alive import alive
+from driven import reply
+
+MOST = {"recall": 4, "commit": 4, "find_moments": 5}
+"""Round trips of a recollection, of a commit, and of a search among moments (of which each step names the next)."""
+
+
+@pytest.fixture
+def trips(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[int]]:
+    """Return how often each transaction waited for an answer, by the function that read or wrote in it."""
+    from claudius.memory.postgres.connection import PostgresConnection  # noqa: PLC0415 - an extra
+
+    found: dict[str, list[int]] = defaultdict(list)
+    began: dict[PostgresConnection, int] = {}
+    doing: dict[PostgresConnection, str] = {}
+    begin, end = PostgresConnection._begin, PostgresConnection._end
+
+    def begins(self: PostgresConnection, sql: str) -> Any:
+        """Note the count at the beginning."""
+        began[self] = self.trips
+        return begin(self, sql)
+
+    def ends(self: PostgresConnection, sql: str) -> None:
+        """Count a transaction that is of interest."""
+        end(self, sql)
+        if name := doing.pop(self, ""):
+            found[name].append(self.trips - began[self])
+
+    monkeypatch.setattr(PostgresConnection, "_begin", begins)
+    monkeypatch.setattr(PostgresConnection, "_end", ends)
+    for module, name in ((turns, "recall"), (turns, "commit"), (moments, "find_moments")):
+        original = getattr(module, name)
+
+        def noted(db: Any, *words: Any, _name: str = name, _original: Any = original, **more: Any) -> Any:
+            """Note what this transaction is for."""
+            doing[db.connection] = _name
+            return _original(db, *words, **more)
+
+        monkeypatch.setattr(module, name, noted)
+    return found
+
+
+async def test_a_turn_recalls_and_commits_in_four_round_trips_each(
+    postgres_url: str, home: Home, trips: dict[str, list[int]]
+) -> None:
+    """What needs no answer is sent without waiting; what was asked twice is asked at once from the third turn on."""
+    from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
+
+    async with AsyncExitStack() as stack:
+        store, voice = PostgresStore(StorePlace(postgres_url)), Scripted(default=reply("I hear you."))
+        soul = await stack.enter_async_context(alive(home, voice, store=store))
+        for n in range(5):
+            await soul.network.hear(f"The bridge has {n} arches.")
+            await soul.network.until_visible(n + 1)
+
+    assert trips.keys() == MOST.keys()
+    assert not {name: counts[-1] for name, counts in trips.items() if counts[-1] > MOST[name]}

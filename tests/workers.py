@@ -1,0 +1,129 @@
+"""Several workers of one soul in one process, on one PostgreSQL, and the people who talk to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from claudius.errors import StoreError
+from claudius.home import Home
+from claudius.memory.leases import LeaseTimes
+from claudius.memory.opening import StorePlace
+from claudius.perception import Kind, Perception, private
+from claudius.provider import Request
+from claudius.providers.scripted import Scripted
+from claudius.testing.alive import Alive, alive
+from claudius.testing.rehearsal_adapter import RehearsalAdapter, Visible
+from driven import reply
+
+if TYPE_CHECKING:
+    from claudius.memory.postgres.store import PostgresStore
+
+LEASE_S = 3.0
+START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+
+
+def echo(request: Request) -> str:
+    """Repeat the message that is answered."""
+    return reply("re " + request.tail.rpartition('"text":"')[2].partition('"')[0])
+
+
+class World:
+    """What people posted, and what became visible, whichever worker showed it."""
+
+    def __init__(self, url: str, root: Path) -> None:
+        self.url, self.root, self.visible, self.said = url, root, list[Visible](), list[Perception]()
+        self.born = 0
+        self.voices = list[Scripted]()
+
+    def post(self, conversation: int, n: int) -> Perception:
+        """Have somebody post a message in a conversation of theirs."""
+        who, place = f"rehearsal:t:p{conversation}", f"rehearsal:t:dm-p{conversation}:"
+        made = Perception(
+            key=f"{place}#{n}",
+            conversation=place,
+            audience=private(who),
+            person=who,
+            name=f"P{conversation}",
+            text=f"{conversation}/{n}",
+            at=START + timedelta(seconds=len(self.said)),
+            position=f"{n:020d}",
+            kind=Kind.MESSAGE,
+        )
+        self.said.append(made)
+        return made
+
+    async def worker(
+        self,
+        stack: AsyncExitStack,
+        *,
+        clean: bool = True,
+        network: RehearsalAdapter | None = None,
+        prepare: Callable[[PostgresStore], None] = lambda _: None,
+    ) -> Alive:
+        """Start a worker that speaks into this world; `prepare` may change its store before it is opened."""
+        from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
+
+        self.born += 1
+        home, network = Home(self.root / f"w{self.born}"), network or RehearsalAdapter()
+        home.create()
+        network.visible = self.visible
+        times = LeaseTimes(lease_s=LEASE_S, renew_s=LEASE_S / 3, look_s=0.1)
+        store = PostgresStore(StorePlace(self.url), times=times, roles="lanes")
+        prepare(store)
+        self.voices.append(Scripted(default=echo))
+        soul = alive(home, self.voices[-1], network=network, store=store, clean=clean)
+        return await stack.enter_async_context(soul)
+
+    def calls(self) -> int:
+        """Return how often a model was asked, by all workers."""
+        return sum(len(voice.requests) for voice in self.voices)
+
+    def past(self) -> None:
+        """Let every lease be past, as time does."""
+        import psycopg  # noqa: PLC0415 - an extra
+
+        with psycopg.connect(self.url, autocommit=True) as server:
+            server.execute("UPDATE lane SET lease_until = clock_timestamp() - interval '1 s' WHERE worker IS NOT NULL")
+
+    async def offer(self, soul: Alive, perception: Perception) -> None:
+        """Deliver a message to one worker."""
+        assert soul.network._accept
+        await soul.network._accept(perception)
+
+    async def until_accepted(self, soul: Alive, perception: Perception) -> None:
+        """Deliver a message again and again, as a network does, until it is acknowledged."""
+        async with asyncio.timeout(60):
+            while True:
+                try:
+                    return await self.offer(soul, perception)
+                except (StoreError, ConnectionAbortedError):
+                    await asyncio.sleep(0.1)
+
+    async def until_visible(self, count: int) -> None:
+        """Wait until people see this many answers."""
+        async with asyncio.timeout(60):
+            while len(self.visible) < count:
+                await asyncio.sleep(0.005)
+
+    async def answered(self, within_s: float = 60.0) -> None:
+        """Wait until everything is answered."""
+        wanted = {f"re {one.text}" for one in self.said}
+        async with asyncio.timeout(within_s):
+            while not wanted <= {one.text for one in self.visible if one.is_complete}:
+                await asyncio.sleep(0.02)
+
+    def judge(self) -> None:
+        """O1 to O3: each message has one answer, in its own conversation, in the order of the messages there."""
+        texts = [one.text for one in self.visible]
+        assert sorted(texts) == sorted(f"re {one.text}" for one in self.said)
+        by_place = defaultdict(list)
+        for one in self.visible:
+            by_place[one.conversation].append(one.text)
+        for place, found in by_place.items():
+            assert found == [f"re {one.text}" for one in self.said if one.conversation == place]
