@@ -68,6 +68,7 @@ def pausing(paused: asyncio.Event, goes_on: asyncio.Event) -> Callable[[Postgres
 
         def stopping(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
             async def stopped(*words: Any) -> Any:
+                """Wait while the worker is paused."""
                 if paused.is_set():
                     await goes_on.wait()
                 return await method(*words)
