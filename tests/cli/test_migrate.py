@@ -230,6 +230,7 @@ def test_scale_a_soul_that_runs_stays(machine: Machine, postgres_url: str) -> No
     assert tables_at(postgres_url) == {}
 
 
+@pytest.mark.slow
 def test_scale_no_soul_is_moved_upon_another(machine: Machine, postgres_url: str, tmp_path: Path) -> None:
     """A server that holds a soul, or tables of others, is left as it is."""
     other = Machine(tmp_path / "other")
@@ -266,6 +267,7 @@ def test_scale_a_variable_that_names_the_store_is_told(machine: Machine, postgre
     assert "CLAUDIUS_STORE_URL" in ran.stderr
 
 
+@pytest.mark.slow
 def test_scale_u0000_of_before_is_moved(machine: Machine, postgres_url: str) -> None:
     """U+0000, which PostgreSQL cannot hold, reads U+FFFD there, in texts and in JSON."""
     _run(machine, "UPDATE entry SET content = 'a' || char(0) || 'b' WHERE n = 0")

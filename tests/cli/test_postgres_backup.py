@@ -75,6 +75,7 @@ def test_scale_whoever_was_forgotten_since_the_copy_stays_forgotten(machine: Mac
     assert MARK not in machine.run("users", "export", person).shown
 
 
+@pytest.mark.slow
 def test_scale_a_damaged_copy_is_not_restored(machine: Machine) -> None:
     """A dump that is cut off, or holds a table that is not ours, is refused, and nothing changes."""
     made = Path(machine.ok("backup", "create", "--json").json["path"])
@@ -110,6 +111,7 @@ def test_scale_a_pg_dump_that_is_missing_or_too_old_is_one_line(machine: Machine
     assert "Traceback" not in too_old.shown + missing.shown
 
 
+@pytest.mark.slow
 def test_scale_a_copy_of_another_kind_is_told(machine: Machine, tmp_path: Path) -> None:
     """A file's copy is not restored to a server, nor a server's to a file."""
     other = Machine(tmp_path / "other")
@@ -122,6 +124,7 @@ def test_scale_a_copy_of_another_kind_is_told(machine: Machine, tmp_path: Path) 
     assert all("another kind" in one.stderr for one in refused)
 
 
+@pytest.mark.slow
 def test_scale_nothing_is_restored_under_a_worker(machine: Machine, postgres_url: str) -> None:
     """While a process takes turns there, the store is not exchanged."""
     made = machine.ok("backup", "create", "--json").json["path"]

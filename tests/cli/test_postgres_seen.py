@@ -182,6 +182,7 @@ def test_scale_doctor_fails_on_settings_that_are_not_ours(
     assert says in found[check]
 
 
+@pytest.mark.slow
 def test_scale_doctor_fails_on_a_server_without_fsync(postgres_url: str, tmp_path: Path) -> None:
     """A server that may lose what it acknowledged is named; the tests' own quick server is one."""
     found = failing(Machine(tmp_path), CLAUDIUS_STORE_URL=postgres_url)
@@ -219,6 +220,7 @@ def test_scale_doctor_fails_on_a_process_that_is_set_up_otherwise(
     assert says in failing(machine)[check]
 
 
+@pytest.mark.slow
 def test_scale_doctor_fails_where_no_standby_follows(machine: Machine) -> None:
     """Whoever counts on a standby is told that none follows synchronously."""
     assert "standby" in failing(machine, CLAUDIUS_STORE_FAILOVER="1")
