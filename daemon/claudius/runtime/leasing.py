@@ -41,8 +41,8 @@ class Leasing:
 
     async def hold_back(self, networks: Sequence[str]) -> None:
         """Have every process wait for the histories of these networks, and of no others. Raises: StoreError."""
-        self._unread = list(networks)
         await self._leases.hold_back(networks)
+        self._unread = list(networks)
 
     async def run(self) -> None:
         """Look when something is wanted, and every `look_s`; renew every `renew_s`; until cancelled."""

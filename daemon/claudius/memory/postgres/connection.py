@@ -153,6 +153,7 @@ class Pipeline:
 
     def end(self) -> None:
         """Wait for whatever is not answered. Raises: psycopg.Error, likewise."""
+        self.answered = self.sent
         self.trips += 1
         self._open.close()
         self.answered = self.sent
