@@ -156,7 +156,6 @@ class Pipeline:
         self.answered = self.sent
         self.trips += 1
         self._open.close()
-        self.answered = self.sent
 
 
 class PostgresConnection:
