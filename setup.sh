@@ -260,7 +260,7 @@ main() {
         make_environment
         install all api claude dev discord recall slack
         local code=0
-        .venv/bin/python -m pytest -n auto "$@" || code=$?
+        .venv/bin/python -m pytest -n auto --dist worksteal "$@" || code=$?
         [ "$code" -eq 1 ] || exit "$code"
         say "what failed among the others is run once more, alone: a busy machine breaks deadlines, a fault stays one"
         exec .venv/bin/python -m pytest -n 0 --last-failed "$@"

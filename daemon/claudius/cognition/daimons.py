@@ -105,7 +105,7 @@ def sanitised(text: object, daimon: str, *, lately: Sequence[str] = (), secrets:
     """
     if not isinstance(text, str):
         return ""
-    line = unicodedata.normalize("NFC", valid(text[: 40 * WHISPER_CHARS]))
+    line = unicodedata.normalize("NFC", valid(text[: 40 * WHISPER_CHARS].replace("\0", "")))
     if has_secret(line, OutputRules(secrets=tuple(secrets))):
         return ""
     for _ in range(_CLEANED):

@@ -370,7 +370,7 @@ class Server:
 
     def _voice(self, now: datetime) -> dict[str, Any]:
         """Return who speaks, until when it is paused, and why its last call failed."""
-        voice = self._mind.provider
+        voice = getattr(self._mind.provider, "chain", self._mind.provider)
         error = getattr(voice, "last_error", None)
         resting: float | None = getattr(voice, "resting", dict[str, float])().get(voice.name)
         until = now + timedelta(seconds=resting) if resting else None
