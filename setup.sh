@@ -258,7 +258,7 @@ main() {
     if [ "${1:-}" = test ]; then
         shift
         make_environment
-        install all api claude dev discord recall slack
+        install api claude dev discord images postgres recall slack
         local code=0
         .venv/bin/python -m pytest -n auto --dist worksteal "$@" || code=$?
         [ "$code" -eq 1 ] || exit "$code"
