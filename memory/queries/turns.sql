@@ -12,6 +12,11 @@ SELECT number, person FROM turn WHERE conversation = :conversation AND person <>
 -- Conversations in which every entry has expired but is still stored, oldest first.
 SELECT conversation, audience FROM conversation WHERE last_at < :before AND entries > 0 ORDER BY last_at LIMIT :most;
 
+-- name: calls_unasked
+-- scans: the turns and model calls since :since, once an hour
+SELECT (SELECT count(*) FROM step WHERE at > :since) AS calls,
+    (SELECT count(*) FROM turn INDEXED BY turn_at WHERE at > :since AND person <> '' AND audience <> 'self') AS spoken;
+
 -- name: proactive_since
 SELECT c.audience, o.at FROM outbox o LEFT JOIN conversation c ON c.conversation = o.conversation
 WHERE o.kind = 'proactive' AND o.part = 0 AND o.at > :since ORDER BY o.at;

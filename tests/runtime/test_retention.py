@@ -235,3 +235,33 @@ async def test_a_file_of_older_days_is_written_anew_once(tmp_path: Path) -> None
 
     assert number(home, "PRAGMA auto_vacuum") == 2
     assert number(home, "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'") == 1
+
+
+async def test_a_day_on_which_nobody_speaks_costs_two_calls_and_the_rest_is_summarised_when_somebody_does(
+    home: Home,
+) -> None:
+    """Eight direct messages of one day: their summaries take two calls of each later day; speech opens the gate."""
+    wall = Wall(DAY)
+    async with awake(home, wall) as soul:
+        asked = soul.mind.provider.requests
+        for n in range(8):
+            await soul.network.hear("I build bridges in Rome", person=f"p{n}", conversation=f"rehearsal:dm:{n}:")
+            await soul.idle()
+        await look(soul, wall)
+        wall.passes(hours=73)
+        days = []
+        for _ in range(3):
+            before = len(asked)
+            for _ in range(24):
+                await look(soul, wall)
+                wall.passes(hours=1)
+            days.append(len(asked) - before)
+        await soul.network.hear("Hello again", person="p9", conversation="rehearsal:dm:9:")
+        for _ in range(3):
+            await soul.idle()
+            await look(soul, wall)
+            wall.passes(hours=1)
+
+    assert all(1 <= calls <= 2 for calls in days), days
+    assert number(home, "SELECT count(*) FROM step") == len(asked), "each call is paid for"
+    assert number(home, "SELECT count(*) FROM conversation WHERE entries > 0 AND conversation LIKE '%:dm:%'") == 1

@@ -64,7 +64,7 @@ async def _fold(
     """Summarise turns of an idle conversation and store the summary. Returns False if there is none."""
     turn = await silent_turn("", recollection, mind)
     summary = await _summarise(turn, turns, history)
-    if summary:
+    if summary or turn.calls:
         await mind.store.turns.fold(
             recollection.conversation, recollection.turn, summary, tuple(turn.calls), mind.clock()
         )

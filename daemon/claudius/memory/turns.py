@@ -101,10 +101,13 @@ class TurnStore(Protocol):
         """
         ...
 
-    async def fold(self, conversation: str, turn: str, summary: Summary, calls: Sequence[Call], now: datetime) -> None:
+    async def fold(
+        self, conversation: str, turn: str, summary: Summary | None, calls: Sequence[Call], now: datetime
+    ) -> None:
         """Replace a conversation's summary while it is idle; turns up to `summary.upto` leave the history.
 
-        The costs of `calls` are recorded on `turn`. Nothing changes if there is already a later summary.
+        The costs of `calls` are recorded on `turn`, also where they led to no summary (None). Nothing else changes if
+        there is already a later summary.
         """
         ...
 
@@ -134,6 +137,10 @@ class TurnStore(Protocol):
 
     async def expired(self, before: datetime, most: int) -> Sequence[tuple[str, str]]:
         """Return conversations, with their audiences, all of whose entries are older than `before`."""
+        ...
+
+    async def calls_unasked(self, since: datetime) -> int | None:
+        """Return how many model calls were made since `since`; None if somebody spoke since then."""
         ...
 
     async def first_words(self, perception: Perception, since: datetime) -> FirstWords:

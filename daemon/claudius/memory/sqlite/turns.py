@@ -74,10 +74,16 @@ class SqliteTurns:
         before, boot, most = let_go(self._limits, intent.at), self._core.boot, self._limits.moments
         await self._core.write(lambda db: commit(db, intent, before, boot, most))
 
-    async def fold(self, conversation: str, turn: str, summary: Summary, calls: Sequence[Call], now: datetime) -> None:
-        await self._core.write(lambda db: fold(db, conversation, summary, now, let_go(self._limits, now)))
-        for call in calls:
-            self.keep_call(turn, call)
+    async def fold(
+        self, conversation: str, turn: str, summary: Summary | None, calls: Sequence[Call], now: datetime
+    ) -> None:
+        def work(db: Database) -> None:
+            if summary:
+                fold(db, conversation, summary, now, let_go(self._limits, now))
+            for call in calls:
+                keep_call_of_idle(db, conversation, turn, call, now)
+
+        await self._core.write(work)
 
     def keep_call(self, turn: str, call: Call) -> None:
         self._core.writer.later(lambda db: keep_call(db, turn, call), turn)
@@ -127,6 +133,11 @@ class SqliteTurns:
         with self._core.snapshot() as db:
             rows = db.all("conversations_expired", before=stamp(before), most=most)
         return [(row["conversation"], row["audience"]) for row in rows]
+
+    async def calls_unasked(self, since: datetime) -> int | None:
+        with self._core.snapshot() as db:
+            found = db.one("calls_unasked", since=stamp(since))
+        return None if not found or found["spoken"] else found["calls"]
 
     async def first_words(self, perception: Perception, since: datetime) -> FirstWords:
         conversation, audience = perception.conversation, perception.audience
@@ -347,6 +358,12 @@ def keep_call(db: Database, turn: str, call: Call) -> None:
     """Store a finished model call of an unfinished turn."""
     db.run("thought", turn=turn)
     db.run("call_of_heard", **call_row(turn, call, "", "", ""))
+
+
+def keep_call_of_idle(db: Database, conversation: str, turn: str, call: Call, at: datetime) -> None:
+    """Store a model call made while a conversation is idle: as one of a finished turn, or of no turn at all."""
+    if not db.change("call_of_heard", **call_row(turn, call, "", "", "")):
+        db.run("call_keep", **call_row(turn, call, stamp(at), conversation, ""))
 
 
 def book(db: Database, job: str, call: Call, at: datetime) -> None:

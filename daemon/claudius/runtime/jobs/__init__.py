@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -29,6 +30,19 @@ class Tools(Struct, frozen=True, kw_only=True):
     """Returns what asks daimons, loading it on first use."""
     is_quiet: bool
     """Whether these are the quiet hours, in which nobody is to be disturbed."""
+
+
+A_DAY_OF_REST = 2
+"""Model calls that the soul may make in 24 hours in which nobody speaks."""
+
+
+async def calls_left(tools: Tools) -> int:
+    """Return how many model calls a job may make now: as many as it likes, unless it is a day of rest.
+
+    Raises: StoreError.
+    """
+    made = await tools.mind.store.turns.calls_unasked(tools.now - timedelta(days=1))
+    return sys.maxsize if made is None else max(0, A_DAY_OF_REST - made)
 
 
 Work = Callable[[Tools], Awaitable[str]]

@@ -25,7 +25,7 @@ from claudius.psyche.bands import arc_band, numbers_bands
 from claudius.psyche.mapping import advance_intentions
 from claudius.psyche.state import advance
 from claudius.psyche_types import Edge, Psyche
-from claudius.runtime.jobs import Job, Tools
+from claudius.runtime.jobs import Job, Tools, calls_left
 
 WITHIN = "self:claudius:within:"
 """The soul's own conversation: what only moves its numbers happens there, and nothing is ever thought or said in it."""
@@ -159,13 +159,14 @@ async def tick(tools: Tools) -> str:
     """Have the soul notice what time alone has done to it, if that changed a word of how it feels.
 
     What it means decides, as for every event, whether a look inward follows, in the conversation that somebody spoke
-    in last. Raises: StoreError.
+    in last; not if a day of rest has had its model calls. Raises: StoreError.
     """
     mind, now = tools.mind, tools.now
     numbers = (await mind.store.psyche.standing()).numbers
     if numbers is None or numbers_bands(advance(numbers, now.timestamp())) == numbers.bands:
         return "nothing moved"
     there = next(iter(await mind.store.turns.quiet(now - timedelta(days=DAYS[-1]), now, 1)), None)
+    may_look = bool(await calls_left(tools))
     perception = Perception(
         key=f"due:tick:{now.isoformat()}:within",
         conversation=WITHIN,
@@ -178,7 +179,10 @@ async def tick(tools: Tools) -> str:
         kind=Kind.TICK,
         origin=Origin.INTERNAL,
         owes=False,
-        extra=TickExtra(process=REVIEW, there=(there.conversation, there.audience) if there else ("", "")),
+        extra=TickExtra(
+            process=REVIEW if may_look else "",
+            there=(there.conversation, there.audience) if there and may_look else ("", ""),
+        ),
     )
     await mind.store.inbox.impose(perception, "", {}, now)
     tools.wake(WITHIN)

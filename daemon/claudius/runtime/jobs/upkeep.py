@@ -20,19 +20,26 @@ from claudius.memory.turns import RecallLimits
 from claudius.perception import Kind, Origin, Perception
 from claudius.psyche.change import change_of
 from claudius.psyche_types import Edge
-from claudius.runtime.jobs import Job, Tools
+from claudius.runtime.jobs import Job, Tools, calls_left
 
 MOST_FOLDED = 5
 """Conversations per run; the rest follow in the next run."""
 
 
 async def expire_memory(tools: Tools) -> str:
-    """Summarise and remove the expired entries of conversations that nobody resumes. Raises: StoreError."""
+    """Summarise and remove the expired entries of conversations that nobody resumes.
+
+    What a day of rest does not pay for (`calls_left`) waits: no prompt shows it, and whoever resumes one of these
+    conversations has it summarised at once. Raises: StoreError.
+    """
     mind = tools.mind
+    most = min(MOST_FOLDED, await calls_left(tools))
+    if not most:
+        return "it is a day of rest"
     limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours, aged_at=mind.aged_at())
     before = min(tools.now, limits.aged_at or tools.now) - timedelta(hours=limits.ttl_hours)
     folded = 0
-    for conversation, audience in await mind.store.turns.expired(before, MOST_FOLDED):
+    for conversation, audience in await mind.store.turns.expired(before, most):
         pending = _looking(conversation, audience, tools)
         known = await mind.store.turns.recall(pending, nonce=mind.nonce(), now=tools.now, limits=limits)
         folded += await fold_whole(replace(known, perceptions=()), mind)

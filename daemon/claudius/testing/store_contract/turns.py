@@ -217,6 +217,7 @@ async def _(ground: Ground) -> None:
         await store.turns.commit(thought(found, "Hi.", calls=(call(0, cost_usd=0.25), call(1, cost_usd=0.5), call(2))))
         assert await store.turns.spent_since(NOW - timedelta(minutes=1)) == 0.75
         assert await store.turns.spent_since(NOW + timedelta(days=1)) == 0.0
+        assert await store.turns.calls_unasked(NOW - timedelta(minutes=1)) is None
 
 
 async def _is_refused(store: Store, intent: Intent) -> bool:
@@ -266,7 +267,7 @@ async def _(ground: Ground) -> None:
     assert (after.turns, after.expired, after.left_out) == (5, (), None)
 
 
-@case("M51", "folding an idle conversation replaces its summary, unless a later one stands already")
+@case("M51", "folding an idle conversation replaces its summary, unless a later one stands; each call is paid for")
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         intents = [await exchange(store, heard(n=n)) for n in range(1, 4)]
@@ -274,8 +275,11 @@ async def _(ground: Ground) -> None:
         later = Summary(text="Later.", sources=(private(ANA),), upto=2, nonce="s")
         await store.turns.fold(DM, intents[-1].turn, later, (call(100, purpose="summary", cost_usd=0.5),), NOW)
         await store.turns.fold(DM, intents[-1].turn, first, (), NOW)
+        at = NOW + timedelta(days=4)
+        await store.turns.fold(DM, "of_no_turn", None, (call(100, purpose="summary", cost_usd=0.25),), at)
         found = await recalled(store, heard(n=4))
-        assert await store.turns.spent_since(NOW - timedelta(days=1)) == 0.5
+        assert await store.turns.spent_since(NOW - timedelta(days=1)) == 0.75
+        assert await store.turns.calls_unasked(NOW + timedelta(days=3)) == 1
     assert found.summary == later
     assert [past.number for past in found.past] == [3]
     assert found.version == 3
