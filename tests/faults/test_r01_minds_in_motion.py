@@ -74,7 +74,7 @@ def asked(machine: Machine) -> list[str]:
     """Return the purpose of every model call so far."""
     if not machine.requests.exists():
         return []
-    return [json.loads(line)["purpose"] for line in machine.requests.read_text().splitlines()]
+    return [json.loads(line)["purpose"] for line in machine.requests.read_text().rpartition("\n")[0].splitlines()]
 
 
 def killed_while(machine: Machine, line: str, purpose: str, count: int) -> None:
