@@ -1,6 +1,6 @@
 // The frame of the page: the strip on top, the rail, the keys, and what is open.
-import { html, render, useCallback, useEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { close, enter, follow, get, hasToken, post } from "./net.js";
+import { html, render, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
+import { close, enter, follow, hasToken, post } from "./net.js";
 import { count, dollars, Layer, Nothing, plain, Problem, useKeys, useRead, when } from "./parts.js";
 
 const SCREENS = ["Now", "Life", "People", "Beliefs", "Soul", "Clock", "Health"].map((title) => [title.toLowerCase(), title]);
@@ -16,8 +16,11 @@ function useStored(key, initial) {
 // A screen's file is fetched when it is first opened; what could not be fetched is tried again at the next opening.
 function useScreen(name, title) {
   const [found, set] = useState({});
-  useEffect(() => {
-    import(`./screens/${name}.js`).then((file) => set({ name, Screen: file[title] }), () => set({ name, error: { message: `${title} could not be fetched.`, fix: "Is the console's process still there? `claudius console` starts it." } }));
+  useLayoutEffect(() => {
+    let wanted = true;
+    const tell = (what) => wanted && set({ name, ...what });
+    import(`./screens/${name}.js`).then((file) => tell({ Screen: file[title] }), () => tell({ error: { message: `${title} could not be fetched.`, fix: "Is the console's process still there? `claudius console` starts it." } }));
+    return () => { wanted = false; };
   }, [name]);
   return found.name === name ? found : {};
 }
@@ -45,7 +48,7 @@ function App() {
   const [keys, setKeys] = useStored("claudius.keys", "on");
   const [help, setHelp] = useState(false);
   const [turn, setTurn] = useState(0);
-  const [state, setState] = useState("live");
+  const [state, setState] = useState(""); // what was read before it was live is read again
   const [last, setLast] = useState(Date.now());
   const [place, setPlace] = useState("");
   const [layers, setLayers] = useState([]);
@@ -55,7 +58,7 @@ function App() {
     clearTimeout(changed.current);
     changed.current = setTimeout(() => setTurn((n) => n + 1), 200);
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const move = () => setScreen(here());
     addEventListener("hashchange", move);
     return () => removeEventListener("hashchange", move);
@@ -88,7 +91,7 @@ function App() {
   const show = useCallback((title, body) => setLayers((was) => [...was, [title, body]]), []);
   const soul = { turn, again, listen, keys: on, setPlace, people, psyche, show };
   const [name, title] = screen, { Screen, error } = useScreen(name, title);
-  const refused = state.status === 401 || !hasToken(), lost = state !== "live" && !refused;
+  const refused = state.status === 401 || !hasToken(), lost = state && state !== "live" && !refused;
   useEffect(() => { document.title = `${title} · Claudius`; }, [title]);
   if (refused) return html`<${Door}/>`;
   return html`<div class=${`frame ${veil ? "veiled" : ""} ${lost ? "lost" : ""}`}>
@@ -116,7 +119,6 @@ async function begin() {
   const root = document.getElementById("app");
   root.replaceChildren();
   if (error || !hasToken()) return render(html`<${Door} error=${error}/>`, root);
-  try { await get("status"); } catch (refusal) { if (refusal.status === 401) return render(html`<${Door} error=${refusal}/>`, root); }
   render(html`<${App}/>`, root);
 }
 

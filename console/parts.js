@@ -1,5 +1,5 @@
 // Parts that several screens share.
-import { html, useEffect, useRef, useState } from "./vendor/preact-htm.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { get, post, seg } from "./net.js";
 
 // Text that people, files and models wrote, as text: a small tree of our own, no markup of theirs, nothing hidden in it.
@@ -77,10 +77,10 @@ export const signed = (n) => `${n < 0 ? "▼ −" : "▲ +"}${Math.abs(n).toFixe
 export const trustWord = (n) => `${n < 0 ? "−" : "+"}${Math.abs(n)} of ±10`;
 export const spaced = (name) => String(name ?? "").replace(/\.md$/, "").replace(/_/g, " ");
 
-// Read a document, and read it again when `turn` changes; the last one stays while a new one is fetched or fails.
+// Read a document, without waiting for a painting; again when `turn` changes. The last one stays while a new one is fetched or fails.
 export function useRead(path, turn = 0) {
   const [found, set] = useState({ data: null, error: null, path: null });
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!path) return undefined;
     const abort = new AbortController();
     get(path, abort.signal).then(

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from claudius.decoding import decoder
 from claudius.errors import (
     AuthFailed,
     BadRequest,
@@ -69,7 +70,7 @@ class Failure(Struct, frozen=True, kw_only=True):
     def read(cls, kept: str | None) -> Failure | None:
         """Read what `kept` wrote; None for any other reason that a row may hold. Pure."""
         try:
-            return msgspec.json.decode(kept or "", type=cls)
+            return decoder(cls).decode(kept or "")
         except (msgspec.MsgspecError, UnicodeError):
             return None
 

@@ -14,6 +14,8 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import asdict, fields, force_setattr, replace
 
+from claudius.decoding import ready
+
 SELF = "self"
 """As a source: learned from no one, may be shown anywhere. As a target: seen by the soul alone."""
 
@@ -223,7 +225,7 @@ _EXTRAS: dict[Kind, type[Extra]] = {
     Kind.DIRECTIVE: DirectiveExtra,
     Kind.NEWS: Extra,
 }
-_NAMES = {kind: frozenset(one.encode_name for one in fields(kind)) for kind in _EXTRAS.values()}
+_NAMES = {kind: frozenset(one.encode_name for one in fields(ready(kind))) for kind in _EXTRAS.values()}
 _EMPTY = {kind: kind() for kind in _EXTRAS.values()}
 _NOTHING = Extra()
 
@@ -413,13 +415,12 @@ def settled_in(perception: Perception, thread: Thread | None) -> Perception | No
     """
     if perception.following is None:
         return perception
-    follows = (
+    if (
         thread is not None
         and not thread.is_quiet
         and perception.position > thread.since
         and perception.at - thread.last_at <= FOLLOWED_FOR
-    )
-    if follows and thread is not None:
+    ):
         return replace(perception, following=None, owes=perception.owes and thread.people <= FOLLOWED_PEOPLE)
     return replace(perception, following=None, owes=False) if perception.following is Following.KEPT else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
@@ -109,7 +110,7 @@ def test_a_query_has_one_meaning(tmp_path: Path) -> None:
 
 def test_no_sql_stands_in_python() -> None:
     """SQL lives in files: Python has only PRAGMAs, transactions, schema look-ups, and SQL built from schema names."""
-    room = Path(str(load_queries.__code__.co_filename)).parent
+    room = Path(inspect.getfile(inspect.unwrap(load_queries))).parent
     words = r'"[^"\n]*\b(SELECT|INSERT|UPDATE|DELETE|CREATE)\b[^"\n]*"'
     found = {
         f"{path.name}: {match[0]}"

@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.cognition.reply.parser import truth
+from claudius.decoding import decoder
 from claudius.errors import Unreadable
 
 T = TypeVar("T")
@@ -127,7 +128,7 @@ def _read(schema: Any, text: str) -> Any:
         return _member(schema, text)
     if get_origin(schema) is list and get_args(schema) == (str,):
         return _lines(text)
-    return msgspec.json.decode(_FENCED.sub(r"\1", text).strip(), type=schema, strict=True)
+    return decoder(schema).decode(_FENCED.sub(r"\1", text).strip())
 
 
 def _member(schema: type[Enum], text: str) -> Enum:
@@ -141,7 +142,7 @@ def _member(schema: type[Enum], text: str) -> Enum:
 def _lines(text: str) -> list[str]:
     plain = _FENCED.sub(r"\1", text).strip()
     if plain.startswith("["):
-        return msgspec.json.decode(plain, type=list[str])
+        return decoder(list[str]).decode(plain)
     found = [_BULLET.sub("", line).strip() for line in plain.splitlines()]
     return [line for line in found if line]
 

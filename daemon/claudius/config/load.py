@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from claudius.config.schema import KOTHAR, Config, DaimonSettings
 from claudius.config.settings import ALIASES, SETTINGS, Setting
+from claudius.decoding import ready
 from claudius.errors import BadConfiguration, BadHome
 from claudius.home import Home
 
@@ -257,7 +258,7 @@ def _check(tree: Mapping[str, Any], file: str) -> Config:
         if key not in SETTINGS and not is_of_a_daimon:
             raise BadConfiguration(file, key, "is not a setting", _did_you_mean(key))
     try:
-        return msgspec.convert(tree, Config, strict=True)
+        return msgspec.convert(tree, ready(Config), strict=True)
     except msgspec.ValidationError as error:
         detail, _, where = _detail(error).partition(" - at `$.")
         key = re.sub(r"\[\.*\d*\]", "", where.rstrip("`"))

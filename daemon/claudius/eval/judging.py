@@ -15,6 +15,7 @@ from string import Template
 
 from msgspec import Struct, convert
 
+from claudius.decoding import ready
 from claudius.errors import ProviderError
 from claudius.eval.checks import Result
 from claudius.eval.scenes import Rubric
@@ -44,7 +45,7 @@ class Labelled(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def labelled(directory: Path) -> list[Labelled]:
     """Read the examples that every judge is measured on. Raises: OSError, msgspec.ValidationError."""
-    return convert(tomllib.loads((directory / "pairs.toml").read_text("utf-8"))["pair"], list[Labelled])
+    return convert(tomllib.loads((directory / "pairs.toml").read_text("utf-8"))["pair"], ready(list[Labelled]))
 
 
 def kappa(given: Sequence[str], right: Sequence[str]) -> float:

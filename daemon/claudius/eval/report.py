@@ -10,6 +10,7 @@ from statistics import mean
 import msgspec
 from msgspec import Struct
 
+from claudius.decoding import decoder
 from claudius.errors import UsageProblem
 from claudius.eval.checks import Result
 from claudius.eval.judging import TRUSTED
@@ -40,7 +41,7 @@ class Difference(Struct, frozen=True, kw_only=True):
 def read_outcome(path: Path) -> Evaluation:
     """Read a result that `--json` printed. Raises: UsageProblem."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Evaluation)
+        return decoder(Evaluation).decode(path.read_bytes())
     except (OSError, msgspec.MsgspecError) as error:
         raise UsageProblem(f"{path}: {error}: give a file that `claudius eval --json` wrote") from error
 

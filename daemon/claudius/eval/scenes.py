@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from claudius.decoding import ready
 from claudius.errors import BadConfiguration, UsageProblem
 
 Words = str | tuple[str, ...]
@@ -126,7 +127,7 @@ def find(directories: Sequence[Path], names: Sequence[str], own: Sequence[Suite]
 def read(path: Path) -> Suite:
     """Read one suite, its repeated steps written out. Raises: BadConfiguration, with the file and the place in it."""
     try:
-        suite = msgspec.convert(tomllib.loads(path.read_text("utf-8")), Suite, strict=False)
+        suite = msgspec.convert(tomllib.loads(path.read_text("utf-8")), ready(Suite), strict=False)
         scenes = [one for scene in suite.scene for one in written_out(scene)]
     except (OSError, ValueError, KeyError, msgspec.ValidationError) as error:
         raise BadConfiguration(str(path), "", str(error), "docs/eval.md describes a scene") from error

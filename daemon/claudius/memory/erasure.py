@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
+from claudius.decoding import decoder
 from claudius.home import FILE_MODE
 
 ERASED = b"erased"
@@ -228,7 +229,7 @@ def _write(path: Path, content: bytes, how: int) -> None:
 
 def _read_probes(path: Path) -> Probes | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Probes)
+        return decoder(Probes).decode(path.read_bytes())
     except (FileNotFoundError, msgspec.DecodeError):
         return None
 

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Raw, Struct, field
 
+from claudius.decoding import decoder
 from claudius.failure import Failure
 from claudius.intent import Call, Intent, Thought
 from claudius.memory.erasure import ERASED
@@ -181,7 +182,7 @@ class KeptTurn(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def unpack(content: bytes) -> KeptTurn:
     """Read a turn that `pack` wrote. Pure. Raises: ValueError, msgspec.ValidationError."""
-    return msgspec.json.decode(unpacked(content), type=KeptTurn)
+    return decoder(KeptTurn).decode(unpacked(content))
 
 
 def is_damaged(content: bytes) -> bool:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 from msgspec import Struct
 
+from claudius.decoding import decoder
 from claudius.provider import Form, FormStep, ModelLimits, Profile, Request, Usage
 from claudius.providers.enforced import grammar, schema
 
@@ -144,7 +145,7 @@ class Memory:
 def read(path: Path) -> dict[str, Facts]:
     """Read what is known of local models; nothing if there is no such file or it is broken."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Facts])
+        return decoder(dict[str, Facts]).decode(path.read_bytes())
     except (OSError, msgspec.MsgspecError, ValueError):
         return {}
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from claudius.decoding import ready
 from claudius.errors import Cut
 from claudius.provider import Done, Event, Request, StopReason, Usage, estimate
 from claudius.providers.enforced import JsonSections
@@ -116,13 +117,16 @@ class Chunk(msgspec.Struct, frozen=True):
         return next((one for one in self.choices or () if not one.index), ChunkChoice())
 
 
+_CHUNK = ready(Chunk)
+
+
 def read_chunk(data: str) -> Chunk:
     """Parse one event. Pure. Raises: ValueError if it is no chunk."""
     try:
         document = json.loads(data)  # it accepts lone surrogates, which models do send
     except RecursionError as error:
         raise ValueError("nested too deep") from error
-    return msgspec.convert(document, Chunk)
+    return msgspec.convert(document, _CHUNK)
 
 
 class StreamedCompletion:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from claudius.decoding import ready
 from claudius.psyche.arcs import DEAD, HALF_S
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import DAY_S, DRIVE_BASE, HOUR_S, VALENCE_BASE, advance, advance_edge, drifted
@@ -65,7 +66,7 @@ def moves_of(rows: Sequence[Mapping[str, Any]]) -> tuple[Move, ...]:
             at_s=row["inputs"]["at_s"],
             person=row["person"],
             outcome=row["inputs"]["outcome"],
-            numbers=msgspec.convert(row["after"], Numbers),
+            numbers=msgspec.convert(row["after"], ready(Numbers)),
             edges=tuple(Edge(**edge, at_s=row["inputs"]["at_s"]) for edge in row["edges"]),
             arcs=None if row["arcs"] is None else {one["arc"]: (one["at_s"], one["intensity"]) for one in row["arcs"]},
             kernel=Kernel(*row["traits"]),

@@ -21,6 +21,7 @@ import claudius
 from claudius.cognition.mind import Mind
 from claudius.cognition.timing import is_quiet, known_zone, read_hours
 from claudius.config import AlertSettings, blot
+from claudius.decoding import decoder
 from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown, StoreError
 from claudius.home import FILE_MODE, Home
 from claudius.runtime.adapter import Adapter, TellsPerson
@@ -191,7 +192,7 @@ class Alerts:
 
     def _read(self) -> tuple[ToldAlert, ...]:
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=tuple[ToldAlert, ...])
+            return decoder(tuple[ToldAlert, ...]).decode(self._path.read_bytes())
         except (OSError, msgspec.MsgspecError):
             return ()
 

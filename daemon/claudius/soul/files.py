@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from claudius.decoding import ready
 from claudius.errors import BadSoul
 
 MAX_BYTES = 1_000_000
@@ -192,7 +193,7 @@ def _head(path: Path, lines: list[str]) -> tuple[dict[str, Any], int]:
 
 def _converted(file: SoulFile, kind: type[_T]) -> _T:
     try:
-        return msgspec.convert(file.head, kind)
+        return msgspec.convert(file.head, ready(kind))
     except msgspec.ValidationError as error:
         fix = "the shipped file of this name shows what belongs there"
         raise BadSoul(str(file.source), 1, f"its head: {error}", fix) from error

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from claudius.cognition.steps import STEPS
 from claudius.cognition.working_memory import WorkingMemory
+from claudius.decoding import ready
 from claudius.errors import BadSoul, near
 from claudius.perception import internal
 from claudius.psyche.context import MOOD
@@ -241,7 +242,7 @@ def written(name: str, file: SoulFile) -> Process:
     """Read a process from its text. Raises: BadSoul."""
     where = str(file.source)
     try:
-        head = msgspec.convert(dict(file.head), _Head)
+        head = msgspec.convert(dict(file.head), ready(_Head))
     except msgspec.ValidationError as error:
         raise BadSoul(where, 1, f"its head: {error}", "docs/processes.md shows what belongs there") from error
     words = {step: " ".join(body.split()) for step, body in sections(file).items() if step in STEPS}

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from claudius.cognition.plan import WORDING, EngineSettings, Plan
 from claudius.cognition.prompt.assembly import build_prompt
 from claudius.cognition.prompt.function_prompts import Drawn, PromptSource, redraw
+from claudius.decoding import decoder
 from claudius.memory.erasure import BLANK, ERASED
 from claudius.memory.records import KeptTexts
 from claudius.prompt import Prompt
@@ -133,7 +134,7 @@ class _KeptSettings(Struct, frozen=True):
 
 def settings_of(snapshot: bytes) -> EngineSettings | None:
     """Return the settings of a kept turn; None if its snapshot was erased. Pure."""
-    return None if snapshot == ERASED else msgspec.json.decode(snapshot, type=_KeptSettings).settings
+    return None if snapshot == ERASED else decoder(_KeptSettings).decode(snapshot).settings
 
 
 def thaw(snapshot: bytes, texts: KeptTexts) -> tuple[Recollection, Plan, EngineSettings, SoulText]:
@@ -144,7 +145,7 @@ def thaw(snapshot: bytes, texts: KeptTexts) -> tuple[Recollection, Plan, EngineS
     """
     if snapshot == ERASED:
         raise TextErased("the snapshot")
-    return _thawed(msgspec.json.decode(snapshot, type=Snapshot), texts)
+    return _thawed(decoder(Snapshot).decode(snapshot), texts)
 
 
 def _thawed(kept: Snapshot, texts: KeptTexts) -> tuple[Recollection, Plan, EngineSettings, SoulText]:
@@ -164,7 +165,7 @@ def _thawed(kept: Snapshot, texts: KeptTexts) -> tuple[Recollection, Plan, Engin
         for line, rows in zip(remembered.lines, remembered.rows, strict=True)
     )
     shown = tuple(_whole_shown(one, texts) for one in kept.plan.shown)
-    soul = msgspec.json.decode(_text(kept.soul, texts), type=_KeptSoul)
+    soul = decoder(_KeptSoul).decode(_text(kept.soul, texts))
     return (
         recollection,
         replace(kept.plan, shown=shown, remembered=replace(remembered, lines=lines)),
@@ -187,7 +188,7 @@ def _text(key: str, texts: KeptTexts) -> bytes:
 def _past(kept: Snapshot, texts: KeptTexts) -> Iterator[PastTurn]:
     for one in kept.past:
         if isinstance(one, str):
-            yield msgspec.json.decode(_text(one, texts), type=PastTurn)
+            yield decoder(PastTurn).decode(_text(one, texts))
             continue
         if isinstance(one, int):
             found = texts.past_turn(kept.recollection.conversation, one) or _blank(kept.recollection, one)
@@ -206,7 +207,7 @@ def _whole_summary(summary: Summary, key: str, texts: KeptTexts) -> Summary:
     if not key:
         return summary
     body = texts.blob(key)
-    return summary if body is None else replace(summary, text=msgspec.json.decode(body, type=_KeptSummary).text)
+    return summary if body is None else replace(summary, text=decoder(_KeptSummary).decode(body).text)
 
 
 def _whole_person(person: Person, texts: KeptTexts) -> Person:
@@ -229,7 +230,7 @@ def rebuild(snapshot: bytes, texts: KeptTexts, soul: SoulText | None = None) -> 
     """Rebuild a turn's prompt from its snapshot, optionally with another soul. Raises: TextErased, Expired."""
     if snapshot == ERASED:
         raise TextErased("the snapshot")
-    kept = msgspec.json.decode(snapshot, type=Snapshot)
+    kept = decoder(Snapshot).decode(snapshot)
     recollection, plan, settings, own = _thawed(kept, texts)
     if kept.drawn:
         return redraw(PromptSource.of(recollection, plan, soul or own, settings), kept.drawn)

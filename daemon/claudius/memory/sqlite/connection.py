@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -195,8 +196,9 @@ class Row(Protocol):
         """Return the names of the columns."""
 
 
+@cache
 def load_queries(directory: Path, files: str = "*.sql") -> Mapping[str, str]:
-    """Read every `-- name: NAME` block of a directory. Raises: ValueError for a duplicate name."""
+    """Read every `-- name: NAME` block of a directory, once a process. Raises: ValueError for a duplicate name."""
     found: dict[str, str] = {}
     for file in sorted(directory.glob(files)):
         _, *blocks = _NAME.split(file.read_text("utf-8"))

@@ -8,8 +8,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
+from claudius.decoding import decoder
 from claudius.ledger_types import Assessment, Belief, Peer, Reflection
 from claudius.memory.packing import unpacked
 from claudius.memory.sqlite import ledger, peer_rows
@@ -82,7 +81,7 @@ class InnerRecords:
     def psyche(self) -> tuple[Psyche, tuple[float, ...]]:
         """Return the whole psyche with every edge and subject, and the traits in force (none at first)."""
         with self._snapshot() as db:
-            edges = tuple(msgspec.json.decode(edge, type=Edge) for edge in db.values("psyche_edges_shown"))
+            edges = tuple(decoder(Edge).decode(edge) for edge in db.values("psyche_edges_shown"))
             found = recall_psyche(db, [edge.person for edge in edges])
             traits = db.value("psyche_traits")
         return found, tuple(parse(traits)) if traits else ()
@@ -109,8 +108,8 @@ class InnerRecords:
             row = db.one("checkpoint")
             edges = db.values("checkpoint_edges_shown")
         return Psyche(
-            numbers=msgspec.json.decode(row["numbers"], type=Numbers) if row and row["numbers"] else None,
-            edges=tuple(msgspec.json.decode(edge, type=Edge) for edge in edges),
+            numbers=decoder(Numbers).decode(row["numbers"]) if row and row["numbers"] else None,
+            edges=tuple(decoder(Edge).decode(edge) for edge in edges),
         )
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import exp2
 from operator import attrgetter
 
-import msgspec
 from msgspec.structs import asdict
 
+from claudius.decoding import decoder
 from claudius.intent import Intent
 from claudius.memory.facts import stated_facts
 from claudius.memory.ranking import Beside, Found, rarest, rarity
@@ -37,7 +37,7 @@ LET_GO_AT_ONCE = 500
 KEPT_HALF_S = 180 * 86_400.0
 """Age at which a moment's importance counts half when the least important are deleted."""
 _WORD = re.compile(r"\w{3,}")
-_FACTS = msgspec.json.Decoder(tuple[Fact, ...])
+_FACTS = decoder(tuple[Fact, ...])
 
 
 class SqliteMoments:

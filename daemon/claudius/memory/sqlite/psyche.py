@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import msgspec
 from msgspec.structs import replace
 
+from claudius.decoding import decoder, ready
 from claudius.intent import Intent
 from claudius.memory.packing import pack, unpacked
 from claudius.memory.psyche import OldTraces, Trace
@@ -23,11 +24,11 @@ EDGE_TRACED = ("person", "warmth", "trust", "tension", "comfort", "familiarity")
 ARC_TRACED = ("arc", "at_s", "intensity", "bias")
 """What a trace keeps of an edge and of an arc: numbers, no names and no words."""
 
-_NUMBERS = msgspec.json.Decoder(Numbers)
-_EDGES = msgspec.json.Decoder(tuple[Edge, ...])
-_ARCS = msgspec.json.Decoder(tuple[Arc, ...])
-_INTENTIONS = msgspec.json.Decoder(tuple[Intention, ...])
-_DRIFT = msgspec.json.Decoder(Drift)
+_NUMBERS = decoder(Numbers)
+_EDGES = decoder(tuple[Edge, ...])
+_ARCS = decoder(tuple[Arc, ...])
+_INTENTIONS = decoder(tuple[Intention, ...])
+_DRIFT = decoder(Drift)
 May = Callable[[Iterable[str]], bool]
 
 
@@ -126,7 +127,7 @@ class SqlitePsyche:
         with self._core.snapshot() as db:
             rows = db.values("psyche_absent", since=stamp(since), until=stamp(until), most=most)
         with Decoding("psyche_edge", "absent"):
-            return [msgspec.json.decode(edge, type=Edge) for edge in rows]
+            return [decoder(Edge).decode(edge) for edge in rows]
 
     async def old_traces(self, before: datetime, most: int) -> OldTraces:
         with self._core.snapshot() as db:
@@ -146,7 +147,7 @@ def old_traces(db: Database, before: datetime, most: int) -> OldTraces:
     return OldTraces(
         before=Psyche(
             numbers=_NUMBERS.decode(numbers) if numbers else None,
-            edges=tuple(msgspec.json.decode(edge, type=Edge) for edge in edges),
+            edges=tuple(decoder(Edge).decode(edge) for edge in edges),
         ),
         traces=traces,
     )
@@ -169,6 +170,6 @@ def _trace(row: Row) -> Trace:
             turn=row["turn"],
             person=row["person"],
             inputs=found["inputs"],
-            after=msgspec.convert(found["after"], Numbers),
+            after=msgspec.convert(found["after"], ready(Numbers)),
             traits=tuple(parse(row["traits"])),
         )

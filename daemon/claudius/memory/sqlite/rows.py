@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict, replace
 
+from claudius.decoding import decoder
 from claudius.errors import RowInvalid
 from claudius.intent import Call, Utterance
 from claudius.memory.inbox import Pending
@@ -23,9 +24,9 @@ from claudius.prompt import valid
 from claudius.provider import Usage
 from claudius.recollection import Entry, EntryType
 
-_PERCEPTION = msgspec.json.Decoder(Perception)
-_OBJECT = msgspec.json.Decoder(dict[str, Any])
-_STRINGS = msgspec.json.Decoder(tuple[str, ...])
+_PERCEPTION = decoder(Perception)
+_OBJECT = decoder(dict[str, Any])
+_STRINGS = decoder(tuple[str, ...])
 _ENTRY_TYPES = {kind.value: kind for kind in EntryType}
 _UNREADABLE = (msgspec.MsgspecError, ValueError, LookupError, TypeError, AttributeError)
 """Exceptions that decoding a damaged value may raise."""

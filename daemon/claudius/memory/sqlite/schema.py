@@ -20,7 +20,9 @@ import struct
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -89,15 +91,16 @@ _CHECK_AT_MOST_BYTES = 32 << 20
 """A file up to this size is checked at every start; a larger one only after an unclean stop."""
 
 
+@cache
 def load_migrations(directory: Path) -> Mapping[int, str]:
-    """Read the numbered migrations. Raises: ValueError if a number is missing or duplicated."""
+    """Read the numbered migrations, once a process. Raises: ValueError if a number is missing or duplicated."""
     found: dict[int, str] = {}
     for file in sorted(directory.glob("*.sql")):
         match = re.match(r"(\d{4})_\w+\.sql$", file.name)
         if not match or int(match[1]) != len(found) + 1:
             raise ValueError(f"{file}: expected a migration number {len(found) + 1:04d}")
         found[len(found) + 1] = file.read_text("utf-8")
-    return found
+    return MappingProxyType(found)
 
 
 def open_database(path: Path, migrations: Mapping[int, str], backups: Path) -> sqlite3.Connection:

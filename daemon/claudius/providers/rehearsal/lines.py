@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct, field
 
+from claudius.decoding import ready
 from claudius.errors import BadSoul, near
 from claudius.soul import SoulFile
 
@@ -223,7 +224,7 @@ class Lines(Struct, frozen=True):
     def of(cls, file: SoulFile, shipped: SoulFile | None = None) -> Lines:
         """Parse the lines file; what it leaves out is as in the `shipped` one. Raises: BadSoul."""
         try:
-            words = msgspec.convert({**(shipped.head if shipped else {}), **file.head}, LinesHead)
+            words = msgspec.convert({**(shipped.head if shipped else {}), **file.head}, ready(LinesHead))
         except msgspec.ValidationError as error:
             raise BadSoul(
                 str(file.source), 1, f"its head: {error}", "the shipped file shows what belongs there"

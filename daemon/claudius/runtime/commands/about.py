@@ -6,11 +6,10 @@ import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-import msgspec
-
 from claudius.cognition.mind import Mind
 from claudius.cognition.prompt.snapshot import Snapshot
 from claudius.cognition.steps.user_model import merge_update
+from claudius.decoding import decoder
 from claudius.memory.erasure import ERASED
 from claudius.perception import SELF, Perception, Place, given_in, private, shared
 from claudius.recollection import UserModel
@@ -158,7 +157,7 @@ def _drawn(snapshot: bytes, seen: Sequence[str]) -> list[str]:
     """Return what else was in the prompt, without its words, as far as the person who asks may know of it. Pure."""
     if not snapshot or snapshot == ERASED:
         return []
-    kept = msgspec.json.decode(snapshot, type=Snapshot)
+    kept = decoder(Snapshot).decode(snapshot)
     lines = [f"• {len(kept.past)} earlier exchanges of that conversation"] if kept.past else []
     if kept.recollection.summary:
         lines.append("• a summary of what came before")
