@@ -28,6 +28,8 @@ from lab import postgres  # noqa: E402 - the lab is beside the bench
 LANES, TURNS, QUICK_TURNS = 64, 12, 4
 SERIAL, QUICK_SERIAL = 100, 30
 REST_S = 10.0
+REPORTED_S = 15.0
+"""By then a server has counted what was asked of it before: each session reports up to ten seconds late."""
 TICKS = os.sysconf("SC_CLK_TCK")
 THROUGHPUT, CPU, ALONE = Bound(">=", 0.35, None), Bound("<=", 3.0, None), Bound("<=", 1.5, None)
 STATEMENTS, CORE = Bound("<=", 2.0, None), Bound("<=", 0.5, None)
@@ -61,6 +63,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
 
         sides: dict[str, Callable[[], Any]] = {name: lambda name=name: talk(name) for name in souls}
         found = alternate(bench.rounds, sides)
+        souls["postgres"].ask("rest", seconds=REPORTED_S)
         began = transactions(url)
         core = souls["postgres"].ask("rest", seconds=REST_S)
         asked = (transactions(url) - began - 2) / REST_S

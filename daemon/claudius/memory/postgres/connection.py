@@ -336,12 +336,13 @@ class PostgresConnection:
         """Index the moments that came or changed in this transaction, as the triggers of SQLite's schema do."""
         self._has_new_moments = False
         postings = [
-            {"stem": f"{stem}:{row['audience_number']}", "moment": row["id"]}
+            (f"{stem}:{row['audience_number']}", row["id"])
             for row in self._send(_NEW_MOMENTS, None)
             for stem in stemmed(f"{row['text']} {row['pictures']}", row["name"])
         ]
         if postings:
-            self.executemany(_INDEX, postings)
+            stems, moments = map(list, zip(*postings, strict=True))
+            self._send(_INDEX, {"stems": stems, "moments": moments})
         self._send(b"DELETE FROM moment_new", None)
 
 
@@ -354,7 +355,9 @@ _TRY_LOCK = b"SELECT pg_try_advisory_lock(%(lock)s::int, current_schema()::regna
 _MOMENTS_COME = ("INSERT INTO moment ", "UPDATE moment ", 'UPDATE "moment" ')
 _NEW_MOMENTS = b"""SELECT m.id, m.text, m.pictures, m.name, m.audience_number
 FROM moment_new n JOIN moment_said m ON m.id = n.moment"""
-_INDEX = "INSERT INTO moment_index (stem, moment) VALUES (:stem, :moment) ON CONFLICT DO NOTHING"
+_INDEX = b"""INSERT INTO moment_index (stem, moment)
+SELECT n.stem, n.moment FROM unnest(%(stems)s::text[], %(moments)s::bigint[]) AS n (stem, moment)
+ON CONFLICT DO NOTHING"""
 
 
 class PostgresDatabase(Database):
