@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from claudius.errors import StoreError
 from claudius.home import Home
@@ -84,12 +84,16 @@ class World:
         """Return how often a model was asked, by all workers."""
         return sum(len(voice.requests) for voice in self.voices)
 
-    def past(self) -> None:
-        """Let every lease be past, as time does."""
+    def past(self, *souls: Alive) -> None:
+        """Let every lease be past, as time does: on the server, and by the own clocks of these souls."""
         import psycopg  # noqa: PLC0415 - an extra
 
         with psycopg.connect(self.url, autocommit=True) as server:
             server.execute("UPDATE lane SET lease_until = clock_timestamp() - interval '1 s' WHERE worker IS NOT NULL")
+        for soul in souls:
+            leases: Any = soul.mind.store.leases
+            for held in leases._held.values():
+                held.until_s = 0.0
 
     async def offer(self, soul: Alive, perception: Perception) -> None:
         """Deliver a message to one worker."""

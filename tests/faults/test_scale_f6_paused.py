@@ -90,7 +90,7 @@ async def test_scale_f6_a_worker_that_is_paused_while_it_speaks(where: str, post
         first = await world.worker(stack, network=slow, prepare=pausing(slow.reached, slow.goes_on))
         await world.offer(first, world.post(1, 0))
         await slow.reached.wait()
-        world.past()
+        world.past(first)
         second = await world.worker(stack, network=quick)
         async with asyncio.timeout(60):
             while quick.looks < 1 + slow.stops_before or not posts:
