@@ -13,6 +13,7 @@ Set Claudius up, all inside this checkout, and begin to talk.
   ./setup.sh --postgres install the driver of PostgreSQL too, for several workers (docs/scale.md)
   ./setup.sh test       install everything and run the tests; further words go to pytest. It leaves out the slow and
                         nightly forms, and says how many: `.ci/run full` and `.ci/run nightly` run them
+  ./setup.sh tools      install what the tests need, and run none of them
   ./setup.sh --help     this
 
 It needs Python 3.11 or later, or uv. It writes to .venv here, to the home (CLAUDIUS_HOME, else ~/.claudius), and a
@@ -255,10 +256,11 @@ main() {
     local extras=(api discord images slack) is_talk_wanted=yes is_claude_asked=no word
     cd "$(dirname "${BASH_SOURCE[0]}")"
     called=$PWD/.venv/bin/claudius # what is typed to call Claudius; `claudius` alone once link() has put it on PATH
-    if [ "${1:-}" = test ]; then
-        shift
+    if [ "${1:-}" = tools ] || [ "${1:-}" = test ]; then
         make_environment
         install api claude dev discord images postgres recall slack
+        if [ "$1" = tools ]; then return; fi
+        shift
         local code=0
         .venv/bin/python -m pytest -n auto --dist worksteal "$@" || code=$?
         [ "$code" -eq 1 ] || exit "$code"
