@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from typing import cast
 
 from msgspec import Struct
@@ -107,12 +107,11 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
         started = time.monotonic()
         if turn.surface.read and patience_of(provider, request):
             await turn.surface.read(f"… reading about {estimate(request, '').input_tokens:,} tokens")
-        try:
-            done = await _read(turn, provider, request, reading)
-        except BaseException:
+        with ExitStack() as undo:
             if thoughts:
-                thoughts.void()
-            raise
+                undo.callback(thoughts.void)
+            done = await _read(turn, provider, request, reading)
+            undo.pop_all()
         if number is None:  # above every call of this turn and of earlier runs
             known = (*turn.calls, *turn.paid.values())
             number = max([call.n for call in known if call.n < SUMMARY_CALL], default=-1) + 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -208,7 +209,8 @@ class Cortex:
         """Run one cycle. If it fails, no event is lost and no change is partly applied."""
         ledger = self._ties.store.ledger
         part = replace(part, events=self._buffer.take(part.audience))
-        try:
+        with ExitStack() as undo:
+            undo.callback(self._buffer.give_back, part.events)
             ended = await reflect(self._ties, part, fired, start, self._cycle + 1)
             self._cycle = ended.record.cycle
             if ended.reflected:
@@ -220,9 +222,7 @@ class Cortex:
                     await ledger.keep_reflection(record, self._ties.config().cortex.history_size)
                 except StoreError as error:
                     log.warning("the record of cycle %d is not kept: %s", record.cycle, error.message)
-        except BaseException:
-            self._buffer.give_back(part.events)
-            raise
+            undo.pop_all()
         self._settle(part, ended)
         return ended.record
 

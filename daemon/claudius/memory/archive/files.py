@@ -73,10 +73,9 @@ def write(root: Path, path: str, content: bytes) -> None:
                 os.fchmod(file, FILE_MODE)
                 opened.write(content)
             os.rename(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            with suppress(FileNotFoundError):
+        finally:
+            with suppress(FileNotFoundError):  # renamed, as it should be
                 os.unlink(aside, dir_fd=folder)
-            raise
 
 
 def remove(root: Path, path: str) -> None:

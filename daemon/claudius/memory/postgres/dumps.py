@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import zlib
 from collections.abc import Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -60,7 +61,9 @@ def back_up(place: StorePlace, directory: Path, now: datetime, memory: Path, nam
     aside = directory / f".partial-{name}"
     with private_files():
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
+        with ExitStack() as undo:
+            for file in (aside, sum_of(directory / name)):
+                undo.callback(file.unlink, missing_ok=True)
             with connected(place) as made:
                 made.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 snapshot = value_of(made, "SELECT pg_export_snapshot()")
@@ -73,10 +76,7 @@ def back_up(place: StorePlace, directory: Path, now: datetime, memory: Path, nam
                 kept.write(f"{_sha256(aside)}  {name}\n")
                 kept.flush()
                 os.fsync(kept.fileno())
-        except BaseException:
-            aside.unlink(missing_ok=True)
-            sum_of(directory / name).unlink(missing_ok=True)
-            raise
+            undo.pop_all()
         aside.rename(directory / name)
     return Backup(path=directory / name, bytes=found.bytes, checks=found.checks)
 

@@ -11,7 +11,7 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -157,7 +157,8 @@ def to_sqlite(place: StorePlace, file: Path, memory: Path, told: Told, *, is_kep
     for one in (file, *siblings(file)):
         one.unlink(missing_ok=True)
     create_database(file, load_migrations(memory / "schema"))
-    try:
+    with ExitStack() as undo:
+        undo.callback(_remove, file)
         with connected(place) as made, closing(open_writer(file)) as sink:
             made.execute("SELECT pg_advisory_xact_lock(1131176053, current_schema()::regnamespace::oid::int)")
             _state(made, place, known(memory))
@@ -173,9 +174,7 @@ def to_sqlite(place: StorePlace, file: Path, memory: Path, told: Told, *, is_kep
                 sink.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         if is_kept:
             _sync(file)
-    except BaseException:
-        _remove(file)
-        raise
+        undo.pop_all()
     if not is_kept:
         _remove(file)
     return moved

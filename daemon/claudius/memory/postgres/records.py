@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -78,15 +79,14 @@ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'"""
 
 def _open(place: StorePlace, memory: Path) -> Database:
     try:
-        connection = PostgresConnection(place)
-        try:
+        with ExitStack() as undo:
+            connection = PostgresConnection(place)
+            undo.callback(connection.close)
             if not is_empty(connection):
                 check_identity(connection, place.shown, known(memory))
-                return PostgresDatabase(connection, load_texts(memory))
-        except BaseException:
-            connection.close()
-            raise
+                database = PostgresDatabase(connection, load_texts(memory))
+                undo.pop_all()
+                return database
     except psycopg.Error as error:
         raise translate(error, place.shown) from error
-    connection.close()
     return Database(empty_database(load_migrations(memory / "schema")), load_queries(memory / "queries"))
