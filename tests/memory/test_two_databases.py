@@ -33,7 +33,8 @@ ASKS = re.compile(r"^(SELECT|WITH)\b|\bRETURNING\b", re.MULTILINE)
 NUMBERS = {"answers", "entries", "version", "invocation_count", "history_from"}
 UNNAMED = ("1", "?column?")
 INTERNAL = {
-    "release", "moment_index", "moment_new", "lane", "worker", "unread", "changed", "whisper_claim", "letting_go", "let_go",
+    "release", "moment_index", "moment_new", "lane", "worker", "role", "unread", "changed", "whisper_claim",
+    "letting_go", "let_go",
 }  # fmt: skip
 """What only PostgreSQL has: its version, an index that is a table, and who holds which conversation."""
 LINES = (
@@ -107,10 +108,12 @@ def test_both_schemas_have_the_same_tables(postgres_url: str) -> None:
     """Tables, columns in their order, what may be null, and keys are the same; so is every index by name."""
     import psycopg  # noqa: PLC0415 - an extra
 
+    from claudius.memory.postgres.schema import create_sql, known  # noqa: PLC0415 - likewise
+
     with closing(empty_database(load_migrations(MEMORY / "schema"))) as kept:
         wanted = sqlite_shape(kept)
     with psycopg.connect(postgres_url, autocommit=True) as served:
-        served.execute((MEMORY / "postgres" / "schema.sql").read_bytes())
+        served.execute(create_sql(MEMORY, known(MEMORY)).encode())
         found = postgres_shape(served)
 
     assert found == wanted

@@ -391,8 +391,8 @@ _TABLES = """SELECT c.relname AS name,
         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
             AND a.atttypid <> 'timestamptz'::regtype) AS columns
 FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
-    AND c.relname NOT IN ('release', 'moment_index', 'moment_new', 'worker', 'unread', 'changed', 'whisper_claim',
-        'letting_go', 'let_go')
+    AND c.relname NOT IN ('release', 'moment_index', 'moment_new', 'worker', 'role', 'unread', 'changed',
+        'whisper_claim', 'letting_go', 'let_go')
 ORDER BY (SELECT count(*) FROM pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f') DESC, c.relname"""
 
 

@@ -14,7 +14,7 @@ from claudius.errors import StoreCorrupt, StoreTooNew, TryAgain
 from claudius.memory.postgres.connection import PostgresConnection
 
 BASE = 25
-"""The version of `schema.sql`; later ones are files beside it, `NNNN_*.sql`."""
+"""The version of `schema.sql`, and the SQLite schema that it mirrors; later ones are files beside it, `NNNN_*.sql`."""
 CREATING = 0x436C6475
 """One process creates or migrates the tables; the others wait for it. `Cldu`, as in the header of the SQLite file."""
 _OLDEST = re.compile(r"^-- oldest: (\d+)$", re.MULTILINE)
