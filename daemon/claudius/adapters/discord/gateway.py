@@ -25,7 +25,7 @@ from msgspec import Struct, field
 from claudius.adapters.chat_adapter import NotConnected, Timings
 from claudius.adapters.discord.api_errors import FAILURES, MISREAD, NETWORK, TOKEN, WAITS_S
 from claudius.adapters.discord.incoming import CHANGES, DiscordBot, KnownChannels, position
-from claudius.adapters.discord.sessions import RESERVE, GatewaySession, Handled, Logins, install
+from claudius.adapters.discord.sessions import RESERVE, GatewaySession, Handled, Logins, install, resuming
 from claudius.errors import AdapterRefused
 from claudius.runtime.adapter import Link
 
@@ -139,6 +139,7 @@ class Gateway(discord.Client):
         self.handled = Handled()
         self.is_told = False
         """Whether a socket tells of the changes of guilds; else each is asked about when it matters."""
+        self._opened_at = -timings.resume_s
         self._learned_at: dict[int, float] = {}
         for event, handler in handlers.items():
             setattr(self, f"on_{event}", handler)
@@ -222,6 +223,16 @@ class Gateway(discord.Client):
         self.left, self.is_told = left, left is not None
         self.ws = None  # type: ignore[assignment] # as before a client's first socket
         self.handled.restart()
+
+    async def before_socket(self, how: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Resume the session that was left. Between two sockets there is a pause, also if another process has it, too.
+
+        Each of two listeners with one session takes it from the other as soon as it resumes.
+        """
+        if how.get("resume"):
+            await asyncio.sleep(self._opened_at + self._timings.resume_s - monotonic())
+        self._opened_at = monotonic()
+        return resuming(self.left) if self.left and how.get("initial") else {}
 
     async def check_starts(self) -> None:
         """Check that a session may be started. Raises: NotConnected, and what a failed call raises."""
@@ -324,6 +335,8 @@ class DiscordTimings(Timings, frozen=True):
     """After this long without a further guild, all guilds count as known."""
     identify_s: float = 5.0
     """The pause before a further session."""
+    resume_s: float = 1.0
+    """The shortest time between two sockets of one session."""
     lost_s: float = 5.0
     """A socket that is resumed sooner counts as never lost."""
     client_s: float = 120.0

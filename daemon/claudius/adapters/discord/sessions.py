@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime, time, timedelta
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import discord
 import discord.client
@@ -114,20 +114,34 @@ class Handled:
 
 
 class ResumingSocket(discord.gateway.DiscordWebSocket):
-    """A socket that resumes the session which its client was left, instead of beginning one.
-
-    The library resumes only sessions that the same process began.
-    """
+    """A socket whose client may say how it begins: the library resumes only sessions that the same process began."""
 
     @classmethod
     async def from_client(cls, client: discord.Client, **how: Any) -> ResumingSocket:
         """Open a socket. Raises what the library raises."""
-        left: GatewaySession | None = getattr(client, "left", None)
-        if left and how.get("initial"):
-            how |= {"resume": True, "session": left.id, "sequence": left.sequence, "gateway": yarl.URL(left.gateway)}
+        if isinstance(client, SaysHow):
+            how |= await client.before_socket(how)
         return await super().from_client(client, **how)
 
 
+@runtime_checkable
+class SaysHow(Protocol):
+    """A client that is asked before each socket."""
+
+    async def before_socket(self, how: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what is to be otherwise than the library wants it."""
+
+
+def resuming(session: GatewaySession) -> Mapping[str, Any]:
+    """Return how a socket begins that resumes a session. Pure."""
+    return {
+        "resume": True,
+        "session": session.id,
+        "sequence": session.sequence,
+        "gateway": yarl.URL(session.gateway),
+    }
+
+
 def install() -> None:
-    """Have the library's clients open sockets of this kind. One that was left no session opens what it did before."""
+    """Have the library's clients open sockets of this kind. Where a client says nothing, they are the library's."""
     discord.client.DiscordWebSocket = ResumingSocket  # type: ignore[misc] # the class that `Client.connect` names
