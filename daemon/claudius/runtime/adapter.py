@@ -34,8 +34,6 @@ class Link:
         """Start disconnected; pass `connected` for a network that is always there."""
         self.connected = connected
         """Whether the network can be spoken to; while this process listens, whether it is heard as well."""
-        self.listens = True
-        """Whether this process is to hear the network; False = it only speaks."""
         self.reconnects = 0
         self.detail = ""
         """What is wrong, in words for `claudius status`; empty = nothing."""
@@ -43,6 +41,8 @@ class Link:
         """The latest thing that was wrong, kept when it is right again."""
         self.notice: Callable[[], str] = lambda: ""
         """Checks for a problem while the network is connected; returns words as in `detail`."""
+        self.listens = True
+        """Whether this process is to hear the network; False = it only speaks."""
         self._was_up = connected
         self._down_at = self._deaf_at = time.monotonic()
         self._missed_at: float | None = None
@@ -312,16 +312,13 @@ class LogsIn(Protocol):
 
 @runtime_checkable
 class Resumes(Protocol):
-    """Optional ability of an adapter: to listen from where another process ended."""
+    """Optional ability of an adapter: to go on with the session of another process, which listened before."""
 
     def session(self) -> Mapping[str, Any]:
-        """Return what the next listener needs to go on, as JSON; {} = nothing.
-
-        It holds for all that is stored so far, so it may be kept at any time, also after `listen` was cancelled.
-        """
+        """Return what the next listener needs to go on; empty = nothing."""
 
     def resume(self, session: Mapping[str, Any]) -> None:
-        """Go on from what the last listener left; called before `listen`."""
+        """Go on with this session at the next `listen`, if the network still knows it."""
 
 
 @runtime_checkable

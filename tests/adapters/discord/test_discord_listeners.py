@@ -57,8 +57,8 @@ class Process:
             for one in swept.perceptions:
                 await self.ear.accept(one)
 
-    async def kept(self) -> dict[str, Any]:
-        """Return the session as the role's row keeps it, once everything that was said here is handled."""
+    def kept(self) -> dict[str, Any]:
+        """Return the session as the role's row keeps it."""
         return dict(self.adapter.session())
 
 
@@ -111,6 +111,20 @@ async def test_a_process_that_only_speaks_opens_no_socket(world: DiscordWorld, p
     assert other.adapter.link.unheard_s() is None
 
 
+async def test_a_command_is_answered_in_place_by_who_only_speaks(world: DiscordWorld, processes: list[Process]) -> None:
+    """The token of the interaction travels with the perception; the answer needs no socket."""
+    one, other = processes
+    async with one.listening():
+        await world.until_called("bulk_overwrite_global_application_commands")
+        await world.slash(CHANNEL, ANA, "claudius whoami")
+        (command,) = await one.ear.until(1)
+        await other.adapter.answer(command, "you are Ana")
+
+    assert [(entry.to, entry.text) for entry in await world.trace() if entry.kind == "response"] == [
+        (ANA, "you are Ana")
+    ]
+
+
 async def test_a_channel_that_was_closed_is_not_seen_by_who_only_speaks(
     world: DiscordWorld, processes: list[Process], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,7 +167,7 @@ async def test_the_next_listener_resumes_and_is_told_what_was_missed(
     one, other = processes
     async with one.listening():
         await heard(one, world, "before", CHANNEL)
-        kept = await one.kept()
+        kept = one.kept()
         await heard(one, world, "stored, and not yet in the role's row")
         await world.drop_sockets()
         await world.refuse_upgrades(-1)
@@ -181,15 +195,33 @@ async def test_a_good_end_leaves_a_session_that_can_be_resumed(
     async with one.listening():
         await heard(one, world, "before")
         if ending == "closed":
-            other.adapter.resume(one.adapter.session())
             await one.adapter.close()
-    if ending == "cancelled":
-        other.adapter.resume(one.adapter.session())
+    other.adapter.resume(one.adapter.session())
     await world.say(DM, ANA, "missed")
     async with other.listening():
         await other.ear.until(1)
 
     assert [perception.text for perception in other.ear.heard.values()] == ["missed"]
+    assert (await world.counts())["identified"] == 1
+
+
+async def test_what_another_process_heard_does_not_make_a_listener_look_deaf(
+    world: DiscordWorld, processes: list[Process]
+) -> None:
+    """Between two times of listening the history went on; only what is said from then on is compared with it."""
+    one, other = processes
+    async with one.listening():
+        await heard(one, world, "to the one")
+        other.adapter.resume(one.adapter.session())
+    async with other.listening():
+        await heard(other, world, "to the other")
+        one.adapter.resume(other.adapter.session())
+    async with one.listening():
+        one.adapter._probe._asked_at = 0.0  # as if it had not looked for long
+        is_deaf = await one.adapter._probe.is_deaf(one.adapter._in().gateway)
+        await heard(one, world, "to the one again")
+
+    assert not is_deaf
     assert (await world.counts())["identified"] == 1
 
 
@@ -201,7 +233,7 @@ async def test_a_void_session_is_begun_anew_and_the_gap_is_swept(
     one, other = processes
     async with one.listening():
         await heard(one, world, "before")
-        kept = await one.kept()
+        kept = one.kept()
     await world.say(DM, ANA, "missed")
     if void == "expired":
         await world.expire_sessions()
@@ -221,7 +253,7 @@ async def test_a_session_of_another_token_is_not_resumed(world: DiscordWorld, pr
     """Neither the session nor the number of its logins is ours."""
     one, other = processes
     async with one.listening():
-        kept = await one.kept()
+        kept = one.kept()
     other.adapter.resume({**kept, "token": "another", "logins": 990})
     async with other.listening():
         pass
@@ -237,7 +269,7 @@ async def test_what_is_not_stored_yet_is_told_again(world: DiscordWorld, process
         one.ear.troubles = [StoreFull()]
         await world.say(DM, ANA, "not stored")
         await heard(one, world, "stored")
-        kept = await one.kept()
+        kept = one.kept()
     other.adapter.resume(kept)
     async with other.listening():
         await other.ear.until(2)
@@ -267,7 +299,7 @@ async def test_past_the_reserve_no_session_is_begun_until_the_next_day(
     """W6: the logins of a day are counted for the soul, whichever process made them."""
     one, other = processes
     async with one.listening():
-        kept = await one.kept()
+        kept = one.kept()
     other.adapter.resume({**kept, "session": None, "logins": 951})
     task = asyncio.create_task(other.adapter.listen(other.ear.accept))
     async with asyncio.timeout(20):

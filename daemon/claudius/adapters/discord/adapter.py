@@ -117,9 +117,10 @@ class DiscordAdapter(ChatAdapter[_Session]):
         self._people.follow(config)
 
     def session(self) -> Mapping[str, Any]:
-        """Return the gateway session and the logins of today, for the next listener.
+        """Return the gateway session and the logins of today, for the next listener; also after the end.
 
-        The session is left only once its own gap was read: whoever resumes it reads none.
+        The session goes as far as everything is stored, and is left only once its own gap was read: whoever resumes it
+        reads none.
         """
         found = self._resumable or (self._inside.gateway.session() if self._inside else None)
         left = Left(
@@ -156,6 +157,8 @@ class DiscordAdapter(ChatAdapter[_Session]):
         try:
             inside = await self._known()
             await inside.gateway.prepare(self._resumable, self._people.hears)
+            if self._resumable:
+                self._probe.begin()
             self._resumable = None
             watching = watch(self._pulse, self.link, self._timings, lambda: self._probe.is_deaf(inside.gateway))
             await either(inside.gateway.stay_connected(), watching, "discord")
@@ -329,5 +332,6 @@ class DiscordAdapter(ChatAdapter[_Session]):
         await self._people.close()
         before, self._inside = self._inside, None
         if before:
+            self._resumable = self._resumable or before.gateway.session()
             await before.indicators.close()
             await before.gateway.close()

@@ -386,6 +386,10 @@ class DiscordProbe:
         self._spoke_at: float | None = None
         self._came_at = self._asked_at = monotonic()
 
+    def begin(self) -> None:
+        """Compare only what is said from now on: another process heard what was said before."""
+        self._spoke_at = None
+
     def came(self) -> None:
         """Note that an event of any kind arrived now."""
         self._came_at = self._asked_at = monotonic()
