@@ -40,16 +40,19 @@ class Process:
         self.missed.clear()
         task = asyncio.create_task(self.adapter.listen(self.ear.accept))
         try:
-            async with asyncio.timeout(20):
-                while not self.adapter.link.hears:
-                    await asyncio.sleep(0.01)
-                    assert not task.done()
+            await self.until_it_hears()
             if self.missed != [0.0]:
                 await self.sweep()
             yield
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+    async def until_it_hears(self) -> None:
+        """Wait until the adapter is connected to the gateway."""
+        async with asyncio.timeout(20):
+            while not self.adapter.link.hears:
+                await asyncio.sleep(0.01)
 
     async def sweep(self) -> None:
         """Read the history of the last hour."""
@@ -275,6 +278,40 @@ async def test_what_is_not_stored_yet_is_told_again(world: DiscordWorld, process
         await other.ear.until(2)
 
     assert [perception.text for perception in other.ear.heard.values()] == ["not stored", "stored"]
+
+
+async def test_what_arrives_while_the_role_is_given_up_is_left_to_the_next_one(
+    world: DiscordWorld, processes: list[Process]
+) -> None:
+    """What is being stored is stored to its end; nothing more is accepted, and the session does not pass over it."""
+    one, other = processes
+    begun, goes_on, texts = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def accept(perception: Perception) -> bool:
+        """Store slowly."""
+        texts.append(perception.text)
+        begun.set()
+        await goes_on.wait()
+        return await one.ear.accept(perception)
+
+    listening = asyncio.create_task(one.adapter.listen(accept))
+    await one.until_it_hears()
+    await one.sweep()
+    await world.say(DM, ANA, "under way")
+    await begun.wait()
+    listening.cancel()
+    await asyncio.sleep(0)
+    await world.say(DM, ANA, "too late")
+    await world.until_heard()
+    goes_on.set()
+    await asyncio.gather(listening, return_exceptions=True)
+    other.adapter.resume(one.adapter.session())
+    async with other.listening():
+        await other.ear.until(1)
+
+    assert texts == ["under way"]
+    assert [perception.text for perception in one.ear.heard.values()] == ["under way"]
+    assert [perception.text for perception in other.ear.heard.values()] == ["too late"]
 
 
 async def test_a_session_whose_own_gap_was_not_read_is_not_left(world: DiscordWorld, make: Make) -> None:

@@ -213,6 +213,7 @@ class Gateway(discord.Client):
 
         Raises: AdapterRefused if the token works no more, NotConnected.
         """
+        self._learned_at.clear()
         try:
             if left and len(await self.present(is_heard)) > MOST_GUILDS:
                 left = None
@@ -252,11 +253,13 @@ class Gateway(discord.Client):
     async def present(self, is_heard: Callable[[str], bool]) -> Sequence[discord.Guild]:
         """Return the guilds that we are in and that are heard, as they are now. Raises what an API call raises."""
         if not self.is_told:
-            listed = [one async for one in self.fetch_guilds(limit=None, with_counts=False)]
-            heard = [one.id for one in listed if is_heard(str(one.id))]
-            for one in listed:
-                if self.get_guild(one.id) is None:
-                    self._connection._add_guild(one)  # noqa: SLF001 - as READY does, which names them only
+            listed = {one.id: one async for one in self.fetch_guilds(limit=None, with_counts=False)}
+            known, state = {one.id: one for one in self.guilds}, self._connection
+            for number in known.keys() - listed.keys():
+                state._remove_guild(known[number])  # noqa: SLF001 - as GUILD_DELETE does
+            for number in listed.keys() - known.keys():
+                state._add_guild(listed[number])  # noqa: SLF001 - as READY does, which names them only
+            heard = [number for number in listed if is_heard(str(number))]
             await asyncio.gather(*(self.current(number) for number in heard[: MOST_GUILDS + 1]))
         return [one for one in self.guilds if is_heard(str(one.id))]
 
