@@ -142,3 +142,44 @@ SELECT receipt FROM outbox WHERE key = :key;
 
 -- name: worker_drains
 UPDATE worker SET draining = true WHERE worker = :worker AND NOT clean;
+
+-- name: rates
+-- What counts against a message of this person here, as it is before that message.
+SELECT count(*) FILTER (WHERE person = :person AND at > clock_timestamp() - interval '1 minute') AS in_minute,
+    count(*) FILTER (WHERE person = :person) AS in_day,
+    count(*) FILTER (WHERE conversation = :conversation AND at > clock_timestamp() - interval '1 hour') AS in_hour,
+    count(*) FILTER (WHERE person = :person AND conversation = :conversation AND at > clock_timestamp() - interval '10 minutes') AS turns,
+    coalesce(max(extract(epoch FROM at + interval '1 hour' - clock_timestamp())) FILTER (
+        WHERE (shuts = 'person' AND person = :person) OR (shuts = 'conversation' AND conversation = :conversation)), 0)::float8 AS shut_s
+FROM rate WHERE (person = :person AND at > clock_timestamp() - interval '1 day')
+    OR (conversation = :conversation AND at > clock_timestamp() - interval '1 hour');
+
+-- name: rate_counts
+INSERT INTO rate (person, conversation, shuts) VALUES (:person, :conversation, :shuts);
+
+-- name: rate_past
+DELETE FROM rate WHERE person = :person AND at < clock_timestamp() - interval '1 day';
+
+-- name: rates_past
+DELETE FROM rate WHERE at < clock_timestamp() - interval '1 day';
+
+-- name: not_heard
+DELETE FROM inbox WHERE key = :key;
+
+-- name: heard_over_budget
+UPDATE inbox SET payload = json_set(payload, '$.extra',
+    json_set(payload::json ->> 'extra', '$.over_budget', json('true'))::json) WHERE key = :key;
+
+-- name: early
+SELECT payload FROM early WHERE message = :message;
+
+-- name: early_waits
+INSERT INTO early (message, person, conversation, payload) VALUES (:message, :person, :conversation, :payload)
+ON CONFLICT (message) DO UPDATE SET person = excluded.person, conversation = excluded.conversation, payload = excluded.payload,
+    at = clock_timestamp();
+
+-- name: early_applied
+DELETE FROM early WHERE message = :message;
+
+-- name: early_past
+DELETE FROM early WHERE at < clock_timestamp() - interval '10 minutes';

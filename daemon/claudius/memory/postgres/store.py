@@ -25,6 +25,7 @@ from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres import dumps
 from claudius.memory.postgres.connection import ROLES, PostgresConnection, PostgresDatabase, load_texts, translate
+from claudius.memory.postgres.inbox import PostgresInbox
 from claudius.memory.postgres.leases import LaneCore, LaneTurns, LaneWhispers, PostgresLeases
 from claudius.memory.postgres.records import PostgresRecords
 from claudius.memory.postgres.schema import known, prepare
@@ -33,7 +34,6 @@ from claudius.memory.search import ROWS, Needles, plain
 from claudius.memory.sqlite.connection import Database
 from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.erasure import SqliteErasure
-from claudius.memory.sqlite.inbox import SqliteInbox
 from claudius.memory.sqlite.outbox import SqliteOutbox, settle
 from claudius.memory.sqlite.recall import Shelf
 from claudius.memory.sqlite.store import SqlStore
@@ -168,6 +168,7 @@ class PostgresStore(SqlStore):
         name, times = place.shown, times or LeaseTimes()
         self._connect = partial(PostgresConnection, place, max(LEAST_SILENT_S, times.lease_s / 4))
         super().__init__(Core(name, self._connect, partial(translate, name=name)))
+        self.inbox = PostgresInbox(self.core)
         self.erasure = PostgresErasure(self.core)
         self.leases: LeaseStore | None = PostgresLeases(self, times, clock=clock)
         self._place, self._roles, self._configuration = place, roles, times.configuration
@@ -213,6 +214,8 @@ class PostgresStore(SqlStore):
         def begin(db: Database) -> bool:
             set_up = {"schema": self.schema, "configuration": self._configuration, "wall_s": time.time()}
             db.run("worker_begins", **who, **set_up, roles=self._roles)
+            for past in ("rates_past", "early_past"):
+                db.run(past)
             return bool(db.value("lanes_held"))
 
         others = await self.core.write(begin)
@@ -240,7 +243,7 @@ class PostgresStore(SqlStore):
         turns = self.turns
         assert isinstance(turns, SqliteTurns)  # noqa: S101 - made above
         lane.core = core
-        lane.inbox, lane.outbox = SqliteInbox(core), LaneOutbox(core)
+        lane.inbox, lane.outbox = PostgresInbox(core), LaneOutbox(core)
         lane.turns, lane.whispers = LaneTurns(core, turns), LaneWhispers(core, turns.claims)
         return lane
 

@@ -1,0 +1,82 @@
+"""What one process kept to itself is a row that every process reads: two stores on one PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from claudius.errors import OverBudget
+from claudius.memory.erasure import Probes
+from claudius.memory.inbox import RateLimits
+from claudius.memory.opening import StorePlace
+from claudius.perception import DeleteExtra, EditExtra, Kind, Perception
+from claudius.testing.store_contract.ground import ANA, DM, NOW, heard
+
+if TYPE_CHECKING:
+    from claudius.memory.postgres.store import PostgresStore
+
+
+@asynccontextmanager
+async def two(url: str, *, clean: bool = True) -> AsyncIterator[tuple[PostgresStore, PostgresStore]]:
+    """Start the stores of two processes of one soul."""
+    from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
+
+    stores = PostgresStore(StorePlace(url), roles="lanes"), PostgresStore(StorePlace(url), roles="lanes")
+    for boot, store in zip(("one", "two"), stores, strict=True):
+        await store.start(boot, NOW)
+    try:
+        yield stores
+    finally:
+        for store in stores:
+            await store.close(clean=clean)
+
+
+async def test_scale_w6_two_processes_count_one_person_together(postgres_url: str) -> None:
+    """The rate is the soul's: the one apology is given once, whoever hears, and a duplicate counts once."""
+    limits = RateLimits(person_per_minute=3, person_per_day=9, conversation_per_hour=9)
+    async with two(postgres_url) as stores:
+        for number, n in enumerate((0, 0, 1, 2, 2, 3)):
+            await stores[number % 2].inbox.accept((heard(n=n),), NOW, limits)
+        for store in stores:
+            with pytest.raises(OverBudget):
+                await store.inbox.accept((heard(n=5),), NOW, limits)
+        waiting = await stores[0].inbox.unfinished(DM)
+
+    assert [one.perception.extra.is_over_budget for one in waiting] == [False, False, False, True]
+
+
+def edited(text: str, n: int) -> Perception:
+    """Return an edit of the first message."""
+    extra = EditExtra(of=heard().key)
+    return heard(text, n=n, key=f"edit {n}", kind=Kind.EDIT, owes=False, extra=extra)
+
+
+async def test_scale_w5_a_change_that_another_process_heard_first_is_in_force(postgres_url: str) -> None:
+    """An edit that overtakes its message waits as a row, and is applied where the message is accepted."""
+    gone = heard(n=9, key="gone", kind=Kind.DELETE, owes=False, extra=DeleteExtra(of=heard(n=2).key))
+    async with two(postgres_url) as (one, other):
+        for change in (edited("newest", 60), edited("older", 50), gone):
+            assert not (await other.inbox.amend(change, NOW)).is_new
+        assert await one.inbox.accept((heard("old"), heard("deleted", n=2)), NOW) == (True, True)
+        waiting = await one.inbox.unfinished(DM)
+
+    assert [one.perception.text for one in waiting] == ["newest"]
+
+
+async def test_scale_w7_what_waits_for_its_message_is_erased_with_its_speaker(postgres_url: str) -> None:
+    """An early edit holds somebody's words, and a rate their id: an erasure finds both, and leaves neither."""
+    words = "The heron is in the third reed bed."
+    probes = Probes(ids=(ANA,), folders=(), excerpts=(words,))
+    limits = RateLimits(person_per_minute=3, person_per_day=9, conversation_per_hour=9)
+    async with two(postgres_url) as (one, other):
+        await one.inbox.accept((heard(n=7),), NOW, limits)
+        await other.inbox.amend(edited(words, 60), NOW)
+        before = {row["table"] for row in await one.erasure.rows_with(probes)}
+        await one.erasure.erase((ANA,))
+        after = {row["table"] for row in await one.erasure.rows_with(probes)}
+
+    assert {"early", "rate"} <= before
+    assert not after & {"early", "rate"}
