@@ -25,3 +25,15 @@ CREATE TABLE early (                       -- one row an edit or deletion that c
     payload text COLLATE "C" NOT NULL,     -- the perception, as JSON
     at timestamptz NOT NULL DEFAULT clock_timestamp() -- when it was heard
 );
+CREATE TABLE code (                        -- one row a code that somebody has an hour to show, or a question to answer
+    kind text COLLATE "C" NOT NULL,        -- pairing, link, question, wrong
+    person text COLLATE "C" NOT NULL,      -- who was given it
+    name text COLLATE "C" NOT NULL,        -- their display name
+    network text COLLATE "C" NOT NULL,     -- slack, discord
+    asked_at text COLLATE "C" NOT NULL,    -- since when, RFC 3339
+    about text COLLATE "C" NOT NULL,       -- the other person of a question; empty = none
+    payload text COLLATE "C" NOT NULL,     -- what the command that asked for it needs later, as JSON
+    code text COLLATE "C" NOT NULL,        -- the code
+    wrong bigint NOT NULL,                 -- wrong codes tried since
+    PRIMARY KEY (kind, person)
+);

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from claudius.errors import OverBudget
+from claudius.memory.codes import WRONG_TRIES, OpenCode
 from claudius.memory.erasure import Probes
 from claudius.memory.inbox import RateLimits
 from claudius.memory.opening import StorePlace
@@ -80,3 +81,40 @@ async def test_scale_w7_what_waits_for_its_message_is_erased_with_its_speaker(po
 
     assert {"early", "rate"} <= before
     assert not after & {"early", "rate"}
+
+
+async def test_scale_w5_what_one_process_decides_of_who_is_heard_is_in_force_for_all(postgres_url: str) -> None:
+    """A pairing, a revocation and a channel's mode count for the next message that any other process hears."""
+    place = "discord:1:c"
+    async with two(postgres_url) as (one, other):
+        found = [await other.people.access(ANA, place)]
+        await one.people.pair(ANA, "Ana", NOW)
+        await one.people.participate(place, "off", ANA, NOW)
+        found.append(await other.people.access(ANA, place))
+        await one.people.unpair(ANA)
+        await other.people.participate_no_more(place)
+        found.append(await other.people.access(ANA, place))
+        found.append(await one.people.access(ANA, place))
+
+    assert found == [(False, None), (True, "off"), (False, None), (False, None)]
+
+
+async def test_scale_w5_a_code_that_one_process_gave_any_other_takes(postgres_url: str) -> None:
+    """An offer is listed and approved anywhere, once; wrong tries are counted together."""
+    asked = OpenCode(kind="pairing", person=ANA, name="Ana", network="discord", asked_at=NOW)
+    async with two(postgres_url) as (one, other):
+        first = await one.codes.open(asked, 1)
+        assert first
+        again = await other.codes.open(asked, 1)
+        listed = await other.codes.valid("pairing", NOW)
+        taken = await other.codes.redeem("pairing", first.code, NOW)
+        twice = await one.codes.redeem("pairing", first.code, NOW)
+        second = await one.codes.open(asked, 1)
+        assert second
+        for n in range(WRONG_TRIES):
+            await (one, other)[n % 2].codes.redeem("pairing", "AAAAAAAA", NOW)
+        void = await one.codes.redeem("pairing", second.code, NOW)
+
+    assert (again, twice, void) == (None, None, None)
+    assert [one.code for one in listed] == [first.code]
+    assert taken == first

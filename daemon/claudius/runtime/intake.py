@@ -23,6 +23,7 @@ from claudius.memory.inbox import UNLIMITED, RateLimits
 from claudius.memory.people import Mode
 from claudius.memory.store import Store
 from claudius.perception import (
+    TERMINAL,
     Following,
     Kind,
     MessageExtra,
@@ -94,7 +95,7 @@ class Intake:
         is_our_own = isinstance(perception.extra, MoveExtra) and perception.extra.is_our_own
         if is_our_own and perception.kind is Kind.LEAVE:
             await self._modes.removed(place.of_channel)
-        admitted = self._admit(perception)
+        admitted = await self._admit(perception)
         if admitted is None:
             return False
         if admitted.kind in AFTERWARDS or is_stop(admitted):
@@ -119,7 +120,7 @@ class Intake:
         """
         self._check_open()
         self.last_at |= {Place.of(one.conversation).network: self._resources.clock.steady() for one in missed}
-        admitted = [one for heard in missed if (one := self._admit(heard))]
+        admitted = [one for heard in missed if (one := await self._admit(heard))]
         stops = [one for one in admitted if is_stop(one)]
         if said := [one for one in admitted if one not in stops]:
             await self._keep(said, RateLimits(bot_turns=self._mind.config().bots.turns))
@@ -162,23 +163,24 @@ class Intake:
             self._failed(error)
             raise
 
-    def _admit(self, perception: Perception) -> Perception | None:
+    async def _admit(self, perception: Perception) -> Perception | None:
         """Return the perception as it is accepted here: a command as a command, talk by the channel's mode."""
+        place = Place.of(perception.conversation).of_channel
         if self._forgetting.is_frozen(perception.person):
             raise TryAgain("this person is being forgotten just now")
         if perception.kind in (Kind.JOIN, Kind.LEAVE):
             self._lanes.members.forget(perception.audience)
-        if perception.person in self._pairing.paired and perception.audience.startswith("private:"):
+        is_paired, mode = await self._modes.access(perception.person, place)
+        if is_paired and perception.audience.startswith("private:"):
             extra = replace(perception.extra, is_paired=True)
             perception = replace(perception, standing=Standing.MEMBER, extra=extra)
         config = self._mind.config()
         admitted = admit(perception, config)
         if admitted is None:
             if config.access.discord_roles is None:  # otherwise a code would let nobody in
-                self._pairing.offer(perception)
+                await self._pairing.offer(perception)
             log.debug("not heard", extra={"person": perception.person, "standing": perception.standing})
             return None
-        mode = self._modes.mode(Place.of(admitted.conversation).of_channel)
         return taking_part(as_command(admitted) if admitted.text.startswith("!") else admitted, mode)
 
 
@@ -271,20 +273,23 @@ MODES: Mapping[str, Mode] = {"on": "on", "off": "off", "listen": "listen"}
 
 
 class ChannelModes:
-    """How the soul takes part in each channel, cached in memory for everything that is heard."""
+    """How the soul takes part in each channel, as of any process's last word."""
 
     def __init__(self, store: Store, config: Callable[[], Config], clock: Callable[[], datetime]) -> None:
         self._store, self._config, self._clock = store, config, clock
-        self._modes: dict[str, Mode] = {}
 
-    async def load(self) -> None:
-        """Load what is stored."""
-        self._modes = dict(await self._store.people.participations())
-
-    def mode(self, place: str) -> Mode | None:
+    async def mode(self, place: str) -> Mode | None:
         """Return the mode of a channel: the one set there by command, or else by an entry `ID=on|off|listen`."""
-        if found := self._modes.get(place):
-            return found
+        return (await self.access("", place))[1]
+
+    async def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
+        """Return whether a person was let in by a code, and the mode of a channel. A terminal has neither."""
+        if place.startswith(f"{TERMINAL}:"):
+            return False, None
+        is_paired, found = await self._store.people.access(person, place)
+        return is_paired, found or self._by_settings(place)
+
+    def _by_settings(self, place: str) -> Mode | None:
         network, _, channel = place.split(":", 2)
         for entry in _channels(network, self._config()):
             named, _, mode = entry.partition("=")
@@ -299,13 +304,10 @@ class ChannelModes:
     async def participate(self, place: str, mode: Mode, person: str) -> None:
         """Set the mode of a channel."""
         await self._store.people.participate(place, mode, person, self._clock())
-        self._modes[place] = mode
 
     async def removed(self, place: str) -> None:
         """Forget the mode of a channel that the soul was removed from; a new invitation starts anew."""
-        if place in self._modes:
-            await self._store.people.participate_no_more(place)
-            del self._modes[place]
+        await self._store.people.participate_no_more(place)
 
 
 def taking_part(perception: Perception, mode: Mode | None) -> Perception:

@@ -154,8 +154,6 @@ class Server:
         if not waiting.was_clean:
             log.warning("the last process did not stop in good order", extra={"waiting": len(waiting.conversations)})
             self._resources.recovery.begin(waiting.conversations)
-        await self._modes.load()
-        await self._pairing.load()
         if self._leasing and not self._lanes_only:
             await self._leasing.hold_back(self._networks.distant)
         self._networks.open()

@@ -59,12 +59,13 @@ def _accept(db: Database, heard: Perception, at: str, limits: RateLimits) -> tup
     how many seconds more nothing of its speaker is heard, too.
     """
     by = {"person": heard.person, "conversation": heard.conversation}
-    if limits is not UNLIMITED:
+    is_counted = limits.person_per_minute is not None or (heard.is_bot and limits.bot_turns is not None)
+    if is_counted:
         db.ahead(rates=by)
     db.ahead(early={"message": heard.key})
     if not accept_one(db, heard, at):
         return None, 0.0
-    if limits is not UNLIMITED:
+    if is_counted:
         counts = db.all("rates", **by)[0]
         verdict, shuts = _judge(counts, limits, is_bot=heard.is_bot)
         if verdict in (RateVerdict.SHUT, RateVerdict.DROPPED):
@@ -72,9 +73,8 @@ def _accept(db: Database, heard: Perception, at: str, limits: RateLimits) -> tup
             return verdict, counts["shut_s"]
         if verdict is RateVerdict.OVER_NOW:
             db.run("heard_over_budget", key=heard.key)
-        if heard.is_bot or limits.person_per_minute is not None:
-            db.run("rate_counts", **by, shuts=shuts)
-            db.run("rate_past", person=heard.person)
+        db.run("rate_counts", **by, shuts=shuts)
+        db.run("rate_past", person=heard.person)
     if payload := db.value("early", message=heard.key):
         amend(db, perception_of(payload), at)
         db.run("early_applied", message=heard.key)

@@ -23,7 +23,9 @@ from claudius.home import shipped
 from claudius.memory.erasure import Erased, Probes
 from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
 from claudius.memory.opening import StorePlace
+from claudius.memory.people import Mode
 from claudius.memory.postgres import dumps
+from claudius.memory.postgres.codes import PostgresCodes
 from claudius.memory.postgres.connection import ROLES, PostgresConnection, PostgresDatabase, load_texts, translate
 from claudius.memory.postgres.inbox import PostgresInbox
 from claudius.memory.postgres.leases import LaneCore, LaneTurns, LaneWhispers, PostgresLeases
@@ -35,6 +37,7 @@ from claudius.memory.sqlite.connection import Database
 from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.erasure import SqliteErasure
 from claudius.memory.sqlite.outbox import SqliteOutbox, settle
+from claudius.memory.sqlite.people import SqlitePeople
 from claudius.memory.sqlite.recall import Shelf
 from claudius.memory.sqlite.store import SqlStore
 from claudius.memory.sqlite.turns import SqliteTurns
@@ -79,6 +82,14 @@ def _have_all_roles(db: Database) -> None:
     assert isinstance(connection, PostgresConnection)  # noqa: S101 - opened above
     if not connection.hold(ROLES):
         raise TryAgain("another daemon or chat has this store: end it, or run `claudius worker` here")
+
+
+class PostgresPeople(SqlitePeople):
+    """People as every process sees them now: nothing of who may talk is kept in memory."""
+
+    async def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
+        (row,) = self._core.look("access", person=person, place=place)
+        return bool(row["paired"]), row["mode"]
 
 
 class PostgresWriter(Writer):
@@ -168,7 +179,11 @@ class PostgresStore(SqlStore):
         name, times = place.shown, times or LeaseTimes()
         self._connect = partial(PostgresConnection, place, max(LEAST_SILENT_S, times.lease_s / 4))
         super().__init__(Core(name, self._connect, partial(translate, name=name)))
-        self.inbox = PostgresInbox(self.core)
+        self.inbox, self.people, self.codes = (
+            PostgresInbox(self.core),
+            PostgresPeople(self.core),
+            PostgresCodes(self.core),
+        )
         self.erasure = PostgresErasure(self.core)
         self.leases: LeaseStore | None = PostgresLeases(self, times, clock=clock)
         self._place, self._roles, self._configuration = place, roles, times.configuration
