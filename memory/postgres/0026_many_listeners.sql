@@ -37,3 +37,12 @@ CREATE TABLE code (                        -- one row a code that somebody has a
     wrong bigint NOT NULL,                 -- wrong codes tried since
     PRIMARY KEY (kind, person)
 );
+CREATE TABLE rest (                        -- one row a model's account that was refused: no process asks it until then
+    mark text COLLATE "C" NOT NULL,        -- of which settings and keys, as a hash
+    provider text COLLATE "C" NOT NULL,    -- its name
+    until timestamptz NOT NULL,            -- until when
+    kind text COLLATE "C" NOT NULL,        -- the class of the error
+    why text COLLATE "C" NOT NULL,         -- its message
+    fix text COLLATE "C" NOT NULL,         -- what the owner can do
+    PRIMARY KEY (mark, provider)
+);

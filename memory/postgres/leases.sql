@@ -212,3 +212,17 @@ DELETE FROM code WHERE asked_at <= :before;
 -- Whether a person was let in by a code, and how the soul takes part in a channel, as every process sees it now.
 SELECT EXISTS (SELECT 1 FROM pairing WHERE person = :person) AS paired,
     (SELECT mode FROM participation WHERE place = :place) AS mode;
+
+-- name: rest_begins
+INSERT INTO rest (mark, provider, until, kind, why, fix)
+VALUES (:mark, :provider, clock_timestamp() + make_interval(secs => :rest_s), :kind, :why, :fix)
+ON CONFLICT (mark, provider) DO UPDATE SET until = excluded.until, kind = excluded.kind, why = excluded.why, fix = excluded.fix;
+
+-- name: rests
+SELECT mark, provider, extract(epoch FROM until - clock_timestamp())::float8 AS left_s, kind, why, fix
+FROM rest WHERE until > clock_timestamp();
+
+-- name: rests_void
+-- The first process after all had ended asks everybody again, as a restart of the only one does.
+DELETE FROM rest WHERE until < clock_timestamp() OR NOT EXISTS (SELECT 1 FROM worker
+    WHERE NOT clean AND worker <> :worker AND seen_at > clock_timestamp() - make_interval(secs => :lease_s));

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from claudius.errors import OverBudget
+from claudius.config import ModelSettings
+from claudius.errors import AuthFailed, OverBudget
 from claudius.memory.codes import WRONG_TRIES, OpenCode
 from claudius.memory.erasure import Probes
 from claudius.memory.inbox import RateLimits
 from claudius.memory.opening import StorePlace
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception
+from claudius.provider import Done, Event, Request, Rests
+from claudius.providers.chain import REST_S, Chain
+from claudius.providers.scripted import Scripted
 from claudius.testing.store_contract.ground import ANA, DM, NOW, heard
 
 if TYPE_CHECKING:
@@ -118,3 +122,47 @@ async def test_scale_w5_a_code_that_one_process_gave_any_other_takes(postgres_ur
     assert (again, twice, void) == (None, None, None)
     assert [one.code for one in listed] == [first.code]
     assert taken == first
+
+
+class Refused:
+    """A provider whose account is shut."""
+
+    name, model, asked = "shut", "m", 0
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:  # noqa: ARG002 - signature of every provider
+        """Refuse."""
+        self.asked += 1
+        raise AuthFailed("the key was refused", fix="mend it")
+        yield
+
+    async def aclose(self) -> None:
+        """Do nothing: it holds nothing."""
+
+
+async def test_scale_w6_a_refused_account_rests_for_every_process(postgres_url: str) -> None:
+    """A process whose account is refused tells the others: from their next turn on they ask the next provider."""
+    request = Request(system="s", history=(), tail="t", max_tokens=9)
+    refused, others = Refused(), [Scripted(["one"]), Scripted(["two", "three"])]
+    async with two(postgres_url) as stores:
+        chains = []
+        for store, voice in zip(stores, others, strict=True):
+            rests = Rests()
+            assert store.leases
+            store.leases.share(rests)
+            chains.append(Chain([refused, voice], ModelSettings(retries=0), rests=rests, mark="settings"))
+        with pytest.raises(AuthFailed):
+            [event async for event in chains[0].complete(request)]
+        await stores[0].flush()
+        assert stores[1].leases
+        stores[1].leases.news()
+        said = [event async for event in chains[1].complete(request)]
+        (resting,) = chains[1].state().resting
+        asked_anew = Chain([refused, others[1]], ModelSettings(retries=0), rests=rests, mark="a mended key")
+        with pytest.raises(AuthFailed):
+            [event async for event in asked_anew.complete(request)]
+
+    assert isinstance(said[-1], Done)
+    assert said[-1].text == "two"
+    assert (resting.name, resting.why) == ("shut", "the key was refused")
+    assert 0 < resting.left_s <= REST_S
+    assert refused.asked == 2

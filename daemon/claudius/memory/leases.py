@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from claudius.provider import Rests
+
 if TYPE_CHECKING:
     from claudius.memory.store import Store
 
@@ -135,6 +137,10 @@ class LeaseStore(Protocol):
 
     def news(self) -> Sequence[str]:
         """Return the names that changed since the last call, whichever process said so."""
+        ...
+
+    def share(self, rests: Rests) -> None:
+        """Have a provider that is refused here rest for every process, from the next turn of each on."""
         ...
 
     def is_of(self, store: Store, conversation: str) -> bool:

@@ -126,6 +126,8 @@ class Server:
         )
         speaking = [name for name, adapter in adapters.items() if isinstance(adapter, LogsIn)] if lanes_only else ()
         leases = mind.store.leases
+        if leases:
+            leases.share(resources.rests)
         self._leasing = (
             Leasing(leases, self._lanes, self._failed, speaking, listens=not lanes_only, let_go=self._forgetting.let_go)
             if leases

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.errors import StaleTurn
+from claudius import errors
+from claudius.errors import ProviderError, StaleTurn
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import Asked, LeaseTally, LeaseTimes
 from claudius.memory.postgres.schema import too_old
@@ -22,6 +23,8 @@ from claudius.memory.sqlite.rows import dump, parse
 from claudius.memory.sqlite.turns import SqliteTurns
 from claudius.memory.sqlite.whispers import SqliteWhispers
 from claudius.memory.turns import RecallLimits
+from claudius.prompt import valid
+from claudius.provider import Account, Rests
 from claudius.recollection import Recollection
 
 if TYPE_CHECKING:
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     from claudius.memory.store import Store
 
 T = TypeVar("T")
+RESTS = "rests"
+"""What has changed when a provider rests."""
 UNREAD_S = 40.0
 """Longer than a conversation waits for its history, in case the process that reads it dies."""
 TRUSTED = 0.9
@@ -61,6 +66,7 @@ class PostgresLeases:
         self._held: dict[str, HeldLane] = {}
         self.is_draining, self._seen = False, 0
         self._tally, self._looked_s = LeaseTally(), 0.0
+        self._rests = Rests()
 
     @property
     def tally(self) -> LeaseTally:
@@ -142,16 +148,18 @@ class PostgresLeases:
 
     async def renew(self) -> Sequence[str]:
         asked_s, worker, before = self._clock(), self._core.boot, dict(self._held)
-        tokens = dump([one.token for one in before.values()])
+        tokens, rests = dump([one.token for one in before.values()]), list[Row]()
 
         def renew(db: Database) -> list[str]:
             self.is_draining = bool(db.value("worker_seen", worker=worker, pause_s=self._tally.pause_s))
             release = db.one("release_shown")
             if release and release["oldest"] > self._store.schema:
                 raise too_old(self._core.name, release["schema"], self._store.schema)
+            rests.extend(db.all("rests"))
             return db.values("lanes_renew", worker=worker, lease_s=self._lease_s, tokens=tokens) if before else []
 
         kept = set(await self._core.write(renew))
+        self._rest(rests)
         lost = []
         for conversation, one in before.items():
             if self._held.get(conversation) is not one:
@@ -184,7 +192,26 @@ class PostgresLeases:
     def news(self) -> Sequence[str]:
         rows = self._core.look("news", seen=self._seen)
         self._seen = max([row["number"] for row in rows], default=self._seen)
-        return [row["name"] for row in rows]
+        names = [row["name"] for row in rows]
+        if RESTS in names:
+            self._rest(self._core.look("rests"))
+        return names
+
+    def share(self, rests: Rests) -> None:
+        self._rests, rests.tell = rests, self._rests_here
+
+    def _rests_here(self, account: Account, rest_s: float, error: ProviderError) -> None:
+        mark, provider = account
+        why = {"kind": type(error).__name__, "why": valid(error.message), "fix": valid(error.fix)}
+        self._core.writer.later(lambda db: db.run("rest_begins", mark=mark, provider=provider, rest_s=rest_s, **why))
+        self.changed(RESTS)
+
+    def _rest(self, rows: Sequence[Row]) -> None:
+        """Take over what rests for all."""
+        for row in rows:
+            made: type[ProviderError] = getattr(errors, row["kind"], errors.Unavailable)
+            error = made(row["why"], provider=row["provider"], fix=row["fix"])
+            self._rests.now[row["mark"], row["provider"]] = (time.monotonic() + row["left_s"], error)
 
     async def heard(self, conversation: str) -> int:
         held = self._held.get(conversation)

@@ -179,13 +179,11 @@ class PostgresStore(SqlStore):
         name, times = place.shown, times or LeaseTimes()
         self._connect = partial(PostgresConnection, place, max(LEAST_SILENT_S, times.lease_s / 4))
         super().__init__(Core(name, self._connect, partial(translate, name=name)))
-        self.inbox, self.people, self.codes = (
-            PostgresInbox(self.core),
-            PostgresPeople(self.core),
-            PostgresCodes(self.core),
-        )
+        self.inbox, self.people = PostgresInbox(self.core), PostgresPeople(self.core)
+        self.codes = PostgresCodes(self.core)
         self.erasure = PostgresErasure(self.core)
         self.leases: LeaseStore | None = PostgresLeases(self, times, clock=clock)
+        self._lease_s = times.lease_s
         self._place, self._roles, self._configuration = place, roles, times.configuration
         self._memory_files = memory_files
         self._memory = memory or shipped("memory")
@@ -229,8 +227,9 @@ class PostgresStore(SqlStore):
         def begin(db: Database) -> bool:
             set_up = {"schema": self.schema, "configuration": self._configuration, "wall_s": time.time()}
             db.run("worker_begins", **who, **set_up, roles=self._roles)
-            for past in ("rates_past", "early_past"):
-                db.run(past)
+            db.run("rates_past")
+            db.run("early_past")
+            db.run("rests_void", worker=boot, lease_s=self._lease_s)
             return bool(db.value("lanes_held"))
 
         others = await self.core.write(begin)
