@@ -46,3 +46,9 @@ CREATE TABLE rest (                        -- one row a model's account that was
     fix text COLLATE "C" NOT NULL,         -- what the owner can do
     PRIMARY KEY (mark, provider)
 );
+CREATE TABLE told (                        -- one row a problem that a process would tell the owners of, until it is over
+    worker text COLLATE "C" NOT NULL,      -- which process
+    problem text COLLATE "C" NOT NULL,     -- its kind, and which network or budget
+    grade bigint NOT NULL,                 -- how bad it is
+    PRIMARY KEY (worker, problem)
+);

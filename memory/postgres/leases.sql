@@ -261,3 +261,14 @@ FROM rest WHERE until > clock_timestamp();
 -- The first process after all had ended asks everybody again, as a restart of the only one does.
 DELETE FROM rest WHERE until < clock_timestamp() OR NOT EXISTS (SELECT 1 FROM worker
     WHERE NOT clean AND worker <> :worker AND seen_at > clock_timestamp() - make_interval(secs => :lease_s));
+
+-- name: told_past
+-- What this process said, and what those said that are at work no more.
+DELETE FROM told WHERE worker = :worker OR worker NOT IN (SELECT worker FROM worker
+    WHERE NOT clean AND seen_at > clock_timestamp() - make_interval(secs => :lease_s));
+
+-- name: told_here
+INSERT INTO told (worker, problem, grade) VALUES (:worker, :problem, :grade);
+
+-- name: told_elsewhere
+SELECT problem, max(grade) AS grade FROM told WHERE worker <> :worker GROUP BY problem;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from msgspec.structs import replace
 
 from claudius.errors import OverBudget, SpendLimit
 from claudius.perception import EditExtra, Kind, Perception, Standing, private
+from claudius.runtime.alerts import Alerts
 from claudius.runtime.control import connect
+from claudius.runtime.health import Problem
 from claudius.testing.alive import Alive
 from workers import START, World
 
@@ -121,3 +124,38 @@ async def test_scale_w6_a_refused_account_is_known_to_every_soul(postgres_url: s
 
     assert isinstance(error, SpendLimit)
     assert error.message == "no credit"
+
+
+class Ill:
+    """A health that a test sets."""
+
+    def __init__(self, soul: Alive) -> None:
+        """Be well, as this soul is."""
+        self._soul, self.problems = soul, tuple[Problem, ...]()
+
+    async def look(self) -> Any:
+        """Return what is wrong."""
+        found = await self._soul.server.health.look()
+        return SimpleNamespace(facts=found.facts, problems=self.problems)
+
+
+async def test_scale_w6_an_owner_is_told_once_for_the_soul(postgres_url: str, tmp_path: Path) -> None:
+    """Two processes find the same: one tells it, and the last one to be well says that it is over."""
+    world, told = World(postgres_url, tmp_path), list[int]()
+    owner = {"CLAUDIUS_OWNERS": "rehearsal:t:ana", "CLAUDIUS_CLOCK_QUIET": "00:00-00:00"}
+    near, spent = (Problem(kind="budget", subject="daily", detail="so", fix="do", grade=n) for n in (80, 100))
+    async with AsyncExitStack() as stack:
+        souls = [await world.worker(stack, settings=owner) for _ in range(2)]
+        ills = [Ill(soul) for soul in souls]
+        alerts = [
+            Alerts(soul.mind, ill, {"rehearsal": soul.network}, soul.home)  # type: ignore[arg-type] # all it needs
+            for soul, ill in zip(souls, ills, strict=True)
+        ]
+        for found in [(near, near), (near, spent), (spent, spent), (spent, None), (None, None), (near, None)]:
+            for ill, alert, one in zip(ills, alerts, found, strict=True):
+                ill.problems = (one,) if one else ()
+                await alert.look()
+            told.append(len(world.visible))
+
+    assert told == [1, 2, 2, 2, 3, 4]
+    assert [one.text.partition(":")[0] for one in world.visible][2] == "Mended"

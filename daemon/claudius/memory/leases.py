@@ -181,6 +181,14 @@ class LeaseStore(Protocol):
         """Have a provider that is refused here rest for every process, from the next turn of each on."""
         ...
 
+    async def told_elsewhere(self, here: Mapping[str, int]) -> Mapping[str, int]:
+        """Say which problems this process would tell the owners of now, each with how bad it is.
+
+        Returns the same of all other processes at work, in the worst grade. Of two that say so at once, the second one
+        sees the first. Raises: StoreError.
+        """
+        ...
+
     def is_of(self, store: Store, conversation: str) -> bool:
         """Return whether a store that `store_of` returned is still that of the lane's holder."""
         ...

@@ -201,6 +201,17 @@ class PostgresLeases:
     def share(self, rests: Rests) -> None:
         self._rests, rests.tell = rests, self._rests_here
 
+    async def told_elsewhere(self, here: Mapping[str, int]) -> Mapping[str, int]:
+        worker, lease_s = self._core.boot, self._lease_s
+
+        def write(db: Database) -> dict[str, int]:
+            db.run("told_past", worker=worker, lease_s=lease_s)
+            for problem, grade in here.items():
+                db.run("told_here", worker=worker, problem=problem, grade=grade)
+            return {row["problem"]: row["grade"] for row in db.all("told_elsewhere", worker=worker)}
+
+        return await self._core.write(write)
+
     def _rests_here(self, account: Account, rest_s: float, error: ProviderError) -> None:
         mark, provider = account
         why = {"kind": type(error).__name__, "why": valid(error.message), "fix": valid(error.fix)}
