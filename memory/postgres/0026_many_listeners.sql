@@ -52,3 +52,14 @@ CREATE TABLE told (                        -- one row a problem that a process w
     grade bigint NOT NULL,                 -- how bad it is
     PRIMARY KEY (worker, problem)
 );
+CREATE TABLE booking (                     -- one row a call that is under way, where there is a budget; void with its lane's lease
+    conversation text COLLATE "C" PRIMARY KEY, -- its lane
+    token bigint NOT NULL,                 -- and that lane's token
+    person text COLLATE "C" NOT NULL,      -- whose message is answered
+    usd double precision NOT NULL          -- what it will probably cost: as much as the dearest of the last calls
+);
+CREATE FUNCTION booked(text[], text) RETURNS double precision LANGUAGE sql STABLE AS $$
+    SELECT coalesce(sum(usd), 0.0) FROM booking b JOIN lane l ON l.conversation = b.conversation AND l.token = b.token
+    WHERE l.lease_until > clock_timestamp() AND ($1 IS NULL OR b.person = ANY ($1))
+        AND ($2 IS NULL OR (b.conversation >= $2 || ':' AND b.conversation < $2 || ';'))
+$$;

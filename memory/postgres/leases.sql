@@ -272,3 +272,11 @@ INSERT INTO told (worker, problem, grade) VALUES (:worker, :problem, :grade);
 
 -- name: told_elsewhere
 SELECT problem, max(grade) AS grade FROM told WHERE worker <> :worker GROUP BY problem;
+
+-- name: booking_begins
+INSERT INTO booking (conversation, token, person, usd)
+SELECT :conversation, :token, :person, coalesce(max(cost_usd), 0.0) FROM (SELECT cost_usd FROM step ORDER BY at DESC LIMIT 20) AS lately
+ON CONFLICT (conversation) DO UPDATE SET token = excluded.token, person = excluded.person, usd = excluded.usd;
+
+-- name: booking_ends
+DELETE FROM booking WHERE conversation = :conversation;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +14,13 @@ from msgspec.structs import replace
 
 from claudius.errors import OverBudget, SpendLimit
 from claudius.perception import EditExtra, Kind, Perception, Standing, private
+from claudius.provider import Event, Request, Usage
+from claudius.providers.scripted import Line, Scripted
 from claudius.runtime.alerts import Alerts
 from claudius.runtime.control import connect
 from claudius.runtime.health import Problem
 from claudius.testing.alive import Alive
-from workers import START, World
+from workers import START, World, echo
 
 RATE = {"CLAUDIUS_BUDGET_PERSON_PER_MINUTE": "2"}
 
@@ -159,3 +162,35 @@ async def test_scale_w6_an_owner_is_told_once_for_the_soul(postgres_url: str, tm
 
     assert told == [1, 2, 2, 2, 3, 4]
     assert [one.text.partition(":")[0] for one in world.visible][2] == "Mended"
+
+
+@pytest.mark.parametrize("setting", ["DAILY_USD", "MONTHLY_USD"])
+async def test_scale_w6_a_cap_is_passed_by_one_call_at_most(
+    postgres_url: str, tmp_path: Path, setting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight people write at once to two processes: together they spend what is left, and the others get the apology."""
+    world, gate, speak = World(postgres_url, tmp_path), asyncio.Event(), Scripted._speak
+
+    async def slowly(self: Scripted, said: Line, request: Request) -> AsyncIterator[Event]:
+        """Answer once the test allows it."""
+        await gate.wait()
+        async for event in speak(self, said, request):
+            yield event
+
+    monkeypatch.setattr(Scripted, "_speak", slowly)
+    gate.set()
+    async with AsyncExitStack() as stack:
+        souls = [await world.worker(stack, settings={f"CLAUDIUS_BUDGET_{setting}": "1"}) for _ in range(2)]
+        for voice in world.voices:
+            voice.default = lambda request: Line(deltas=(echo(request),), usage=Usage(cost_usd=0.4))
+        await world.offer(souls[0], world.post(0, 0))
+        await world.until_visible(1)
+        gate.clear()
+        for n in range(1, 9):
+            await world.offer(souls[n % 2], world.post(n, 0))
+        await world.until_visible(7)
+        gate.set()
+        await world.until_visible(9)
+
+    assert world.calls() == 3
+    assert sum("allowed to spend" in one.text for one in world.visible) == 6

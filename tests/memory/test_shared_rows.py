@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,11 +15,12 @@ from claudius.memory.codes import WRONG_TRIES, OpenCode
 from claudius.memory.erasure import Probes
 from claudius.memory.inbox import RateLimits
 from claudius.memory.opening import StorePlace
+from claudius.memory.turns import SpendingCap
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception
 from claudius.provider import Done, Event, Request, Rests
 from claudius.providers.chain import REST_S, Chain
 from claudius.providers.scripted import Scripted
-from claudius.testing.store_contract.ground import ANA, DM, NOW, heard
+from claudius.testing.store_contract.ground import ANA, BEN, DM, NOW, OPS, call, heard
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.store import PostgresStore
@@ -166,3 +168,33 @@ async def test_scale_w6_a_refused_account_rests_for_every_process(postgres_url: 
     assert (resting.name, resting.why) == ("shut", "the key was refused")
     assert 0 < resting.left_s <= REST_S
     assert refused.asked == 2
+
+
+async def test_scale_w6_what_is_under_way_counts_as_spent_until_it_is_known(postgres_url: str) -> None:
+    """A call is booked as dear as the dearest of late, then counts what it cost; one of a lost lane counts nothing."""
+    import psycopg  # noqa: PLC0415 - an extra
+
+    cap = SpendingCap(limit_usd=0.7, since=NOW - timedelta(hours=1))
+    async with two(postgres_url) as (one, other):
+        one.turns.book("seed", call(cost_usd=0.4), NOW)
+        await one.inbox.accept((heard(), heard(at=OPS, person=BEN)), NOW)
+        assert one.leases
+        assert other.leases
+        assert await one.leases.take((), 1) == [DM]
+        assert await other.leases.take((), 1) == [OPS]
+        first, second = one.leases.store_of(DM).turns, other.leases.store_of(OPS).turns
+        may = [await first.reserve(DM, ANA, (cap,)), await second.reserve(OPS, BEN, (cap,))]
+        spent = [await second.spent_since(cap.since), await second.spent_since(cap.since, person=BEN)]
+        pending = await one.inbox.oldest(DM)
+        assert pending
+        first.keep_call(pending.turn, call(cost_usd=0.1))
+        await one.flush()
+        spent.append(await second.spent_since(cap.since))
+        may.append(await second.reserve(OPS, BEN, (cap,)))
+        spent.append(await first.spent_since(cap.since, channel="slack:T1:ops"))
+        with psycopg.connect(postgres_url, autocommit=True) as server:
+            server.execute("UPDATE lane SET lease_until = clock_timestamp() - interval '1 s'")
+        spent.append(await first.spent_since(cap.since))
+
+    assert may == [True, False, True]
+    assert spent == pytest.approx([0.8, 0.0, 0.5, 0.4, 0.5])

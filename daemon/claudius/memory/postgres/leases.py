@@ -14,15 +14,16 @@ from msgspec.structs import replace
 
 from claudius import errors
 from claudius.errors import ProviderError, StaleTurn
+from claudius.intent import Call
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import Asked, LeaseTally, LeaseTimes, RoleStore
 from claudius.memory.postgres.schema import too_old
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.rows import dump, parse
-from claudius.memory.sqlite.turns import SqliteTurns
+from claudius.memory.sqlite.turns import SqliteTurns, spent_since
 from claudius.memory.sqlite.whispers import SqliteWhispers
-from claudius.memory.turns import RecallLimits
+from claudius.memory.turns import RecallLimits, SpendingCap
 from claudius.prompt import valid
 from claudius.provider import Account, Rests
 from claudius.recollection import Recollection
@@ -342,6 +343,20 @@ class LaneTurns(SqliteTurns):
         wanted = {"turn": pending.turn, "whispers": dump([one.whisper for one in known.intuitions]), **self._lane}
         claimed = await self._core.write(lambda db: db.values("whispers_claim", **wanted))
         return replace(known, intuitions=tuple(one for one in known.intuitions if one.whisper in claimed))
+
+    async def reserve(self, conversation: str, person: str, caps: Sequence[SpendingCap]) -> bool:
+        def write(db: Database) -> bool:
+            db.run("booking_ends", conversation=conversation)
+            is_open = all(spent_since(db, cap.since, cap.person, cap.channel) < cap.limit_usd for cap in caps)
+            if is_open:
+                db.run("booking_begins", **self._lane, person=person)
+            return is_open
+
+        return await self._core.write(write)
+
+    def keep_call(self, turn: str, call: Call) -> None:
+        super().keep_call(turn, call)
+        self._core.writer.later(lambda db: db.run("booking_ends", conversation=self._lane["conversation"]), turn)
 
 
 class LaneWhispers(SqliteWhispers):
