@@ -27,7 +27,7 @@ from claudius.config import SETTINGS, Config, Loaded, Settings, common, networks
 from claudius.errors import BadConfiguration, ClaudiusError, near
 from claudius.failure import failure_of
 from claudius.home import Home, shipped
-from claudius.memory.archive import Archive
+from claudius.memory.archive import Archive, Remote
 from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import PASSWORD, StorePlace, open_store
 from claudius.memory.semantic import Embedder
@@ -262,7 +262,7 @@ async def compose(
         {"terminal": terminal, **adapters},
         {"chat": terminal.chat, "reflect": second.reflect, **services.handlers, **ensouled.handlers},
         chance=random.SystemRandom().random,
-        archive=None if lanes_only else Archive(store, home.memory, home.backups, clock=clock.now),
+        archive=None if lanes_only else archive_of(home, settings.loaded, store, clock),
         resources=resources,
         second=None if lanes_only else second,
         services=services,
@@ -271,6 +271,13 @@ async def compose(
         semantic=None if lanes_only else semantic,
     )
     return Composed(server=server, settings=settings, soul=soul)
+
+
+def archive_of(home: Home, loaded: Loaded, store: SqlStore, clock: Clock) -> Archive:
+    """Return the archive of a home, which copies to the remote that the settings name."""
+    url, token = loaded.config.archive.remote, loaded.secret("CLAUDIUS_ARCHIVE_TOKEN")
+    remote = Remote(url, home.state / "archive-pushed", token=token) if url else None
+    return Archive(store, home.memory, home.backups, clock=clock.now, remote=remote)
 
 
 def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], *, lanes_only: bool) -> SqlStore:
