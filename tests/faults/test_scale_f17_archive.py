@@ -19,7 +19,7 @@ from claudius.memory.archive import Archive
 from claudius.memory.archive.remote import Remote
 from claudius.memory.archive.repository import LIMIT_S, Repository
 from claudius.memory.opening import StorePlace
-from claudius.testing.store_contract.ground import BEN
+from claudius.testing.store_contract.ground import ANA, BEN
 
 
 @pytest.fixture
@@ -191,3 +191,28 @@ async def test_scale_f17_cut_off_between_commit_and_push(postgres_url: str, tmp_
         assert pushed == ["v1"]
         assert linear(remote) == ["v1", "v2", "v3"]
         await other.is_whole()
+
+
+async def test_scale_f16_who_is_forgotten_is_in_no_machines_history(
+    postgres_url: str, tmp_path: Path, remote: str
+) -> None:
+    """Another process than the holder erases: the holder lets go of its history, and continues from the new one."""
+    async with machines(postgres_url, tmp_path, remote) as (one, other):
+        await one.learn("canary of Ana", "met")
+        await one.learn("of Ben", "v2", person=BEN)
+        await one.settle()
+        await one.archive.let_go([ANA])
+        async with other.archive.halted() as build_anew:
+            await other.store.erasure.erase([ANA])
+            await build_anew([ANA])
+        rested = await one.round()
+        one.archive.rests = False
+        await one.learn("of Ben, again", "v3", person=BEN)
+        await one.settle()
+
+        assert rested.committed == 0
+        assert linear(remote) == ["v2", "v3"]
+        for machine in (one, other):
+            assert "canary" not in machine.git("cat-file", "--batch-all-objects", "--batch")
+            assert not [path for path in machine.home.memory.glob("users/*/*.md") if "canary" in path.read_text()]
+        await one.is_whole()

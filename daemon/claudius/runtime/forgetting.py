@@ -169,9 +169,6 @@ class Forgetting:
             copies_elsewhere = self._archive.beyond()
         else:
             erased, copies_elsewhere = await self._erase_rows(ids, probes), list[str]()
-            if self._store.leases:
-                await self._store.documents.archive_anew()
-                copies_elsewhere.append("the history in git, which the process that archives is about to build anew")
         if any(_is_own(one) for one in ids):
             # what this machine's user typed into Claude Code sessions; those sessions continue without the soul
             for directory in self._home.sessions:

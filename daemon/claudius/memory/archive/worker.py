@@ -94,7 +94,7 @@ class Archive:
         self._aligning = Aligning(store, self._repository, remote, self._in_thread, self._by_hand)
         self._next_look_s = 0.0
         self._untidy = 0
-        self._is_anew = False
+        self._is_anew = self._is_halted = False
         self._one_at_a_time = asyncio.Lock()
         self.next_look: datetime | None = None
         """When the next round begins at the latest."""
@@ -162,16 +162,22 @@ class Archive:
 
     @asynccontextmanager
     async def halted(self) -> AsyncIterator[Callable[[Sequence[str]], Awaitable[None]]]:
-        """Stop rounds for the duration of the block.
+        """Stop rounds for the duration of the block; other processes rest meanwhile, whoever has the role.
 
         Yields a function that rebuilds the whole history, without the folders of the persons given to it. Raises:
         GitFailed, OSError, StoreError.
         """
         async with self._one_at_a_time:
-            if self._repository.is_possible():
-                with suppress(GitFailed):
-                    await self._guarded()  # edits by hand are taken over before they could be lost
-            yield self._anew
+            self._is_halted = True
+            try:
+                if self._aligning.is_wanted:
+                    self.begin()
+                if self._repository.is_possible():
+                    with suppress(GitFailed):
+                        await self._guarded()  # edits by hand are taken over before they could be lost
+                yield self._anew
+            finally:
+                self._is_halted = False
 
     async def _anew(self, persons: Sequence[str]) -> None:
         await self._in_thread(lambda: self._repository.discard(persons))
@@ -211,6 +217,10 @@ class Archive:
         """Return what a search of every git object needs; None if there is no history."""
         return self._repository.searched()
 
+    def _may_record(self) -> bool:
+        """Return whether nobody else archives now: this process has the role, or it erases somebody and all rest."""
+        return self._is_halted or self._holds()
+
     async def _guarded(self) -> Round:
         try:
             return await self._round()
@@ -229,7 +239,7 @@ class Archive:
         if await self._aligning.look(pending):
             self._is_known = False
         done = await self._commit_all()
-        if self._holds():
+        if self._may_record():
             await self._aligning.push()
         return done
 
@@ -350,7 +360,7 @@ class Archive:
         batch, made = await self._in_thread(lambda: self._write_and_commit(pending, ground, known))
         changed = [file for document, file in batch.kept.items() if ground.kept.get(document) != file]
         gone = [document for document in ground.kept if document not in batch.kept]
-        if not self._holds():
+        if not self._may_record():
             raise GitBusy("another process archives now")
         await self._store.documents.archived(made, changed, gone)
         if made:
