@@ -77,8 +77,7 @@ class Kept:
 
     def git(self, *args: str) -> str:
         """Run git in the memory directory."""
-        ran = subprocess.run(["git", "-C", str(self.home.memory), *args], capture_output=True, text=True, check=True)
-        return ran.stdout
+        return at(str(self.home.memory), *args)
 
     def subjects(self) -> list[str]:
         """Return the subjects of all commits, oldest first."""
@@ -126,8 +125,10 @@ def bare(path: Path) -> str:
 
 
 def at(remote: str, *args: str) -> str:
-    """Run git in a repository that others push to."""
-    return subprocess.run(["git", "-C", remote, *args], capture_output=True, text=True, check=True).stdout
+    """Run git in a directory, or in a repository that others push to."""
+    return subprocess.run(["git", "-C", remote, *args], capture_output=True, check=True).stdout.decode(
+        "utf-8", "replace"
+    )
 
 
 def linear(remote: str) -> list[str]:

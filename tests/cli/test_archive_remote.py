@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from archiving import at, bare, linear
 from driven import Machine
 
@@ -27,6 +29,7 @@ def test_the_history_is_copied_and_forgets_with_the_soul(tmp_path: Path) -> None
     assert linear(remote)
 
 
+@pytest.mark.slow
 def test_a_remote_that_is_away_is_one_line_of_a_receipt(tmp_path: Path) -> None:
     """Nobody waits for it: the chat answers, and the receipt says that its history is not rewritten yet."""
     machine, remote = Machine(tmp_path), bare(tmp_path / "remote.git")

@@ -91,6 +91,7 @@ async def test_scale_f17_who_was_paused_past_its_lease_is_refused(
         assert one.git("rev-parse", "HEAD") == at(remote, "rev-parse", "main")
 
 
+@pytest.mark.slow
 async def test_scale_f17_a_machine_that_had_the_role_before_has_its_files_overwritten(
     postgres_url: str, tmp_path: Path, remote: str
 ) -> None:
@@ -113,6 +114,7 @@ async def test_scale_f17_a_machine_that_had_the_role_before_has_its_files_overwr
         await one.is_whole()
 
 
+@pytest.mark.slow
 async def test_scale_f17_without_a_remote_each_continues_from_what_it_has(postgres_url: str, tmp_path: Path) -> None:
     """The role moves there and back: each home's history has every version, and no old file becomes a version."""
     async with machines(postgres_url, tmp_path, "") as (one, other):
@@ -146,6 +148,7 @@ class Cut(Repository):
         return super().run(args, given=given, also=also, within_s=within_s)
 
 
+@pytest.mark.slow
 async def test_scale_f17_cut_off_at_each_step(postgres_url: str, tmp_path: Path, remote: str) -> None:
     """Killed at any git command between clone and push, the next process goes on: each version is there once."""
     async with machines(postgres_url, tmp_path, remote) as (one, other):

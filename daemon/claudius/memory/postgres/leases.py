@@ -16,6 +16,7 @@ from claudius.errors import StaleTurn
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import Asked, LeaseTally, LeaseTimes, RoleStore
 from claudius.memory.postgres.schema import too_old
+from claudius.memory.postgres.souls import NEWS, PostgresSouls
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.rows import dump, parse
@@ -62,6 +63,7 @@ class PostgresLeases:
         self.is_draining, self._seen = False, 0
         self._tally, self._looked_s = LeaseTally(), 0.0
         self.roles: RoleStore = PostgresRoles(store.core, self._lease_s, clock)
+        self.souls = PostgresSouls(store.core)
 
     @property
     def tally(self) -> LeaseTally:
@@ -146,13 +148,16 @@ class PostgresLeases:
         tokens = dump([one.token for one in before.values()])
 
         def renew(db: Database) -> list[str]:
-            self.is_draining = bool(db.value("worker_seen", worker=worker, pause_s=self._tally.pause_s))
+            seen = {"worker": worker, "pause_s": self._tally.pause_s, "soul": self.souls.in_force}
+            self.is_draining = bool(db.value("worker_seen", **seen))
             release = db.one("release_shown")
+            self.souls.newest_number = release["soul"] if release else None
             if release and release["oldest"] > self._store.schema:
                 raise too_old(self._core.name, release["schema"], self._store.schema)
             return db.values("lanes_renew", worker=worker, lease_s=self._lease_s, tokens=tokens) if before else []
 
         kept = set(await self._core.write(renew))
+        self.souls.look()
         lost = []
         for conversation, one in before.items():
             if self._held.get(conversation) is not one:
@@ -185,7 +190,10 @@ class PostgresLeases:
     def news(self) -> Sequence[str]:
         rows = self._core.look("news", seen=self._seen)
         self._seen = max([row["number"] for row in rows], default=self._seen)
-        return [row["name"] for row in rows]
+        names = [row["name"] for row in rows]
+        if NEWS in names:
+            self.souls.pushed()
+        return names
 
     async def heard(self, conversation: str) -> int:
         held = self._held.get(conversation)
