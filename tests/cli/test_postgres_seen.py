@@ -128,7 +128,16 @@ def test_scale_the_metrics_of_a_worker_are_its_own(machine: Machine) -> None:
         shown = machine.ok("workers", "--json").json
 
     found = {one.name: one.samples[0].value for one in text_string_to_metric_families(text) if one.samples}
-    names = {"lanes_held", "looks", "lease_losses", "stale_turns", "batches", "batch_jobs", "lock_wait_seconds"}
+    names = {
+        "lanes_held",
+        "looks",
+        "lease_losses",
+        "stale_turns",
+        "late_copies",
+        "batches",
+        "batch_jobs",
+        "lock_wait_seconds",
+    }
     assert {f"claudius_{name}" for name in names} <= set(found)
     assert found["claudius_store_round_trip_seconds"] > 0
     assert found["claudius_batches"] > 0

@@ -44,6 +44,8 @@ class LeaseTally(Struct):
     """Leases that it did not keep: another process has, or will have, the lane."""
     stale: int = 0
     """Writes that were refused because the lane's token had moved."""
+    late: int = 0
+    """Posts of its own that it took down, because another process had posted the same."""
     batches: int = 0
     """Transactions that wrote."""
     jobs: int = 0

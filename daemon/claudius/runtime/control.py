@@ -103,6 +103,8 @@ class Connection:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
             writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
 
     async def close(self) -> None:
         """Close the connection."""

@@ -206,7 +206,8 @@ class PostgresStore(SqlStore):
             return bool(db.value("lanes_held"))
 
         others = await self.core.write(begin)
-        return Waiting(conversations=waiting.conversations, was_clean=waiting.was_clean or others)
+        was_clean = waiting.was_clean or others or not waiting.conversations
+        return Waiting(conversations=waiting.conversations, was_clean=was_clean)
 
     async def close(self, *, clean: bool) -> None:
         """Give every lane back, if `clean`, and close."""
