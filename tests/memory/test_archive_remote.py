@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 from archiving import Kept, at, bare, commit_there, linear
 from claudius.home import Home
+from claudius.memory.archive import Archive, Remote
 from claudius.testing.store_contract.ground import ANA, BEN
 
 SCRIPT = "#!/bin/sh\necho ran >>{canary}\nexit 1\n"
@@ -201,6 +204,30 @@ async def test_nobody_is_asked_for_a_password(home: Home, monkeypatch: pytest.Mo
     assert trouble
     assert "name-of-tom" not in trouble
     assert kept.subjects() == ["v1"]
+
+
+async def test_s20_a_token_stands_in_no_command_line(
+    home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The token for an https remote is in git's environment alone: not in its arguments, the problem or a file."""
+    seen, real = tmp_path / "seen", shutil.which("git")
+    shim = tmp_path / "bin" / "git"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\necho "$@" >>{seen}\nenv >>{seen}.env\nexec {real} "$@"\n')
+    shim.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{shim.parent}:{os.environ['PATH']}")
+    kept = await Kept.begin(home)
+    copy = Remote("https://tom@127.0.0.1:1/soul.git", home.state / "archive-pushed", token="canary-token")
+    kept.archive = Archive(kept.store, home.memory, home.backups, clock=kept.archive._clock, remote=copy)
+    await kept.learn("one", "v1")
+    await kept.settle()
+    await kept.end()
+
+    pair = base64.b64encode(b"tom:canary-token").decode()
+    assert f"Authorization: Basic {pair}" in seen.with_suffix(".env").read_text()
+    assert pair not in seen.read_text()
+    assert "canary" not in seen.read_text() + (copy.problem or "canary")
+    assert not [path for path in home.root.rglob("*") if path.is_file() and b"canary" in path.read_bytes()]
 
 
 async def _forget(kept: Kept, person: str) -> None:

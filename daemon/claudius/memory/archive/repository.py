@@ -79,6 +79,8 @@ class Repository:
         self.root = root
         self.git_dir = root / ".git"
         self._running: subprocess.Popen[bytes] | None = None
+        self.is_interrupted = False
+        """Whether every command is refused."""
 
     @staticmethod
     def is_possible() -> bool:
@@ -267,6 +269,8 @@ class Repository:
         within_s: float = LIMIT_S,
     ) -> bytes:
         """Run one git command, with `also` in its environment; return what it prints. Raises: GitFailed, OSError."""
+        if self.is_interrupted:
+            raise GitFailed(f"git {args[0]}: interrupted")
         os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
         from git import Git  # noqa: PLC0415 - a third of a second, and only where something is archived
 
@@ -294,7 +298,8 @@ class Repository:
                 self._running = None
 
     def interrupt(self) -> None:
-        """Kill the git command that runs now, if one does; called from another thread."""
+        """Kill the git command that runs now, and refuse further ones; called from another thread."""
+        self.is_interrupted = True
         if running := self._running:
             with suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)

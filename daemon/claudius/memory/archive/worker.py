@@ -202,7 +202,7 @@ class Archive:
         self._repository.interrupt()
         async with self._one_at_a_time:
             await self._in_thread(lambda: self._repository.discard(persons))
-            self._is_prepared = self._is_known = self._is_aligned = False
+            self._repository.is_interrupted = self._is_prepared = self._is_known = self._is_aligned = False
 
     def beyond(self) -> list[str]:
         """Return what a receipt of an erasure must name of the remote."""
