@@ -276,7 +276,8 @@ async def compose(
 def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], *, lanes_only: bool) -> SqlStore:
     """Return the store that the settings name, not yet open. Raises: BadConfiguration if a worker cannot share it."""
     password = loaded.secrets.get(PASSWORD)
-    place = StorePlace(loaded.config.store.url, password.reveal() if password else "")
+    settings = loaded.config.store
+    place = StorePlace(settings.url, password.reveal() if password else "", listen_url=settings.listen_url)
     if lanes_only and not place.is_postgres:
         fix = "set it to postgres://user@host/database"
         raise BadConfiguration("config.toml", "store.url", "workers share a database server", fix)
@@ -284,7 +285,7 @@ def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], *, lanes_o
     times = LeaseTimes(
         lease_s=shared.lease_s,
         renew_s=shared.renew_s,
-        look_s=loaded.config.store.look_s,
+        look_s=settings.look_s,
         most=shared.lanes,
         configuration=common(loaded) if place.is_postgres else "",
     )

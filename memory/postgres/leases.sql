@@ -142,3 +142,6 @@ SELECT receipt FROM outbox WHERE key = :key;
 
 -- name: worker_drains
 UPDATE worker SET draining = true WHERE worker = :worker AND NOT clean;
+
+-- name: notice
+SELECT pg_notify('claudius_' || current_schema()::regnamespace::oid, :payload);

@@ -16,11 +16,12 @@ from claudius.config.tables import (
     LogSettings,
     NotNegative,
     Positive,
+    Seconds,
     SettingsTable,
+    StoreSettings,
     Url,
 )
 
-Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 SocketUrl = Annotated[str, Meta(pattern=r"^wss?://[^\s/].*$")]
 HOURS = r"^(\d{1,2}:\d{2}-\d{1,2}:\d{2})?$"
 """A span of local hours, as in `21:00-08:00`; empty = none."""
@@ -365,21 +366,6 @@ class StorageSettings(SettingsTable, frozen=True):
     """The disk."""
 
     reserve_mb: Annotated[NotNegative, Meta(description="free megabytes below which nothing is accepted")] = 64
-
-
-class StoreSettings(SettingsTable, frozen=True):
-    """The database."""
-
-    url: Annotated[
-        str,
-        Meta(
-            pattern=r"^(sqlite|postgres(ql)?://\S*)$",
-            description="where everything is kept: sqlite = one file in the home, or postgres://user@host/database; "
-            "the password is CLAUDIUS_STORE_PASSWORD in .env",
-        ),
-    ] = "sqlite"
-    look_s: Annotated[Seconds, Meta(description="how often a worker looks for lanes with something to do")] = 1.0
-    failover: Annotated[bool, Meta(description="a standby takes over: `doctor` asks for a synchronous one")] = False
 
 
 class WorkerSettings(SettingsTable, frozen=True):

@@ -9,6 +9,7 @@ from msgspec import Meta
 
 Positive = Annotated[int, Meta(ge=1)]
 NotNegative = Annotated[int, Meta(ge=0)]
+Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 Url = Annotated[str, Meta(pattern=r"^(https?://[^\s/].*)?$")]
 """A server's URL; empty = the default one."""
 Ids = tuple[str, ...] | None
@@ -93,3 +94,26 @@ class HttpSettings(SettingsTable, frozen=True):
     """The soul's own endpoint, beside the control socket; its token is in .env."""
 
     listen: Annotated[str, Meta(description="HOST:PORT for /api/whisper, /health and /metrics; empty = none")] = ""
+
+
+class StoreSettings(SettingsTable, frozen=True):
+    """The database."""
+
+    url: Annotated[
+        str,
+        Meta(
+            pattern=r"^(sqlite|postgres(ql)?://\S*)$",
+            description="where everything is kept: sqlite = one file in the home, or postgres://user@host/database; "
+            "the password is CLAUDIUS_STORE_PASSWORD in .env",
+        ),
+    ] = "sqlite"
+    listen_url: Annotated[
+        str,
+        Meta(
+            pattern=r"^(store\.url|postgres(ql)?://\S*)?$",
+            description="the way on which processes hear of each other at once, if another than store.url: past a "
+            "pooler in transaction mode; empty = none, so that each looks every look_s",
+        ),
+    ] = "store.url"
+    look_s: Annotated[Seconds, Meta(description="how often a worker looks for lanes with something to do")] = 1.0
+    failover: Annotated[bool, Meta(description="a standby takes over: `doctor` asks for a synchronous one")] = False

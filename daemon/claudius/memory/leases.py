@@ -8,7 +8,7 @@ Source: the scale design, section 4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -139,6 +139,20 @@ class LeaseStore(Protocol):
 
     def is_of(self, store: Store, conversation: str) -> bool:
         """Return whether a store that `store_of` returned is still that of the lane's holder."""
+        ...
+
+    async def tell(self, about: Mapping[str, str]) -> None:
+        """Have the other processes look now, each conversation with the turn of it that is void; empty: none is.
+
+        They may miss it, and find the same at their next look. Raises: StoreError.
+        """
+        ...
+
+    async def listen(self, told: Callable[[Mapping[str, str]], None]) -> None:
+        """Call `told` with what the others tell, as long as there is a way to hear it, until cancelled.
+
+        Empty: something was told, perhaps.
+        """
         ...
 
     async def heard(self, conversation: str) -> int:

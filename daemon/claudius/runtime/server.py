@@ -172,6 +172,7 @@ class Server:
             self._lanes.wake(conversation)
         if self._leasing:
             self._run_beside(self._leasing.run(), "leases")
+            self._run_beside(self._leasing.listen(), "notices")
         if self._lanes_only:
             log.info("awake for lanes", extra={"boot": self.boot})
             return waiting

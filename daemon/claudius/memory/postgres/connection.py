@@ -91,6 +91,12 @@ class _Number(Loader):
         return float(text) if "." in text else int(text)
 
 
+def parameters(place: StorePlace, url: str) -> str:
+    """Return what a lasting connection to `url` is made with. Pure."""
+    words = OURS | _ALIVE | ({"password": place.password} if place.password else {})
+    return psycopg.conninfo.make_conninfo(url, **words)
+
+
 class Answer:
     """The rows of a statement that was sent inside a transaction; they are waited for when they are asked for."""
 
@@ -201,9 +207,7 @@ class PostgresConnection:
         return is_free
 
     def _connect(self) -> psycopg.Connection[NamedRow]:
-        words = OURS | _ALIVE | ({"password": self._place.password} if self._place.password else {})
-        url = psycopg.conninfo.make_conninfo(self._place.url, **words)
-        made = psycopg.connect(url, autocommit=True, row_factory=_named)
+        made = psycopg.connect(parameters(self._place, self._place.url), autocommit=True, row_factory=_named)
         made.execute(
             f"SET idle_in_transaction_session_timeout = '{self._silent_s}s'; SET lock_timeout = '{LOCK_S}s'".encode()
         )

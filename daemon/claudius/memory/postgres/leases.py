@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from claudius.errors import StaleTurn
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import Asked, LeaseTally, LeaseTimes
+from claudius.memory.postgres.notices import listen, notice
 from claudius.memory.postgres.schema import too_old
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core, Writer
@@ -185,6 +186,15 @@ class PostgresLeases:
         rows = self._core.look("news", seen=self._seen)
         self._seen = max([row["number"] for row in rows], default=self._seen)
         return [row["name"] for row in rows]
+
+    async def tell(self, about: Mapping[str, str]) -> None:
+        if self._store.place.notices_url:
+            payload = notice(self._core.boot, about)
+            await self._core.alone(lambda db: db.run("notice", payload=payload))
+
+    async def listen(self, told: Callable[[Mapping[str, str]], None]) -> None:
+        if self._store.place.notices_url:
+            await listen(self._store.place, self._core.boot, told)
 
     async def heard(self, conversation: str) -> int:
         held = self._held.get(conversation)

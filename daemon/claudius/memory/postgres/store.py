@@ -170,7 +170,7 @@ class PostgresStore(SqlStore):
         super().__init__(Core(name, self._connect, partial(translate, name=name)))
         self.erasure = PostgresErasure(self.core)
         self.leases: LeaseStore | None = PostgresLeases(self, times, clock=clock)
-        self._place, self._roles, self._configuration = place, roles, times.configuration
+        self.place, self._roles, self._configuration = place, roles, times.configuration
         self._memory_files = memory_files
         self._memory = memory or shipped("memory")
         self.schema = known(self._memory)
@@ -225,6 +225,8 @@ class PostgresStore(SqlStore):
             await self.core.write(
                 lambda db: (db.run("lanes_given_back", worker=boot), db.run("worker_ends", worker=boot))
             )
+            if self.leases:
+                await self.leases.tell({})
         await super().close(clean=clean)
 
     @property
@@ -253,10 +255,10 @@ class PostgresStore(SqlStore):
 
     def back_up(self, directory: Path, now: datetime) -> Path | None:
         is_there = shutil.which("pg_dump") is not None  # else the server's operator makes copies
-        return dumps.back_up(self._place, directory, now, self._memory).path if is_there else None
+        return dumps.back_up(self.place, directory, now, self._memory).path if is_there else None
 
     def records(self) -> Records:
-        return PostgresRecords(self._place, self._memory_files, memory=self._memory)
+        return PostgresRecords(self.place, self._memory_files, memory=self._memory)
 
     def _read_all(self) -> None:
         try:
