@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from claudius.errors import StaleTurn
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import Asked, LeaseTally, LeaseTimes
+from claudius.memory.postgres.connection import PostgresDatabase
 from claudius.memory.postgres.notices import listen, notice
 from claudius.memory.postgres.schema import too_old
 from claudius.memory.sqlite.connection import Database, Row
@@ -233,7 +234,8 @@ class LaneCore(Core):
         """Return a job that is refused if the lane's token has moved."""
 
         def fenced(db: Database) -> T:
-            db.run("lane_fence", **self.lane)
+            assert isinstance(db, PostgresDatabase)  # noqa: S101 - it is opened with one
+            db.fence(**self.lane)
             return run(db)
 
         return fenced

@@ -116,11 +116,13 @@ class LaneOutbox(SqliteOutbox):
         self._open = core.open_core
 
     async def settle(self, key: str, receipt: str, now: datetime) -> str:
+        boot = self._open.boot
         try:
-            await super().settle(key, receipt, now)
+            is_ours = await self._core.write(lambda db: settle(db, key, receipt, now, boot))
         except StaleTurn:
-            boot = self._open.boot
-            await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
+            is_ours = await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
+        if is_ours:
+            return receipt
         (kept,) = self._open.look("receipt_of", key=key)
         return str(kept["receipt"] or receipt)
 
