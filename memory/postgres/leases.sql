@@ -297,3 +297,6 @@ FROM soul_push ORDER BY number DESC LIMIT 1;
 
 -- name: soul_files
 SELECT name, content FROM soul_file WHERE push = :push ORDER BY name;
+
+-- name: notice
+SELECT pg_notify('claudius_' || current_schema()::regnamespace::oid, :payload);

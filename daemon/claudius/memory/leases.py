@@ -218,6 +218,20 @@ class LeaseStore(Protocol):
         """Return whether a store that `store_of` returned is still that of the lane's holder."""
         ...
 
+    async def tell(self, about: Mapping[str, str]) -> None:
+        """Have the other processes look now, each conversation with the turn of it that is void; empty: none is.
+
+        They may miss it, and find the same at their next look. Raises: StoreError.
+        """
+        ...
+
+    async def listen(self, told: Callable[[Mapping[str, str]], None]) -> None:
+        """Call `told` with what the others tell, as long as there is a way to hear it, until cancelled.
+
+        Empty: something was told, perhaps.
+        """
+        ...
+
     async def heard(self, conversation: str) -> int:
         """Return a mark of everything that became ready in a lane so far; to be read before looking what waits."""
         ...

@@ -182,6 +182,7 @@ class Server:
         if self._leases and self._leasing:
             await self._roles.look(self._leases)
             self._run_beside(self._leasing.run(), "leases")
+            self._run_beside(self._leasing.listen(), "notices")
             self._run_beside(self._roles.run(self._leases), "roles")
         what = "awake" if may("listen", self._allowed) else "awake for lanes"
         log.info(what, extra={"boot": self.boot, "waiting": len(waiting.conversations)})

@@ -72,7 +72,7 @@ class HistoryRepository(Repository):
         """Have one branch."""
         return False
 
-    def known(self) -> dict[str, ArchivedRevision]:
+    def known(self, most: int = 0) -> dict[str, ArchivedRevision]:  # noqa: ARG002 - the signature of what it stands for
         """Return the revisions that the shown history holds."""
         chain = self._history.chain(self._history.head)
         return {

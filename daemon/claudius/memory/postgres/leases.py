@@ -17,6 +17,8 @@ from claudius.errors import ProviderError, StaleTurn
 from claudius.intent import Call
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import Asked, LeaseTally, LeaseTimes, RoleStore
+from claudius.memory.postgres.connection import PostgresDatabase
+from claudius.memory.postgres.notices import listen, notice
 from claudius.memory.postgres.schema import too_old
 from claudius.memory.postgres.souls import NEWS, PostgresSouls
 from claudius.memory.sqlite.connection import Database, Row
@@ -233,6 +235,15 @@ class PostgresLeases:
             error = made(row["why"], provider=row["provider"], fix=row["fix"])
             self._rests.now[row["mark"], row["provider"]] = (time.monotonic() + row["left_s"], error)
 
+    async def tell(self, about: Mapping[str, str]) -> None:
+        if self._store.place.notices_url:
+            payload = notice(self._core.boot, about)
+            await self._core.alone(lambda db: db.run("notice", payload=payload))
+
+    async def listen(self, told: Callable[[Mapping[str, str]], None]) -> None:
+        if self._store.place.notices_url:
+            await listen(self._store.place, self._core.boot, told)
+
     async def heard(self, conversation: str) -> int:
         held = self._held.get(conversation)
         values = {"conversation": conversation, "token": held.token if held else 0}
@@ -329,7 +340,8 @@ class LaneCore(Core):
         """Return a job that is refused if the lane's token has moved."""
 
         def fenced(db: Database) -> T:
-            db.run("lane_fence", **self.lane)
+            assert isinstance(db, PostgresDatabase)  # noqa: S101 - it is opened with one
+            db.fence(**self.lane)
             return run(db)
 
         return fenced

@@ -120,11 +120,13 @@ class LaneOutbox(SqliteOutbox):
         self._open = core.open_core
 
     async def settle(self, key: str, receipt: str, now: datetime) -> str:
+        boot = self._open.boot
         try:
-            await super().settle(key, receipt, now)
+            is_ours = await self._core.write(lambda db: settle(db, key, receipt, now, boot))
         except StaleTurn:
-            boot = self._open.boot
-            await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
+            is_ours = await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
+        if is_ours:
+            return receipt
         (kept,) = self._open.look("receipt_of", key=key)
         return str(kept["receipt"] or receipt)
 
@@ -178,7 +180,7 @@ class PostgresStore(SqlStore):
         self.erasure = PostgresErasure(self.core)
         self.leases: LeaseStore | None = PostgresLeases(self, times, clock=clock)
         self._lease_s = times.lease_s
-        self._place, self._roles, self._configuration = place, roles, times.configuration
+        self.place, self._roles, self._configuration = place, roles, times.configuration
         self._memory_files = memory_files
         self._memory = memory or shipped("memory")
         self.schema = known(self._memory)
@@ -231,6 +233,8 @@ class PostgresStore(SqlStore):
         boot = self.core.boot
         if self.core.is_open and clean and boot:
             await self.core.write(lambda db: [db.run(one, worker=boot) for one in _ENDS])
+            if self.leases:
+                await self.leases.tell({})
         await super().close(clean=clean)
 
     @property
@@ -259,10 +263,10 @@ class PostgresStore(SqlStore):
 
     def back_up(self, directory: Path, now: datetime) -> Path | None:
         is_there = shutil.which("pg_dump") is not None  # else the server's operator makes copies
-        return dumps.back_up(self._place, directory, now, self._memory).path if is_there else None
+        return dumps.back_up(self.place, directory, now, self._memory).path if is_there else None
 
     def records(self) -> Records:
-        return PostgresRecords(self._place, self._memory_files, memory=self._memory)
+        return PostgresRecords(self.place, self._memory_files, memory=self._memory)
 
     def _read_all(self) -> None:
         try:
