@@ -17,6 +17,7 @@ from psycopg.types.string import StrDumper
 from claudius.errors import StaleTurn, StoreAway, StoreError, StoreFull, StoreReadOnly
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.foresight import Foresight
+from claudius.memory.postgres.timed import MadeBeside, TimedConnection
 from claudius.memory.postgres.translation import translated
 from claudius.memory.sqlite.connection import Cursor, Database, load_queries
 from claudius.memory.stemming import stemmed
@@ -31,6 +32,16 @@ _ALIVE = {
     "keepalives_count": "2",
     "tcp_user_timeout": "15000",
 }
+_SERVER_ALIVE = "".join(
+    f"; SET tcp_{name} = {value}"
+    for name, value in (
+        ("keepalives_idle", 5),
+        ("keepalives_interval", 5),
+        ("keepalives_count", 2),
+        ("user_timeout", 15000),
+    )
+)
+"""The same for the server: a session of whom nobody hears any more ends, and lets go of its locks."""
 _STATEMENTS = 512
 """Statements that stay prepared on the server: more than there are queries."""
 NUL, INSTEAD = "\0", "\ufffd"
@@ -134,7 +145,7 @@ class Answer:
 class Pipeline:
     """Sends the statements of one transaction without waiting for the answers that nobody asked for yet."""
 
-    def __init__(self, made: psycopg.Connection[NamedRow]) -> None:
+    def __init__(self, made: TimedConnection[NamedRow]) -> None:
         """Begin on a connection that is in no transaction."""
         self.sent = self.answered = self.trips = 0
         """Statements sent; of these, those whose answer is here; and how often one was waited for."""
@@ -185,6 +196,8 @@ class PostgresConnection:
         self._ahead: dict[tuple[str, frozenset[tuple[str, Any]]], Cursor] = {}
         self._foresight = Foresight()
         self._texts: dict[str, bytes] = {}
+        self._answer_s = 0.0
+        self._beside: MadeBeside[NamedRow] | None = None
         self._roles = 0
         """The lock that stands for this process's roles, if it has them."""
         self._has_new_moments = False
@@ -200,13 +213,28 @@ class PostgresConnection:
         self._roles = lock if is_free else 0
         return is_free
 
-    def _connect(self) -> psycopg.Connection[NamedRow]:
+    def limit(self, answer_s: float, *, in_loop: bool = False) -> None:
+        """Give a statement up, from now on, if it is not answered within `answer_s` seconds; 0 = never.
+
+        `in_loop`: the event loop waits for it, so a lost connection is made anew in a thread.
+        """
+        self._answer_s, self._beside = answer_s, MadeBeside(self._connect) if in_loop else None
+        self._made.limit(answer_s)
+
+    def at_leisure(self, sql: str) -> None:
+        """Run one statement of ours outside of any transaction, however long it takes. Raises: psycopg.Error."""
+        self._made.limit(0.0)
+        self._made.execute(sql.encode())
+        self._made.limit(self._answer_s)
+
+    def _connect(self) -> TimedConnection[NamedRow]:
         words = OURS | _ALIVE | ({"password": self._place.password} if self._place.password else {})
         url = psycopg.conninfo.make_conninfo(self._place.url, **words)
-        made = psycopg.connect(url, autocommit=True, row_factory=_named)
-        made.execute(
-            f"SET idle_in_transaction_session_timeout = '{self._silent_s}s'; SET lock_timeout = '{LOCK_S}s'".encode()
-        )
+        made = TimedConnection[NamedRow].connect(url, autocommit=True, row_factory=_named)
+        made.answer_s = CONNECT_S
+        silent = f"SET idle_in_transaction_session_timeout = '{self._silent_s}s'; SET lock_timeout = '{LOCK_S}s'"
+        made.execute((silent + _SERVER_ALIVE).encode())
+        made.limit(self._answer_s)
         made.prepared_max = _STATEMENTS
         made.adapters.register_dumper(str, _Text)
         made.adapters.register_dumper(int, Int8Dumper)
@@ -216,7 +244,7 @@ class PostgresConnection:
         return made
 
     def _reconnect(self) -> None:
-        self._made = self._connect()
+        self._made = self._beside.take() if self._beside else self._connect()
         if self._roles and not self.hold(self._roles):
             self._made.close()
             raise psycopg.OperationalError("another process has taken this one's roles")
@@ -224,8 +252,8 @@ class PostgresConnection:
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open, failed or not."""
-        status = self._made.info.transaction_status
-        return status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
+        status = self._made.info.transaction_status  # a pipeline that has heard of a failure at once looks idle
+        return self._pipeline is not None or status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
 
     def execute(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = (), /) -> Cursor:
         """Run one statement that is written for SQLite. Raises: psycopg.Error."""
@@ -236,7 +264,7 @@ class PostgresConnection:
             return self._begin(sql)
         if sql in ENDS:
             self._end(sql)
-            return self._made.cursor()
+            return psycopg.Cursor(self._made)  # nothing is in it, and the connection may be lost
         if sql.startswith("SAVEPOINT"):
             self._leave_pipeline()
         elif sql.startswith(_MOMENTS_COME):
@@ -260,11 +288,16 @@ class PostgresConnection:
     def _begin(self, sql: str) -> Cursor:
         self._has_new_moments, self._is_inside, self.was_undone = False, True, False
         self._ahead.clear()
-        if not psycopg.Pipeline.is_supported():
-            return self._send(self._text(sql), None)
-        pipeline = self._pipeline = Pipeline(self._made)
-        for text in self._text(sql).split(b";"):
-            began = pipeline.execute(text)
+        try:
+            if not psycopg.Pipeline.is_supported():
+                return self._send(self._text(sql), None)
+            pipeline = self._pipeline = Pipeline(self._made)
+            for text in self._text(sql).split(b";"):
+                began = pipeline.execute(text)
+        except psycopg.Error:  # it did not begin, so nobody is going to end it
+            self._is_inside = False
+            self._undo()
+            raise
         self._locked = began if sql == "BEGIN IMMEDIATE" else None
         return began
 
@@ -325,6 +358,8 @@ class PostgresConnection:
             with suppress(psycopg.Error):  # else the server lets go of them a moment later
                 self._made.execute(b"SELECT pg_advisory_unlock_all()")
         self._made.close()
+        if self._beside:
+            self._beside.close()
 
     def _text(self, sql: str) -> bytes:
         text = self._texts.get(sql)

@@ -51,7 +51,7 @@ class PostgresErasure(SqliteErasure):
     async def erase(self, ids: Sequence[str], aliases: Mapping[str, str] | None = None) -> Erased:
         await self._core.alone(_drop_beside)
         erased = await super().erase(ids, aliases)
-        await self._core.alone(lambda db: db.connection.execute("VACUUM") and None)
+        await self._core.alone(lambda db: _ours(db).at_leisure("VACUUM"))
         return erased
 
     async def beyond(self) -> Sequence[str]:
@@ -65,7 +65,7 @@ class PostgresErasure(SqliteErasure):
         return True  # the write-ahead log is the operator's
 
     async def scrub(self) -> None:
-        await self._core.alone(lambda db: db.connection.execute("VACUUM (FULL)") and None)
+        await self._core.alone(lambda db: _ours(db).at_leisure("VACUUM (FULL)"))
 
 
 def _drop_beside(db: Database) -> None:
@@ -74,10 +74,13 @@ def _drop_beside(db: Database) -> None:
         db.connection.execute(f'DROP SCHEMA "{row["name"]}" CASCADE')
 
 
+def _ours(db: Database) -> PostgresConnection:
+    assert isinstance(db.connection, PostgresConnection)  # noqa: S101 - it is opened with one
+    return db.connection
+
+
 def _have_all_roles(db: Database) -> None:
-    connection = db.connection
-    assert isinstance(connection, PostgresConnection)  # noqa: S101 - opened above
-    if not connection.hold(ROLES):
+    if not _ours(db).hold(ROLES):
         raise TryAgain("another daemon or chat has this store: end it, or run `claudius worker` here")
 
 
@@ -88,23 +91,19 @@ class PostgresWriter(Writer):
     """Counts what `/metrics` shows."""
 
     def _run_together(self, batch: list[Any]) -> bool:
-        connection = self._database.connection
-        assert isinstance(connection, PostgresConnection)  # noqa: S101 - it is opened with one
         try:
             return super()._run_together(batch)
         except psycopg.Error:
-            if connection.was_undone:
+            if _ours(self._database).was_undone:
                 return False
             raise
 
     def _try(self, batch: list[Any]) -> None:
         super()._try(batch)
         if self.tally:
-            connection = self._database.connection
-            assert isinstance(connection, PostgresConnection)  # noqa: S101 - likewise
             self.tally.batches += 1
             self.tally.jobs += len(batch)
-            self.tally.lock_wait_s = connection.lock_wait_s
+            self.tally.lock_wait_s = _ours(self._database).lock_wait_s
 
 
 class LaneOutbox(SqliteOutbox):
@@ -166,7 +165,8 @@ class PostgresStore(SqlStore):
         `clock` is monotonic, in seconds; `roles`: `all`, or `lanes`.
         """
         name, times = place.shown, times or LeaseTimes()
-        self._connect = partial(PostgresConnection, place, max(LEAST_SILENT_S, times.lease_s / 4))
+        self._silent_s = max(LEAST_SILENT_S, times.lease_s / 4)
+        self._connect = partial(PostgresConnection, place, self._silent_s)
         super().__init__(Core(name, self._connect, partial(translate, name=name)))
         self.erasure = PostgresErasure(self.core)
         self.leases: LeaseStore | None = PostgresLeases(self, times, clock=clock)
@@ -189,6 +189,8 @@ class PostgresStore(SqlStore):
             opened.append(self._connect())
             prepare(opened[0], self._memory, core.name)
             opened.append(self._connect())
+            opened[0].limit(2 * self._silent_s)  # it may have to wait for one that fell silent
+            opened[1].limit(self._silent_s, in_loop=True)
         except BaseException as error:
             for one in opened:
                 one.close()
