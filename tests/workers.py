@@ -65,19 +65,25 @@ class World:
         clean: bool = True,
         network: RehearsalAdapter | None = None,
         prepare: Callable[[PostgresStore], None] = lambda _: None,
+        url: str = "",
+        clock: Callable[[], datetime] | None = None,
+        lease_s: float = LEASE_S,
     ) -> Alive:
-        """Start a worker that speaks into this world; `prepare` may change its store before it is opened."""
+        """Start a worker that speaks into this world; `prepare` may change its store before it is opened.
+
+        `url`: its own way to the store; `clock`: its wall clock.
+        """
         from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
 
         self.born += 1
         home, network = Home(self.root / f"w{self.born}"), network or RehearsalAdapter()
         home.create()
         network.visible = self.visible
-        times = LeaseTimes(lease_s=LEASE_S, renew_s=LEASE_S / 3, look_s=0.1)
-        store = PostgresStore(StorePlace(self.url), times=times, roles="lanes")
+        times = LeaseTimes(lease_s=lease_s, renew_s=lease_s / 3, look_s=0.1)
+        store = PostgresStore(StorePlace(url or self.url), times=times, roles="lanes")
         prepare(store)
         self.voices.append(Scripted(default=echo))
-        soul = alive(home, self.voices[-1], network=network, store=store, clean=clean)
+        soul = alive(home, self.voices[-1], network=network, store=store, clean=clean, clock=clock)
         return await stack.enter_async_context(soul)
 
     def calls(self) -> int:
