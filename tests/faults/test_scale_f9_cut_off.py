@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from claudius.errors import DeliveryUnknown
+from claudius.intent import Utterance
 from claudius.provider import Request
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from lab.proxy import Way, before, through
@@ -33,9 +35,7 @@ def impatient(store: PostgresStore) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_scale_f9_a_worker_that_is_cut_off_from_the_database(
-    way: Way, postgres_url: str, tmp_path: Path
-) -> None:
+async def test_scale_f9_a_worker_that_is_cut_off_from_the_database(way: Way, postgres_url: str, tmp_path: Path) -> None:
     """Another worker answers for it; it says nothing; once the way is whole it works again. One copy of each."""
     world, proxy, speaks = World(postgres_url, tmp_path), before(postgres_url), RehearsalAdapter()
     with proxy.running():
@@ -64,5 +64,45 @@ async def test_scale_f9_a_worker_that_is_cut_off_from_the_database(
             await world.until_accepted(cut, world.post(5, 0))
             await world.answered()
             await other.idle()
+
+    world.judge()
+
+
+class CutOff(RehearsalAdapter):
+    """A network to which this worker's posts do not get through, until its client gives them up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_cut, self.tried, self.gives_up = True, 0, asyncio.Event()
+
+    async def speak(self, utterance: Utterance) -> str:
+        """Post into the void."""
+        if self.is_cut:
+            self.tried += 1
+            await self.gives_up.wait()
+            raise DeliveryUnknown("timeout")
+        return await super().speak(utterance)
+
+
+async def test_scale_f9_a_worker_that_is_cut_off_from_the_network(postgres_url: str, tmp_path: Path) -> None:
+    """What it cannot say for longer than its lease and a quarter another worker says, and it takes nothing meanwhile."""
+    world, cut = World(postgres_url, tmp_path), CutOff()
+    async with AsyncExitStack() as stack:
+        first = await world.worker(stack, network=cut, lease_s=LEASE_S)
+        await world.offer(first, world.post(1, 0))
+        second = await world.worker(stack, lease_s=LEASE_S)
+        await world.answered(within_s=20)
+        for n in range(2, 6):
+            await world.offer(second, world.post(n, 0))
+        await world.answered(within_s=20)
+
+        assert cut.tried == 1
+
+        cut.is_cut = False
+        cut.gives_up.set()
+        await world.offer(first, world.post(1, 1))
+        await world.answered()
+        await first.idle()
+        await second.idle()
 
     world.judge()

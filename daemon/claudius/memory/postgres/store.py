@@ -18,13 +18,13 @@ from typing import Any, ClassVar
 import psycopg
 
 import claudius
-from claudius.errors import StaleTurn, TryAgain
+from claudius.errors import StaleTurn
 from claudius.home import shipped
 from claudius.memory.erasure import Erased, Probes
 from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres import dumps
-from claudius.memory.postgres.connection import ROLES, PostgresConnection, PostgresDatabase, load_texts, translate
+from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
 from claudius.memory.postgres.leases import LaneCore, LaneTurns, LaneWhispers, PostgresLeases
 from claudius.memory.postgres.records import PostgresRecords
 from claudius.memory.postgres.schema import known, prepare
@@ -79,11 +79,6 @@ def _ours(db: Database) -> PostgresConnection:
     return db.connection
 
 
-def _have_all_roles(db: Database) -> None:
-    if not _ours(db).hold(ROLES):
-        raise TryAgain("another daemon or chat has this store: end it, or run `claudius worker` here")
-
-
 class PostgresWriter(Writer):
     """A writer whose statements may fail as late as at the commit."""
 
@@ -124,6 +119,7 @@ class LaneOutbox(SqliteOutbox):
         return str(kept["receipt"] or receipt)
 
 
+_ENDS = ("lanes_given_back", "roles_left", "worker_ends")
 LEAST_SILENT_S = 5.0
 """A shorter silence inside a transaction is that of a busy machine."""
 _LSN = "SELECT pg_current_wal_lsn()::text AS lsn"
@@ -162,7 +158,7 @@ class PostgresStore(SqlStore):
         """Set the place; nothing is opened yet.
 
         `memory_files` is the directory of the archive; `memory`, `linger_s` and `relieve` are those of `SqliteStore`;
-        `clock` is monotonic, in seconds; `roles`: `all`, or `lanes`.
+        `clock` is monotonic, in seconds; `roles`: what it may do, for those who look.
         """
         name, times = place.shown, times or LeaseTimes()
         self._silent_s = max(LEAST_SILENT_S, times.lease_s / 4)
@@ -202,13 +198,8 @@ class PostgresStore(SqlStore):
         core.open(counting, reader)
 
     async def start(self, boot: str, now: datetime) -> Waiting:
-        """Begin as one worker of perhaps many: what stands under a lease that is not past stays as it is.
-
-        Raises: TryAgain if this is to have all roles and another process has them.
-        """
+        """Begin as one worker of perhaps many: what stands under a lease that is not past stays as it is."""
         await self.open()
-        if self._roles == "all":
-            await self.core.alone(_have_all_roles)
         waiting = await super().start(boot, now)
         who = {"worker": boot, "host": socket.gethostname(), "pid": os.getpid(), "version": claudius.__version__}
 
@@ -218,15 +209,14 @@ class PostgresStore(SqlStore):
             return bool(db.value("lanes_held"))
 
         others = await self.core.write(begin)
-        return Waiting(conversations=waiting.conversations, was_clean=waiting.was_clean or others)
+        was_clean = waiting.was_clean or others or not waiting.conversations
+        return Waiting(conversations=waiting.conversations, was_clean=was_clean)
 
     async def close(self, *, clean: bool) -> None:
         """Give every lane back, if `clean`, and close."""
         boot = self.core.boot
         if self.core.is_open and clean and boot:
-            await self.core.write(
-                lambda db: (db.run("lanes_given_back", worker=boot), db.run("worker_ends", worker=boot))
-            )
+            await self.core.write(lambda db: [db.run(one, worker=boot) for one in _ENDS])
         await super().close(clean=clean)
 
     @property
