@@ -177,3 +177,6 @@ SELECT receipt FROM outbox WHERE key = :key;
 
 -- name: worker_drains
 UPDATE worker SET draining = true WHERE worker = :worker AND NOT clean;
+
+-- name: server_clock
+SELECT extract(epoch FROM clock_timestamp())::float8 AS server_s;

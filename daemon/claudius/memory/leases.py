@@ -8,7 +8,8 @@ Source: the scale design, section 4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -105,6 +106,14 @@ class LeaseStore(Protocol):
     @property
     def tally(self) -> LeaseTally:
         """What was counted so far."""
+        ...
+
+    def wall(self, own: Callable[[], datetime]) -> Callable[[], datetime]:
+        """Return a clock that shows the server's time, so that all processes of a soul agree on it.
+
+        Until it is known, and while it differs by an hour or more from `own`, which somebody has set on purpose then,
+        it shows what `own` does.
+        """
         ...
 
     def round_trip_s(self) -> float:

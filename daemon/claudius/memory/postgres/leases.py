@@ -6,7 +6,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 UNREAD_S = 40.0
 """Longer than a conversation waits for its history, in case the process that reads it dies."""
+AHEAD_AT_MOST = timedelta(hours=1)
+"""A clock that differs by more from the server's was set like that on purpose, as `CLAUDIUS_CLOCK` does."""
 TRUSTED = 0.9
 """The part of a lease in which this process trusts its own clock."""
 
@@ -61,12 +63,29 @@ class PostgresLeases:
         self._held: dict[str, HeldLane] = {}
         self.is_draining, self._seen = False, 0
         self._tally, self._looked_s = LeaseTally(), 0.0
+        self._server: datetime | None = None
+        """The server's time when the own monotonic clock showed 0."""
         self.roles: RoleStore = PostgresRoles(store.core, self._lease_s, clock)
 
     @property
     def tally(self) -> LeaseTally:
         self._tally.held = len(self._held)
         return self._tally
+
+    def read_clock(self, db: Database) -> None:
+        """Read the server's clock, in a job that has waited for an answer already, so that none is before this one."""
+        asked_s = self._clock()
+        self._server = datetime.fromtimestamp(db.value("server_clock") - asked_s, UTC)
+
+    def wall(self, own: Callable[[], datetime]) -> Callable[[], datetime]:
+        def now() -> datetime:
+            shown = own()
+            if self._server is None:
+                return shown
+            known = self._server + timedelta(seconds=self._clock())
+            return known if abs(shown - known) < AHEAD_AT_MOST else shown
+
+        return now
 
     def round_trip_s(self) -> float:
         began_s = time.perf_counter()
@@ -151,6 +170,7 @@ class PostgresLeases:
             release = db.one("release_shown")
             if release and release["oldest"] > self._store.schema:
                 raise too_old(self._core.name, release["schema"], self._store.schema)
+            self.read_clock(db)
             return db.values("lanes_renew", worker=worker, lease_s=self._lease_s, tokens=tokens) if before else []
 
         kept = set(await self._core.write(renew))
@@ -300,6 +320,10 @@ class LaneTurns(SqliteTurns):
 
     async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
         known = await super().recall(pending, nonce=nonce, now=now, limits=limits)
+        if (
+            known.last_at and now < known.last_at < now + AHEAD_AT_MOST
+        ):  # another process's clock was ahead of this one's
+            known = replace(known, now=known.last_at)
         if not known.intuitions:
             return known
         wanted = {"turn": pending.turn, "whispers": dump([one.whisper for one in known.intuitions]), **self._lane}

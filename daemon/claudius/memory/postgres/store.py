@@ -206,7 +206,10 @@ class PostgresStore(SqlStore):
         def begin(db: Database) -> bool:
             set_up = {"schema": self.schema, "configuration": self._configuration, "wall_s": time.time()}
             db.run("worker_begins", **who, **set_up, roles=self._roles)
-            return bool(db.value("lanes_held"))
+            is_held = bool(db.value("lanes_held"))
+            if isinstance(self.leases, PostgresLeases):
+                self.leases.read_clock(db)
+            return is_held
 
         others = await self.core.write(begin)
         was_clean = waiting.was_clean or others or not waiting.conversations
