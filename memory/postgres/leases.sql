@@ -180,3 +180,7 @@ UPDATE worker SET draining = true WHERE worker = :worker AND NOT clean;
 
 -- name: server_clock
 SELECT extract(epoch FROM clock_timestamp())::float8 AS server_s;
+
+-- name: server_probed
+-- Taken back at once: whether there is room for some pages.
+INSERT INTO changed (name) SELECT repeat('probe ', 200) || n FROM generate_series(1, 64) AS n RETURNING number;

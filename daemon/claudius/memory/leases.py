@@ -116,6 +116,10 @@ class LeaseStore(Protocol):
         """
         ...
 
+    def probe(self) -> None:
+        """Write some pages in the calling thread, and take them back. Raises: StoreError if there is no room."""
+        ...
+
     def round_trip_s(self) -> float:
         """Ask the server for nothing, and return how long the answer took, in seconds. Raises: StoreError."""
         ...

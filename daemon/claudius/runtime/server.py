@@ -161,6 +161,7 @@ class Server:
         waiting = await self._mind.store.start(self.boot, now)
         if self._leases:
             self._resources.clock.follow(self._leases.wall)
+            self._resources.disk.probe_store = self._leases.probe
             self._started_at = self._resources.clock.steady()
         if not waiting.was_clean:
             log.warning("the last process did not stop in good order", extra={"waiting": len(waiting.conversations)})

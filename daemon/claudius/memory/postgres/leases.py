@@ -87,6 +87,12 @@ class PostgresLeases:
 
         return now
 
+    def probe(self) -> None:
+        with self._core.beside() as db:
+            db.connection.execute("BEGIN IMMEDIATE")
+            db.run("server_probed").fetchall()
+            db.connection.execute("ROLLBACK")
+
     def round_trip_s(self) -> float:
         began_s = time.perf_counter()
         self._core.look("round_trip")
