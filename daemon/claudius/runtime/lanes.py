@@ -59,8 +59,8 @@ class Lane(Struct, eq=False):
     adapter: Adapter | None
     mind: Mind
     """Writes to the store as the holder of this lane."""
-    is_speaking: bool = False
-    """Whether a part is being sent, which is to be noted, or taken down, even if the lane is lost meanwhile."""
+    speaking_s: float | None = None
+    """Since when parts are being sent, which are to be noted, or taken down, even if the lane is lost meanwhile."""
     last: Turned | None = None
     """The last turn since the lane was last idle."""
     signed: Perception | None = None
@@ -212,11 +212,16 @@ class Lanes:
         """The networks whose lanes wait until their history is read."""
         return sorted(self._held)
 
+    def stuck(self, after_s: float) -> Sequence[str]:
+        """Return the conversations in which parts are being sent for longer than `after_s` seconds."""
+        since_s = asyncio.get_running_loop().time() - after_s
+        return [one.conversation for one in self._lanes.values() if one.speaking_s and one.speaking_s < since_s]
+
     def lose(self, conversation: str) -> None:
         """End a lane that another process holds now: what runs in it is cancelled, unless a part is being sent."""
         lane = self._lanes.get(conversation)
         for task in self._tasks:
-            if task.get_name() == f"lane {conversation}" and not (lane and lane.is_speaking):
+            if task.get_name() == f"lane {conversation}" and not (lane and lane.speaking_s):
                 task.cancel()
 
     def break_off(self, conversation: str, turn: str) -> None:
@@ -361,11 +366,11 @@ class Lanes:
             return None
         hours = mind.config().runtime.reconcile_hours
         post = Post(mind.store, lane.adapter, self._resources.clock.steady, hours, mind.hooks, mind.acknowledgement)
-        lane.is_speaking = True
+        lane.speaking_s = asyncio.get_running_loop().time()
         try:
             return await deliver(parts, post)
         finally:
-            lane.is_speaking = False
+            lane.speaking_s = None
 
     async def _think(self, lane: Lane, pending: Pending, now: datetime) -> None:
         mind, attempts = lane.mind, pending.attempts + 1
