@@ -84,8 +84,8 @@ class PostgresLeases:
                 db.run("lane_wanted", conversation=conversation)
             taken = db.all("lanes_take", **values) if room else []
             for row in taken:
-                db.run("lane_void_heard", conversation=row["conversation"], worker=worker)
-                db.run("lane_void_said", conversation=row["conversation"], worker=worker)
+                db.run("lane_void_heard", conversation=row["conversation"])
+                db.run("lane_void_said", conversation=row["conversation"])
             held = db.all("lanes_heard", tokens=tokens) if before else []
             return taken, {row["conversation"]: row["heard"] for row in held}
 
