@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from claudius.errors import StoreError
+from claudius.memory.opening import StorePlace
+from claudius.perception import Kind, Perception, shared
 from claudius.providers.scripted import Scripted
+from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from lab import postgres
-from workers import World
+from workers import START, World
 
 
 async def test_scale_f1_two_workers_share_the_work(postgres_url: str, tmp_path: Path) -> None:
@@ -48,6 +54,50 @@ async def test_scale_f1_a_worker_that_dies_is_taken_over(postgres_url: str, tmp_
                         await world.offer(chance.choice((steady, other)), message)
                 await world.until_visible(min(len(world.visible) + chance.randint(0, 4), len(world.said)))
         await world.answered()
+
+    world.judge()
+
+
+class Reading(RehearsalAdapter):
+    """A network that takes its time when it is asked for what preceded a call into a thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_read, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
+        """Return the messages that precede this one, when the test says so."""
+        self.is_read.set()
+        await self.goes_on.wait()
+        return await super().context(perception, most)
+
+
+async def test_scale_o3_what_another_worker_accepts_meanwhile_is_answered_first(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """An earlier message, accepted elsewhere while a worker reads a thread before its turn, is not overtaken."""
+    from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
+
+    def look_seldom(store: PostgresStore) -> None:
+        """Have a worker look for lanes when it is woken alone."""
+        leases: Any = store.leases
+        leases.times = replace(leases.times, look_s=60.0)
+
+    world, network, place = World(postgres_url, tmp_path), Reading(), "rehearsal:t:c1:100"
+    first, second = (
+        replace(world.post(0, n), kind=Kind.MENTION, conversation=place, audience=shared(place)) for n in (1, 2)
+    )
+    world.said[:] = [first, second]
+    other = PostgresStore(StorePlace(postgres_url), roles="lanes")
+    async with AsyncExitStack() as stack:
+        thinker = await world.worker(stack, network=network, prepare=look_seldom)
+        await other.start("other", START)
+        await world.offer(thinker, second)
+        await network.is_read.wait()
+        await other.inbox.accept((first,), START)
+        network.goes_on.set()
+        await world.answered()
+        await other.close(clean=True)
 
     world.judge()
 

@@ -373,7 +373,7 @@ class Lanes:
         try:
             if await self._is_settled_before(lane, pending, now):
                 return
-            if lane.bell.is_set():
+            if lane.bell.is_set() or self._leases:  # what another process accepts rings no bell here
                 oldest = await mind.store.inbox.oldest(lane.conversation)
                 if oldest is None or oldest.seq != pending.seq:  # an earlier perception has arrived meanwhile
                     return
