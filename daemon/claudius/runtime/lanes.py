@@ -191,7 +191,7 @@ class Lanes:
                 lane.hearing.ring()
         elif held and conversation not in held.complete:
             held.waiting.add(conversation)
-        elif self._leases and not self._leases.is_held(conversation):
+        elif self._leases and not self._leases.has_taken(conversation):
             self._wanted.add(conversation)
             self.looking.set()
         elif not self._closing:
@@ -290,7 +290,7 @@ class Lanes:
             if lane.signed:
                 await lane.sign(None)
             del self._lanes[lane.conversation]
-            if is_lost and self._leases and self._leases.is_held(lane.conversation):
+            if is_lost and self._leases and self._leases.has_taken(lane.conversation):
                 self.wake(lane.conversation)  # it was taken again since
             await self._resources.recovery.done(lane.conversation)
 

@@ -167,6 +167,9 @@ class PostgresLeases:
     async def drain(self, worker: str) -> bool:
         return await self._core.write(lambda db: db.change("worker_drains", worker=worker)) > 0
 
+    def has_taken(self, conversation: str) -> bool:
+        return conversation in self._held
+
     def is_held(self, conversation: str) -> bool:
         held = self._held.get(conversation)
         return held is not None and self._clock() < held.until_s - (1 - TRUSTED) * self._lease_s
