@@ -34,6 +34,8 @@ class Link:
         """Start disconnected; pass `connected` for a network that is always there."""
         self.connected = connected
         self.reconnects = 0
+        self.listeners = 1
+        """How many processes of this soul may listen at once."""
         self.detail = ""
         """What is wrong, in words for `claudius status`; empty = nothing."""
         self.last_error = ""
@@ -149,6 +151,8 @@ class Adapter(Protocol):
     appears_s: float
     """For how long a message may still become visible after a send whose response was lost."""
     link: Link
+    # optional: `is_local = True` if only whoever uses this machine hears it, and `places`, how many processes of one
+    # soul may listen to it at once (1)
 
     async def listen(self, accept: Accept) -> None:
         """Listen until closed. Raises: AdapterRefused if the network refuses us permanently."""
@@ -280,6 +284,17 @@ class LogsIn(Protocol):
 
     async def log_in(self) -> None:
         """Become able to speak; try again while the network cannot be reached. Raises: AdapterRefused."""
+
+
+@runtime_checkable
+class Resumes(Protocol):
+    """Optional ability of an adapter: to go on with the session of another process, which listened before."""
+
+    def session(self) -> Mapping[str, Any]:
+        """Return what the next listener needs to go on; empty = nothing."""
+
+    def resume(self, session: Mapping[str, Any]) -> None:
+        """Go on with this session at the next `listen`, if the network still knows it."""
 
 
 @runtime_checkable
