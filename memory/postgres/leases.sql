@@ -31,11 +31,12 @@ FROM (
 RETURNING lane.conversation, lane.token, lane.heard;
 
 -- name: lane_void_heard
-UPDATE inbox SET state = 'pending' WHERE conversation = :conversation AND state = 'taken' AND boot IS DISTINCT FROM :worker;
+-- Also what this process itself began under an earlier token: it may have been paused for longer than its lease.
+UPDATE inbox SET state = 'pending' WHERE conversation = :conversation AND state = 'taken';
 
 -- name: lane_void_said
 UPDATE outbox SET state = 'unknown_after_send'
-WHERE conversation = :conversation AND state = 'taken' AND boot IS DISTINCT FROM :worker;
+WHERE conversation = :conversation AND state = 'taken';
 
 -- name: lanes_renew
 UPDATE lane SET lease_until = clock_timestamp() + make_interval(secs => :lease_s)

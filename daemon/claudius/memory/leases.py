@@ -199,6 +199,10 @@ class LeaseStore(Protocol):
         """Have a process end its turns and leave when it renews next; False if none of this name is at work."""
         ...
 
+    def has_taken(self, conversation: str) -> bool:
+        """Return whether it took a lane and did not give it back, as far as it knows; its lease may be nearly past."""
+        ...
+
     def is_held(self, conversation: str) -> bool:
         """Return whether its lane is held, by this process's own clock, with a tenth of the lease to spare."""
         ...

@@ -181,7 +181,7 @@ class Lanes:
     def wake(self, conversation: str) -> None:
         """Have a conversation's lane check again for what waits."""
         place = Place.of(conversation)
-        if place.is_for_commands and (self._leases is None or self._leases.is_held(conversation)):
+        if place.is_for_commands and (self._leases is None or self._leases.has_taken(conversation)):
             self._commanded(conversation)
             return
         lane, held = self._lanes.get(conversation), self._held.get("" if place.is_for_commands else place.network)
@@ -191,7 +191,7 @@ class Lanes:
                 lane.hearing.ring()
         elif held and conversation not in held.complete:
             held.waiting.add(conversation)
-        elif self._leases and not self._leases.is_held(conversation):
+        elif self._leases and not self._leases.has_taken(conversation):
             self._wanted.setdefault(conversation, "")
             self.looking.set()
         elif not self._closing:
@@ -297,7 +297,7 @@ class Lanes:
             if lane.signed:
                 await lane.sign(None)
             del self._lanes[lane.conversation]
-            if is_lost and self._leases and self._leases.is_held(lane.conversation):
+            if is_lost and self._leases and self._leases.has_taken(lane.conversation):
                 self.wake(lane.conversation)  # it was taken again since
             await self._resources.recovery.done(lane.conversation)
 
@@ -380,7 +380,7 @@ class Lanes:
         try:
             if await self._is_settled_before(lane, pending, now):
                 return
-            if lane.bell.is_set():
+            if lane.bell.is_set() or self._leases:  # what another process accepts rings no bell here
                 oldest = await mind.store.inbox.oldest(lane.conversation)
                 if oldest is None or oldest.seq != pending.seq:  # an earlier perception has arrived meanwhile
                     return

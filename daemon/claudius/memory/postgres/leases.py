@@ -121,12 +121,16 @@ class PostgresLeases:
                 db.run("lane_wanted", conversation=conversation)
             taken = db.all("lanes_take", **values, wanted=dump(list(wanted))) if room else []
             for row in taken:
-                db.run("lane_void_heard", conversation=row["conversation"], worker=worker)
-                db.run("lane_void_said", conversation=row["conversation"], worker=worker)
+                db.run("lane_void_heard", conversation=row["conversation"])
+                db.run("lane_void_said", conversation=row["conversation"])
             held = db.all("lanes_heard", tokens=tokens) if before else []
             return taken, {row["conversation"]: row["heard"] for row in held}
 
         taken, marks = await self._core.write(take)
+        if (
+            self._clock() - asked_s > TRUSTED * self._lease_s
+        ):  # it was paused: whoever looks when they are past has them
+            taken = []
         self._tally.looks += 1
         if self._looked_s:
             self._tally.pause_s = max(self._tally.pause_s, asked_s - self._looked_s - self.times.look_s)
@@ -211,6 +215,9 @@ class PostgresLeases:
 
     async def drain(self, worker: str) -> bool:
         return await self._core.write(lambda db: db.change("worker_drains", worker=worker)) > 0
+
+    def has_taken(self, conversation: str) -> bool:
+        return conversation in self._held
 
     def is_held(self, conversation: str) -> bool:
         held = self._held.get(conversation)
