@@ -18,8 +18,7 @@ KEPT_OF_WORKERS = KEPT.with_name("seeds_of_workers.txt")
 """The same for several workers."""
 PUSH, FULL, NIGHTLY = 12, 300, 20_000
 PUSH_OF_WORKERS, FULL_OF_WORKERS = 2, 40
-FOUND_BY = {
-}
+FOUND_BY = {}
 """A life in which each broken rule of workers is seen."""
 WITHIN = 1000
 """Within this many seeds, a product that is broken on purpose is found out."""
@@ -50,7 +49,14 @@ def test_scale_every_life_of_several_workers_holds() -> None:
 
 def test_scale_what_workers_share_is_written_by_its_holder_alone() -> None:
     """A soul whose writes do not name the lane's token is found out."""
-    (found,) = lives("--workers", "--seeds", str(FOUND_BY["no_token_in_write_2"]), "--mutant", "no_token_in_write_2", "--until-broken")
+    (found,) = lives(
+        "--workers",
+        "--seeds",
+        str(FOUND_BY["no_token_in_write_2"]),
+        "--mutant",
+        "no_token_in_write_2",
+        "--until-broken",
+    )
 
     assert found["broken"][0].startswith("W2")
 

@@ -173,10 +173,10 @@ class Lanes:
         self._hydration = ThreadBackfill(mind)
         self._closing = False
         self._leases = mind.store.leases
-        self._wanted: set[str] = set()
-        self._looked_for: set[str] = set()
+        self._wanted: dict[str, str] = {}
+        self._looked_for: dict[str, str] = {}
         self.looking = asyncio.Event()
-        """Set if a lane is wanted that this process does not hold."""
+        """Set if a lane is wanted that this process does not hold, or another process says that there is something."""
 
     def wake(self, conversation: str) -> None:
         """Have a conversation's lane check again for what waits."""
@@ -192,7 +192,7 @@ class Lanes:
         elif held and conversation not in held.complete:
             held.waiting.add(conversation)
         elif self._leases and not self._leases.has_taken(conversation):
-            self._wanted.add(conversation)
+            self._wanted.setdefault(conversation, "")
             self.looking.set()
         elif not self._closing:
             mind = replace(self._mind, store=self._leases.store_of(conversation)) if self._leases else self._mind
@@ -201,9 +201,9 @@ class Lanes:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def wanted(self) -> set[str]:
-        """Return the lanes that are wanted and not held, as a set to be cleared once they were looked for."""
-        self._looked_for, self._wanted = self._wanted, set()
+    def wanted(self) -> dict[str, str]:
+        """Return the lanes that are wanted and not held, each with a turn that is void; to be cleared afterwards."""
+        self._looked_for, self._wanted = self._wanted, {}
         self.looking.clear()
         return self._looked_for
 
@@ -220,10 +220,12 @@ class Lanes:
                 task.cancel()
 
     def break_off(self, conversation: str, turn: str) -> None:
-        """Cancel the turn if it is the one running: what it was to answer has changed or is gone."""
+        """Cancel the turn if it is running, here or elsewhere: what it was to answer has changed or is gone."""
         lane = self._lanes.get(conversation)
         if lane and turn and lane.thinking == turn:
             lane.broken.set()
+        elif turn and self._leases and not self._leases.is_held(conversation):
+            self._wanted[conversation] = turn
 
     def hold(self, network: str) -> None:
         """Start no further lane of a network until its history is read."""
@@ -378,9 +380,8 @@ class Lanes:
                 if oldest is None or oldest.seq != pending.seq:  # an earlier perception has arrived meanwhile
                     return
             lane.hearing = hearing_of(pending, mind)
-            turn = take_turn(
-                pending, patient(mind, pending.perception, heard_s), self._surface(lane, pending, lane.hearing)
-            )
+            surface = self._surface(lane, pending, lane.hearing)
+            turn = take_turn(pending, patient(mind, pending.perception, heard_s), surface)
             turned = await lane.think(pending.turn, turn)
             if turned:  # idle subprocesses have something to do only if somebody was answered or a model was asked
                 lane.last = turned if turned.intent.calls or turned.recollection.owes else lane.last
@@ -491,10 +492,9 @@ class Lanes:
 def hearing_of(pending: Pending, mind: Mind) -> Arrivals:
     """Return the view that a turn has of its conversation: everything that waits there except what it answers."""
     own = {one.key for one in pending.perceptions}
-    conversation = pending.perception.conversation
 
     async def look() -> Sequence[Perception]:
-        found = await mind.store.inbox.unfinished(conversation)
+        found = await mind.store.inbox.unfinished(pending.perception.conversation)
         return [one.perception for one in found if one.perception.key not in own]
 
     return Arrivals(look)
