@@ -16,11 +16,12 @@ from claudius.config.tables import (
     LogSettings,
     NotNegative,
     Positive,
+    Seconds,
     SettingsTable,
     Url,
+    WorkerSettings,
 )
 
-Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]
 SocketUrl = Annotated[str, Meta(pattern=r"^wss?://[^\s/].*$")]
 HOURS = r"^(\d{1,2}:\d{2}-\d{1,2}:\d{2})?$"
 """A span of local hours, as in `21:00-08:00`; empty = none."""
@@ -380,16 +381,6 @@ class StoreSettings(SettingsTable, frozen=True):
     ] = "sqlite"
     look_s: Annotated[Seconds, Meta(description="how often a worker looks for lanes with something to do")] = 1.0
     failover: Annotated[bool, Meta(description="a standby takes over: `doctor` asks for a synchronous one")] = False
-
-
-class WorkerSettings(SettingsTable, frozen=True):
-    """One of several processes that take turns; only with a database server."""
-
-    lanes: Annotated[Positive, Meta(description="the most conversations that one process holds at a time")] = 64
-    lease_s: Annotated[Seconds, Meta(description="after how long a dead process's conversations are taken over")] = 60.0
-    renew_s: Annotated[
-        Seconds, Meta(description="how often a process renews its leases; at most a third of lease_s")
-    ] = 20.0
 
 
 class ClockSettings(SettingsTable, frozen=True):

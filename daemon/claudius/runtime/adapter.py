@@ -35,6 +35,8 @@ class Link:
         self.connected = connected
         """Whether the network can be spoken to; while this process listens, whether it is heard as well."""
         self.reconnects = 0
+        self.listeners = 1
+        """How many processes of this soul may listen at once."""
         self.detail = ""
         """What is wrong, in words for `claudius status`; empty = nothing."""
         self.last_error = ""
@@ -173,6 +175,8 @@ class Adapter(Protocol):
     appears_s: float
     """For how long a message may still become visible after a send whose response was lost."""
     link: Link
+    # optional: `is_local = True` if only whoever uses this machine hears it, and `places`, how many processes of one
+    # soul may listen to it at once (1)
 
     async def listen(self, accept: Accept) -> None:
         """Listen until closed. Raises: AdapterRefused if the network refuses us permanently.

@@ -103,6 +103,8 @@ class Connection:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
             writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
 
     async def close(self) -> None:
         """Close the connection."""
@@ -193,8 +195,10 @@ class ControlSocket:
         except asyncio.CancelledError:
             log.debug("a connection was closed")
         finally:
-            self._open.discard(task)
-            await connection.close()
+            try:
+                await connection.close()
+            finally:
+                self._open.discard(task)
 
     async def _serve(self, connection: Connection) -> None:
         if connection.peer_uid != os.geteuid():

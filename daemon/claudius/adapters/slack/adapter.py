@@ -84,6 +84,7 @@ class SlackAdapter(ChatAdapter[_Session]):
     """One bot in one workspace."""
 
     name = NETWORK
+    places = 2
     post_chars: int | None = 3000
     appears_s = 5.0
 
@@ -150,7 +151,7 @@ class SlackAdapter(ChatAdapter[_Session]):
             self.link.down("another socket")
         self.link.up()
         # a socket of ours that has just closed may still be counted
-        if sockets > (2 if self.link.reconnects else 1):
+        if sockets > self.link.listeners + bool(self.link.reconnects):
             self.link.detail = f"{sockets} sockets share the events: does another Claudius run with these tokens?"
             log.warning("events are shared", extra={"sockets": sockets})
 
