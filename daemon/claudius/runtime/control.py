@@ -101,10 +101,8 @@ class Connection:
             await _carry(reader, self._writer)
         finally:
             sending.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
             writer.close()
-            with contextlib.suppress(ConnectionError):
-                await writer.wait_closed()
+            await asyncio.gather(sending, return_exceptions=True)
 
     async def close(self) -> None:
         """Close the connection."""

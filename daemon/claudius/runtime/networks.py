@@ -55,7 +55,10 @@ class Sweeper:
         """Whether another process hears the network until this one does."""
 
     def missed(self, gap_s: float | None) -> None:
-        """Sweep soon, unless nothing was missed. If the gap was long or unknown, lanes wait for their history."""
+        """Sweep soon, unless nothing was missed. If the gap was long or unknown, lanes wait for their history.
+
+        What another process heard until now keeps no lane waiting.
+        """
         is_heard, self.is_heard = self.is_heard, False
         if gap_s == 0.0 and not self._missed.is_set():
             self._lanes.release(self._adapter.name)
