@@ -232,8 +232,7 @@ class PostgresStore(SqlStore):
             return is_held
 
         others = await self.core.write(begin)
-        was_clean = waiting.was_clean or others or not waiting.conversations
-        return Waiting(conversations=waiting.conversations, was_clean=was_clean)
+        return Waiting(conversations=waiting.conversations, was_clean=waiting.was_clean or others)
 
     async def close(self, *, clean: bool) -> None:
         """Give every lane back, if `clean`, and close."""
