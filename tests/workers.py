@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -65,6 +65,7 @@ class World:
         clean: bool = True,
         network: RehearsalAdapter | None = None,
         prepare: Callable[[PostgresStore], None] = lambda _: None,
+        settings: Mapping[str, str] | None = None,
     ) -> Alive:
         """Start a worker that speaks into this world; `prepare` may change its store before it is opened."""
         from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
@@ -77,7 +78,7 @@ class World:
         store = PostgresStore(StorePlace(self.url), times=times, roles="lanes")
         prepare(store)
         self.voices.append(Scripted(default=echo))
-        soul = alive(home, self.voices[-1], network=network, store=store, clean=clean)
+        soul = alive(home, self.voices[-1], network=network, store=store, clean=clean, settings=settings)
         return await stack.enter_async_context(soul)
 
     def calls(self) -> int:

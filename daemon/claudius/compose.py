@@ -35,8 +35,8 @@ from claudius.memory.semantic import Embedder
 from claudius.memory.sqlite.backups import quarantine
 from claudius.memory.sqlite.store import SqlStore
 from claudius.observed import Thinking
-from claudius.provider import CallTally, Provider
-from claudius.providers.chain import NO_VOICE, Chain, CurrentVoice, NoVoice, choose, may_rehearse, met_model
+from claudius.provider import CallTally, Provider, Rests
+from claudius.providers.chain import NO_VOICE, Chain, CurrentVoice, NoVoice, choose, mark_of, may_rehearse, met_model
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.disk import Disk, check_room
@@ -105,12 +105,17 @@ class Composed(Struct, frozen=True, kw_only=True):
 
 
 def provider(
-    loaded: Loaded, home: Home, names: Sequence[str] | None = None, *, tally: CallTally | None = None
+    loaded: Loaded,
+    home: Home,
+    names: Sequence[str] | None = None,
+    *,
+    tally: CallTally | None = None,
+    rests: Rests | None = None,
 ) -> Chain:
     """Build the chain of providers, from `names` if they are known. Raises: ClaudiusError if one is unusable."""
     chosen = _chosen(loaded, home) if names is None else names
     built = [NoVoice() if name == NO_VOICE else _voice(name, "providers", loaded, home) for name in chosen]
-    return Chain(built, loaded.config.model, tally=tally)
+    return Chain(built, loaded.config.model, tally=tally, rests=rests, mark=mark_of(loaded))
 
 
 def _voice(name: str, key: str, loaded: Loaded, home: Home) -> Provider:
@@ -182,15 +187,15 @@ async def compose(
         soul: Source = _source(home, kept, home.soul)
         heard = networks_on(settings.loaded) if networks else []
         adapters = {name: _network(name, settings.loaded, clock.now) for name in heard}
-        tally = CallTally()
+        tally, rests = CallTally(), Rests()
 
         def in_force() -> Loaded:
             return settings.loaded
 
         voice = CurrentVoice(
-            provider(settings.loaded, home, await naming, tally=tally),
+            provider(settings.loaded, home, await naming, tally=tally, rests=rests),
             in_force,
-            lambda loaded: _provider_anew(loaded, home, tally, secrets),
+            lambda loaded: _provider_anew(loaded, home, tally, rests, secrets),
             met=partial(met_model, home),
         )
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
@@ -205,6 +210,7 @@ async def compose(
         disk=disk,
         quarantine=lambda now: quarantine(home.database, home.backups, now),
         tally=tally,
+        rests=rests,
         fingerprints=fingerprints(settings.loaded.secrets),
         log_dropped=lambda: log_file.dropped,
         log_leave_out=log_file.leave_out,
@@ -331,10 +337,10 @@ def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], roles: Seq
     return open_store(home, place, relieve, roles=",".join(roles or shared.roles), times=times)
 
 
-def _provider_anew(loaded: Loaded, home: Home, tally: CallTally, secrets: list[str]) -> Chain:
+def _provider_anew(loaded: Loaded, home: Home, tally: CallTally, rests: Rests, secrets: list[str]) -> Chain:
     """Build the chain of edited settings; the log and the output's gate learn its keys first. Raises: ClaudiusError."""
     secrets += {secret.reveal() for secret in loaded.secrets.values()} - set(secrets)
-    return provider(loaded, home, tally=tally)
+    return provider(loaded, home, tally=tally, rests=rests)
 
 
 def _notices(

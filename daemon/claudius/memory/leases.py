@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from claudius.provider import Rests
+
 if TYPE_CHECKING:
     from claudius.memory.store import Store
     from claudius.soul.pushed import PushedSoul
@@ -198,6 +200,18 @@ class LeaseStore(Protocol):
 
     def news(self) -> Sequence[str]:
         """Return the names that changed since the last call, whichever process said so."""
+        ...
+
+    def share(self, rests: Rests) -> None:
+        """Have a provider that is refused here rest for every process, from the next turn of each on."""
+        ...
+
+    async def told_elsewhere(self, here: Mapping[str, int]) -> Mapping[str, int]:
+        """Say which problems this process would tell the owners of now, each with how bad it is.
+
+        Returns the same of all other processes at work, in the worst grade. Of two that say so at once, the second one
+        sees the first. Raises: StoreError.
+        """
         ...
 
     def is_of(self, store: Store, conversation: str) -> bool:

@@ -135,6 +135,8 @@ class Server:
             roles=self._roles,
             hold_back=partial(self._hold_back, self._leases) if self._leases else None,
         )
+        if self._leases:
+            self._leases.share(resources.rests)
         let_go = self._forgetting.let_go
         self._leasing = (
             Leasing(self._leases, self._lanes, self._failed, self._takes, let_go=let_go) if self._leases else None
@@ -163,8 +165,6 @@ class Server:
         if not waiting.was_clean:
             log.warning("the last process did not stop in good order", extra={"waiting": len(waiting.conversations)})
             self._resources.recovery.begin(waiting.conversations)
-        await self._modes.load()
-        await self._pairing.load()
         self._networks.open()
         self._run_beside(self._watch(), "watch")
         if self._archive:

@@ -20,7 +20,7 @@ from claudius.intent import Intent, Utterance
 from claudius.memory.archive import Archive, worker
 from claudius.memory.archive.changes import RoundStart
 from claudius.memory.documents import Document, Unarchived
-from claudius.memory.inbox import Pending
+from claudius.memory.inbox import Pending, RateLimits
 from claudius.memory.sqlite import inbox
 from claudius.memory.sqlite.connection import Database
 from claudius.memory.sqlite.documents import SqliteDocuments
@@ -46,10 +46,10 @@ _BEHIND: set[asyncio.Task[Any]] = set()
 def acknowledged_before_kept() -> Iterator[None]:
     """An event is acknowledged before WRITE 1."""
 
-    async def keep(self: Intake, perceptions: Sequence[Perception]) -> Sequence[bool]:
+    async def keep(self: Intake, perceptions: Sequence[Perception], limits: RateLimits) -> Sequence[bool]:
         async def later() -> None:
             await asyncio.sleep(0.5)
-            await _kept(self, perceptions)
+            await _kept(self, perceptions, limits)
             for one in perceptions:
                 self._lanes.wake(one.conversation)
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.errors import StaleTurn
+from claudius import errors
+from claudius.errors import ProviderError, StaleTurn
+from claudius.intent import Call
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import Asked, LeaseTally, LeaseTimes, RoleStore
 from claudius.memory.postgres.schema import too_old
@@ -20,9 +22,11 @@ from claudius.memory.postgres.souls import NEWS, PostgresSouls
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.rows import dump, parse
-from claudius.memory.sqlite.turns import SqliteTurns
+from claudius.memory.sqlite.turns import SqliteTurns, spent_since
 from claudius.memory.sqlite.whispers import SqliteWhispers
-from claudius.memory.turns import RecallLimits
+from claudius.memory.turns import RecallLimits, SpendingCap
+from claudius.prompt import valid
+from claudius.provider import Account, Rests
 from claudius.recollection import Recollection
 
 if TYPE_CHECKING:
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
     from claudius.memory.store import Store
 
 T = TypeVar("T")
+RESTS = "rests"
+"""What has changed when a provider rests."""
 UNREAD_S = 40.0
 """Longer than a conversation waits for its history, in case the process that reads it dies."""
 TRUSTED = 0.9
@@ -62,6 +68,7 @@ class PostgresLeases:
         self._held: dict[str, HeldLane] = {}
         self.is_draining, self._seen = False, 0
         self._tally, self._looked_s = LeaseTally(), 0.0
+        self._rests = Rests()
         self.roles: RoleStore = PostgresRoles(store.core, self._lease_s, clock)
         self.souls = PostgresSouls(store.core)
 
@@ -145,7 +152,7 @@ class PostgresLeases:
 
     async def renew(self) -> Sequence[str]:
         asked_s, worker, before = self._clock(), self._core.boot, dict(self._held)
-        tokens = dump([one.token for one in before.values()])
+        tokens, rests = dump([one.token for one in before.values()]), list[Row]()
 
         def renew(db: Database) -> list[str]:
             seen = {"worker": worker, "pause_s": self._tally.pause_s, "soul": self.souls.in_force}
@@ -154,10 +161,12 @@ class PostgresLeases:
             self.souls.newest_number = release["soul"] if release else None
             if release and release["oldest"] > self._store.schema:
                 raise too_old(self._core.name, release["schema"], self._store.schema)
+            rests.extend(db.all("rests"))
             return db.values("lanes_renew", worker=worker, lease_s=self._lease_s, tokens=tokens) if before else []
 
         kept = set(await self._core.write(renew))
         self.souls.look()
+        self._rest(rests)
         lost = []
         for conversation, one in before.items():
             if self._held.get(conversation) is not one:
@@ -193,7 +202,36 @@ class PostgresLeases:
         names = [row["name"] for row in rows]
         if NEWS in names:
             self.souls.pushed()
+        if RESTS in names:
+            self._rest(self._core.look("rests"))
         return names
+
+    def share(self, rests: Rests) -> None:
+        self._rests, rests.tell = rests, self._rests_here
+
+    async def told_elsewhere(self, here: Mapping[str, int]) -> Mapping[str, int]:
+        worker, lease_s = self._core.boot, self._lease_s
+
+        def write(db: Database) -> dict[str, int]:
+            db.run("told_past", worker=worker, lease_s=lease_s)
+            for problem, grade in here.items():
+                db.run("told_here", worker=worker, problem=problem, grade=grade)
+            return {row["problem"]: row["grade"] for row in db.all("told_elsewhere", worker=worker)}
+
+        return await self._core.write(write)
+
+    def _rests_here(self, account: Account, rest_s: float, error: ProviderError) -> None:
+        mark, provider = account
+        why = {"kind": type(error).__name__, "why": valid(error.message), "fix": valid(error.fix)}
+        self._core.writer.later(lambda db: db.run("rest_begins", mark=mark, provider=provider, rest_s=rest_s, **why))
+        self.changed(RESTS)
+
+    def _rest(self, rows: Sequence[Row]) -> None:
+        """Take over what rests for all."""
+        for row in rows:
+            made: type[ProviderError] = getattr(errors, row["kind"], errors.Unavailable)
+            error = made(row["why"], provider=row["provider"], fix=row["fix"])
+            self._rests.now[row["mark"], row["provider"]] = (time.monotonic() + row["left_s"], error)
 
     async def heard(self, conversation: str) -> int:
         held = self._held.get(conversation)
@@ -312,6 +350,20 @@ class LaneTurns(SqliteTurns):
         wanted = {"turn": pending.turn, "whispers": dump([one.whisper for one in known.intuitions]), **self._lane}
         claimed = await self._core.write(lambda db: db.values("whispers_claim", **wanted))
         return replace(known, intuitions=tuple(one for one in known.intuitions if one.whisper in claimed))
+
+    async def reserve(self, conversation: str, person: str, caps: Sequence[SpendingCap]) -> bool:
+        def write(db: Database) -> bool:
+            db.run("booking_ends", conversation=conversation)
+            is_open = all(spent_since(db, cap.since, cap.person, cap.channel) < cap.limit_usd for cap in caps)
+            if is_open:
+                db.run("booking_begins", **self._lane, person=person)
+            return is_open
+
+        return await self._core.write(write)
+
+    def keep_call(self, turn: str, call: Call) -> None:
+        super().keep_call(turn, call)
+        self._core.writer.later(lambda db: db.run("booking_ends", conversation=self._lane["conversation"]), turn)
 
 
 class LaneWhispers(SqliteWhispers):

@@ -23,8 +23,11 @@ from claudius.home import shipped
 from claudius.memory.erasure import Erased, Probes
 from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
 from claudius.memory.opening import StorePlace
+from claudius.memory.people import Mode
 from claudius.memory.postgres import dumps
+from claudius.memory.postgres.codes import PostgresCodes
 from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
+from claudius.memory.postgres.inbox import PostgresInbox
 from claudius.memory.postgres.leases import LaneCore, LaneTurns, LaneWhispers, PostgresLeases
 from claudius.memory.postgres.records import PostgresRecords
 from claudius.memory.postgres.schema import known, prepare
@@ -33,8 +36,8 @@ from claudius.memory.search import ROWS, Needles, plain
 from claudius.memory.sqlite.connection import Database
 from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.erasure import SqliteErasure
-from claudius.memory.sqlite.inbox import SqliteInbox
 from claudius.memory.sqlite.outbox import SqliteOutbox, settle
+from claudius.memory.sqlite.people import SqlitePeople
 from claudius.memory.sqlite.recall import Shelf
 from claudius.memory.sqlite.store import SqlStore
 from claudius.memory.sqlite.turns import SqliteTurns
@@ -72,6 +75,14 @@ def _drop_beside(db: Database) -> None:
     """Delete what restores have set aside: it holds everybody whom the store held then."""
     for row in db.connection.execute(dumps.LEFT_BESIDE).fetchall():
         db.connection.execute(f'DROP SCHEMA "{row["name"]}" CASCADE')
+
+
+class PostgresPeople(SqlitePeople):
+    """People as every process sees them now: nothing of who may talk is kept in memory."""
+
+    async def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
+        (row,) = self._core.look("access", person=person, place=place)
+        return bool(row["paired"]), row["mode"]
 
 
 class PostgresWriter(Writer):
@@ -162,8 +173,11 @@ class PostgresStore(SqlStore):
         name, times = place.shown, times or LeaseTimes()
         self._connect = partial(PostgresConnection, place, max(LEAST_SILENT_S, times.lease_s / 4))
         super().__init__(Core(name, self._connect, partial(translate, name=name)))
+        self.inbox, self.people = PostgresInbox(self.core), PostgresPeople(self.core)
+        self.codes = PostgresCodes(self.core)
         self.erasure = PostgresErasure(self.core)
         self.leases: LeaseStore | None = PostgresLeases(self, times, clock=clock)
+        self._lease_s = times.lease_s
         self._place, self._roles, self._configuration = place, roles, times.configuration
         self._memory_files = memory_files
         self._memory = memory or shipped("memory")
@@ -203,6 +217,9 @@ class PostgresStore(SqlStore):
             set_up = {"schema": self.schema, "configuration": self._configuration, "wall_s": time.time()}
             set_up |= {"soul": self.leases.souls.in_force if self.leases else ""}
             db.run("worker_begins", **who, **set_up, roles=self._roles)
+            db.run("rates_past")
+            db.run("early_past")
+            db.run("rests_void", worker=boot, lease_s=self._lease_s)
             return bool(db.value("lanes_held"))
 
         others = await self.core.write(begin)
@@ -229,7 +246,7 @@ class PostgresStore(SqlStore):
         turns = self.turns
         assert isinstance(turns, SqliteTurns)  # noqa: S101 - made above
         lane.core = core
-        lane.inbox, lane.outbox = SqliteInbox(core), LaneOutbox(core)
+        lane.inbox, lane.outbox = PostgresInbox(core), LaneOutbox(core)
         lane.turns, lane.whispers = LaneTurns(core, turns), LaneWhispers(core, turns.claims)
         return lane
 
