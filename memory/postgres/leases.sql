@@ -31,11 +31,12 @@ FROM (
 RETURNING lane.conversation, lane.token, lane.heard;
 
 -- name: lane_void_heard
-UPDATE inbox SET state = 'pending' WHERE conversation = :conversation AND state = 'taken' AND boot IS DISTINCT FROM :worker;
+-- Also what this process itself began under an earlier token: it may have been paused for longer than its lease.
+UPDATE inbox SET state = 'pending' WHERE conversation = :conversation AND state = 'taken';
 
 -- name: lane_void_said
 UPDATE outbox SET state = 'unknown_after_send'
-WHERE conversation = :conversation AND state = 'taken' AND boot IS DISTINCT FROM :worker;
+WHERE conversation = :conversation AND state = 'taken';
 
 -- name: lanes_renew
 UPDATE lane SET lease_until = clock_timestamp() + make_interval(secs => :lease_s)
@@ -179,22 +180,6 @@ SELECT receipt FROM outbox WHERE key = :key;
 -- name: worker_drains
 UPDATE worker SET draining = true WHERE worker = :worker AND NOT clean;
 
--- name: soul_pushed
-INSERT INTO soul_push (sha256, host) VALUES (:sha256, :host) RETURNING number;
-
--- name: soul_push_file
-INSERT INTO soul_file (push, name, content) VALUES (:push, :name, :content);
-
--- name: soul_push_only
-DELETE FROM soul_push WHERE number < :number;
-
--- name: soul_in_force
-SELECT number, sha256, host, to_char(pushed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at
-FROM soul_push ORDER BY number DESC LIMIT 1;
-
--- name: soul_files
-SELECT name, content FROM soul_file WHERE push = :push ORDER BY name;
-
 -- name: rates
 -- What counts against a message of this person here, as it is before that message.
 SELECT count(*) FILTER (WHERE person = :person AND at > clock_timestamp() - interval '1 minute') AS in_minute,
@@ -297,3 +282,29 @@ ON CONFLICT (conversation) DO UPDATE SET token = excluded.token, person = exclud
 
 -- name: booking_ends
 DELETE FROM booking WHERE conversation = :conversation;
+
+-- name: soul_pushed
+INSERT INTO soul_push (sha256, host) VALUES (:sha256, :host) RETURNING number;
+
+-- name: soul_push_file
+INSERT INTO soul_file (push, name, content) VALUES (:push, :name, :content);
+
+-- name: soul_push_only
+DELETE FROM soul_push WHERE number < :number;
+
+-- name: soul_in_force
+SELECT number, sha256, host, to_char(pushed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at
+FROM soul_push ORDER BY number DESC LIMIT 1;
+
+-- name: soul_files
+SELECT name, content FROM soul_file WHERE push = :push ORDER BY name;
+
+-- name: notice
+SELECT pg_notify('claudius_' || current_schema()::regnamespace::oid, :payload);
+
+-- name: server_clock
+SELECT extract(epoch FROM clock_timestamp())::float8 AS server_s;
+
+-- name: server_probed
+-- Taken back at once: whether there is room for some pages.
+INSERT INTO changed (name) SELECT repeat('probe ', 200) || n FROM generate_series(1, 64) AS n RETURNING number;

@@ -162,6 +162,10 @@ class Server:
         now = self._mind.clock()
         self._lock.sign(self.boot, now, self._resources.fingerprints)
         waiting = await self._mind.store.start(self.boot, now)
+        if self._leases:
+            self._resources.clock.follow(self._leases.wall)
+            self._resources.disk.probe_store = self._leases.probe
+            self._started_at = self._resources.clock.steady()
         if not waiting.was_clean:
             log.warning("the last process did not stop in good order", extra={"waiting": len(waiting.conversations)})
             self._resources.recovery.begin(waiting.conversations)
@@ -182,6 +186,7 @@ class Server:
         if self._leases and self._leasing:
             await self._roles.look(self._leases)
             self._run_beside(self._leasing.run(), "leases")
+            self._run_beside(self._leasing.listen(), "notices")
             self._run_beside(self._roles.run(self._leases), "roles")
         what = "awake" if may("listen", self._allowed) else "awake for lanes"
         log.info(what, extra={"boot": self.boot, "waiting": len(waiting.conversations)})
@@ -270,12 +275,14 @@ class Server:
         for task in self._beside:
             task.cancel()
         await asyncio.gather(*self._beside, return_exceptions=True)
-        archives = self._roles.has("archive")
+        if self._roles.has("archive") and not is_damaged:
+            await self._archive_what_is_left(stop_at_s - time.monotonic() - CLOSE_S)
         await self._roles.close()
+        if self._archive:
+            await self._archive.close()
         self.health.close()
         if is_damaged:
             await self._resources.set_aside(self._mind.clock())
-        await self._archive_what_is_left(stop_at_s - time.monotonic() - CLOSE_S if archives and not is_damaged else 0.0)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 await self._mind.provider.aclose()
@@ -370,7 +377,6 @@ class Server:
                     await self._archive.round()
         except (GitFailed, OSError, StoreError, TimeoutError) as error:
             log.warning("not archived yet", extra={"error": str(error)})
-        await self._archive.close()
 
     def _failed(self, error: ClaudiusError) -> None:
         """Handle an error: stop intake if the disk is full, let a busy store be retried, otherwise end the process."""
