@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,8 @@ from unittest.mock import patch
 
 from claudius.home import Home, shipped
 from claudius.memory.leases import LeaseTimes
+from claudius.memory.opening import StorePlace
+from claudius.memory.postgres import leases
 from claudius.runtime import disk, networks, scheduler, server
 from claudius.runtime.lock import HomeLock
 from claudius.runtime.process_resources import Clock
@@ -138,6 +141,7 @@ class _Worker:
         self.is_over = False
         """Whether it ended in good order."""
         self.is_leaving = asyncio.Event()
+        self.told: Callable[[Mapping[str, str]], None] = lambda _: None
         self.rests_for_s = 0.0
         """How long nobody stands in for it once it ended."""
         self.store = WorkerStore(life.server, life.times, self.loop.time)
@@ -188,14 +192,10 @@ class _Worker:
         """Have it end in good order."""
         self.loop.call_soon(self.is_leaving.set)
 
-    def hear(self, delay_s: float) -> None:
-        """Tell it a moment later that there is news."""
-        self.loop.call_at(self._life.now_s + delay_s, self._look)
-
-    def _look(self) -> None:
-        if self._server:
-            self.store.is_told = True
-            self._server._lanes.looking.set()
+    def hear(self, about: Mapping[str, str]) -> None:
+        """Hear what another process says."""
+        self.store.is_told = True
+        self.told(about)
 
     def go_on(self, now_s: float) -> None:
         """Do what is to be done now. Raises: Killed."""
@@ -229,7 +229,7 @@ class _TogetherLife:
         home = self.home_of(0)
         self.town.memory = home.memory
         self.server = VirtualServer(home.database, shipped("memory"), self.chance, lambda: self.now_s, LEASE_S)
-        self.server.rang = self._notify
+        self.server.notify = self._notify
         self.is_ending = self.is_late = False
         self._workers: dict[int, _Worker] = {}
         self._current: _Worker | None = None
@@ -258,6 +258,7 @@ class _TogetherLife:
         with ExitStack() as patched:
             patched.enter_context(archiving(self))
             patched.enter_context(self.server.watching())
+            patched.enter_context(patch.object(leases, "listen", self._listen))
             patched.enter_context(patch("time.monotonic", lambda: self.now_s))
             patched.enter_context(patch("os.kill", self._signal))
             patched.enter_context(patch.object(networks, "SWEEP_EVERY_S", SWEEP_EVERY_S))
@@ -378,11 +379,20 @@ class _TogetherLife:
         with closing(sqlite3.connect(self.server.path, isolation_level=None)) as db:
             damage(db, one)
 
-    def _notify(self) -> None:
-        """Tell the others that there is news: mostly soon, sometimes twice, late, or not at all."""
+    def _notify(self, payload: str) -> None:
+        """Tell the others what one process says: mostly soon, sometimes twice, late, or not at all."""
+        who, about = json.loads(payload)
         for worker in self._workers.values():
-            for _ in range(self.chance.choice((0, 1, 1, 1, 2))):
-                worker.hear(self.chance.choice((0.001, 0.02, 0.02, 5.0)))
+            for _ in range(self.chance.choice((0, 1, 1, 1, 2)) if worker.store.core.boot != who else 0):
+                worker.loop.call_at(self.now_s + self.chance.choice((0.001, 0.02, 0.02, 5.0)), worker.hear, about)
+
+    async def _listen(self, place: StorePlace, boot: str, told: Callable[[Mapping[str, str]], None]) -> None:
+        """Have the process that runs be told, in the place of a connection of its own."""
+        del place, boot
+        if self._current:
+            self._current.told = told
+        told({})
+        await asyncio.Event().wait()
 
 
 _COUNTS = """
