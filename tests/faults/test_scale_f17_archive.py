@@ -51,7 +51,8 @@ class PausedRemote(Remote):
         super().__init__(url, kept)
         self.reached, self.goes_on = threading.Event(), threading.Event()
 
-    def push(self, repository: Repository, commit: str) -> None:  # noqa: D102 - as that of Remote
+    def push(self, repository: Repository, commit: str) -> None:
+        """Wait until the test lets the process go on."""
         self.reached.set()
         assert self.goes_on.wait(60)
         super().push(repository, commit)
@@ -134,7 +135,7 @@ class Cut(Repository):
         super().__init__(root)
         self.left = left
 
-    def run(  # noqa: D102 - as that of Repository
+    def run(
         self,
         args: Sequence[str],
         *,
@@ -142,6 +143,7 @@ class Cut(Repository):
         also: Mapping[str, str] = MappingProxyType({}),
         within_s: float = LIMIT_S,
     ) -> bytes:
+        """Run a command, unless the process is killed there."""
         self.left -= 1
         if self.left < 0:
             raise ClaudiusError("cut off")

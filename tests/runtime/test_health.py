@@ -53,6 +53,7 @@ def test_a_soul_that_is_well_has_no_problem() -> None:
         ({"kept": Kept(counts={"inbox": {"dead": 1}, "outbox": {"failed": 2}})}, "given_up", False),
         ({"kept": Kept(disk_days_left=30)}, "", False),
         ({"kept": Kept(disk_days_left=29)}, "disk", False),
+        ({"archive": "no route to host"}, "archive", False),
     ],
 )
 def test_what_is_a_problem_and_what_makes_health_fail(facts: dict[str, Any], kind: str, fails: bool) -> None:  # noqa: FBT001 - pytest hands it over

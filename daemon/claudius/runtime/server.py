@@ -275,12 +275,14 @@ class Server:
         for task in self._beside:
             task.cancel()
         await asyncio.gather(*self._beside, return_exceptions=True)
-        archives = self._roles.has("archive")
+        if self._roles.has("archive") and not is_damaged:
+            await self._archive_what_is_left(stop_at_s - time.monotonic() - CLOSE_S)
         await self._roles.close()
+        if self._archive:
+            await self._archive.close()
         self.health.close()
         if is_damaged:
             await self._resources.set_aside(self._mind.clock())
-        await self._archive_what_is_left(stop_at_s - time.monotonic() - CLOSE_S if archives and not is_damaged else 0.0)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 await self._mind.provider.aclose()
@@ -375,7 +377,6 @@ class Server:
                     await self._archive.round()
         except (GitFailed, OSError, StoreError, TimeoutError) as error:
             log.warning("not archived yet", extra={"error": str(error)})
-        await self._archive.close()
 
     def _failed(self, error: ClaudiusError) -> None:
         """Handle an error: stop intake if the disk is full, let a busy store be retried, otherwise end the process."""
