@@ -1,15 +1,15 @@
 -- Lanes and their leases. Times are the server's: no other clock decides who holds a lane.
 
 -- name: worker_begins
-INSERT INTO worker (worker, host, pid, version, schema, roles, configuration, skew_s)
-VALUES (:worker, :host, :pid, :version, :schema, :roles, :configuration, :wall_s - extract(epoch FROM clock_timestamp()))
+INSERT INTO worker (worker, host, pid, version, schema, roles, configuration, soul, skew_s)
+VALUES (:worker, :host, :pid, :version, :schema, :roles, :configuration, :soul, :wall_s - extract(epoch FROM clock_timestamp()))
 ON CONFLICT DO NOTHING;
 
 -- name: worker_ends
 UPDATE worker SET clean = true, seen_at = clock_timestamp() WHERE worker = :worker;
 
 -- name: workers_shown
-SELECT w.worker, w.host, w.pid, w.version, w.roles, w.clean, w.configuration, w.skew_s, w.pause_s,
+SELECT w.worker, w.host, w.pid, w.version, w.roles, w.clean, w.configuration, w.soul, w.skew_s, w.pause_s,
     extract(epoch FROM clock_timestamp() - w.started_at)::float8 AS up_s,
     extract(epoch FROM clock_timestamp() - w.seen_at)::float8 AS seen_s,
     (SELECT count(*) FROM lane l WHERE l.worker = w.worker AND l.lease_until > clock_timestamp()) AS lanes,
@@ -43,10 +43,11 @@ WHERE worker = :worker AND lease_until > clock_timestamp() AND token IN (SELECT 
 RETURNING conversation;
 
 -- name: worker_seen
-UPDATE worker SET seen_at = clock_timestamp(), pause_s = greatest(pause_s, :pause_s) WHERE worker = :worker RETURNING draining;
+UPDATE worker SET seen_at = clock_timestamp(), pause_s = greatest(pause_s, :pause_s), soul = :soul
+WHERE worker = :worker RETURNING draining;
 
 -- name: release_shown
-SELECT schema, oldest FROM release WHERE id = 1;
+SELECT schema, oldest, (SELECT max(number) FROM soul_push) AS soul FROM release WHERE id = 1;
 
 -- name: lane_fence
 SELECT lane_held(:conversation, :token);
@@ -280,3 +281,19 @@ ON CONFLICT (conversation) DO UPDATE SET token = excluded.token, person = exclud
 
 -- name: booking_ends
 DELETE FROM booking WHERE conversation = :conversation;
+
+-- name: soul_pushed
+INSERT INTO soul_push (sha256, host) VALUES (:sha256, :host) RETURNING number;
+
+-- name: soul_push_file
+INSERT INTO soul_file (push, name, content) VALUES (:push, :name, :content);
+
+-- name: soul_push_only
+DELETE FROM soul_push WHERE number < :number;
+
+-- name: soul_in_force
+SELECT number, sha256, host, to_char(pushed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at
+FROM soul_push ORDER BY number DESC LIMIT 1;
+
+-- name: soul_files
+SELECT name, content FROM soul_file WHERE push = :push ORDER BY name;

@@ -97,6 +97,25 @@ class HttpSettings(SettingsTable, frozen=True):
     listen: Annotated[str, Meta(description="HOST:PORT for /api/whisper, /health and /metrics; empty = none")] = ""
 
 
+class StorageSettings(SettingsTable, frozen=True):
+    """The disk."""
+
+    reserve_mb: Annotated[NotNegative, Meta(description="free megabytes below which nothing is accepted")] = 64
+
+
+class ArchiveSettings(SettingsTable, frozen=True):
+    """The history of portraits and state in git."""
+
+    remote: Annotated[
+        str,
+        Meta(
+            pattern=r"^((https|ssh|file)://\S+|[\w.-]+@[\w.-]+:\S+|/.+)?$",
+            description="a git repository that gets a copy of the memory's history: an https or ssh URL, or a path; "
+            "empty = none",
+        ),
+    ] = ""
+
+
 class WorkerSettings(SettingsTable, frozen=True):
     """One of several processes that take turns; only with a database server."""
 

@@ -8,7 +8,7 @@ Source: the scale design, section 4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -17,6 +17,7 @@ from claudius.provider import Rests
 
 if TYPE_CHECKING:
     from claudius.memory.store import Store
+    from claudius.soul.pushed import PushedSoul
 
 
 def may(role: str, allowed: Sequence[str]) -> bool:
@@ -95,6 +96,23 @@ class RoleStore(Protocol):
         ...
 
 
+class SoulStore(Protocol):
+    """The soul that was pushed into the store."""
+
+    in_force: str
+    """The hash of the soul that this process thinks with; the others see it."""
+    pushed: Callable[[], None]
+    """Called when another soul was pushed: before the next turn, at the latest with the next renewal."""
+
+    async def push(self, files: Mapping[str, str], sha256: str) -> int:
+        """Put these files, by name, in force for every process; return the push's number."""
+        ...
+
+    def newest(self) -> PushedSoul | None:
+        """Return what was pushed last; None if nothing ever was. Raises: StoreError."""
+        ...
+
+
 class LeaseStore(Protocol):
     """The lanes that this process holds. Only a store that several processes share has one."""
 
@@ -104,6 +122,11 @@ class LeaseStore(Protocol):
     @property
     def roles(self) -> RoleStore:
         """What one process at a time does."""
+        ...
+
+    @property
+    def souls(self) -> SoulStore:
+        """The soul that was pushed."""
         ...
 
     @property

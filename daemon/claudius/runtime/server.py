@@ -148,6 +148,7 @@ class Server:
             networks=lambda: self._networks.hearing(resources.clock.steady()),
             apologies=self._lanes.turn_log.apologies_lately,
             records=mind.store.records,
+            archive=lambda: archive.remote_problem if archive else None,
         )
         self._alerts = Alerts(mind, self.health, adapters, home) if alerts else None
         self._beside: list[asyncio.Task[None]] = []

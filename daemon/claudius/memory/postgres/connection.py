@@ -371,7 +371,7 @@ _TABLES = """SELECT c.relname AS name,
             AND a.atttypid <> 'timestamptz'::regtype) AS columns
 FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
     AND c.relname NOT IN ('release', 'moment_index', 'moment_new', 'worker', 'role', 'unread', 'changed',
-        'whisper_claim', 'letting_go', 'let_go', 'rest', 'told')
+        'whisper_claim', 'letting_go', 'let_go', 'rest', 'told', 'soul_push', 'soul_file')
 ORDER BY (SELECT count(*) FROM pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f') DESC, c.relname"""
 
 

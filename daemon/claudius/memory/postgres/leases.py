@@ -18,6 +18,7 @@ from claudius.intent import Call
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import Asked, LeaseTally, LeaseTimes, RoleStore
 from claudius.memory.postgres.schema import too_old
+from claudius.memory.postgres.souls import NEWS, PostgresSouls
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.rows import dump, parse
@@ -69,6 +70,7 @@ class PostgresLeases:
         self._tally, self._looked_s = LeaseTally(), 0.0
         self._rests = Rests()
         self.roles: RoleStore = PostgresRoles(store.core, self._lease_s, clock)
+        self.souls = PostgresSouls(store.core)
 
     @property
     def tally(self) -> LeaseTally:
@@ -153,8 +155,10 @@ class PostgresLeases:
         tokens, rests = dump([one.token for one in before.values()]), list[Row]()
 
         def renew(db: Database) -> list[str]:
-            self.is_draining = bool(db.value("worker_seen", worker=worker, pause_s=self._tally.pause_s))
+            seen = {"worker": worker, "pause_s": self._tally.pause_s, "soul": self.souls.in_force}
+            self.is_draining = bool(db.value("worker_seen", **seen))
             release = db.one("release_shown")
+            self.souls.newest_number = release["soul"] if release else None
             if release and release["oldest"] > self._store.schema:
                 raise too_old(self._core.name, release["schema"], self._store.schema)
             rests.extend(db.all("rests"))
@@ -162,6 +166,7 @@ class PostgresLeases:
 
         kept = set(await self._core.write(renew))
         self._rest(rests)
+        self.souls.look()
         lost = []
         for conversation, one in before.items():
             if self._held.get(conversation) is not one:
@@ -197,6 +202,8 @@ class PostgresLeases:
         names = [row["name"] for row in rows]
         if RESTS in names:
             self._rest(self._core.look("rests"))
+        if NEWS in names:
+            self.souls.pushed()
         return names
 
     def share(self, rests: Rests) -> None:

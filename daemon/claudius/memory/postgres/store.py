@@ -215,6 +215,7 @@ class PostgresStore(SqlStore):
 
         def begin(db: Database) -> bool:
             set_up = {"schema": self.schema, "configuration": self._configuration, "wall_s": time.time()}
+            set_up |= {"soul": self.leases.souls.in_force if self.leases else ""}
             db.run("worker_begins", **who, **set_up, roles=self._roles)
             db.run("rates_past")
             db.run("early_past")
