@@ -327,7 +327,8 @@ def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], roles: Seq
     Raises: BadConfiguration if a worker cannot share it.
     """
     password = loaded.secrets.get(PASSWORD)
-    place = StorePlace(loaded.config.store.url, password.reveal() if password else "")
+    settings = loaded.config.store
+    place = StorePlace(settings.url, password.reveal() if password else "", listen_url=settings.listen_url)
     if roles and not place.is_postgres:
         fix = "set it to postgres://user@host/database"
         raise BadConfiguration("config.toml", "store.url", "workers share a database server", fix)
@@ -335,7 +336,7 @@ def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], roles: Seq
     times = LeaseTimes(
         lease_s=shared.lease_s,
         renew_s=shared.renew_s,
-        look_s=loaded.config.store.look_s,
+        look_s=settings.look_s,
         most=shared.lanes,
         configuration=common(loaded) if place.is_postgres else "",
     )

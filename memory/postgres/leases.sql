@@ -31,11 +31,12 @@ FROM (
 RETURNING lane.conversation, lane.token, lane.heard;
 
 -- name: lane_void_heard
-UPDATE inbox SET state = 'pending' WHERE conversation = :conversation AND state = 'taken' AND boot IS DISTINCT FROM :worker;
+-- Also what this process itself began under an earlier token: it may have been paused for longer than its lease.
+UPDATE inbox SET state = 'pending' WHERE conversation = :conversation AND state = 'taken';
 
 -- name: lane_void_said
 UPDATE outbox SET state = 'unknown_after_send'
-WHERE conversation = :conversation AND state = 'taken' AND boot IS DISTINCT FROM :worker;
+WHERE conversation = :conversation AND state = 'taken';
 
 -- name: lanes_renew
 UPDATE lane SET lease_until = clock_timestamp() + make_interval(secs => :lease_s)
@@ -297,3 +298,13 @@ FROM soul_push ORDER BY number DESC LIMIT 1;
 
 -- name: soul_files
 SELECT name, content FROM soul_file WHERE push = :push ORDER BY name;
+
+-- name: notice
+SELECT pg_notify('claudius_' || current_schema()::regnamespace::oid, :payload);
+
+-- name: server_clock
+SELECT extract(epoch FROM clock_timestamp())::float8 AS server_s;
+
+-- name: server_probed
+-- Taken back at once: whether there is room for some pages.
+INSERT INTO changed (name) SELECT repeat('probe ', 200) || n FROM generate_series(1, 64) AS n RETURNING number;

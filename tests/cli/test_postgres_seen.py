@@ -170,6 +170,7 @@ def test_scale_doctor_finds_nothing_wrong_with_a_good_server(machine: Machine) -
         "collation",
         "clock of the server",
         "way to the server",
+        "notices",
         "configurations",
         "leases",
     )
@@ -238,13 +239,24 @@ def test_scale_doctor_fails_where_no_standby_follows(machine: Machine) -> None:
 
 
 def test_scale_doctor_finds_a_pooler_in_the_way(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no notice arrives, as behind a pooler in transaction mode, the check says what stands between."""
+    """Where no notice arrives, as behind a pooler in transaction mode, the check says so; and not if none is wanted."""
     monkeypatch.setattr(os, "environ", machine.environment())
     monkeypatch.setattr(psycopg.Connection, "notifies", lambda *_, **__: iter(()))
     found = {one.name: one for one in server_checks.server(Home(machine.home))}
 
-    assert not found["way to the server"].ok
-    assert "pooler" in found["way to the server"].fix
+    machine.ok("config", "set", "store.listen_url", "")
+    unwanted = {one.name: one for one in server_checks.server(Home(machine.home))}
+
+    assert not found["notices"].ok
+    assert "pooler" in found["notices"].fix
+    assert unwanted["notices"].ok
+
+
+def test_scale_doctor_finds_a_way_for_notices_that_leads_elsewhere(machine: Machine, url: str) -> None:
+    """Processes that listen in another schema than the soul's hear nothing, and doctor says so."""
+    elsewhere = url.replace("search_path%3D", "search_path%3Dpublic%2C")
+
+    assert "do not arrive" in failing(machine, CLAUDIUS_STORE_LISTEN_URL=elsewhere)["notices"]
 
 
 def test_scale_doctor_finds_two_homes_with_one_token(machine: Machine) -> None:

@@ -20,6 +20,7 @@ from claudius.config.tables import (
     Seconds,
     SettingsTable,
     StorageSettings,
+    StoreSettings,
     Url,
     WorkerSettings,
 )
@@ -362,21 +363,6 @@ class DiscordSettings(SettingsTable, frozen=True):
         Meta(description="channel ids where all talk is heard and kept; * = every one; mentions always are"),
     ] = ()
     typing: Annotated[bool, Meta(description="show a typing indicator while the soul thinks")] = True
-
-
-class StoreSettings(SettingsTable, frozen=True):
-    """The database."""
-
-    url: Annotated[
-        str,
-        Meta(
-            pattern=r"^(sqlite|postgres(ql)?://\S*)$",
-            description="where everything is kept: sqlite = one file in the home, or postgres://user@host/database; "
-            "the password is CLAUDIUS_STORE_PASSWORD in .env",
-        ),
-    ] = "sqlite"
-    look_s: Annotated[Seconds, Meta(description="how often a worker looks for lanes with something to do")] = 1.0
-    failover: Annotated[bool, Meta(description="a standby takes over: `doctor` asks for a synchronous one")] = False
 
 
 class ClockSettings(SettingsTable, frozen=True):

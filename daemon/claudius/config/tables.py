@@ -128,3 +128,26 @@ class WorkerSettings(SettingsTable, frozen=True):
         tuple[Annotated[str, Meta(pattern=ROLE)], ...],
         Meta(description="what a process may do: all, or lanes, listen, listen/slack, clock, cortex, archive"),
     ] = ("all",)
+
+
+class StoreSettings(SettingsTable, frozen=True):
+    """The database."""
+
+    url: Annotated[
+        str,
+        Meta(
+            pattern=r"^(sqlite|postgres(ql)?://\S*)$",
+            description="where everything is kept: sqlite = one file in the home, or postgres://user@host/database; "
+            "the password is CLAUDIUS_STORE_PASSWORD in .env",
+        ),
+    ] = "sqlite"
+    listen_url: Annotated[
+        str,
+        Meta(
+            pattern=r"^(store\.url|postgres(ql)?://\S*)?$",
+            description="the way on which processes hear of each other at once, if another than store.url: past a "
+            "pooler in transaction mode; empty = none, so that each looks every look_s",
+        ),
+    ] = "store.url"
+    look_s: Annotated[Seconds, Meta(description="how often a worker looks for lanes with something to do")] = 1.0
+    failover: Annotated[bool, Meta(description="a standby takes over: `doctor` asks for a synchronous one")] = False

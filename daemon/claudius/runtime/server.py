@@ -162,6 +162,10 @@ class Server:
         now = self._mind.clock()
         self._lock.sign(self.boot, now, self._resources.fingerprints)
         waiting = await self._mind.store.start(self.boot, now)
+        if self._leases:
+            self._resources.clock.follow(self._leases.wall)
+            self._resources.disk.probe_store = self._leases.probe
+            self._started_at = self._resources.clock.steady()
         if not waiting.was_clean:
             log.warning("the last process did not stop in good order", extra={"waiting": len(waiting.conversations)})
             self._resources.recovery.begin(waiting.conversations)
@@ -182,6 +186,7 @@ class Server:
         if self._leases and self._leasing:
             await self._roles.look(self._leases)
             self._run_beside(self._leasing.run(), "leases")
+            self._run_beside(self._leasing.listen(), "notices")
             self._run_beside(self._roles.run(self._leases), "roles")
         what = "awake" if may("listen", self._allowed) else "awake for lanes"
         log.info(what, extra={"boot": self.boot, "waiting": len(waiting.conversations)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from psycopg.types.string import StrDumper
 from claudius.errors import StaleTurn, StoreAway, StoreError, StoreFull, StoreReadOnly
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.foresight import Foresight
-from claudius.memory.postgres.translation import translated
+from claudius.memory.postgres.timed import MadeBeside, TimedConnection
+from claudius.memory.postgres.translation import for_rows, translated
 from claudius.memory.sqlite.connection import Cursor, Database, load_queries
 from claudius.memory.stemming import stemmed
 
@@ -31,6 +33,18 @@ _ALIVE = {
     "keepalives_count": "2",
     "tcp_user_timeout": "15000",
 }
+_VALUES = 50
+"""Values in one statement for several rows: the driver reads a text with more of them anew each time."""
+_SERVER_ALIVE = "".join(
+    f"; SET tcp_{name} = {value}"
+    for name, value in (
+        ("keepalives_idle", 5),
+        ("keepalives_interval", 5),
+        ("keepalives_count", 2),
+        ("user_timeout", 15000),
+    )
+)
+"""The same for the server: a session of whom nobody hears any more ends, and lets go of its locks."""
 _STATEMENTS = 512
 """Statements that stay prepared on the server: more than there are queries."""
 NUL, INSTEAD = "\0", "\ufffd"
@@ -60,8 +74,14 @@ class NamedRow(Sequence[Any]):
 
 
 def _named(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], NamedRow]:
-    places = {column.name: place for place, column in enumerate(cursor.description or ())}
+    result = cursor.pgresult
+    places = _places(tuple([result.fname(n) for n in range(result.nfields)]) if result else ())
     return lambda values: NamedRow(places, values)
+
+
+@cache
+def _places(names: tuple[bytes, ...]) -> Mapping[str, int]:
+    return {name.decode(): place for place, name in enumerate(names)}
 
 
 class _Text(StrDumper):
@@ -89,6 +109,12 @@ class _Number(Loader):
     def load(self, data: Buffer) -> float:
         text = bytes(data).decode()
         return float(text) if "." in text else int(text)
+
+
+def parameters(place: StorePlace, url: str) -> str:
+    """Return what a lasting connection to `url` is made with. Pure."""
+    words = OURS | _ALIVE | ({"password": place.password} if place.password else {})
+    return psycopg.conninfo.make_conninfo(url, **words)
 
 
 class Answer:
@@ -134,7 +160,7 @@ class Answer:
 class Pipeline:
     """Sends the statements of one transaction without waiting for the answers that nobody asked for yet."""
 
-    def __init__(self, made: psycopg.Connection[NamedRow]) -> None:
+    def __init__(self, made: TimedConnection[NamedRow]) -> None:
         """Begin on a connection that is in no transaction."""
         self.sent = self.answered = self.trips = 0
         """Statements sent; of these, those whose answer is here; and how often one was waited for."""
@@ -185,19 +211,37 @@ class PostgresConnection:
         self._ahead: dict[tuple[str, frozenset[tuple[str, Any]]], Cursor] = {}
         self._foresight = Foresight()
         self._texts: dict[str, bytes] = {}
+        self.fenced: set[tuple[str, int]] = set()
+        """The lanes, each with its token, that are locked in this transaction."""
+        self._answer_s = 0.0
+        self._beside: MadeBeside[NamedRow] | None = None
         self._has_new_moments = False
         self.lock_wait_s = 0.0
         """How long transactions waited for one another before they could write, by the server's clock."""
         self._locked: Cursor | None = None
         self._made = self._connect()
 
-    def _connect(self) -> psycopg.Connection[NamedRow]:
-        words = OURS | _ALIVE | ({"password": self._place.password} if self._place.password else {})
-        url = psycopg.conninfo.make_conninfo(self._place.url, **words)
-        made = psycopg.connect(url, autocommit=True, row_factory=_named)
-        made.execute(
-            f"SET idle_in_transaction_session_timeout = '{self._silent_s}s'; SET lock_timeout = '{LOCK_S}s'".encode()
-        )
+    def limit(self, answer_s: float, *, in_loop: bool = False) -> None:
+        """Give a statement up, from now on, if it is not answered within `answer_s` seconds; 0 = never.
+
+        `in_loop`: the event loop waits for it, so a lost connection is made anew in a thread.
+        """
+        self._answer_s, self._beside = answer_s, MadeBeside(self._connect) if in_loop else None
+        self._made.limit(answer_s)
+
+    def at_leisure(self, sql: str) -> None:
+        """Run one statement of ours outside of any transaction, however long it takes. Raises: psycopg.Error."""
+        self._made.limit(0.0)
+        self._made.execute(sql.encode())
+        self._made.limit(self._answer_s)
+
+    def _connect(self) -> TimedConnection[NamedRow]:
+        url = parameters(self._place, self._place.url)
+        made = TimedConnection[NamedRow].connect(url, autocommit=True, row_factory=_named)
+        made.answer_s = CONNECT_S
+        silent = f"SET idle_in_transaction_session_timeout = '{self._silent_s}s'; SET lock_timeout = '{LOCK_S}s'"
+        made.execute((silent + _SERVER_ALIVE).encode())
+        made.limit(self._answer_s)
         made.prepared_max = _STATEMENTS
         made.adapters.register_dumper(str, _Text)
         made.adapters.register_dumper(int, Int8Dumper)
@@ -209,24 +253,25 @@ class PostgresConnection:
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open, failed or not."""
-        status = self._made.info.transaction_status
-        return status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
+        status = self._made.info.transaction_status  # a pipeline that has heard of a failure at once looks idle
+        return self._pipeline is not None or status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
 
     def execute(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = (), /) -> Cursor:
         """Run one statement that is written for SQLite. Raises: psycopg.Error."""
         begins = sql.startswith("BEGIN")
         if self._made.closed and (begins or not self._is_inside):
-            self._made = self._connect()
+            self._made = self._beside.take() if self._beside else self._connect()
         if begins:
             return self._begin(sql)
         if sql in ENDS:
             self._end(sql)
-            return self._made.cursor()
+            return psycopg.Cursor(self._made)  # nothing is in it, and the connection may be lost
         if sql.startswith("SAVEPOINT"):
             self._leave_pipeline()
+            self.fenced.clear()
         elif sql.startswith(_MOMENTS_COME):
             self._has_new_moments = True
-        if isinstance(values, dict):
+        if isinstance(values, dict) and (self._ahead or self._foresight.is_noting):
             key = (sql, frozenset(values.items()))
             self._foresight.note(key)
             if found := self._ahead.pop(key, None):
@@ -245,11 +290,17 @@ class PostgresConnection:
     def _begin(self, sql: str) -> Cursor:
         self._has_new_moments, self._is_inside, self.was_undone = False, True, False
         self._ahead.clear()
-        if not psycopg.Pipeline.is_supported():
-            return self._send(self._text(sql), None)
-        pipeline = self._pipeline = Pipeline(self._made)
-        for text in self._text(sql).split(b";"):
-            began = pipeline.execute(text)
+        self.fenced.clear()
+        try:
+            if not psycopg.Pipeline.is_supported():
+                return self._send(self._text(sql), None)
+            pipeline = self._pipeline = Pipeline(self._made)
+            for text in self._text(sql).split(b";"):
+                began = pipeline.execute(text)
+        except psycopg.Error:  # it did not begin, so nobody is going to end it
+            self._is_inside = False
+            self._undo()
+            raise
         self._locked = began if sql == "BEGIN IMMEDIATE" else None
         return began
 
@@ -293,10 +344,21 @@ class PostgresConnection:
         return self._made.execute(text, values)
 
     def executemany(self, sql: str, rows: Iterable[Any], /) -> object:
-        """Run one statement for each row of values, in one round trip. Raises: psycopg.Error."""
-        if self._pipeline is None:
-            self.trips += 1
-        self._made.cursor().executemany(self._text(sql), list(rows))
+        """Run one statement for each row of values, in one round trip. Raises: psycopg.Error.
+
+        An INSERT takes many rows at once; no two of them may have the same key.
+        """
+        left = list(rows)
+        while left:
+            some = left[: max(1, _VALUES // len(left[0]))]
+            if not (text := for_rows(sql, len(some))):
+                break
+            self.execute(text, {f"{name}_{n}": value for n, row in enumerate(some) for name, value in row.items()})
+            del left[: len(some)]
+        if left:
+            if self._pipeline is None:
+                self.trips += 1
+            self._made.cursor().executemany(self._text(sql), left)
         return None
 
     def script(self, sql: str) -> None:
@@ -307,6 +369,8 @@ class PostgresConnection:
     def close(self) -> None:
         """Close it."""
         self._made.close()
+        if self._beside:
+            self._beside.close()
 
     def _text(self, sql: str) -> bytes:
         text = self._texts.get(sql)
@@ -350,6 +414,12 @@ class PostgresDatabase(Database):
 
     def foresee(self, kind: str, *names: str) -> None:
         self._own.foresee(kind, *names)
+
+    def fence(self, conversation: str, token: int) -> None:
+        """Have this transaction refused if the lane's token has moved, and let it move no more before its end."""
+        if (conversation, token) not in self._own.fenced:
+            self._own.fenced.add((conversation, token))
+            self.run("lane_fence", conversation=conversation, token=token)
 
     @property
     def _own(self) -> PostgresConnection:

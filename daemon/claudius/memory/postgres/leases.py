@@ -6,7 +6,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
@@ -17,6 +17,8 @@ from claudius.errors import ProviderError, StaleTurn
 from claudius.intent import Call
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import Asked, LeaseTally, LeaseTimes, RoleStore
+from claudius.memory.postgres.connection import PostgresDatabase
+from claudius.memory.postgres.notices import listen, notice
 from claudius.memory.postgres.schema import too_old
 from claudius.memory.postgres.souls import NEWS, PostgresSouls
 from claudius.memory.sqlite.connection import Database, Row
@@ -38,6 +40,8 @@ RESTS = "rests"
 """What has changed when a provider rests."""
 UNREAD_S = 40.0
 """Longer than a conversation waits for its history, in case the process that reads it dies."""
+AHEAD_AT_MOST = timedelta(hours=1)
+"""A clock that differs by more from the server's was set like that on purpose, as `CLAUDIUS_CLOCK` does."""
 TRUSTED = 0.9
 """The part of a lease in which this process trusts its own clock."""
 
@@ -69,6 +73,8 @@ class PostgresLeases:
         self.is_draining, self._seen = False, 0
         self._tally, self._looked_s = LeaseTally(), 0.0
         self._rests = Rests()
+        self._server: datetime | None = None
+        """The server's time when the own monotonic clock showed 0."""
         self.roles: RoleStore = PostgresRoles(store.core, self._lease_s, clock)
         self.souls = PostgresSouls(store.core)
 
@@ -76,6 +82,27 @@ class PostgresLeases:
     def tally(self) -> LeaseTally:
         self._tally.held = len(self._held)
         return self._tally
+
+    def read_clock(self, db: Database) -> None:
+        """Read the server's clock, in a job that has waited for an answer already, so that none is before this one."""
+        asked_s = self._clock()
+        self._server = datetime.fromtimestamp(db.value("server_clock") - asked_s, UTC)
+
+    def wall(self, own: Callable[[], datetime]) -> Callable[[], datetime]:
+        def now() -> datetime:
+            shown = own()
+            if self._server is None:
+                return shown
+            known = self._server + timedelta(seconds=self._clock())
+            return known if abs(shown - known) < AHEAD_AT_MOST else shown
+
+        return now
+
+    def probe(self) -> None:
+        with self._core.beside() as db:
+            db.connection.execute("BEGIN IMMEDIATE")
+            db.run("server_probed").fetchall()
+            db.connection.execute("ROLLBACK")
 
     def round_trip_s(self) -> float:
         began_s = time.perf_counter()
@@ -94,12 +121,14 @@ class PostgresLeases:
                 db.run("lane_wanted", conversation=conversation)
             taken = db.all("lanes_take", **values, wanted=dump(list(wanted))) if room else []
             for row in taken:
-                db.run("lane_void_heard", conversation=row["conversation"], worker=worker)
-                db.run("lane_void_said", conversation=row["conversation"], worker=worker)
+                db.run("lane_void_heard", conversation=row["conversation"])
+                db.run("lane_void_said", conversation=row["conversation"])
             held = db.all("lanes_heard", tokens=tokens) if before else []
             return taken, {row["conversation"]: row["heard"] for row in held}
 
         taken, marks = await self._core.write(take)
+        if self._clock() - asked_s > TRUSTED * self._lease_s:  # it was paused: they are for whoever looks then
+            taken = []
         self._tally.looks += 1
         if self._looked_s:
             self._tally.pause_s = max(self._tally.pause_s, asked_s - self._looked_s - self.times.look_s)
@@ -150,9 +179,11 @@ class PostgresLeases:
         self._store.shelf.clear()
         await self._core.write(lambda db: db.run("let_go_now", number=number, worker=self._core.boot))
 
-    async def renew(self) -> Sequence[str]:
-        asked_s, worker, before = self._clock(), self._core.boot, dict(self._held)
-        tokens, rests = dump([one.token for one in before.values()]), list[Row]()
+    async def renew(self, but: Sequence[str] = ()) -> Sequence[str]:
+        asked_s, worker = self._clock(), self._core.boot
+        before = {conversation: one for conversation, one in self._held.items() if conversation not in but}
+        tokens = dump([one.token for one in before.values()])
+        rests = list[Row]()
 
         def renew(db: Database) -> list[str]:
             seen = {"worker": worker, "pause_s": self._tally.pause_s, "soul": self.souls.in_force}
@@ -162,6 +193,7 @@ class PostgresLeases:
             if release and release["oldest"] > self._store.schema:
                 raise too_old(self._core.name, release["schema"], self._store.schema)
             rests.extend(db.all("rests"))
+            self.read_clock(db)
             return db.values("lanes_renew", worker=worker, lease_s=self._lease_s, tokens=tokens) if before else []
 
         kept = set(await self._core.write(renew))
@@ -181,6 +213,9 @@ class PostgresLeases:
 
     async def drain(self, worker: str) -> bool:
         return await self._core.write(lambda db: db.change("worker_drains", worker=worker)) > 0
+
+    def has_taken(self, conversation: str) -> bool:
+        return conversation in self._held
 
     def is_held(self, conversation: str) -> bool:
         held = self._held.get(conversation)
@@ -232,6 +267,15 @@ class PostgresLeases:
             made: type[ProviderError] = getattr(errors, row["kind"], errors.Unavailable)
             error = made(row["why"], provider=row["provider"], fix=row["fix"])
             self._rests.now[row["mark"], row["provider"]] = (time.monotonic() + row["left_s"], error)
+
+    async def tell(self, about: Mapping[str, str]) -> None:
+        if self._store.place.notices_url:
+            payload = notice(self._core.boot, about)
+            await self._core.alone(lambda db: db.run("notice", payload=payload))
+
+    async def listen(self, told: Callable[[Mapping[str, str]], None]) -> None:
+        if self._store.place.notices_url:
+            await listen(self._store.place, self._core.boot, told)
 
     async def heard(self, conversation: str) -> int:
         held = self._held.get(conversation)
@@ -329,7 +373,8 @@ class LaneCore(Core):
         """Return a job that is refused if the lane's token has moved."""
 
         def fenced(db: Database) -> T:
-            db.run("lane_fence", **self.lane)
+            assert isinstance(db, PostgresDatabase)  # noqa: S101 - it is opened with one
+            db.fence(**self.lane)
             return run(db)
 
         return fenced
@@ -345,6 +390,10 @@ class LaneTurns(SqliteTurns):
 
     async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
         known = await super().recall(pending, nonce=nonce, now=now, limits=limits)
+        if (
+            known.last_at and now < known.last_at < now + AHEAD_AT_MOST
+        ):  # another process's clock was ahead of this one's
+            known = replace(known, now=known.last_at)
         if not known.intuitions:
             return known
         wanted = {"turn": pending.turn, "whispers": dump([one.whisper for one in known.intuitions]), **self._lane}

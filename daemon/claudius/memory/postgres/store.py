@@ -54,7 +54,7 @@ class PostgresErasure(SqliteErasure):
     async def erase(self, ids: Sequence[str], aliases: Mapping[str, str] | None = None) -> Erased:
         await self._core.alone(_drop_beside)
         erased = await super().erase(ids, aliases)
-        await self._core.alone(lambda db: db.connection.execute("VACUUM") and None)
+        await self._core.alone(lambda db: _ours(db).at_leisure("VACUUM"))
         return erased
 
     async def beyond(self) -> Sequence[str]:
@@ -68,13 +68,18 @@ class PostgresErasure(SqliteErasure):
         return True  # the write-ahead log is the operator's
 
     async def scrub(self) -> None:
-        await self._core.alone(lambda db: db.connection.execute("VACUUM (FULL)") and None)
+        await self._core.alone(lambda db: _ours(db).at_leisure("VACUUM (FULL)"))
 
 
 def _drop_beside(db: Database) -> None:
     """Delete what restores have set aside: it holds everybody whom the store held then."""
     for row in db.connection.execute(dumps.LEFT_BESIDE).fetchall():
         db.connection.execute(f'DROP SCHEMA "{row["name"]}" CASCADE')
+
+
+def _ours(db: Database) -> PostgresConnection:
+    assert isinstance(db.connection, PostgresConnection)  # noqa: S101 - it is opened with one
+    return db.connection
 
 
 class PostgresPeople(SqlitePeople):
@@ -92,23 +97,19 @@ class PostgresWriter(Writer):
     """Counts what `/metrics` shows."""
 
     def _run_together(self, batch: list[Any]) -> bool:
-        connection = self._database.connection
-        assert isinstance(connection, PostgresConnection)  # noqa: S101 - it is opened with one
         try:
             return super()._run_together(batch)
         except psycopg.Error:
-            if connection.was_undone:
+            if _ours(self._database).was_undone:
                 return False
             raise
 
     def _try(self, batch: list[Any]) -> None:
         super()._try(batch)
         if self.tally:
-            connection = self._database.connection
-            assert isinstance(connection, PostgresConnection)  # noqa: S101 - likewise
             self.tally.batches += 1
             self.tally.jobs += len(batch)
-            self.tally.lock_wait_s = connection.lock_wait_s
+            self.tally.lock_wait_s = _ours(self._database).lock_wait_s
 
 
 class LaneOutbox(SqliteOutbox):
@@ -120,11 +121,13 @@ class LaneOutbox(SqliteOutbox):
         self._open = core.open_core
 
     async def settle(self, key: str, receipt: str, now: datetime) -> str:
+        boot = self._open.boot
         try:
-            await super().settle(key, receipt, now)
+            is_ours = await self._core.write(lambda db: settle(db, key, receipt, now, boot))
         except StaleTurn:
-            boot = self._open.boot
-            await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
+            is_ours = await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
+        if is_ours:
+            return receipt
         (kept,) = self._open.look("receipt_of", key=key)
         return str(kept["receipt"] or receipt)
 
@@ -171,14 +174,15 @@ class PostgresStore(SqlStore):
         `clock` is monotonic, in seconds; `roles`: what it may do, for those who look.
         """
         name, times = place.shown, times or LeaseTimes()
-        self._connect = partial(PostgresConnection, place, max(LEAST_SILENT_S, times.lease_s / 4))
+        self._silent_s = max(LEAST_SILENT_S, times.lease_s / 4)
+        self._connect = partial(PostgresConnection, place, self._silent_s)
         super().__init__(Core(name, self._connect, partial(translate, name=name)))
         self.inbox, self.people = PostgresInbox(self.core), PostgresPeople(self.core)
         self.codes = PostgresCodes(self.core)
         self.erasure = PostgresErasure(self.core)
         self.leases: LeaseStore | None = PostgresLeases(self, times, clock=clock)
         self._lease_s = times.lease_s
-        self._place, self._roles, self._configuration = place, roles, times.configuration
+        self.place, self._roles, self._configuration = place, roles, times.configuration
         self._memory_files = memory_files
         self._memory = memory or shipped("memory")
         self.schema = known(self._memory)
@@ -197,6 +201,8 @@ class PostgresStore(SqlStore):
             opened.append(self._connect())
             prepare(opened[0], self._memory, core.name)
             opened.append(self._connect())
+            opened[0].limit(2 * self._silent_s)  # it may have to wait for one that fell silent
+            opened[1].limit(self._silent_s, in_loop=True)
         except BaseException as error:
             for one in opened:
                 one.close()
@@ -220,7 +226,10 @@ class PostgresStore(SqlStore):
             db.run("rates_past")
             db.run("early_past")
             db.run("rests_void", worker=boot, lease_s=self._lease_s)
-            return bool(db.value("lanes_held"))
+            is_held = bool(db.value("lanes_held"))
+            if isinstance(self.leases, PostgresLeases):
+                self.leases.read_clock(db)
+            return is_held
 
         others = await self.core.write(begin)
         was_clean = waiting.was_clean or others or not waiting.conversations
@@ -231,6 +240,8 @@ class PostgresStore(SqlStore):
         boot = self.core.boot
         if self.core.is_open and clean and boot:
             await self.core.write(lambda db: [db.run(one, worker=boot) for one in _ENDS])
+            if self.leases:
+                await self.leases.tell({})
         await super().close(clean=clean)
 
     @property
@@ -259,10 +270,10 @@ class PostgresStore(SqlStore):
 
     def back_up(self, directory: Path, now: datetime) -> Path | None:
         is_there = shutil.which("pg_dump") is not None  # else the server's operator makes copies
-        return dumps.back_up(self._place, directory, now, self._memory).path if is_there else None
+        return dumps.back_up(self.place, directory, now, self._memory).path if is_there else None
 
     def records(self) -> Records:
-        return PostgresRecords(self._place, self._memory_files, memory=self._memory)
+        return PostgresRecords(self.place, self._memory_files, memory=self._memory)
 
     def _read_all(self) -> None:
         try:

@@ -337,10 +337,8 @@ def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amend
         before = _before(heard)
         if before is None or before.text == perception.text:
             return NOTHING  # a link preview arrived and the words are the same; or the row is damaged
-        is_thought = heard.state != "pending"
-        interrupts = heard.turn if is_thought else ""
-        again = heard.again + is_thought
-        _put_right(db, heard, before, perception, again)
+        interrupts = heard.turn  # also if it is pending: another process may have taken it just now
+        _put_right(db, heard, before, perception, heard.again + (heard.state != "pending"))
         db.run("stream_dropped", turn=heard.turn, reason="its message was changed")
     return Amended(conversation=heard.conversation, interrupts=interrupts)
 
