@@ -127,7 +127,7 @@ def _chosen(loaded: Loaded, home: Home) -> list[str]:
     return choose(loaded, may_rehearse=may_rehearse(loaded, home))
 
 
-def step_voices(loaded: Loaded, home: Home, known: Provider, tally: CallTally) -> dict[str, StepVoice]:
+def step_voices(loaded: Loaded, home: Home, known: Provider, tally: CallTally, rests: Rests) -> dict[str, StepVoice]:
     """Build the providers of steps that have their own. Raises: BadConfiguration, ClaudiusError."""
     found: dict[str, StepVoice] = {}
     built: dict[str, Provider] = {known.name: known}
@@ -139,14 +139,19 @@ def step_voices(loaded: Loaded, home: Home, known: Provider, tally: CallTally) -
             detail = f"{line!r} does not name a step{near(step, STEPS)}"
             raise BadConfiguration("config.toml", "pipeline.steps", detail, fix)
         if name not in built:
-            built[name] = Chain([_voice(name, "pipeline.steps", loaded, home)], loaded.config.model, tally=tally)
+            built[name] = _alone("pipeline.steps", name, loaded, home, tally, rests)
         found[step] = StepVoice(built[name], model or None)
     return found
 
 
-def own_voice(name: str, loaded: Loaded, home: Home, tally: CallTally) -> Chain:
+def own_voice(name: str, loaded: Loaded, home: Home, tally: CallTally, rests: Rests) -> Chain:
     """Build the named provider for a part that has its own. Raises: ClaudiusError."""
-    return Chain([_voice(name, "cortex.provider", loaded, home)], loaded.config.model, tally=tally)
+    return _alone("cortex.provider", name, loaded, home, tally, rests)
+
+
+def _alone(key: str, name: str, loaded: Loaded, home: Home, tally: CallTally, rests: Rests) -> Chain:
+    mark = mark_of(loaded, key)
+    return Chain([_voice(name, key, loaded, home)], loaded.config.model, tally=tally, rests=rests, mark=mark)
 
 
 async def compose(
@@ -226,7 +231,7 @@ async def compose(
         clock=clock.now,
         nonce=partial(chance_source.token_hex, 16),
         hooks=hooks,
-        build=lambda name: own_voice(name, settings.loaded, home, tally),
+        build=lambda name: own_voice(name, settings.loaded, home, tally, rests),
         secrets=secrets,
     )
     mind = Mind(
@@ -237,7 +242,7 @@ async def compose(
         clock=clock.now,
         nonce=partial(chance_source.token_hex, 16),
         aged_at=clock.expiry,
-        voices=step_voices(settings.loaded, home, voice, tally),
+        voices=step_voices(settings.loaded, home, voice, tally, rests),
         secrets=secrets,
         hooks=hooks,
         reflects=second.cortex.is_active,
@@ -248,7 +253,7 @@ async def compose(
         mind,
         home,
         in_force,
-        lambda name, loaded: own_voice(name, loaded, home, tally),
+        lambda name, loaded: own_voice(name, loaded, home, tally, rests),
         owner=own_person,
         chance=random.SystemRandom().random,
         is_daemon=networks,

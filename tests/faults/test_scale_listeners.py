@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,6 +41,13 @@ async def test_scale_w6_one_apology_whoever_hears(postgres_url: str, tmp_path: P
     assert sum("allowed to spend" in one.text for one in world.visible) == 1
 
 
+async def until_mode(souls: Sequence[Alive], mode: str) -> None:
+    """Wait until every process knows this mode of the first conversation."""
+    async with asyncio.timeout(20):
+        while {(await one.mind.store.people.access("", "rehearsal:t:dm-p0"))[1] for one in souls} != {mode}:
+            await asyncio.sleep(0.01)
+
+
 async def test_scale_w5_f15_a_place_that_one_process_silenced_is_silent_for_all(
     postgres_url: str, tmp_path: Path
 ) -> None:
@@ -52,11 +59,11 @@ async def test_scale_w5_f15_a_place_that_one_process_silenced_is_silent_for_all(
             await world.offer(soul, world.post(0, n))
         await world.until_visible(2)
         await world.offer(souls[0], replace(world.post(0, 2), text="!ensoul off"))
-        await souls[0].idle()
+        await until_mode(souls, "off")
         for n, soul in enumerate(souls):
             await world.offer(soul, replace(world.post(0, 3 + n), text="hush"))
         await world.offer(souls[1], replace(world.post(0, 5), text="!ensoul on"))
-        await souls[1].idle()
+        await until_mode(souls, "on")
         await world.offer(souls[0], world.post(0, 6))
         await world.until_visible(3)
 

@@ -89,7 +89,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     else:
         if turn.calls:
             await mind.store.flush()  # a paid reply must be durable before the next call is paid for
-        if not await mind.may_ask(turn.recollection.perception):
+        if not await mind.may_ask(turn.recollection):
             raise OverBudget
         request = Request(
             system=prompt.system,

@@ -22,6 +22,7 @@ from claudius.observed import ConsultAnswer, ConsultRequest
 from claudius.perception import Perception, Place
 from claudius.provider import Provider
 from claudius.psyche.gate import acknowledgement
+from claudius.recollection import Recollection
 from claudius.soul import SoulText
 
 
@@ -168,20 +169,20 @@ class Mind(Struct, frozen=True, kw_only=True):
             found.append(Cap(name="budget.channel_daily_usd", of=channel, limit_usd=limit_usd, spent_usd=spent))
         return found
 
-    async def may_ask(self, perception: Perception) -> bool:
-        """Book the next call for a perception; False if a budget is spent, with what other processes have booked."""
-        budget, person = self.config().budget, perception.person
+    async def may_ask(self, known: Recollection) -> bool:
+        """Book the next call of a turn; False if a budget is spent, with what other processes have booked."""
+        budget = self.config().budget
         if not (budget.daily_usd or budget.monthly_usd or budget.person_daily_usd or budget.channel_daily_usd):
             return True
-        today = day_start(self.clock())
-        channel = "" if perception.audience.startswith("private:") else Place.of(perception.conversation).of_channel
+        today, person = day_start(self.clock()), known.speaker.person if known.speaker else ""
+        channel = "" if known.audience.startswith("private:") else Place.of(known.conversation).of_channel
         caps = (
             SpendingCap(limit_usd=budget.daily_usd, since=today),
             SpendingCap(limit_usd=budget.monthly_usd, since=today.replace(day=1)),
             SpendingCap(limit_usd=budget.person_daily_usd if person else 0.0, since=today, person=person),
             SpendingCap(limit_usd=budget.channel_daily_usd if channel else 0.0, since=today, channel=channel),
         )
-        return await self.store.turns.reserve(perception.conversation, person, [one for one in caps if one.limit_usd])
+        return await self.store.turns.reserve(known.conversation, person, [one for one in caps if one.limit_usd])
 
     async def stage(self, perception: Perception | None = None) -> Stage:
         """Return how close spending is to the tightest budget that applies to a perception, or to the soul's own work.
