@@ -28,7 +28,7 @@ from claudius.errors import BadConfiguration, ClaudiusError, near
 from claudius.failure import failure_of
 from claudius.home import Home, shipped
 from claudius.memory.archive import Archive
-from claudius.memory.leases import LeaseTimes
+from claudius.memory.leases import LeaseTimes, may
 from claudius.memory.opening import PASSWORD, StorePlace, open_store
 from claudius.memory.semantic import Embedder
 from claudius.memory.sqlite.backups import quarantine
@@ -150,14 +150,14 @@ async def compose(
     networks: bool = False,
     lock: HomeLock | None = None,
     pause: Pause | None = None,
-    lanes_only: bool = False,
+    roles: Sequence[str] = (),
 ) -> Composed:
     """Compose a soul for a home, and hold the home's lock. Raises: ClaudiusError; then nothing is left open.
 
     It hears only the terminal; with `networks`, as the daemon does, every network that the settings name. The default
     of `env` is this process's own environment, from which the secrets are removed, so that no child inherits them.
     `lock` is the home's, if the caller holds it; `pause` is awaited once the log is open, before anything else. With
-    `lanes_only` it is a worker, which needs a store that several processes share.
+    `roles`, which stand for `worker.roles`, it is a worker, which needs a store that several processes share.
     """
     home.create()
     with ExitStack() as undo:
@@ -193,7 +193,8 @@ async def compose(
             met=partial(met_model, home),
         )
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
-        store = store_of(home, settings.loaded, disk.release, lanes_only=lanes_only)
+        store = store_of(home, settings.loaded, disk.release, roles)
+        roles = roles or settings.loaded.config.worker.roles
         await store.open()
         undo.pop_all()
     resources = ProcessResources(
@@ -242,7 +243,7 @@ async def compose(
         owner=own_person,
         chance=random.SystemRandom().random,
         is_daemon=networks,
-        also=() if lanes_only else (ensouled.start,),
+        also=(ensouled.start,) if may("listen", roles) else (),
     )
 
     def wake(conversation: str) -> None:
@@ -262,23 +263,26 @@ async def compose(
         {"terminal": terminal, **adapters},
         {"chat": terminal.chat, "reflect": second.reflect, **services.handlers, **ensouled.handlers},
         chance=random.SystemRandom().random,
-        archive=None if lanes_only else Archive(store, home.memory, home.backups, clock=clock.now),
+        archive=Archive(store, home.memory, home.backups, clock=clock.now),
         resources=resources,
-        second=None if lanes_only else second,
+        second=second,
         services=services,
-        alerts=networks and not lanes_only,
-        lanes_only=lanes_only,
-        semantic=None if lanes_only else semantic,
+        alerts=networks,
+        roles=roles,
+        semantic=semantic,
     )
     return Composed(server=server, settings=settings, soul=soul)
 
 
-def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], *, lanes_only: bool) -> SqlStore:
-    """Return the store that the settings name, not yet open. Raises: BadConfiguration if a worker cannot share it."""
+def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], roles: Sequence[str]) -> SqlStore:
+    """Return the store that the settings name, not yet open; a worker has `roles`.
+
+    Raises: BadConfiguration if a worker cannot share it.
+    """
     password = loaded.secrets.get(PASSWORD)
     settings = loaded.config.store
     place = StorePlace(settings.url, password.reveal() if password else "", listen_url=settings.listen_url)
-    if lanes_only and not place.is_postgres:
+    if roles and not place.is_postgres:
         fix = "set it to postgres://user@host/database"
         raise BadConfiguration("config.toml", "store.url", "workers share a database server", fix)
     shared = loaded.config.worker
@@ -289,7 +293,7 @@ def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], *, lanes_o
         most=shared.lanes,
         configuration=common(loaded) if place.is_postgres else "",
     )
-    return open_store(home, place, relieve, roles="lanes" if lanes_only else "all", times=times)
+    return open_store(home, place, relieve, roles=",".join(roles or shared.roles), times=times)
 
 
 def _provider_anew(loaded: Loaded, home: Home, tally: CallTally, secrets: list[str]) -> Chain:

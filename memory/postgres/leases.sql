@@ -12,16 +12,20 @@ UPDATE worker SET clean = true, seen_at = clock_timestamp() WHERE worker = :work
 SELECT w.worker, w.host, w.pid, w.version, w.roles, w.clean, w.configuration, w.skew_s, w.pause_s,
     extract(epoch FROM clock_timestamp() - w.started_at)::float8 AS up_s,
     extract(epoch FROM clock_timestamp() - w.seen_at)::float8 AS seen_s,
-    (SELECT count(*) FROM lane l WHERE l.worker = w.worker AND l.lease_until > clock_timestamp()) AS lanes
+    (SELECT count(*) FROM lane l WHERE l.worker = w.worker AND l.lease_until > clock_timestamp()) AS lanes,
+    coalesce((SELECT string_agg(role, ' ' ORDER BY role) FROM role r
+        WHERE r.worker = w.worker AND r.lease_until > clock_timestamp()), '') AS holds
 FROM worker w ORDER BY w.started_at, w.worker;
 
 -- name: lanes_take
 UPDATE lane SET token = nextval('lane_token'), worker = :worker, lease_until = clock_timestamp() + make_interval(secs => :lease_s)
 FROM (
     SELECT conversation FROM lane
-    WHERE ready AND lease_until < clock_timestamp() AND EXISTS (SELECT 1 FROM release WHERE oldest <= :schema) AND split_part(conversation, ':', 4) NOT LIKE '!%'
-      AND NOT EXISTS (SELECT 1 FROM unread WHERE network = split_part(conversation, ':', 1) AND until > clock_timestamp())
-      AND (:networks = '[]' OR split_part(conversation, ':', 1) IN (SELECT value FROM json_each(:networks)))
+    WHERE ready AND lease_until < clock_timestamp() AND EXISTS (SELECT 1 FROM release WHERE oldest <= :schema)
+      AND (split_part(conversation, ':', 4) LIKE '!%'
+        OR NOT EXISTS (SELECT 1 FROM unread WHERE network = split_part(conversation, ':', 1) AND until > clock_timestamp()))
+      AND (:networks = '[]' OR split_part(conversation, ':', 1) IN (SELECT value FROM json_each(:networks))
+        OR conversation IN (SELECT value FROM json_each(:wanted)))
     ORDER BY since LIMIT :most FOR UPDATE SKIP LOCKED
 ) AS free WHERE lane.conversation = free.conversation
 RETURNING lane.conversation, lane.token, lane.heard;
@@ -61,7 +65,7 @@ INSERT INTO unread (network, until) VALUES (:network, clock_timestamp() + make_i
 ON CONFLICT (network) DO UPDATE SET until = excluded.until;
 
 -- name: network_read
-UPDATE unread SET until = '-infinity' WHERE network NOT IN (SELECT value FROM json_each(:networks));
+UPDATE unread SET until = '-infinity' WHERE network IN (SELECT value FROM json_each(:networks));
 
 -- name: lane_wanted
 INSERT INTO lane (conversation, heard, ready) VALUES (:conversation, 1, true)
@@ -72,6 +76,37 @@ SELECT conversation, heard FROM lane WHERE token IN (SELECT value::bigint FROM j
 
 -- name: lanes_given_back
 UPDATE lane SET worker = NULL, lease_until = '-infinity' WHERE worker = :worker;
+
+-- name: roles_take
+UPDATE role SET token = nextval('lane_token'), worker = :worker, lease_until = clock_timestamp() + make_interval(secs => :lease_s)
+FROM (
+    SELECT role FROM role WHERE lease_until < clock_timestamp() AND role IN (SELECT value FROM json_each(:roles))
+    ORDER BY role FOR UPDATE SKIP LOCKED
+) AS free WHERE role.role = free.role
+RETURNING role.role, role.token, role.state;
+
+-- name: roles_known
+INSERT INTO role (role) SELECT value FROM json_each(:roles) ON CONFLICT DO NOTHING;
+
+-- name: roles_renew
+-- Each role is a list: its name, its token, its state.
+UPDATE role SET lease_until = clock_timestamp() + make_interval(secs => :lease_s), state = json_extract(said.value, '$[2]')
+FROM json_each(:roles) AS said
+WHERE role.role = json_extract(said.value, '$[0]') AND role.token = json_extract(said.value, '$[1]')::bigint
+  AND role.worker = :worker AND role.lease_until > clock_timestamp()
+RETURNING role.role;
+
+-- name: roles_give_back
+UPDATE role SET worker = NULL, lease_until = '-infinity', state = json_extract(said.value, '$[2]')
+FROM json_each(:roles) AS said
+WHERE role.role = json_extract(said.value, '$[0]') AND role.token = json_extract(said.value, '$[1]')::bigint AND role.worker = :worker;
+
+-- name: roles_left
+UPDATE role SET worker = NULL, lease_until = '-infinity' WHERE worker = :worker;
+
+-- name: roles_shown
+SELECT role.role, role.worker, worker.host FROM role JOIN worker ON worker.worker = role.worker
+WHERE lease_until > clock_timestamp() ORDER BY role.role;
 
 -- name: lanes_held
 SELECT EXISTS (SELECT 1 FROM lane WHERE lease_until > clock_timestamp()) AS held;

@@ -92,6 +92,7 @@ def worker(machine: Machine, **env: str) -> Iterator[int]:
 def test_scale_status_shows_the_server_its_lanes_and_its_processes(machine: Machine, url: str) -> None:
     """Version and round trip, who is at work with which role, lanes held and waiting and since when, as JSON and text."""
     beside(url, roles="all")
+    run(url, "UPDATE role SET worker = 'w', lease_until = clock_timestamp() + interval '1 min' WHERE role = 'clock'")
     run(url, "UPDATE lane SET worker = 'w', lease_until = clock_timestamp() + interval '1 min'")
     run(
         url,
@@ -108,11 +109,11 @@ def test_scale_status_shows_the_server_its_lanes_and_its_processes(machine: Mach
     assert found["server"]["lanes"]["held"] == 1
     assert found["server"]["lanes"]["ready"] == 1
     assert found["server"]["lanes"]["oldest_wait_s"] >= 300
-    assert found["server"]["roles"] == [{"role": "all", "worker": "w", "host": "far"}]
+    assert found["server"]["roles"] == [{"role": "clock", "worker": "w", "host": "far"}]
     assert [one["state"] for one in found["workers"]] == ["ended", "at work"]
     assert found["archive_lag"] == 0
     assert "1 held, 1 wait for a process" in text
-    assert "worker: far 7, all, 1 lanes" in text
+    assert "worker: far 7, clock, 1 lanes" in text
 
 
 def test_scale_the_metrics_of_a_worker_are_its_own(machine: Machine) -> None:
@@ -127,7 +128,16 @@ def test_scale_the_metrics_of_a_worker_are_its_own(machine: Machine) -> None:
         shown = machine.ok("workers", "--json").json
 
     found = {one.name: one.samples[0].value for one in text_string_to_metric_families(text) if one.samples}
-    names = {"lanes_held", "looks", "lease_losses", "stale_turns", "batches", "batch_jobs", "lock_wait_seconds"}
+    names = {
+        "lanes_held",
+        "looks",
+        "lease_losses",
+        "stale_turns",
+        "late_copies",
+        "batches",
+        "batch_jobs",
+        "lock_wait_seconds",
+    }
     assert {f"claudius_{name}" for name in names} <= set(found)
     assert found["claudius_store_round_trip_seconds"] > 0
     assert found["claudius_batches"] > 0

@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import random
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from claudius.errors import StoreError
+from claudius.perception import Perception
 from claudius.providers.scripted import Scripted
+from claudius.runtime.commands.words import as_command
+from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from lab import postgres
 from workers import World
 
@@ -50,6 +55,40 @@ async def test_scale_f1_a_worker_that_dies_is_taken_over(postgres_url: str, tmp_
         await world.answered()
 
     world.judge()
+
+
+@dataclass(slots=True)
+class Answering(RehearsalAdapter):
+    """A network on which commands are answered."""
+
+    answers: list[str] = field(default_factory=list)
+
+    async def answer(self, perception: Perception, text: str) -> None:
+        """Keep what a person is answered."""
+        self.answers.append(f"{perception.text}: {text}")
+
+
+async def test_scale_a_command_is_carried_out_once_by_whoever_has_its_lane(postgres_url: str, tmp_path: Path) -> None:
+    """Heard by two processes it is done once; one whose process died before it was done is done by another."""
+    world, networks = World(postgres_url, tmp_path), (Answering(), Answering())
+
+    def answers() -> list[str]:
+        return [one.partition(":")[0] for network in networks for one in network.answers]
+
+    async with AsyncExitStack() as stack:
+        for network in networks:
+            soul = await world.worker(stack, network=network)
+        for n in range(3):
+            said = replace(world.post(1, n), text="!whoami")
+            for network in networks:
+                assert network._accept
+                await network._accept(said)
+        await soul.mind.store.inbox.accept([as_command(replace(world.post(1, 4), text="!why"))], said.at)
+        async with asyncio.timeout(30):
+            while answers().count("why") < 1:
+                await asyncio.sleep(0.01)
+
+    assert sorted(answers()) == ["whoami"] * 3 + ["why"]
 
 
 @pytest.mark.skipif(not postgres.programs(), reason=postgres.MISSING)

@@ -86,6 +86,7 @@ class TerminalAdapter(PlainAdapter):
 
     name = NETWORK
     """A client shows a key once, so an utterance may be offered again at once: `find` finds nothing."""
+    is_local = True
 
     def __init__(
         self,

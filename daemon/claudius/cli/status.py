@@ -87,7 +87,7 @@ def _served(document: dict[str, Any]) -> Iterator[str]:
     waits = f", the oldest for {lanes['oldest_wait_s']:.0f} s" if lanes["ready"] else ""
     yield f"lanes: {lanes['held']} held, {lanes['ready']} wait for a process{waits}"
     for one in at_work:
-        yield safe(f"worker: {one['host']} {one['pid']}, {one['roles']}, {one['lanes']} lanes")
+        yield safe(f"worker: {one['host']} {one['pid']}, {' '.join(one['holds']) or 'no role'}, {one['lanes']} lanes")
     if document["archive_lag"]:
         yield f"archive: {document['archive_lag']} versions wait for git"
 

@@ -14,23 +14,29 @@ from claudius.home import Home
 
 
 @click.command()
-@click.option("--roles", type=click.Choice(["lanes"]), default="lanes", help="What this process does.")
-def worker(*, roles: str) -> None:  # noqa: ARG001 - there is one choice
-    """Think and speak beside the daemon, on this or another machine; it listens to nobody. Ends on SIGTERM or Ctrl-C.
+@click.option("--roles", default="lanes", help="What this process may do, with commas, as in `worker.roles`.")
+def worker(*, roles: str) -> None:
+    """Think and speak beside the daemon, on this or another machine. Ends on SIGTERM or Ctrl-C.
 
-    It needs `store.url = postgres://…`, and a home of its own with the same settings and tokens.
+    It listens to nobody unless `--roles` says so. It needs `store.url = postgres://…`, and a home of its own with the
+    same settings and tokens.
     """
     import asyncio
+    import re
 
+    from claudius.config.tables import ROLE
     from claudius.runtime.life import Awake, Pause, Starter, live
     from claudius.runtime.lock import HomeLock
 
-    home = Home.of(os.environ)
+    home, wanted = Home.of(os.environ), tuple(filter(None, roles.replace(" ", "").split(",")))
+    for role in wanted:
+        if not re.fullmatch(ROLE, role):
+            raise UsageProblem(f"{role!r} is no role: all, lanes, listen, listen/slack, clock, cortex or archive")
 
     async def waking(lock: HomeLock, pause: Pause) -> Awake:
         from claudius.compose import compose
 
-        return await compose(home, networks=True, lock=lock, pause=pause, lanes_only=True)
+        return await compose(home, networks=True, lock=lock, pause=pause, roles=wanted or ("lanes",))
 
     asyncio.run(live(home, waking, starter=Starter(os.environ)))
 
@@ -64,10 +70,10 @@ def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
         yield "one process at a time takes turns of this home: `store.url` names no database server, or nobody began"
         return
     yield from table(
-        ("worker", "host", "pid", "roles", "lanes", "last seen", "state"),
+        ("worker", "host", "pid", "may", "has", "lanes", "since", "last seen", "state"),
         [
-            (one["worker"], one["host"], str(one["pid"]), one["roles"], str(one["lanes"]), f"{one['seen_s']:.0f} s ago",
-             one["state"])
+            (one["worker"], one["host"], str(one["pid"]), one["roles"], " ".join(one["holds"]) or "–",
+             str(one["lanes"]), f"{one['up_s']:.0f} s ago", f"{one['seen_s']:.0f} s ago", one["state"])
             for one in found
         ],
     )  # fmt: skip

@@ -20,6 +20,7 @@ from claudius.config.tables import (
     SettingsTable,
     StoreSettings,
     Url,
+    WorkerSettings,
 )
 
 SocketUrl = Annotated[str, Meta(pattern=r"^wss?://[^\s/].*$")]
@@ -366,16 +367,6 @@ class StorageSettings(SettingsTable, frozen=True):
     """The disk."""
 
     reserve_mb: Annotated[NotNegative, Meta(description="free megabytes below which nothing is accepted")] = 64
-
-
-class WorkerSettings(SettingsTable, frozen=True):
-    """One of several processes that take turns; only with a database server."""
-
-    lanes: Annotated[Positive, Meta(description="the most conversations that one process holds at a time")] = 64
-    lease_s: Annotated[Seconds, Meta(description="after how long a dead process's conversations are taken over")] = 60.0
-    renew_s: Annotated[
-        Seconds, Meta(description="how often a process renews its leases; at most a third of lease_s")
-    ] = 20.0
 
 
 class ClockSettings(SettingsTable, frozen=True):

@@ -1,4 +1,4 @@
-"""Define what a table of settings is, and the tables of who may talk, what it may cost, and how it is watched."""
+"""Define what a table of settings is, and the tables of who may talk, what it may cost, how it is watched and run."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ Url = Annotated[str, Meta(pattern=r"^(https?://[^\s/].*)?$")]
 """A server's URL; empty = the default one."""
 Ids = tuple[str, ...] | None
 """Ids that are allowed; None = the list is not set and allows everyone."""
+ROLE = r"^(all|lanes|listen(/[a-z][a-z0-9_.]*)?|clock|cortex|archive)$"
 
 
 class SettingsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -117,3 +118,17 @@ class StoreSettings(SettingsTable, frozen=True):
     ] = "store.url"
     look_s: Annotated[Seconds, Meta(description="how often a worker looks for lanes with something to do")] = 1.0
     failover: Annotated[bool, Meta(description="a standby takes over: `doctor` asks for a synchronous one")] = False
+
+
+class WorkerSettings(SettingsTable, frozen=True):
+    """One of several processes that take turns; only with a database server."""
+
+    lanes: Annotated[Positive, Meta(description="the most conversations that one process holds at a time")] = 64
+    lease_s: Annotated[Seconds, Meta(description="after how long a dead process's conversations are taken over")] = 60.0
+    renew_s: Annotated[
+        Seconds, Meta(description="how often a process renews its leases; at most a third of lease_s")
+    ] = 20.0
+    roles: Annotated[
+        tuple[Annotated[str, Meta(pattern=ROLE)], ...],
+        Meta(description="what a process may do: all, or lanes, listen, listen/slack, clock, cortex, archive"),
+    ] = ("all",)

@@ -82,12 +82,26 @@ class Cortex:
             return False
 
     def is_active(self) -> bool:
-        """Whether it is enabled and running; if so, nothing else assesses peers."""
-        return self._task is not None and not self._task.done() and self.is_enabled
+        """Whether it is enabled and running, here or in another process; if so, nothing else assesses peers."""
+        return (self._is_running or self._ties.store.leases is not None) and self.is_enabled
+
+    @property
+    def _is_running(self) -> bool:
+        return self._task is not None and not self._task.done()
 
     def start(self) -> None:
         """Start the cortex in its own task."""
         self._task = asyncio.create_task(self._live(), name="cortex")
+
+    async def live(self) -> None:
+        """Run until cancelled, or until it stays down."""
+        if self._ties.store.leases:
+            self._state.events.clear()  # likewise
+        self.start()
+        try:
+            await asyncio.gather(*filter(None, (self._task,)), return_exceptions=True)
+        finally:
+            await self.stop()
 
     async def stop(self) -> None:
         """Stop the task within STOP_S seconds; a running cycle changes nothing."""
@@ -163,10 +177,15 @@ class Cortex:
         return records[0]
 
     async def _wake(self) -> None:
-        """Load from the ledger: trust values, events that no cycle has seen, the number of the last cycle."""
-        if self._is_awake:
-            return
+        """Load from the ledger: trust values, events that no cycle has seen, the number of the last cycle.
+
+        Once, where all of them come from this process; otherwise each time.
+        """
         store = self._ties.store
+        if self._is_awake and store.leases is None:
+            return
+        if store.leases and not self._is_running:
+            self._state.events.clear()  # another process may have reflected on what was heard here
         grounds = await store.ledger.grounds(SELF, (), 1)
         self._last = dict(await store.ledger.latest_trust())
         self._cycle = max(self._cycle, grounds.cycle - 1)

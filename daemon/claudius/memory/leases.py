@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from claudius.memory.store import Store
 
 
+def may(role: str, allowed: Sequence[str]) -> bool:
+    """Return whether a process that is allowed these roles, as `worker.roles` names them, may have one. Pure."""
+    return any(one in ("all", role) or role.startswith(f"{one}/") for one in allowed)
+
+
 class LeaseTimes(Struct, frozen=True, kw_only=True):
     """How long a lane is held, and how often it is looked at, in seconds; and how many lanes are held at most."""
 
@@ -38,6 +43,8 @@ class LeaseTally(Struct):
     """Leases that it did not keep: another process has, or will have, the lane."""
     stale: int = 0
     """Writes that were refused because the lane's token had moved."""
+    late: int = 0
+    """Posts of its own that it took down, because another process had posted the same."""
     batches: int = 0
     """Transactions that wrote."""
     jobs: int = 0
@@ -59,11 +66,43 @@ class Asked(Struct, frozen=True, kw_only=True):
     """Whether this process has said that it let go."""
 
 
+class RoleStore(Protocol):
+    """What one process at a time does for the soul: roles, each under a lease of its own, like a lane's."""
+
+    async def take(self, wanted: Sequence[str]) -> Mapping[str, str]:
+        """Take those of these roles that nobody has; return the state of each, as its last holder left it.
+
+        Of a role's numbered places, as `listen/slack/0` and `listen/slack/1`, one is taken at most.
+        """
+        ...
+
+    async def renew(self, states: Mapping[str, str]) -> Sequence[str]:
+        """Prolong the leases of these roles and keep their states; return those that are lost."""
+        ...
+
+    async def held(self) -> Sequence[str]:
+        """Return the roles that any other process has now."""
+        ...
+
+    async def give_back(self, states: Mapping[str, str]) -> None:
+        """Give these roles up, for whoever looks next; one that is lost already keeps its new holder's state."""
+        ...
+
+    def is_held(self, role: str) -> bool:
+        """Return whether a role is held, by this process's own clock, with a tenth of the lease to spare."""
+        ...
+
+
 class LeaseStore(Protocol):
     """The lanes that this process holds. Only a store that several processes share has one."""
 
     times: LeaseTimes
     """How often `take` and `renew` are to be called."""
+
+    @property
+    def roles(self) -> RoleStore:
+        """What one process at a time does."""
+        ...
 
     @property
     def tally(self) -> LeaseTally:
@@ -77,16 +116,17 @@ class LeaseStore(Protocol):
     async def take(self, networks: Sequence[str], most: int, wanted: Sequence[str] = ()) -> Sequence[str]:
         """Take up to `most` lanes with something to do that nobody holds, the longest waiting first.
 
-        `networks`: only of these; empty: of all. `wanted` lanes count as having something to do, because somebody can
-        hear them again. Returns the lanes taken, and those held in which something became ready since the last look.
+        `networks`: only of these; empty: of all. `wanted` lanes count as having something to do, whatever their
+        network, because somebody can hear them again. Returns the lanes taken, and those held in which something
+        became ready since the last look.
         What an earlier holder had begun there is void: what was taken is pending, what may have been sent is in doubt.
         """
         ...
 
-    async def hold_back(self, networks: Sequence[str]) -> None:
-        """Have no process take a lane of these networks while their histories are read, and of no others.
+    async def hold_back(self, networks: Sequence[str], read: Sequence[str] = ()) -> None:
+        """Have no process take a lane of these networks while their histories are read; those of `read` are read.
 
-        For 40 s at most, unless it is said again. Only the process that listens says so.
+        For 40 s at most, unless it is said again. Only a process that listens there says so.
         """
         ...
 
@@ -160,5 +200,8 @@ class LeaseStore(Protocol):
         ...
 
     async def release(self, conversation: str, heard: int) -> bool:
-        """Give a lane up, unless something became ready since `heard`. Returns whether it was given up."""
+        """Give a lane up, unless something became ready since `heard`. Returns whether it was given up.
+
+        One that is given up at -1 is taken, and looked at again, when its lease is past.
+        """
         ...

@@ -202,7 +202,7 @@ class Records(KeptTexts, Protocol):
         ...
 
     def workers(self) -> Sequence[Mapping[str, Any]]:
-        """Return the processes that share the store, oldest first: host, roles, age, number of lanes."""
+        """Return the processes that share the store, oldest first: host, age, what each may do and holds, lanes."""
         ...
 
     def marks(self, seen: int) -> tuple[int, str]:

@@ -187,16 +187,18 @@ async def _settle(part: Delivery, post: Post, receipt: str) -> None:
     while True:
         try:
             kept = await post.store.outbox.settle(key, receipt, post.clock())
-            return None if kept == receipt else await _take_down(part.utterance, post.adapter, receipt)
+            return None if kept == receipt else await _take_down(part.utterance, post, receipt)
         except (StoreAway, StoreFull, StoreReadOnly) as error:
             log.error("what was said cannot be noted yet", extra={"key": key, "error": error.message})  # noqa: TRY400 - no trace
         await asyncio.sleep(NOTE_AGAIN_S)
 
 
-async def _take_down(utterance: Utterance, adapter: Adapter, receipt: str) -> None:
+async def _take_down(utterance: Utterance, post: Post, receipt: str) -> None:
     """Delete our own copy of a part, because another process was quicker: this one was paused for too long."""
     log.warning("a late copy is taken down", extra={"turn": utterance.turn})
-    taking: object = adapter
+    if post.store.leases:
+        post.store.leases.tally.late += 1
+    taking: object = post.adapter
     if isinstance(taking, TakesBack):
         try:
             await taking.take_back(utterance.conversation, receipt)

@@ -181,10 +181,10 @@ class Lanes:
     def wake(self, conversation: str) -> None:
         """Have a conversation's lane check again for what waits."""
         place = Place.of(conversation)
-        if place.is_for_commands:
+        if place.is_for_commands and (self._leases is None or self._leases.is_held(conversation)):
             self._commanded(conversation)
             return
-        lane, held = self._lanes.get(conversation), self._held.get(place.network)
+        lane, held = self._lanes.get(conversation), self._held.get("" if place.is_for_commands else place.network)
         if lane:
             lane.bell.set()
             if lane.hearing:

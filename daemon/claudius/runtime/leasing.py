@@ -15,6 +15,9 @@ from claudius.runtime.lanes import Lanes
 AT_ONCE = 16
 """Lanes taken in one look, so that the others find some too."""
 
+NONE = ("",)
+"""The networks of a process that takes only what it wants."""
+
 
 class Leasing:
     """Looks for lanes with something to do as long as the process takes turns."""
@@ -24,24 +27,24 @@ class Leasing:
         leases: LeaseStore,
         lanes: Lanes,
         failed: Callable[[StoreError], None],
-        networks: Sequence[str] = (),
+        networks: Callable[[], Sequence[str]],
         *,
-        listens: bool = True,
         let_go: Callable[[LeaseStore], Awaitable[None]],
         leave: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGTERM),
     ) -> None:
-        """Take lanes of `networks` for `lanes` (empty: of all); `failed` is called when the store fails.
+        """Take lanes of what `networks` returns for `lanes`, and lanes that these want; of no others.
 
-        After each renewal `let_go` drops what is kept of whom another process erases. If this process `listens`, the
-        others wait as well while it reads a network's history. If it is drained, `leave` ends it in good order.
+        `failed` is called when the store fails. After each renewal `let_go` drops what is kept of whom another process
+        erases. While this process reads a network's history, the others wait as well. If it is drained, `leave` ends
+        it in good order.
         """
         self._leases, self._lanes, self._failed, self._networks = leases, lanes, failed, networks
-        self._listens, self._let_go, self._leave = listens, let_go, leave
+        self._let_go, self._leave = let_go, leave
         self._unread: list[str] = []
 
     async def hold_back(self, networks: Sequence[str]) -> None:
-        """Have every process wait for the histories of these networks, and of no others. Raises: StoreError."""
-        await self._leases.hold_back(networks)
+        """Have every process wait while this one reads the histories of these networks. Raises: StoreError."""
+        await self._leases.hold_back(networks, [one for one in self._unread if one not in networks])
         self._unread = list(networks)
 
     async def listen(self) -> None:
@@ -61,9 +64,9 @@ class Leasing:
         while True:
             wanted = self._lanes.wanted()
             try:
-                if self._listens and (unread := list(self._lanes.unread)) != self._unread:
+                if (unread := list(self._lanes.unread)) != self._unread:
                     await self.hold_back(unread)
-                found = await self._leases.take(self._networks, AT_ONCE, sorted(wanted))
+                found = await self._leases.take(self._networks() or NONE, AT_ONCE, sorted(wanted))
                 for conversation in found:
                     self._lanes.wake(conversation)
                 if len(found) >= AT_ONCE:

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryError, StoreError, StoreFull
 from claudius.memory.inbox import EVERY_NETWORK
-from claudius.runtime.adapter import Adapter, FollowsSettings, Gap, LogsIn
+from claudius.runtime.adapter import Adapter, FollowsSettings, Gap, LogsIn, Resumes
 from claudius.runtime.health import Hearing
 from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
+from claudius.runtime.roles import Role, Roles
 
 log = logging.getLogger(__name__)
 
@@ -47,10 +51,19 @@ class Sweeper:
         """When it sweeps next at the latest."""
         self.left_out = 0
         """Messages beyond the limits of a sweep, since the start."""
+        self.is_heard = False
+        """Whether another process hears the network until this one does."""
 
     def missed(self, gap_s: float | None) -> None:
-        """Sweep soon. If the gap was long or its length is unknown, lanes wait for their history."""
-        if gap_s is None or gap_s > SHORT_GAP_S:
+        """Sweep soon, unless nothing was missed. If the gap was long or unknown, lanes wait for their history.
+
+        What another process heard until now keeps no lane waiting.
+        """
+        is_heard, self.is_heard = self.is_heard, False
+        if gap_s == 0.0 and not self._missed.is_set():
+            self._lanes.release(self._adapter.name)
+            return
+        if not is_heard and (gap_s is None or gap_s > SHORT_GAP_S):
             self._lanes.hold(self._adapter.name)
         self._missed.set()
 
@@ -121,48 +134,60 @@ class Networks:
         failed: Callable[[ClaudiusError], None],
         *,
         chance: Callable[[], float],
-        listens: bool = True,
+        roles: Roles,
+        hold_back: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         """Listen on `adapters`; `failed` is called if none of them can ever be heard, or the store fails.
 
-        Unless it `listens`, this process only speaks, on those that can without listening.
+        To listen to a distant one is one of the `roles`. Where others share the store, `hold_back` has all of them wait
+        for a network's history, unless another process hears it now, and returns whether one does.
         """
-        self._listens = listens
         self._adapters, self._mind, self._lanes, self._intake, self._failed = adapters, mind, lanes, intake, failed
-        self._chance = chance
+        self._chance, self._roles, self._hold_back = chance, roles, hold_back
         self._distant = {name for name, adapter in adapters.items() if not adapter.link.connected}
         """Networks that have to be connected, and whose history may hold missed messages."""
         self._sweepers: dict[str, Sweeper] = {}
+        """Those of the distant networks that this process listens to."""
         self._tasks: list[asyncio.Task[None]] = []
         self.refused: dict[str, AdapterRefused] = {}
-
-    @property
-    def distant(self) -> Sequence[str]:
-        """The networks whose history may hold missed messages."""
-        return sorted(self._distant)
 
     def open(self) -> None:
         """Listen on each network; the lanes of a distant one wait until its missed messages are read."""
         for name, adapter in self._adapters.items():
             if isinstance(adapter, FollowsSettings):
                 adapter.follow(self._mind.config)
-            if not self._listens:
-                if isinstance(adapter, LogsIn):
-                    self._tasks.append(asyncio.create_task(self._log_in(adapter, adapter), name=f"log in {name}"))
-                continue
-            self._tasks.append(asyncio.create_task(self._listen(adapter), name=f"listen {name}"))
             if name not in self._distant:
+                self._tasks.append(asyncio.create_task(self._listen(adapter), name=f"listen {name}"))
                 continue
-            sweeper = Sweeper(adapter, self._mind, self._lanes, self._intake, self._chance)
-            self._sweepers[name] = sweeper
-            adapter.link.on_missed(sweeper.missed)
-            self._lanes.hold(name)
-            asyncio.get_running_loop().call_later(PATIENCE_S, self._lanes.release, name)
-            self._tasks.append(asyncio.create_task(self._sweep(sweeper), name=f"sweep {name}"))
+            places = getattr(adapter, "places", 1)
+            if self._hold_back:
+                adapter.link.listeners = places
+            if self._hold_back and isinstance(adapter, LogsIn):
+                self._tasks.append(asyncio.create_task(self._log_in(adapter, adapter), name=f"log in {name}"))
+            role = Role(f"listen/{name}", partial(self._hear, adapter), places)
+            if isinstance(adapter, Resumes):
+                role = replace(role, resume=adapter.resume, state=adapter.session)
+            self._roles.add(role)
+
+    @property
+    def spoken(self) -> Sequence[str]:
+        """The networks to which this process can speak; not those of this machine alone."""
+        return [
+            name
+            for name, adapter in self._adapters.items()
+            if name in self._sweepers
+            or (isinstance(adapter, LogsIn) if name in self._distant else not self.is_local(name))
+        ]
+
+    def is_local(self, network: str) -> bool:
+        """Return whether only whoever uses this machine hears a network."""
+        return bool(getattr(self._adapters.get(network), "is_local", False))
 
     async def tried(self) -> None:
         """Return once each is connected, refused, or known to be retried later."""
-        await asyncio.gather(*(adapter.link.tried() for adapter in self._adapters.values()))
+        alone = self._hold_back is None
+        tried = [one.link.tried() for name, one in self._adapters.items() if alone or name in self.spoken]
+        await asyncio.gather(*tried)
 
     async def close(self) -> None:
         """Disconnect from every network; leave no task behind."""
@@ -184,7 +209,7 @@ class Networks:
                 "connected": adapter.link.connected,
                 "last_inbound_s": round((now - heard[name]).total_seconds(), 1) if name in heard else None,
                 "reconnects": adapter.link.reconnects,
-                "hears": adapter.link.unheard_s() is None,
+                "hears": adapter.link.hears,
                 "detail": adapter.link.detail or (adapter.link.notice() if adapter.link.connected else ""),
                 "last_error": adapter.link.last_error or None,
                 "left_out": self._sweepers[name].left_out if name in self._sweepers else 0,
@@ -203,6 +228,7 @@ class Networks:
                 reconnects=adapter.link.reconnects,
             )
             for name, adapter in self._adapters.items()
+            if self._hold_back is None or name in self._sweepers or name not in self._distant
         }
 
     async def _log_in(self, adapter: Adapter, speaker: LogsIn) -> None:
@@ -218,6 +244,27 @@ class Networks:
         self._lanes.release(adapter.name)
         if self._distant <= set(self.refused):
             self._failed(error)
+
+    async def _hear(self, adapter: Adapter) -> None:
+        """Listen on a distant network, and read what was missed, until cancelled or refused."""
+        name = adapter.name
+        is_heard = bool(self._hold_back and await self._hold_back(name))
+        sweeper = self._sweepers[name] = Sweeper(adapter, self._mind, self._lanes, self._intake, self._chance)
+        sweeper.is_heard = is_heard
+        adapter.link.on_missed(sweeper.missed)
+        if not is_heard:
+            self._lanes.hold(name)
+        opening = asyncio.get_running_loop().call_later(PATIENCE_S, self._lanes.release, name)
+        sweeping = asyncio.create_task(self._sweep(sweeper), name=f"sweep {name}")
+        try:
+            await self._listen(adapter)
+        finally:
+            opening.cancel()
+            sweeping.cancel()
+            await asyncio.gather(sweeping, return_exceptions=True)
+            adapter.link.on_missed(lambda _: None)
+            self._lanes.release(name)
+            del self._sweepers[name]
 
     async def _listen(self, adapter: Adapter) -> None:
         while True:

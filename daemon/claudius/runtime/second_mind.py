@@ -65,14 +65,13 @@ class SecondMind:
         self.consult = partial(consult, ties)
         """Judges a message before the soul answers it."""
 
-    def start(self, wake: Callable[[str], None]) -> None:
-        """Start; `wake` has a conversation check for what waits."""
+    async def live(self, wake: Callable[[str], None]) -> None:
+        """Run the cortex until cancelled, in two seconds at most; `wake` has a conversation check for what waits."""
         self._wake = wake
-        self.cortex.start()
+        await self.cortex.live()
 
-    async def stop(self) -> None:
-        """Stop within two seconds, and close the cortex's own providers."""
-        await self.cortex.stop()
+    async def close(self) -> None:
+        """Close the cortex's own providers."""
         for voice in self._voices.values():
             await voice.aclose()
 

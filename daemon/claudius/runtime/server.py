@@ -7,8 +7,9 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from msgspec.structs import asdict
@@ -21,9 +22,11 @@ from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, StoreTooNew
 from claudius.failure import failure_of
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
+from claudius.memory.leases import LeaseStore, may
 from claudius.memory.semantic import Semantic
 from claudius.memory.store import Waiting
-from claudius.runtime.adapter import Adapter, LogsIn
+from claudius.perception import SELF, Place
+from claudius.runtime.adapter import Adapter
 from claudius.runtime.alerts import Alerts
 from claudius.runtime.auditing import watch
 from claudius.runtime.background_services import BackgroundServices
@@ -42,6 +45,7 @@ from claudius.runtime.logs import lost
 from claudius.runtime.networks import Networks
 from claudius.runtime.pairing import Pairing
 from claudius.runtime.process_resources import ProcessResources
+from claudius.runtime.roles import Role, Roles
 from claudius.runtime.scheduler import keep_time
 from claudius.runtime.second_mind import SecondMind
 
@@ -70,15 +74,14 @@ class Server:
         second: SecondMind | None = None,
         services: BackgroundServices | None = None,
         alerts: bool = False,
-        lanes_only: bool = False,
+        roles: Sequence[str] = ("all",),
         semantic: Semantic | None = None,
     ) -> None:
         """Wake `home`, whose `lock` is held, with `mind`; listen on `adapters`; `handlers` serve the control socket.
 
         `second`, the cortex beside `mind`, and `services`, the background services, run from the start to the stop.
-        With `alerts`, as in the daemon, the owners are told when something is wrong. With `lanes_only`, as in a worker,
-        it listens to nobody and has no clock: it thinks for the lanes that it takes, and speaks. `semantic` gives
-        moments vectors.
+        With `alerts`, as in the daemon, the owners are told when something is wrong. `semantic` gives moments vectors.
+        Where several processes share the store, this one may have these `roles` (`worker.roles`).
         """
         self._home, self._mind, self._lock, self._resources = home, mind, lock, resources
         self.boot = secrets.token_hex(8)
@@ -120,16 +123,21 @@ class Server:
         )
         own = {"status": self._status, "forget": self._forget, **self._pairing.handlers}
         self._control = ControlSocket(home.socket, {**handlers, **own}, services.serve if services else None)
-        self._lanes_only = lanes_only
+        self._leases, self._allowed = mind.store.leases, roles
+        self._roles = Roles(self._leases, roles, self._failed)
         self._networks = Networks(
-            adapters, mind, self._lanes, self._intake, self._failed, chance=chance, listens=not lanes_only
+            adapters,
+            mind,
+            self._lanes,
+            self._intake,
+            self._failed,
+            chance=chance,
+            roles=self._roles,
+            hold_back=partial(self._hold_back, self._leases) if self._leases else None,
         )
-        speaking = [name for name, adapter in adapters.items() if isinstance(adapter, LogsIn)] if lanes_only else ()
-        leases = mind.store.leases
+        let_go = self._forgetting.let_go
         self._leasing = (
-            Leasing(leases, self._lanes, self._failed, speaking, listens=not lanes_only, let_go=self._forgetting.let_go)
-            if leases
-            else None
+            Leasing(self._leases, self._lanes, self._failed, self._takes, let_go=let_go) if self._leases else None
         )
         self.health = Health(
             mind,
@@ -156,42 +164,57 @@ class Server:
             self._resources.recovery.begin(waiting.conversations)
         await self._modes.load()
         await self._pairing.load()
-        if self._leasing and not self._lanes_only:
-            await self._leasing.hold_back(self._networks.distant)
         self._networks.open()
         self._run_beside(self._watch(), "watch")
         if self._archive:
-            self._run_beside(self._archive_from_now_on(self._archive), "archive")
+            self._roles.add(Role("archive", partial(self._archive_from_now_on, self._archive)))
         if self._second:
-            self._second.start(self._lanes.wake)
+            self._roles.add(Role("cortex", partial(self._second.live, self._lanes.wake)))
         if self._services:
             await self._services.start(self._lanes.wake, self.health, self._metrics)
         await asyncio.sleep(0)
         await self._control.open()
         for conversation in waiting.conversations:
-            self._lanes.wake(conversation)
-        if self._leasing:
+            if not self._leases or self._networks.is_local(Place.of(conversation).network):  # others' are looked for
+                self._lanes.wake(conversation)
+        self._keep_house()
+        if self._leases and self._leasing:
+            await self._roles.look(self._leases)
             self._run_beside(self._leasing.run(), "leases")
             self._run_beside(self._leasing.listen(), "notices")
-        if self._lanes_only:
-            log.info("awake for lanes", extra={"boot": self.boot})
-            return waiting
-        self._run_what_one_process_does()
-        log.info("awake", extra={"boot": self.boot, "waiting": len(waiting.conversations)})
+            self._run_beside(self._roles.run(self._leases), "roles")
+        what = "awake" if may("listen", self._allowed) else "awake for lanes"
+        log.info(what, extra={"boot": self.boot, "waiting": len(waiting.conversations)})
         return waiting
 
-    def _run_what_one_process_does(self) -> None:
-        """Finish erasures, keep the audit log, the clock, the vectors and the alerts, beside the turns."""
-        self._run_beside(self._forget_what_was_begun(), "erasures")
-        auditing = watch(self._mind, self._home.soul, self._resources.fingerprints)
-        self._run_beside(self._while_the_store_works(auditing), "audit")
+    def _keep_house(self) -> None:
+        """Finish erasures, keep the clock, the vectors, the audit log and the alerts, beside the turns."""
+        self._roles.add(Role("clock/erasures", self._forget_what_was_begun))
         look = self._services.look if self._services else None
-        keeping = keep_time(self._mind, self._lanes.wake, self._planned, look)
-        self._run_beside(keeping, "plans")
+        self._roles.add(Role("clock", partial(keep_time, self._mind, self._lanes.wake, self._planned, look)))
         if self._semantic:
-            self._run_beside(self._while_the_store_works(self._semantic.run()), "vectors")
-        if self._alerts:
+            self._roles.add(Role("clock/vectors", self._semantic.run))
+        if may("clock", self._allowed):
+            auditing = watch(self._mind, self._home.soul, self._resources.fingerprints)
+            self._run_beside(self._while_the_store_works(auditing), "audit")
+        if self._alerts and may("listen", self._allowed):
             self._run_beside(self._alerts.run(), "alerts")
+
+    def _takes(self) -> Sequence[str]:
+        """Return the networks whose lanes this process takes; jobs of the clock are done where the clock is."""
+        inner = (SELF,) if self._roles.has("clock") else ()
+        return (*self._networks.spoken, *inner) if may("lanes", self._allowed) else ()
+
+    async def _hold_back(self, leases: LeaseStore, network: str) -> bool:
+        """Have every process wait while this one reads a network's history, unless another one hears it.
+
+        Returns whether one does. Raises: StoreError.
+        """
+        is_heard = any(one.startswith(f"listen/{network}/") for one in await leases.roles.held())
+        if not is_heard and self._leasing:
+            self._lanes.hold(network)
+            await self._leasing.hold_back(self._lanes.unread)
+        return is_heard
 
     async def ready(self) -> None:
         """Return once every network is connected, or is known to be retried later.
@@ -230,8 +253,10 @@ class Server:
         is_damaged = self._ended.done() and isinstance(self._ended.exception(), StoreCorrupt)
         stop_at_s = time.monotonic() + grace_s + AFTER_DRAIN_S
         self._intake.shut()
+        others = ("listen",) if self._leases else ()  # another process hears from now on
+        await self._roles.close("clock", "cortex", *others)
         if self._second:
-            await self._second.stop()
+            await self._second.close()
         if self._services:
             await self._services.stop()
         await self._lanes.drain(0.0 if is_damaged else grace_s)
@@ -245,10 +270,12 @@ class Server:
         for task in self._beside:
             task.cancel()
         await asyncio.gather(*self._beside, return_exceptions=True)
+        archives = self._roles.has("archive")
+        await self._roles.close()
         self.health.close()
         if is_damaged:
             await self._resources.set_aside(self._mind.clock())
-        await self._archive_what_is_left(0.0 if is_damaged else stop_at_s - time.monotonic() - CLOSE_S)
+        await self._archive_what_is_left(stop_at_s - time.monotonic() - CLOSE_S if archives and not is_damaged else 0.0)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 await self._mind.provider.aclose()

@@ -33,6 +33,7 @@ class RehearsalAdapter:
     """An in-memory network. `faults` are raised by the next sends, in order; `applied` says whether they arrived."""
 
     name: str = NETWORK
+    places: int = 10
     post_chars: int | None = None
     appears_s: float = 0.0
     link: Link = field(default_factory=Link)

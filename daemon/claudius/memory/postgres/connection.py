@@ -200,8 +200,6 @@ class PostgresConnection:
         self._ahead: dict[tuple[str, frozenset[tuple[str, Any]]], Cursor] = {}
         self._foresight = Foresight()
         self._texts: dict[str, bytes] = {}
-        self._roles = 0
-        """The lock that stands for this process's roles, if it has them."""
         self.fenced: set[tuple[str, int]] = set()
         """The lanes, each with its token, that are locked in this transaction."""
         self._has_new_moments = False
@@ -209,13 +207,6 @@ class PostgresConnection:
         """How long transactions waited for one another before they could write, by the server's clock."""
         self._locked: Cursor | None = None
         self._made = self._connect()
-
-    def hold(self, lock: int) -> bool:
-        """Take a lock of the schema for as long as this is connected, also anew; return whether it was free."""
-        row = self._made.execute(_TRY_LOCK, {"lock": lock}).fetchone()
-        is_free = row is not None and bool(row["free"])
-        self._roles = lock if is_free else 0
-        return is_free
 
     def _connect(self) -> psycopg.Connection[NamedRow]:
         made = psycopg.connect(parameters(self._place, self._place.url), autocommit=True, row_factory=_named)
@@ -230,12 +221,6 @@ class PostgresConnection:
         made.adapters.register_loader("numeric", _Number)
         return made
 
-    def _reconnect(self) -> None:
-        self._made = self._connect()
-        if self._roles and not self.hold(self._roles):
-            self._made.close()
-            raise psycopg.OperationalError("another process has taken this one's roles")
-
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open, failed or not."""
@@ -246,7 +231,7 @@ class PostgresConnection:
         """Run one statement that is written for SQLite. Raises: psycopg.Error."""
         begins = sql.startswith("BEGIN")
         if self._made.closed and (begins or not self._is_inside):
-            self._reconnect()
+            self._made = self._connect()
         if begins:
             return self._begin(sql)
         if sql in ENDS:
@@ -349,9 +334,6 @@ class PostgresConnection:
 
     def close(self) -> None:
         """Close it."""
-        if self._roles and not self._made.closed:
-            with suppress(psycopg.Error):  # else the server lets go of them a moment later
-                self._made.execute(b"SELECT pg_advisory_unlock_all()")
         self._made.close()
 
     def _text(self, sql: str) -> bytes:
@@ -377,9 +359,6 @@ class PostgresConnection:
 LOST = "CL001"
 """What `lane_held` raises on the server: the lane's token has moved."""
 ENDS = ("COMMIT", "ROLLBACK")
-ROLES = 0x436C6476
-"""The lock of the one process that listens, keeps the clock and the archive."""
-_TRY_LOCK = b"SELECT pg_try_advisory_lock(%(lock)s::int, current_schema()::regnamespace::oid::int) AS free"
 _MOMENTS_COME = ("INSERT INTO moment ", "UPDATE moment ", 'UPDATE "moment" ')
 _NEW_MOMENTS = b"""SELECT m.id, m.text, m.pictures, m.name, m.audience_number
 FROM moment_new n JOIN moment_said m ON m.id = n.moment"""

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from claudius.errors import StaleTurn
 from claudius.memory.inbox import Pending
-from claudius.memory.leases import Asked, LeaseTally, LeaseTimes
+from claudius.memory.leases import Asked, LeaseTally, LeaseTimes, RoleStore
 from claudius.memory.postgres.connection import PostgresDatabase
 from claudius.memory.postgres.notices import listen, notice
 from claudius.memory.postgres.schema import too_old
@@ -63,6 +63,7 @@ class PostgresLeases:
         self._held: dict[str, HeldLane] = {}
         self.is_draining, self._seen = False, 0
         self._tally, self._looked_s = LeaseTally(), 0.0
+        self.roles: RoleStore = PostgresRoles(store.core, self._lease_s, clock)
 
     @property
     def tally(self) -> LeaseTally:
@@ -84,7 +85,7 @@ class PostgresLeases:
         def take(db: Database) -> tuple[list[Row], dict[str, int]]:
             for conversation in wanted:
                 db.run("lane_wanted", conversation=conversation)
-            taken = db.all("lanes_take", **values) if room else []
+            taken = db.all("lanes_take", **values, wanted=dump(list(wanted))) if room else []
             for row in taken:
                 db.run("lane_void_heard", conversation=row["conversation"], worker=worker)
                 db.run("lane_void_said", conversation=row["conversation"], worker=worker)
@@ -106,9 +107,9 @@ class PostgresLeases:
             self._held[row["conversation"]] = HeldLane(row["token"], asked_s + self._lease_s, row["heard"])
         return [*(row["conversation"] for row in taken), *rung]
 
-    async def hold_back(self, networks: Sequence[str]) -> None:
+    async def hold_back(self, networks: Sequence[str], read: Sequence[str] = ()) -> None:
         def write(db: Database) -> None:
-            db.run("network_read", networks=dump(list(networks)))
+            db.run("network_read", networks=dump(list(read)))
             for network in networks:
                 db.run("network_unread", network=network, unread_s=UNREAD_S)
 
@@ -207,11 +208,70 @@ class PostgresLeases:
         held = self._held.get(conversation)
         if held is None:
             return True
+        if heard < 0:  # it is looked at again when its lease is past
+            del self._held[conversation]
+            return True
         values = {"conversation": conversation, "token": held.token, "heard": heard}
         is_released = await self._core.write(lambda db: db.change("lane_release", **values)) > 0
-        if is_released or heard < 0:
+        if is_released:
             self._held.pop(conversation, None)
-        return is_released or heard < 0
+        return is_released
+
+
+class PostgresRoles:
+    """The roles that this process has."""
+
+    def __init__(self, core: Core, lease_s: float, clock: Callable[[], float]) -> None:
+        """Take roles in the store of `core` for `lease_s` seconds each; `clock` is monotonic, in seconds."""
+        self._core, self._lease_s, self._clock = core, lease_s, clock
+        self._held: dict[str, tuple[int, float]] = {}
+        """The token of each, and until when it is held by the own clock."""
+        self._known: set[str] = set()
+
+    async def take(self, wanted: Sequence[str]) -> Mapping[str, str]:
+        asked_s, has_new = self._clock(), not self._known.issuperset(wanted)
+        values = {"roles": dump(list(wanted)), "worker": self._core.boot, "lease_s": self._lease_s}
+
+        def take(db: Database) -> list[Row]:
+            if has_new:
+                db.run("roles_known", roles=values["roles"])
+            free = db.all("roles_take", **values)
+            taken = {row["role"].rstrip("0123456789"): row for row in reversed(free)}
+            more = [(row["role"], row["token"], row["state"]) for row in free if row not in taken.values()]
+            db.run("roles_give_back", worker=self._core.boot, roles=dump(more))
+            return list(taken.values())
+
+        taken = await self._core.write(take)
+        self._known |= set(wanted)
+        self._held |= {row["role"]: (row["token"], asked_s + self._lease_s) for row in taken}
+        return {row["role"]: row["state"] for row in taken}
+
+    async def renew(self, states: Mapping[str, str]) -> Sequence[str]:
+        asked_s = self._clock()
+        values = {"worker": self._core.boot, "lease_s": self._lease_s, "roles": dump(self._of(states))}
+        kept = await self._core.write(lambda db: db.values("roles_renew", **values))
+        for role in kept:
+            self._held[role] = self._held[role][0], asked_s + self._lease_s
+        lost = [role for role in states if role not in kept]
+        for role in lost:
+            self._held.pop(role, None)
+        return lost
+
+    async def held(self) -> Sequence[str]:
+        return [row["role"] for row in self._core.look("roles_shown") if row["worker"] != self._core.boot]
+
+    async def give_back(self, states: Mapping[str, str]) -> None:
+        roles = dump(self._of(states))
+        await self._core.write(lambda db: db.run("roles_give_back", worker=self._core.boot, roles=roles))
+        for role in states:
+            self._held.pop(role, None)
+
+    def is_held(self, role: str) -> bool:
+        _, until_s = self._held.get(role, (0, 0.0))
+        return self._clock() < until_s - (1 - TRUSTED) * self._lease_s
+
+    def _of(self, states: Mapping[str, str]) -> list[tuple[str, int, str]]:
+        return [(role, self._held[role][0], state) for role, state in states.items() if role in self._held]
 
 
 class LaneCore(Core):

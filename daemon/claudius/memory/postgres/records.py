@@ -15,7 +15,6 @@ from claudius.home import shipped
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
 from claudius.memory.postgres.schema import check_identity, is_empty, known
-from claudius.memory.postgres.session import GONE_S
 from claudius.memory.sqlite.connection import Database, load_queries
 from claudius.memory.sqlite.records import SqlRecords
 from claudius.memory.sqlite.rows import dump
@@ -40,20 +39,19 @@ class PostgresRecords(SqlRecords):
             db.run("round_trip")
             round_trip_s = time.perf_counter() - began_s
             server, lanes = db.dicts("server_shown")[0], db.dicts("lanes_shown")[0]
-            roles = [row for row in db.dicts("workers_shown") if row["roles"] == "all" and not row["clean"]]
+            roles = db.dicts("roles_shown")
         return {
             **server,
             "round_trip_ms": round(1000 * round_trip_s, 2),
             "lanes": lanes,
-            "roles": [{"role": "all", "worker": one["worker"], "host": one["host"]} for one in roles
-                      if one["seen_s"] < GONE_S],
-        }  # fmt: skip
+            "roles": roles,
+        }
 
     def workers(self) -> Sequence[Mapping[str, Any]]:
         """Return the processes that share the store, oldest first."""
         with self._snapshot() as db:
             rows = [] if type(db) is Database else db.dicts("workers_shown")
-        return [row | {"clean": bool(row["clean"])} for row in rows]
+        return [row | {"clean": bool(row["clean"]), "holds": row["holds"].split()} for row in rows]
 
     def marks(self, seen: int) -> tuple[int, str]:
         """Return the next number, and an opaque mark of what the console shows."""

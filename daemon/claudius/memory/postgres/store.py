@@ -18,13 +18,13 @@ from typing import Any, ClassVar
 import psycopg
 
 import claudius
-from claudius.errors import StaleTurn, TryAgain
+from claudius.errors import StaleTurn
 from claudius.home import shipped
 from claudius.memory.erasure import Erased, Probes
 from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres import dumps
-from claudius.memory.postgres.connection import ROLES, PostgresConnection, PostgresDatabase, load_texts, translate
+from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
 from claudius.memory.postgres.leases import LaneCore, LaneTurns, LaneWhispers, PostgresLeases
 from claudius.memory.postgres.records import PostgresRecords
 from claudius.memory.postgres.schema import known, prepare
@@ -74,13 +74,6 @@ def _drop_beside(db: Database) -> None:
         db.connection.execute(f'DROP SCHEMA "{row["name"]}" CASCADE')
 
 
-def _have_all_roles(db: Database) -> None:
-    connection = db.connection
-    assert isinstance(connection, PostgresConnection)  # noqa: S101 - opened above
-    if not connection.hold(ROLES):
-        raise TryAgain("another daemon or chat has this store: end it, or run `claudius worker` here")
-
-
 class PostgresWriter(Writer):
     """A writer whose statements may fail as late as at the commit."""
 
@@ -127,6 +120,7 @@ class LaneOutbox(SqliteOutbox):
         return str(kept["receipt"] or receipt)
 
 
+_ENDS = ("lanes_given_back", "roles_left", "worker_ends")
 LEAST_SILENT_S = 5.0
 """A shorter silence inside a transaction is that of a busy machine."""
 _LSN = "SELECT pg_current_wal_lsn()::text AS lsn"
@@ -165,7 +159,7 @@ class PostgresStore(SqlStore):
         """Set the place; nothing is opened yet.
 
         `memory_files` is the directory of the archive; `memory`, `linger_s` and `relieve` are those of `SqliteStore`;
-        `clock` is monotonic, in seconds; `roles`: `all`, or `lanes`.
+        `clock` is monotonic, in seconds; `roles`: what it may do, for those who look.
         """
         name, times = place.shown, times or LeaseTimes()
         self._connect = partial(PostgresConnection, place, max(LEAST_SILENT_S, times.lease_s / 4))
@@ -202,13 +196,8 @@ class PostgresStore(SqlStore):
         core.open(counting, reader)
 
     async def start(self, boot: str, now: datetime) -> Waiting:
-        """Begin as one worker of perhaps many: what stands under a lease that is not past stays as it is.
-
-        Raises: TryAgain if this is to have all roles and another process has them.
-        """
+        """Begin as one worker of perhaps many: what stands under a lease that is not past stays as it is."""
         await self.open()
-        if self._roles == "all":
-            await self.core.alone(_have_all_roles)
         waiting = await super().start(boot, now)
         who = {"worker": boot, "host": socket.gethostname(), "pid": os.getpid(), "version": claudius.__version__}
 
@@ -218,15 +207,14 @@ class PostgresStore(SqlStore):
             return bool(db.value("lanes_held"))
 
         others = await self.core.write(begin)
-        return Waiting(conversations=waiting.conversations, was_clean=waiting.was_clean or others)
+        was_clean = waiting.was_clean or others or not waiting.conversations
+        return Waiting(conversations=waiting.conversations, was_clean=was_clean)
 
     async def close(self, *, clean: bool) -> None:
         """Give every lane back, if `clean`, and close."""
         boot = self.core.boot
         if self.core.is_open and clean and boot:
-            await self.core.write(
-                lambda db: (db.run("lanes_given_back", worker=boot), db.run("worker_ends", worker=boot))
-            )
+            await self.core.write(lambda db: [db.run(one, worker=boot) for one in _ENDS])
             if self.leases:
                 await self.leases.tell({})
         await super().close(clean=clean)

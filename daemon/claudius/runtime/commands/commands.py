@@ -108,9 +108,11 @@ class Commands:
             await asyncio.gather(*late, return_exceptions=True)
 
     async def _run(self, conversation: str) -> None:
+        leases = self._mind.store.leases
         try:
             while True:
                 self._again.discard(conversation)
+                heard = await leases.heard(conversation) if leases else 0
                 try:
                     pending = await self._mind.store.inbox.oldest(conversation)
                 except RowInvalid as error:
@@ -118,7 +120,9 @@ class Commands:
                     await self._mind.store.inbox.give_up(int(error.row), error.message)
                     continue
                 if pending is None:
-                    if conversation not in self._again:
+                    if conversation not in self._again and (
+                        leases is None or await leases.release(conversation, heard)
+                    ):
                         break
                     continue
                 text = await self._do(pending.perception)
@@ -126,6 +130,8 @@ class Commands:
                 await self._answer(pending.perception, text)
         except StoreError as error:
             log.error("a command waits for the next start", extra={"error": error.message})  # noqa: TRY400 - no trace
+            if leases:
+                await leases.release(conversation, -1)
         finally:
             del self._running[conversation]
 

@@ -1,0 +1,136 @@
+"""Run what one process at a time does for a soul: listening, the clock, the second mind, the archive.
+
+Where several processes share a store, each such role is a lease, like a conversation's; whoever has it does the work.
+Where one process has a store to itself, it has every role from the start. Source: the scale design, section 2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from msgspec import Struct
+
+from claudius.errors import StoreError
+from claudius.memory.leases import LeaseStore, may
+
+log = logging.getLogger(__name__)
+
+AGAIN_S = 5.0
+"""How long to wait before a role's work is begun again that the store has failed."""
+
+
+class Role(Struct, frozen=True, eq=False):
+    """One role, and its work."""
+
+    name: str
+    work: Callable[[], Coroutine[Any, Any, None]]
+    """Called when this process gets the role; it runs until it is cancelled. One that returns gives the role up."""
+    places: int = 0
+    """How many processes may have it at once, `name/0`, `name/1` …, one place each; 0 = one, without a number."""
+    resume: Callable[[Mapping[str, Any]], None] = lambda _: None
+    """Called before the work begins, with what the last holder left."""
+    state: Callable[[], Mapping[str, Any]] = dict
+    """Returns what the next holder needs to go on."""
+
+
+class Roles:
+    """The roles of one process."""
+
+    def __init__(self, leases: LeaseStore | None, allowed: Sequence[str], failed: Callable[[StoreError], None]) -> None:
+        """Take roles that are `allowed`, as `worker.roles` says; `failed` is called when the store fails."""
+        self._leases, self._allowed, self._failed = leases, allowed, failed
+        self._roles: list[Role] = []
+        self._held: dict[str, tuple[Role, asyncio.Task[None]]] = {}
+        self._renewed_s = 0.0
+
+    def add(self, role: Role) -> None:
+        """Do a role's work as long as this process has it; without other processes, from now on."""
+        if self._leases is None:
+            self._begin(role.name, role)
+        elif may(role.name, self._allowed):
+            self._roles.append(role)
+
+    def has(self, name: str) -> bool:
+        """Return whether this process has a role now, in whichever place."""
+        return any(role.name == name for role, _ in self._held.values())
+
+    async def run(self, leases: LeaseStore) -> None:
+        """Look for roles that are free, and keep those that are held, until cancelled."""
+        while True:
+            await asyncio.sleep(leases.times.look_s)
+            await self.look(leases)
+            for place in [one for one in self._held if not leases.roles.is_held(one)]:
+                await self._end(place, "its lease is past")
+
+    async def look(self, leases: LeaseStore) -> None:
+        """Take what is free now, and prolong the leases of what is held, if it is time."""
+        try:
+            await self._take_and_renew(leases)
+        except StoreError as error:
+            self._failed(error)
+
+    async def close(self, *named: str) -> None:
+        """End the work of the roles that are `named` as in `worker.roles`, and give them up; without a name, of all."""
+        states = {place: text for place, text in self._states().items() if may(place, named or ("all",))}
+        for place in states:
+            await self._end(place, "")
+        if self._leases and states:
+            with suppress(StoreError):  # else they are free when their leases are past
+                await self._leases.roles.give_back(states)
+
+    async def _take_and_renew(self, leases: LeaseStore) -> None:
+        ended = {place: role for place, (role, task) in self._held.items() if task.done()}
+        if ended:
+            states = {place: text for place, text in self._states().items() if place in ended}
+            for place, role in ended.items():
+                del self._held[place]
+                self._roles.remove(role)  # it cannot be done here
+            await leases.roles.give_back(states)
+        wanted = {place: role for role in self._roles if not self.has(role.name) for place in _places(role)}
+        if wanted:
+            for place, state in (await leases.roles.take(list(wanted))).items():
+                log.info("this process has a role", extra={"role": place})
+                wanted[place].resume(json.loads(state))
+                self._begin(place, wanted[place])
+        now_s = asyncio.get_running_loop().time()
+        if self._held and now_s - self._renewed_s >= leases.times.renew_s:
+            self._renewed_s = now_s
+            for place in await leases.roles.renew(self._states()):
+                await self._end(place, "another process has it")
+
+    def _states(self) -> dict[str, str]:
+        return {place: json.dumps(role.state()) for place, (role, _) in self._held.items()}
+
+    def _begin(self, place: str, role: Role) -> None:
+        task = asyncio.create_task(self._work(role), name=place)
+        task.add_done_callback(_ended_badly)
+        self._held[place] = role, task
+
+    async def _work(self, role: Role) -> None:
+        while True:
+            try:
+                return await role.work()
+            except StoreError as error:
+                self._failed(error)
+                await asyncio.sleep(AGAIN_S)
+
+    async def _end(self, place: str, why: str) -> None:
+        _, task = self._held.pop(place)
+        if why:
+            log.warning("this process has a role no more", extra={"role": place, "reason": why})
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def _places(role: Role) -> Sequence[str]:
+    return [f"{role.name}/{n}" for n in range(role.places)] if role.places else [role.name]
+
+
+def _ended_badly(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        log.error("a part of the process ended", extra={"part": task.get_name()}, exc_info=error)

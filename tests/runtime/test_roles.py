@@ -1,0 +1,203 @@
+"""What one process at a time does: begun when the role is given, ended when it is lost, handed over with its state."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from claudius.errors import StoreAway, StoreError
+from claudius.memory.leases import LeaseStore, LeaseTimes, may
+from claudius.runtime.roles import Role, Roles
+
+
+class Given:
+    """Roles that the test gives and takes."""
+
+    def __init__(self) -> None:
+        self.free: dict[str, str] = {}
+        self.kept: dict[str, str] = {}
+        self.states: dict[str, str] = {}
+        self.error: StoreError | None = None
+
+    async def take(self, wanted: Sequence[str]) -> Mapping[str, str]:
+        """Give what is free."""
+        if self.error:
+            raise self.error
+        taken = {one: self.free.pop(one) for one in wanted if one in self.free}
+        self.kept |= taken
+        return taken
+
+    async def renew(self, states: Mapping[str, str]) -> Sequence[str]:
+        """Keep the states; those that the test has withdrawn are lost."""
+        self.states |= states
+        return [one for one in states if one not in self.kept]
+
+    async def held(self) -> Sequence[str]:
+        """Return nothing."""
+        return ()
+
+    async def give_back(self, states: Mapping[str, str]) -> None:
+        """Have them free again."""
+        self.free |= states
+        for one in states:
+            self.kept.pop(one, None)
+
+    def is_held(self, role: str) -> bool:
+        """Return whether the test has not withdrawn it."""
+        return role in self.kept
+
+
+def shared(given: Given) -> LeaseStore:
+    """Return leases with these roles, renewed at every look."""
+    return cast("LeaseStore", SimpleNamespace(roles=given, times=LeaseTimes(renew_s=0.0, look_s=0.001)))
+
+
+class Work:
+    """Counts how often it is under way."""
+
+    def __init__(self) -> None:
+        self.running = self.begun = 0
+        self.ended = asyncio.Event()
+
+    async def __call__(self) -> None:
+        """Go on until cancelled."""
+        self.begun += 1
+        self.running += 1
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.running -= 1
+            self.ended.set()
+
+
+def broken(error: StoreError) -> None:
+    """Fail: the store works in this test."""
+    raise AssertionError(error)
+
+
+@pytest.mark.parametrize(
+    ("role", "allowed", "is_allowed"),
+    [
+        ("clock", ("all",), True),
+        ("clock", ("lanes",), False),
+        ("listen/slack", ("listen",), True),
+        ("listen/slack", ("listen/slack", "lanes"), True),
+        ("listen/slack", ("listen/discord",), False),
+        ("clock/vectors", ("clock",), True),
+        ("clock", ("clo",), False),
+        ("clock", (), False),
+    ],
+)
+def test_a_setting_says_what_a_process_may_do(role: str, allowed: tuple[str, ...], *, is_allowed: bool) -> None:
+    """A role is allowed by its name, by what it is a part of, or by `all`."""
+    assert may(role, allowed) is is_allowed
+
+
+async def test_where_one_process_has_the_store_each_work_begins_at_once() -> None:
+    """Without leases nothing is looked for: what is added runs until it is closed."""
+    roles, work = Roles(None, ("all",), broken), Work()
+    roles.add(Role("clock", work))
+    await asyncio.sleep(0)
+    was_running, has = work.running, roles.has("clock")
+    await roles.close()
+
+    assert (was_running, has, work.running, roles.has("clock")) == (1, True, 0, False)
+
+
+async def test_work_runs_while_its_role_is_held() -> None:
+    """It begins when the role is free, ends when another process has it, and begins again when it is free again."""
+    given, work, other = Given(), Work(), Work()
+    roles = Roles(shared(given), ("clock",), broken)
+    roles.add(Role("clock", work))
+    roles.add(Role("archive", other))
+    seen = []
+    for free, is_taken_away in (((), False), (("clock", "archive"), False), ((), True), (("clock",), False)):
+        given.free |= dict.fromkeys(free, "{}")
+        if is_taken_away:
+            given.kept.clear()
+        await roles.look(shared(given))
+        await asyncio.sleep(0)
+        seen.append(work.running)
+    await roles.close()
+
+    assert seen == [0, 1, 0, 1]
+    assert other.begun == 0  # not allowed here
+    assert "clock" in given.free
+
+
+async def test_a_role_past_its_lease_ends_although_nobody_can_be_asked() -> None:
+    """By its own clock a process lets a role go that it could not renew."""
+    given, work = Given(), Work()
+    roles = Roles(shared(given), ("all",), lambda _: None)
+    roles.add(Role("clock", work))
+    given.free["clock"] = "{}"
+    await roles.look(shared(given))
+    await asyncio.sleep(0)
+    was_running = work.running
+    given.error = StoreAway("gone")
+    given.kept.clear()
+    looking = asyncio.create_task(roles.run(shared(given)))
+    async with asyncio.timeout(5):
+        await work.ended.wait()
+    looking.cancel()
+
+    assert was_running == 1
+
+
+async def test_what_a_holder_leaves_is_what_the_next_goes_on_with() -> None:
+    """The state is kept at each renewal and when the role is given up, and given to the next holder first of all."""
+    given, seen = Given(), list[Mapping[str, Any]]()
+    given.free["listen/discord/0"] = '{"sequence": 7}'
+    role = Role("listen/discord", Work(), places=1, resume=seen.append, state=lambda: {"sequence": 9})
+    roles = Roles(shared(given), ("all",), broken)
+    roles.add(role)
+    await roles.look(shared(given))
+    await roles.close("listen")
+
+    assert seen == [{"sequence": 7}]
+    assert given.states == {"listen/discord/0": '{"sequence": 9}'}
+    assert given.free == {"listen/discord/0": '{"sequence": 9}'}
+
+
+async def test_what_cannot_be_done_here_is_left_to_others() -> None:
+    """A work that returns, as one whose token is refused, gives its role up for good; others of it go on elsewhere."""
+    given = Given()
+
+    async def refused() -> None:
+        """Return at once."""
+
+    roles = Roles(shared(given), ("all",), broken)
+    roles.add(Role("listen/slack", refused, places=2))
+    given.free = {"listen/slack/1": "{}"}
+    await roles.look(shared(given))
+    await asyncio.sleep(0)
+    await roles.look(shared(given))
+    await roles.look(shared(given))
+
+    assert given.free == {"listen/slack/1": "{}"}
+    assert not roles.has("listen/slack")
+
+
+async def test_work_that_the_store_fails_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of the store is told, and the work goes on once it may work again."""
+    monkeypatch.setattr("claudius.runtime.roles.AGAIN_S", 0.0)
+    errors, begun = list[StoreError](), asyncio.Event()
+
+    async def stumbles() -> None:
+        """Fail once."""
+        if not errors:
+            raise StoreAway("gone")
+        begun.set()
+        await asyncio.Event().wait()
+
+    roles = Roles(None, ("all",), errors.append)
+    roles.add(Role("clock", stumbles))
+    async with asyncio.timeout(5):
+        await begun.wait()
+    await roles.close()
+
+    assert len(errors) == 1
