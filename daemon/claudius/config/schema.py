@@ -10,6 +10,7 @@ from msgspec import Meta
 from claudius.config.tables import (
     AccessSettings,
     AlertSettings,
+    ArchiveSettings,
     BotsSettings,
     BudgetSettings,
     HttpSettings,
@@ -18,6 +19,7 @@ from claudius.config.tables import (
     Positive,
     Seconds,
     SettingsTable,
+    StorageSettings,
     StoreSettings,
     Url,
     WorkerSettings,
@@ -363,12 +365,6 @@ class DiscordSettings(SettingsTable, frozen=True):
     typing: Annotated[bool, Meta(description="show a typing indicator while the soul thinks")] = True
 
 
-class StorageSettings(SettingsTable, frozen=True):
-    """The disk."""
-
-    reserve_mb: Annotated[NotNegative, Meta(description="free megabytes below which nothing is accepted")] = 64
-
-
 class ClockSettings(SettingsTable, frozen=True):
     """Local time."""
 
@@ -453,6 +449,7 @@ class Config(SettingsTable, frozen=True):
     storage: StorageSettings = StorageSettings()
     store: StoreSettings = StoreSettings()
     worker: WorkerSettings = WorkerSettings()
+    archive: ArchiveSettings = ArchiveSettings()
     budget: BudgetSettings = BudgetSettings()
     cortex: CortexSettings = CortexSettings()
     psyche: PsycheSettings = PsycheSettings()

@@ -97,6 +97,39 @@ class HttpSettings(SettingsTable, frozen=True):
     listen: Annotated[str, Meta(description="HOST:PORT for /api/whisper, /health and /metrics; empty = none")] = ""
 
 
+class StorageSettings(SettingsTable, frozen=True):
+    """The disk."""
+
+    reserve_mb: Annotated[NotNegative, Meta(description="free megabytes below which nothing is accepted")] = 64
+
+
+class ArchiveSettings(SettingsTable, frozen=True):
+    """The history of portraits and state in git."""
+
+    remote: Annotated[
+        str,
+        Meta(
+            pattern=r"^((https|ssh|file)://\S+|[\w.-]+@[\w.-]+:\S+|/.+)?$",
+            description="a git repository that gets a copy of the memory's history: an https or ssh URL, or a path; "
+            "empty = none",
+        ),
+    ] = ""
+
+
+class WorkerSettings(SettingsTable, frozen=True):
+    """One of several processes that take turns; only with a database server."""
+
+    lanes: Annotated[Positive, Meta(description="the most conversations that one process holds at a time")] = 64
+    lease_s: Annotated[Seconds, Meta(description="after how long a dead process's conversations are taken over")] = 60.0
+    renew_s: Annotated[
+        Seconds, Meta(description="how often a process renews its leases; at most a third of lease_s")
+    ] = 20.0
+    roles: Annotated[
+        tuple[Annotated[str, Meta(pattern=ROLE)], ...],
+        Meta(description="what a process may do: all, or lanes, listen, listen/slack, clock, cortex, archive"),
+    ] = ("all",)
+
+
 class StoreSettings(SettingsTable, frozen=True):
     """The database."""
 
@@ -118,17 +151,3 @@ class StoreSettings(SettingsTable, frozen=True):
     ] = "store.url"
     look_s: Annotated[Seconds, Meta(description="how often a worker looks for lanes with something to do")] = 1.0
     failover: Annotated[bool, Meta(description="a standby takes over: `doctor` asks for a synchronous one")] = False
-
-
-class WorkerSettings(SettingsTable, frozen=True):
-    """One of several processes that take turns; only with a database server."""
-
-    lanes: Annotated[Positive, Meta(description="the most conversations that one process holds at a time")] = 64
-    lease_s: Annotated[Seconds, Meta(description="after how long a dead process's conversations are taken over")] = 60.0
-    renew_s: Annotated[
-        Seconds, Meta(description="how often a process renews its leases; at most a third of lease_s")
-    ] = 20.0
-    roles: Annotated[
-        tuple[Annotated[str, Meta(pattern=ROLE)], ...],
-        Meta(description="what a process may do: all, or lanes, listen, listen/slack, clock, cortex, archive"),
-    ] = ("all",)

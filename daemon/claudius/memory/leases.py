@@ -9,12 +9,16 @@ Source: the scale design, section 4.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from claudius.provider import Rests
+
 if TYPE_CHECKING:
     from claudius.memory.store import Store
+    from claudius.soul.pushed import PushedSoul
 
 
 def may(role: str, allowed: Sequence[str]) -> bool:
@@ -93,6 +97,23 @@ class RoleStore(Protocol):
         ...
 
 
+class SoulStore(Protocol):
+    """The soul that was pushed into the store."""
+
+    in_force: str
+    """The hash of the soul that this process thinks with; the others see it."""
+    pushed: Callable[[], None]
+    """Called when another soul was pushed: before the next turn, at the latest with the next renewal."""
+
+    async def push(self, files: Mapping[str, str], sha256: str) -> int:
+        """Put these files, by name, in force for every process; return the push's number."""
+        ...
+
+    def newest(self) -> PushedSoul | None:
+        """Return what was pushed last; None if nothing ever was. Raises: StoreError."""
+        ...
+
+
 class LeaseStore(Protocol):
     """The lanes that this process holds. Only a store that several processes share has one."""
 
@@ -105,8 +126,25 @@ class LeaseStore(Protocol):
         ...
 
     @property
+    def souls(self) -> SoulStore:
+        """The soul that was pushed."""
+        ...
+
+    @property
     def tally(self) -> LeaseTally:
         """What was counted so far."""
+        ...
+
+    def wall(self, own: Callable[[], datetime]) -> Callable[[], datetime]:
+        """Return a clock that shows the server's time, so that all processes of a soul agree on it.
+
+        Until it is known, and while it differs by an hour or more from `own`, which somebody has set on purpose then,
+        it shows what `own` does.
+        """
+        ...
+
+    def probe(self) -> None:
+        """Write some pages in the calling thread, and take them back. Raises: StoreError if there is no room."""
         ...
 
     def round_trip_s(self) -> float:
@@ -153,12 +191,16 @@ class LeaseStore(Protocol):
     is_draining: bool
     """Whether somebody wants this process to end its turns and leave, as of the last renewal."""
 
-    async def renew(self) -> Sequence[str]:
-        """Prolong every lease; return the conversations whose lane is lost."""
+    async def renew(self, but: Sequence[str] = ()) -> Sequence[str]:
+        """Prolong every lease `but` those of these conversations; return the conversations whose lane is lost."""
         ...
 
     async def drain(self, worker: str) -> bool:
         """Have a process end its turns and leave when it renews next; False if none of this name is at work."""
+        ...
+
+    def has_taken(self, conversation: str) -> bool:
+        """Return whether it took a lane and did not give it back, as far as it knows; its lease may be nearly past."""
         ...
 
     def is_held(self, conversation: str) -> bool:
@@ -175,6 +217,18 @@ class LeaseStore(Protocol):
 
     def news(self) -> Sequence[str]:
         """Return the names that changed since the last call, whichever process said so."""
+        ...
+
+    def share(self, rests: Rests) -> None:
+        """Have a provider that is refused here rest for every process, from the next turn of each on."""
+        ...
+
+    async def told_elsewhere(self, here: Mapping[str, int]) -> Mapping[str, int]:
+        """Say which problems this process would tell the owners of now, each with how bad it is.
+
+        Returns the same of all other processes at work, in the worst grade. Of two that say so at once, the second one
+        sees the first. Raises: StoreError.
+        """
         ...
 
     def is_of(self, store: Store, conversation: str) -> bool:

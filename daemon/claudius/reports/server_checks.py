@@ -6,7 +6,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from claudius.reports.network_checks import Check
 from claudius.reports.opened import records
 from claudius.reports.workers import workers_of
 from claudius.runtime.lock import fingerprints, is_held
+from claudius.soul.pushed import FIX, OVERRULED
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.session import Made
@@ -130,6 +131,7 @@ def _of_workers(home: Home, loaded: Loaded) -> Iterator[Check]:
     if at_work and not others:
         many = "1 process has" if len(at_work) == 1 else f"{len(at_work)} processes have"
         yield Check("configurations", ok=True, detail=f"{many} the settings of this home")
+    yield from _of_souls(home, at_work)
     longest = max(at_work, key=lambda one: one["pause_s"], default=None)
     if longest:
         lease_s = loaded.config.worker.lease_s
@@ -139,6 +141,26 @@ def _of_workers(home: Home, loaded: Loaded) -> Iterator[Check]:
             detail=f"{lease_s:.0f} s; the longest pause was {longest['pause_s']:.1f} s ({_named(longest)})",
             fix=f"raise worker.lease_s above {PAUSES * longest['pause_s']:.0f}, or give that machine more time",
         )
+
+
+def _of_souls(home: Home, at_work: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
+    """Check that all processes think with one soul, and that this home's is in force if it has one."""
+    from claudius.reports.soul import overruled, pushed
+
+    if overruled(home):
+        yield Check("soul", ok=False, detail=OVERRULED, fix=FIX)
+    found = pushed(home)
+    if found:
+        detail = f"{found.sha256[:12]} was pushed from {found.host} at {found.at:%Y-%m-%d %H:%M} UTC"
+        yield Check("soul", ok=True, detail=detail)
+    told = [one for one in at_work if one["soul"]]
+    others = [one for one in told[1:] if (one["soul"], one["version"]) != (told[0]["soul"], told[0]["version"])]
+    for one in others:
+        detail = f"{_named(one)} thinks with another soul than {_named(told[0])}"
+        fix = "run `claudius soul push` in the home whose soul it is to be; a process hears of it within worker.renew_s"
+        yield Check("souls", ok=False, detail=detail, fix=fix)
+    if told and not others:
+        yield Check("souls", ok=True, detail=f"all think with {told[0]['soul']}")
 
 
 def _of_tokens(home: Home, loaded: Loaded, place: StorePlace) -> Iterator[Check]:

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from claudius.errors import BadConfiguration
-from claudius.provider import CallTally
+from claudius.provider import CallTally, Rests
 from claudius.runtime.disk import Disk
 
 log = logging.getLogger(__name__)
@@ -69,6 +69,11 @@ class Clock:
     def steady(self) -> datetime:
         """Return an instant that no step of the wall clock moves, for waits and durations within this process."""
         return self._began + timedelta(seconds=self._running() - self._began_s)
+
+    def follow(self, other: Callable[[Callable[[], datetime]], Callable[[], datetime]]) -> None:
+        """Show from now on what `other` makes of the wall clock."""
+        self._wall = other(self._wall)
+        self._began, self._began_s = self._wall(), self._running()
 
     def heard(self, network: str, at: datetime) -> None:
         """Record a platform's own timestamp."""
@@ -280,6 +285,7 @@ class ProcessResources(Struct, frozen=True, kw_only=True):
     recovery: CrashRecovery = field(default_factory=CrashRecovery)
     admission: Admission = field(default_factory=Admission)
     tally: CallTally = field(default_factory=CallTally)
+    rests: Rests = field(default_factory=Rests)
     """What the providers did since the start."""
     quarantine: Callable[[datetime], Path] = _no_quarantine
     """Copies a damaged database aside; returns the copy's path."""

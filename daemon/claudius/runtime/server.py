@@ -135,6 +135,8 @@ class Server:
             roles=self._roles,
             hold_back=partial(self._hold_back, self._leases) if self._leases else None,
         )
+        if self._leases:
+            self._leases.share(resources.rests)
         let_go = self._forgetting.let_go
         self._leasing = (
             Leasing(self._leases, self._lanes, self._failed, self._takes, let_go=let_go) if self._leases else None
@@ -146,6 +148,7 @@ class Server:
             networks=lambda: self._networks.hearing(resources.clock.steady()),
             apologies=self._lanes.turn_log.apologies_lately,
             records=mind.store.records,
+            archive=lambda: archive.remote_problem if archive else None,
         )
         self._alerts = Alerts(mind, self.health, adapters, home) if alerts else None
         self._beside: list[asyncio.Task[None]] = []
@@ -159,11 +162,13 @@ class Server:
         now = self._mind.clock()
         self._lock.sign(self.boot, now, self._resources.fingerprints)
         waiting = await self._mind.store.start(self.boot, now)
+        if self._leases:
+            self._resources.clock.follow(self._leases.wall)
+            self._resources.disk.probe_store = self._leases.probe
+            self._started_at = self._resources.clock.steady()
         if not waiting.was_clean:
             log.warning("the last process did not stop in good order", extra={"waiting": len(waiting.conversations)})
             self._resources.recovery.begin(waiting.conversations)
-        await self._modes.load()
-        await self._pairing.load()
         self._networks.open()
         self._run_beside(self._watch(), "watch")
         if self._archive:

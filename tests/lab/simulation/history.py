@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Protocol, TypeVar
 from unittest.mock import patch
 
 from msgspec import Struct, field
 
 from claudius.memory.archive import Archive, files, worker
-from claudius.memory.archive.changes import ArchivedRevision, RevisionCommit
+from claudius.memory.archive.changes import ArchivedRevision, HistoryCommit, RevisionCommit, blob_id
 from claudius.memory.archive.repository import GitBusy, Repository
-from claudius.memory.sqlite import SqliteStore
-from lab.simulation.loop import VirtualLoop
+from claudius.memory.store import Store
 from lab.simulation.town import instant
 
 T = TypeVar("T")
@@ -39,6 +39,7 @@ class History(Struct):
     made: dict[str, tuple[str | None, RevisionCommit]] = field(default_factory=dict)
     head: str | None = None
     files: dict[str, str] = field(default_factory=dict)
+    blobs: dict[str, bytes] = field(default_factory=dict)
 
     def chain(self, newest: str | None, until: str | None = None) -> Iterator[tuple[str, RevisionCommit]]:
         """Return the commits from `newest` back to `until`, which is left out."""
@@ -72,7 +73,7 @@ class HistoryRepository(Repository):
         """Have one branch."""
         return False
 
-    def known(self) -> dict[str, ArchivedRevision]:
+    def known(self, most: int = 0) -> dict[str, ArchivedRevision]:  # noqa: ARG002 - the signature of what it stands for
         """Return the revisions that the shown history holds."""
         chain = self._history.chain(self._history.head)
         return {
@@ -100,6 +101,37 @@ class HistoryRepository(Repository):
             history.files |= {path: content.decode() for path, content in change.written}
         history.head = newest
 
+    def line(self, commit: str | None, also: Mapping[str, str] = MappingProxyType({})) -> list[HistoryCommit]:  # noqa: ARG002 - the library's
+        """Return a commit and all before it, newest first."""
+        return [HistoryCommit(name, change.token) for name, change in self._history.chain(commit)]
+
+    def tree(self, commit: str | None) -> dict[str, str]:
+        """Return the files at a commit: path to blob."""
+        files = self._files(commit)
+        self._history.blobs |= {blob_id(content): content for content in files.values()}
+        return {path: blob_id(content) for path, content in files.items()}
+
+    def _files(self, commit: str | None) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for _, change in reversed(list(self._history.chain(commit))):
+            for path in change.removed:
+                found.pop(path, None)
+            found |= dict(change.written)
+        return found
+
+    def contents(self, blobs: Sequence[str]) -> list[bytes]:
+        """Return the contents of blobs, in order."""
+        return [self._history.blobs[one] for one in blobs]
+
+    def take(self, commit: str, before: str | None) -> None:  # noqa: ARG002 - git's
+        """Show another commit."""
+        shown = {path: content.decode() for path, content in self._files(commit).items()}
+        self._history.head, self._history.files = commit, shown
+
+    def drop(self) -> None:
+        """Show nothing."""
+        self._history.head, self._history.files = None, {}
+
     def align_index(self) -> None:
         """Have no index."""
 
@@ -110,10 +142,19 @@ class HistoryRepository(Repository):
         """Have nothing to pack."""
 
 
+class Stepping(Protocol):
+    """What has a virtual time, and counts the steps of the process that runs."""
+
+    now_s: float
+
+    def step(self) -> None:
+        """Count a step. Raises: Killed."""
+
+
 class SlowArchive(Archive):
     """The real worker. What it does in its thread is done at once, and known to it a little later."""
 
-    def __init__(self, store: SqliteStore, memory: Path, loop: VirtualLoop, history: History) -> None:
+    def __init__(self, store: Store, memory: Path, loop: Stepping, history: History) -> None:
         """Archive what `store` holds into `memory` and `history`."""
         super().__init__(
             store,
@@ -131,7 +172,7 @@ class SlowArchive(Archive):
 
 
 @contextmanager
-def archiving(loop: VirtualLoop) -> Iterator[None]:
+def archiving(loop: Stepping) -> Iterator[None]:
     """Let files carry the loop's time, let each be a step of the process, and let batches be small."""
     write, remove = files.write, files.remove
 
