@@ -38,6 +38,8 @@ REPORTED_S = 15.0
 CALL_S = 2.0
 WAITING, QUICK_WAITING = 1000, 200
 LEASE_S, QUICK_LEASE_S = 9.0, 3.0
+HANGING = 4
+"""Conversations in the middle of a turn when their worker ends."""
 MANY_CORES = 8
 DELAY_S = 0.001
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -181,14 +183,14 @@ def taken_over(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
     killed, left = [], []
     for _ in range(bench.rounds):
         with crew(bench, server, 2, lease_s=lease_s, is_whole=False) as (doomed, heir):
-            doomed.ask("hang", first=0, count=4)
+            others = doomed.ask("hang", count=HANGING)
             doomed.kill()
             at_s = time.monotonic()
-            killed.append(heir.ask("spoken", count=4) - at_s)
+            killed.append(heir.ask("spoken", count=others + HANGING) - at_s)
         with crew(bench, server, 2, lease_s=lease_s, is_whole=False) as (leaver, heir):
-            leaver.ask("hang", first=0, count=4)
+            others = leaver.ask("hang", count=HANGING)
             at_s = leaver.ask("leave")
-            left.append(heir.ask("spoken", count=4) - at_s)
+            left.append(heir.ask("spoken", count=others + HANGING) - at_s)
     name = f"taken over and answered after kill -9, leases of {lease_s:g} s [P9]"
     yield _figure(name, "s", killed, "lease + 1 s", [lease_s + 1] * len(killed), AT_MOST, is_counted=True)
     yield _figure("taken over after a good end [P9]", "s", left, "1 s", [1.0] * len(left), AT_MOST, is_counted=True)

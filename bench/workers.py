@@ -136,17 +136,22 @@ class Workers(Rounds):
             "trips": (self._trips(crowd) - trips) / count,
         }
 
-    def hang(self, first: int, count: int) -> None:
-        """Have somebody say something in `count` conversations, and the model be silent on it."""
-        self._loop.run_until_complete(self._hung(first, count))
+    def hang(self, count: int) -> int:
+        """Have people say something until so many conversations wait for our model, which is silent.
 
-    async def _hung(self, first: int, count: int) -> None:
-        crowd = self._awake()
+        Returns how many others another worker has taken and answered meanwhile.
+        """
+        return self._loop.run_until_complete(self._hung(count))
+
+    async def _hung(self, count: int) -> int:
+        crowd, heard = self._awake(), 0
         crowd.voice.is_let.clear()
-        for place in range(first, first + count):
-            await crowd.hear(place)
-        while crowd.voice.waiting < count:  # noqa: ASYNC110 - polled from outside
-            await asyncio.sleep(0.01)
+        while (before := crowd.voice.waiting) < count:
+            said = await crowd.hear(heard)
+            heard += 1
+            while crowd.voice.waiting == before and not said.answered.done():  # noqa: ASYNC110 - polled from outside
+                await asyncio.sleep(0.01)
+        return heard - count
 
     def leave(self) -> float:
         """End in good order without waiting for the model. Returns when that was done."""
