@@ -47,7 +47,7 @@ METRICS: dict[str, str] = {
 
 ROUNDS, QUICK_ROUNDS = 7, 2
 UNSTEADY = "disk unsteady"
-PEERS = ("claudicle", "nanobot", "claude")
+PEERS = ("claudicle", "nanobot", "claude", "before")
 
 
 @dataclass(frozen=True, slots=True)

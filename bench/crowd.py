@@ -98,25 +98,40 @@ class Square(AtHand):
     open: dict[str, Said] = field(default_factory=dict)
     answered: int = 0
     wrong: list[str] = field(default_factory=list)
+    called: str = ""
+    """What its keys begin with, if several hear for one soul."""
 
     async def speak(self, utterance: Utterance) -> str:
-        """Take one reply. The oracle: it answers one open message, in its conversation, in the script's words."""
+        """Take one reply, and judge it."""
         (key,) = utterance.answers
+        self.judge(key, utterance.kind, utterance.conversation, utterance.body)
+        return f"said:{utterance.key}"
+
+    def judge(self, key: str, kind: str, conversation: str, body: str) -> None:
+        """The oracle: a reply answers one open message, in its conversation, in the script's words."""
         said = self.open.pop(key, None)
-        if said is None or utterance.kind != "reply":
-            self.wrong.append(f"{key}: not asked, or answered before: {utterance}")
-        elif (utterance.conversation, utterance.body) != (said.conversation, script.spoken(said.number)):
-            self.wrong.append(f"{key}: not its reply: {utterance}")
+        if said is None or kind != "reply":
+            self.wrong.append(f"{key}: not asked, or answered before: {body}")
+        elif (conversation, body) != (said.conversation, script.spoken(said.number)):
+            self.wrong.append(f"{key}: not its reply: {body}")
         else:
             self.answered += 1
             said.answered.set_result(None)
-        return f"said:{utterance.key}"
 
 
 class Crowd:
     """One awake soul, and everyone who speaks with it."""
 
-    def __init__(self, root: Path, call_s: float, url: str = "") -> None:
+    def __init__(
+        self,
+        root: Path,
+        call_s: float,
+        url: str = "",
+        *,
+        roles: str = "all",
+        lease_s: float = 60.0,
+        square: Square | None = None,
+    ) -> None:
         """Use `root` as the home, or the server at `url`. Each model call takes `call_s` seconds."""
         self.home = Home(root)
         self.home.create()
@@ -124,8 +139,9 @@ class Crowd:
         clock = Clock(lambda: datetime.now(UTC))
         disk = Disk(self.home, lambda: 0)
         place = StorePlace(url or SQLITE)
-        self.store = open_store(self.home, place, disk.release, times=LeaseTimes(most=1000))
-        self.voice, self.square = Knowing(call_s), Square()
+        times = LeaseTimes(most=1000, lease_s=lease_s, renew_s=lease_s / 3)
+        self.store = open_store(self.home, place, disk.release, roles=roles, times=times)
+        self.voice, self.square = Knowing(call_s), square or Square()
         self.voice.is_let.set()
         soul = SoulSource(self.home.soul, shipped("soul"), steps=tuple(STEPS))
         self._resources = ProcessResources(clock=clock, disk=disk)
@@ -165,7 +181,7 @@ class Crowd:
         said = Said(self._number, conversation, asyncio.get_running_loop().create_future())
         now = self._mind.clock()
         perception = Perception(
-            key=f"{NETWORK}:{secrets.token_hex(8)}",
+            key=f"{NETWORK}:{self.square.called}{secrets.token_hex(8)}",
             conversation=conversation,
             audience=private(person),
             person=person,

@@ -1,24 +1,29 @@
-"""P19: what a turn costs on PostgreSQL, as ratios of the same turn on SQLite, in one run; and a process at rest.
+"""P19: what a turn costs on PostgreSQL, as ratios of the same turn on SQLite, in one run; and what several workers do.
 
-Both sides are the daemon's own intake, lanes and delivery (`crowd.py`), with `fsync` on. The server is one of this run,
-reached by its socket; CPU counts its processes too. Floors: the scale design, section 12 (there P1, P3, P4, P8).
+All sides are the daemon's own intake, lanes and delivery (`crowd.py`, `workers.py`), with `fsync` on. The server is one
+of this run, reached by its socket; CPU counts its processes too. Floors: the scale design, section 12, by their names.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import statistics
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import psycopg
 
 from command import Bench, alone
 from figures import Beside, Bound, Figure
-from sides import alternate, side
+from process import QUIET, daemon
+from sides import Side, alternate, side
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "tests"))
@@ -30,16 +35,38 @@ SERIAL, QUICK_SERIAL = 100, 30
 REST_S = 10.0
 REPORTED_S = 15.0
 """By then a server has counted what was asked of it before: each session reports up to ten seconds late."""
+CALL_S = 2.0
+WAITING, QUICK_WAITING = 1000, 200
+LEASE_S, QUICK_LEASE_S = 9.0, 3.0
+MANY_CORES = 8
+DELAY_S = 0.001
 TICKS = os.sysconf("SC_CLK_TCK")
+CORES = len(os.sched_getaffinity(0))
 THROUGHPUT, CPU, ALONE = Bound(">=", 0.35, None), Bound("<=", 3.0, None), Bound("<=", 1.5, None)
-STATEMENTS, CORE = Bound("<=", 2.0, None), Bound("<=", 0.5, None)
+AT_MOST = Bound("<=", 1.0, None)
+"""For what is compared with its floor itself."""
+TWO, FOUR = Bound(">=", 1.1 if CORES <= 2 else 1.5, None), Bound(">=", 1.4, None)
+LOCKED, IDEAL, FAR = Bound(">=", 0.35, None), Bound(">=", 0.8, None), Bound(">=", 0.5, None)
+FAR_MS = TRIPS = 14.0
+SAME, SAME_SPEED = Bound("<=", 1.01, None), Bound(">=", 0.99, None)
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
-    """Alternate a soul on a file with one on a server."""
+    """Measure one floor after the other."""
+    with postgres.running({"fsync": "on", "synchronous_commit": "on"}) as server:
+        yield from one_worker(bench, server)
+        yield from several_workers(bench, server)
+        yield from with_and_without_the_lock(bench, server)
+        yield from many_that_wait(bench, server)
+        yield from far_away(bench, server)
+        yield from taken_over(bench, server)
+    yield from as_installed(bench)
+
+
+def one_worker(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
+    """Alternate a soul on a file with one on a server (P1, P3, P4), and let that one rest (P8)."""
     turns, serial = (QUICK_TURNS, QUICK_SERIAL) if bench.is_quick else (TURNS, SERIAL)
     with ExitStack() as stack:
-        server = stack.enter_context(postgres.running({"fsync": "on", "synchronous_commit": "on"}))
         url = stack.enter_context(postgres.schema(server, "bench"))
         souls = {}
         for name, where in (("sqlite", ""), ("postgres", url)):
@@ -70,22 +97,207 @@ def measure(bench: Bench) -> Iterator[Figure]:
         answered = [one.ask("end") for one in souls.values()]
     assert answered == [(bench.rounds + 1) * (LANES * turns + serial)] * 2, answered
     for key, name, unit, bound in (
-        ("per_s", f"turns/s, {LANES} conversations", "turns/s", THROUGHPUT),
-        ("cpu_ms", "CPU a turn, with the server's", "ms", CPU),
-        ("alone_ms", "a turn of one conversation, p50", "ms", ALONE),
+        ("per_s", f"turns/s, {LANES} conversations [P1]", "turns/s", THROUGHPUT),
+        ("cpu_ms", "CPU a turn, with the server's [P3]", "ms", CPU),
+        ("alone_ms", "a turn of one conversation, p50 [P4]", "ms", ALONE),
     ):
         ours, theirs = ([one[key] for one in found[side_]] for side_ in ("postgres", "sqlite"))
-        yield Figure(
-            id="P19",
-            name=f"PostgreSQL: {name}",
-            unit=unit,
-            samples=ours,
-            beside=(Beside(name="SQLite", bound=bound, samples=theirs),),
-        )
-    floors = ((asked, "transactions/s at rest", "/s", STATEMENTS), (core, "CPU at rest", "% of a core", CORE))
-    for value, name, unit, bound in floors:
-        one = Beside(name="floor", bound=bound, samples=[1.0])
-        yield Figure(id="P19", name=f"PostgreSQL: {name}", unit=unit, samples=[value], beside=(one,), is_counted=True)
+        yield _figure(name, unit, ours, "SQLite", theirs, bound)
+    yield _figure("transactions/s at rest [P8]", "/s", [asked], "floor", [2.0], AT_MOST, is_counted=True)
+    yield _figure("CPU at rest [P8]", "% of a core", [core], "floor", [0.5], AT_MOST, is_counted=True)
+
+
+def several_workers(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
+    """Alternate one worker with two, and two with four where there are cores for them (P2)."""
+    turns = QUICK_TURNS if bench.is_quick else TURNS
+    with ExitStack() as stack:
+        crews = {n: stack.enter_context(crew(bench, server, n)) for n in ((1, 2, 4) if CORES >= MANY_CORES else (1, 2))}
+        sides: dict[str, Callable[[], float]] = {
+            f"{n}": lambda n=n: together(crews[n], LANES // n, turns)
+            for n in crews  # type: ignore[misc]
+        }
+        found = alternate(bench.rounds, sides)
+    yield _figure("turns/s, 2 workers [P2]", "turns/s", found["2"], "1 worker", found["1"], TWO)
+    if "4" in found:
+        yield _figure("turns/s, 4 workers [P2]", "turns/s", found["4"], "2 workers", found["2"], FOUR)
+
+
+def with_and_without_the_lock(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
+    """Alternate four workers that write one at a time with four that do not (P5)."""
+    turns = QUICK_TURNS if bench.is_quick else TURNS
+    with crew(bench, server, 4) as locked, crew(bench, server, 4, is_locked=False) as free:
+        sides: dict[str, Callable[[], float]] = {
+            "locked": lambda: together(locked, LANES // 4, turns),
+            "free": lambda: together(free, LANES // 4, turns),
+        }
+        found = alternate(bench.rounds, sides)
+    name = "turns/s, 4 workers that write one at a time [P5]"
+    yield _figure(name, "turns/s", found["locked"], "without the lock", found["free"], LOCKED)
+
+
+def many_that_wait(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
+    """Have two workers hold many conversations that all wait for a slow model at once (P6)."""
+    lanes = QUICK_WAITING if bench.is_quick else WAITING
+    with crew(bench, server, 2, call_s=CALL_S) as workers:
+        found = [together(workers, lanes // 2, 1) for _ in range(bench.rounds + 1)][1:]
+    name = f"turns/s, {lanes:,} conversations on 2 workers, a model of {CALL_S:g} s [P6]"
+    yield _figure(name, "turns/s", found, "no work besides the model", [lanes / CALL_S] * len(found), IDEAL)
+
+
+def far_away(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
+    """Alternate a server that answers at once with one that takes a millisecond longer (P7)."""
+    turns, serial = (QUICK_TURNS, QUICK_SERIAL) if bench.is_quick else (TURNS, SERIAL)
+    found: dict[str, dict[str, list[Any]]] = {}
+    with ExitStack() as stack:
+        ways = {name: stack.enter_context(side(HERE / "delay.py", bench.home(name))) for name in ("near", "far")}
+        workers = {
+            name: stack.enter_context(crew(bench, server, 1, through=way, delay_s=DELAY_S * (name == "far")))
+            for name, way in ways.items()
+        }
+
+        def talk(name: str) -> dict[str, Any]:
+            (worker,) = workers[name]
+            per_s = together([worker], LANES, turns)
+            lone = worker.ask("talk_from", first=0, conversations=1, turns=serial)
+            return {"per_s": per_s, "ms": statistics.median(lone["ms"]), "trips": lone["trips"]}
+
+        rounds = alternate(bench.rounds, {name: lambda name=name: talk(name) for name in workers})  # type: ignore[misc]
+        for name, those in rounds.items():
+            found[name] = {key: [one[key] for one in those] for key in ("per_s", "ms", "trips")}
+    far, near = found["far"], found["near"]
+    more = [there - here for there, here in zip(far["ms"], near["ms"], strict=True)]
+    name = f"a turn of one conversation, {1000 * DELAY_S:g} ms more a round trip: added [P7]"
+    yield _figure(name, "ms", more, "floor", [FAR_MS] * len(more), AT_MOST)
+    name = f"turns/s, {LANES} conversations, {1000 * DELAY_S:g} ms more a round trip [P7]"
+    yield _figure(name, "turns/s", far["per_s"], "none more", near["per_s"], FAR)
+    trips = far["trips"]
+    name = "round trips a turn, those after its reply too [P7]"
+    yield _figure(name, "", trips, "floor", [TRIPS] * len(trips), AT_MOST, is_counted=True)
+
+
+def taken_over(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
+    """Kill a worker in the middle of its calls, and let another one leave: when is everything answered (P9)?"""
+    lease_s = QUICK_LEASE_S if bench.is_quick else LEASE_S
+    killed, left = [], []
+    for _ in range(bench.rounds):
+        with crew(bench, server, 2, lease_s=lease_s, is_whole=False) as (doomed, heir):
+            doomed.ask("hang", first=0, count=4)
+            doomed.kill()
+            at_s = time.monotonic()
+            killed.append(heir.ask("spoken", count=4) - at_s)
+        with crew(bench, server, 2, lease_s=lease_s, is_whole=False) as (leaver, heir):
+            leaver.ask("hang", first=0, count=4)
+            at_s = leaver.ask("leave")
+            left.append(heir.ask("spoken", count=4) - at_s)
+    name = f"taken over and answered after kill -9, leases of {lease_s:g} s [P9]"
+    yield _figure(name, "s", killed, "lease + 1 s", [lease_s + 1] * len(killed), AT_MOST, is_counted=True)
+    yield _figure("taken over after a good end [P9]", "s", left, "1 s", [1.0] * len(left), AT_MOST, is_counted=True)
+
+
+def as_installed(bench: Bench) -> Iterator[Figure]:
+    """Alternate the default install with that of another checkout, `--peer before=PATH` (P10)."""
+    turns = QUICK_TURNS if bench.is_quick else TURNS
+    given = bench.peers.get("before")
+    trees = {"now": HERE.parent} | ({"before": given} if given else {})
+    if given is None:
+        why = Beside(name="before", bound=SAME, reason="not run: give --peer before=PATH of another checkout")
+        yield Figure(id="P19", name="SQLite: as before [P10]", unit="", samples=[0.0], beside=(why,))
+        return
+    with ExitStack() as stack:
+        souls = {}
+        for name, tree in trees.items():
+            root = bench.home(name)
+            souls[name] = Side([sys.executable, "-c", OF_A_TREE, tree], root)
+            stack.callback(souls[name].close)
+            souls[name].ask("begin", root=str(root / "soul"))
+
+        def talk(name: str) -> dict[str, float]:
+            found = souls[name].ask("talk", conversations=LANES, turns=turns)
+            with daemon(bench.home(name), QUIET | {"PYTHONPATH": str(trees[name] / "daemon")}) as awake:
+                return found | {"start_ms": awake.ready_ms, "mib": awake.rss_mib()}
+
+        found = alternate(bench.rounds, {name: lambda name=name: talk(name) for name in trees})  # type: ignore[misc]
+        for one in souls.values():
+            one.ask("end")
+    for key, name, unit, bound in (
+        ("per_s", f"turns/s, {LANES} conversations", "turns/s", SAME_SPEED),
+        ("cpu_ms", "CPU a turn", "ms", SAME),
+        ("start_ms", "start → ready", "ms", SAME),
+        ("mib", "memory when it is ready", "MiB", SAME),
+    ):
+        now, before = ([one[key] for one in found[side_]] for side_ in ("now", "before"))
+        yield _figure(f"{name} [P10]", unit, now, "before", before, bound, of="SQLite")
+
+
+OF_A_TREE = """import runpy, sys
+from pathlib import Path
+tree = Path(sys.argv[1])
+sys.path[:0] = [str(tree / "daemon"), str(tree / "bench"), str(tree / "tests")]
+runpy.run_path(str(tree / "bench" / "crowd.py"), run_name="__main__")"""
+"""Runs the crowd of a checkout with that checkout's own modules."""
+
+
+@contextmanager
+def crew(  # noqa: PLR0913 - all but three have a default
+    bench: Bench,
+    server: postgres.Server,
+    count: int,
+    *,
+    call_s: float = 0.0,
+    lease_s: float = 60.0,
+    is_locked: bool = True,
+    is_whole: bool = True,
+    through: Side | None = None,
+    delay_s: float = 0.0,
+) -> Iterator[list[Side]]:
+    """Start workers of one new soul. If it stays `is_whole`, the oracle judges it at the end.
+
+    `through`: a way to the server that takes `delay_s` longer.
+    """
+    with ExitStack() as stack:
+        ways = bench.home("ways")
+        url = stack.enter_context(postgres.schema(server, ways.name))
+        if through:
+            (directory,) = re.findall(r"host=([^&]*)", url)
+            port = through.ask("open", path=f"{unquote(directory)}/.s.PGSQL.5432", delay_s=delay_s)
+            url = re.sub(r"@/(\w+)\?host=[^&]*&", rf"@127.0.0.1:{port}/\1?sslmode=disable&", url)
+        workers = []
+        for n in range(count):
+            root = bench.home("worker")
+            workers.append(stack.enter_context(side(HERE / "workers.py", root)))
+            words = {"root": str(root / "soul"), "url": url, "called": f"w{n}", "ways": str(ways)}
+            workers[-1].ask("start", **words, call_s=call_s, lease_s=lease_s, is_locked=is_locked)
+        yield workers
+        for one in workers:
+            if is_whole:
+                one.ask("end")
+            one.kill()
+
+
+def together(workers: Sequence[Side], conversations: int, turns: int) -> float:
+    """Have the people of all workers talk at once, each worker's in so many conversations. Returns turns a second."""
+    with ThreadPoolExecutor(len(workers)) as threads:
+        asked = [
+            threads.submit(one.ask, "talk_from", first=n * conversations, conversations=conversations, turns=turns)
+            for n, one in enumerate(workers)
+        ]
+        found = [one.result() for one in asked]
+    return sum(one["turns"] for one in found) / max(one["wall_s"] for one in found)
+
+
+def _figure(
+    name: str,
+    unit: str,
+    ours: Sequence[float],
+    beside: str,
+    theirs: Sequence[float],
+    bound: Bound,
+    *,
+    of: str = "PostgreSQL",
+    is_counted: bool = False,
+) -> Figure:
+    anchor = Beside(name=beside, bound=bound, samples=theirs)
+    return Figure(id="P19", name=f"{of}: {name}", unit=unit, samples=ours, beside=(anchor,), is_counted=is_counted)
 
 
 def transactions(url: str) -> int:

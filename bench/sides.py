@@ -68,6 +68,12 @@ class Side:
             raise SideFailed(answer["error"])
         return answer["ok"]
 
+    def kill(self) -> None:
+        """End the side as a power cut would."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
     def close(self) -> None:
         """End the side by closing its input, and finally by force."""
         if self._process.stdin:

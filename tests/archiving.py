@@ -13,9 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from claudius.home import Home
-from claudius.memory.archive import Archive, Round
+from claudius.memory.archive import Archive, Remote, Round
+from claudius.memory.archive.repository import Repository
 from claudius.memory.documents import Document
 from claudius.memory.sqlite import SqliteStore
+from claudius.memory.sqlite.store import SqlStore
 from claudius.perception import private
 from claudius.testing.store_contract.ground import ANA, NOW
 
@@ -25,25 +27,29 @@ class Kept:
     """One home with a store and an archive."""
 
     home: Home
-    store: SqliteStore
+    store: SqlStore
     archive: Archive
+    remote: str = ""
 
     @classmethod
-    async def begin(cls, home: Home) -> Kept:
-        """Open a store and an archive in a home."""
-        store = SqliteStore(home.database)
+    async def begin(cls, home: Home, store: SqlStore | None = None, remote: str = "") -> Kept:
+        """Open a store, by default the home's file, and an archive in a home; its history is copied to `remote`."""
+        store = store or SqliteStore(home.database)
         await store.open()
-        return cls(home, store, cls.archive_of(home, store))
+        return cls(home, store, cls.archive_of(home, store, remote), remote)
 
     @staticmethod
-    def archive_of(home: Home, store: SqliteStore) -> Archive:
+    def archive_of(home: Home, store: SqlStore, remote: str = "", repository: Repository | None = None) -> Archive:
         """Create an archive as a new process would."""
-        return Archive(store, home.memory, home.backups, clock=lambda: datetime.now(UTC))
+        copy = Remote(remote, home.state / "archive-pushed") if remote else None
+        return Archive(
+            store, home.memory, home.backups, clock=lambda: datetime.now(UTC), remote=copy, repository=repository
+        )
 
-    async def again(self) -> None:
+    async def again(self, repository: Repository | None = None) -> None:
         """Replace the archive with a new one, as a new process would."""
         await self.archive.close()
-        self.archive = self.archive_of(self.home, self.store)
+        self.archive = self.archive_of(self.home, self.store, self.remote, repository)
 
     async def end(self) -> None:
         """Close both."""
@@ -71,8 +77,7 @@ class Kept:
 
     def git(self, *args: str) -> str:
         """Run git in the memory directory."""
-        ran = subprocess.run(["git", "-C", str(self.home.memory), *args], capture_output=True, text=True, check=True)
-        return ran.stdout
+        return at(str(self.home.memory), *args)
 
     def subjects(self) -> list[str]:
         """Return the subjects of all commits, oldest first."""
@@ -111,3 +116,32 @@ class Kept:
     async def text(self, person: str = ANA) -> str | None:
         """Return a person's newest private portrait."""
         return await self.store.documents.document(Document(person, private(person)))
+
+
+def bare(path: Path) -> str:
+    """Make an empty repository for others to push to; return its path."""
+    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(path)], check=True)
+    return str(path)
+
+
+def at(remote: str, *args: str) -> str:
+    """Run git in a directory, or in a repository that others push to."""
+    return subprocess.run(["git", "-C", remote, *args], capture_output=True, check=True).stdout.decode(
+        "utf-8", "replace"
+    )
+
+
+def linear(remote: str) -> list[str]:
+    """Check that a remote is sound and its history linear; return the subjects of its commits, oldest first."""
+    at(remote, "fsck", "--strict")
+    assert at(remote, "rev-list", "--merges", "main") == ""
+    return at(remote, "log", "--reverse", "--format=%s", "main").splitlines()
+
+
+def commit_there(remote: str, path: str, content: str, work: Path) -> None:
+    """Commit a file at a remote as somebody else does, from a clone of theirs."""
+    subprocess.run(["git", "clone", "--quiet", remote, str(work)], check=True)
+    (work / path).parent.mkdir(parents=True, exist_ok=True)
+    (work / path).write_text(content)
+    for words in (["add", "-A"], ["commit", "--quiet", "-m", f"by hand: {path}"], ["push", "--quiet"]):
+        subprocess.run(["git", "-c", "user.name=Tom", "-c", "user.email=tom@localhost", *words], cwd=work, check=True)

@@ -305,6 +305,13 @@ def test_the_bare_command_imports_nothing_heavy(argument: str) -> None:
     assert imported & set(HEAVY) == set()
 
 
+def test_nothing_is_left_of_a_merge() -> None:
+    """No file holds the marks with which git shows a conflict."""
+    left = [path for path, text in texts() if re.search(r"^(<{7}|>{7}) ", text, re.MULTILINE)]
+
+    assert left == []
+
+
 def test_nothing_names_a_place_of_one_machine() -> None:
     """No file of the tree contains a path of its author's machine."""
     foreign = re.compile(r"(?<![\w.~}])/(?:work|root)/\w|/home/\w+/")

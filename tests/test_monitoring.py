@@ -32,8 +32,8 @@ BY_KIND = {"histogram": ("_bucket", "_count", "_sum"), "counter": ("_total",)}
 MAY_BE_ABSENT = {"claudius_disk_days_left", "claudius_backup_age_seconds", "claudius_bytes_per_turn"}
 """What a home of this minute cannot know."""
 SHARED = {f"claudius_{name}" for name in (
-    "lanes_held", "looks_total", "lease_losses_total", "stale_turns_total", "batches_total", "batch_jobs_total",
-    "lock_wait_seconds_total", "store_round_trip_seconds",
+    "lanes_held", "looks_total", "lease_losses_total", "stale_turns_total", "late_copies_total", "batches_total",
+    "batch_jobs_total", "lock_wait_seconds_total", "store_round_trip_seconds",
 )}  # fmt: skip
 """What only a process reports that shares its store with others; tests/cli/test_postgres_seen.py looks for each."""
 

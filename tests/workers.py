@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from claudius.errors import StoreError
 from claudius.home import Home
 from claudius.memory.leases import LeaseTimes
-from claudius.memory.opening import StorePlace
+from claudius.memory.opening import AS_STORE, StorePlace
 from claudius.perception import Kind, Perception, private
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from claudius.memory.postgres.store import PostgresStore
 
 LEASE_S = 3.0
+TIMES = LeaseTimes(lease_s=LEASE_S, renew_s=LEASE_S / 3, look_s=0.1)
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 
 
@@ -58,20 +59,23 @@ class World:
         self.said.append(made)
         return made
 
-    async def worker(
+    async def worker(  # noqa: PLR0913 - all but one have a default
         self,
         stack: AsyncExitStack,
         *,
         clean: bool = True,
         network: RehearsalAdapter | None = None,
         prepare: Callable[[PostgresStore], None] = lambda _: None,
+        settings: Mapping[str, str] | None = None,
+        times: LeaseTimes = TIMES,
+        listen_url: str = AS_STORE,
         url: str = "",
         clock: Callable[[], datetime] | None = None,
-        lease_s: float = LEASE_S,
     ) -> Alive:
         """Start a worker that speaks into this world; `prepare` may change its store before it is opened.
 
-        `url`: its own way to the store; `clock`: its wall clock.
+        `listen_url`: for notices; empty: it hears none and sends none. `url`: its own way to the store; `clock`: its
+        wall clock.
         """
         from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
 
@@ -79,11 +83,10 @@ class World:
         home, network = Home(self.root / f"w{self.born}"), network or RehearsalAdapter()
         home.create()
         network.visible = self.visible
-        times = LeaseTimes(lease_s=lease_s, renew_s=lease_s / 3, look_s=0.1)
-        store = PostgresStore(StorePlace(url or self.url), times=times, roles="lanes")
+        store = PostgresStore(StorePlace(url or self.url, listen_url=listen_url), times=times, roles="lanes")
         prepare(store)
         self.voices.append(Scripted(default=echo))
-        soul = alive(home, self.voices[-1], network=network, store=store, clean=clean, clock=clock)
+        soul = alive(home, self.voices[-1], network=network, store=store, clean=clean, settings=settings, clock=clock)
         return await stack.enter_async_context(soul)
 
     def calls(self) -> int:

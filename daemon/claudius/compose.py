@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -27,15 +28,15 @@ from claudius.config import SETTINGS, Config, Loaded, Settings, common, networks
 from claudius.errors import BadConfiguration, ClaudiusError, near
 from claudius.failure import failure_of
 from claudius.home import Home, shipped
-from claudius.memory.archive import Archive
-from claudius.memory.leases import LeaseTimes, may
+from claudius.memory.archive import Archive, Remote
+from claudius.memory.leases import LeaseTimes, SoulStore, may
 from claudius.memory.opening import PASSWORD, StorePlace, open_store
 from claudius.memory.semantic import Embedder
 from claudius.memory.sqlite.backups import quarantine
 from claudius.memory.sqlite.store import SqlStore
 from claudius.observed import Thinking
-from claudius.provider import CallTally, Provider
-from claudius.providers.chain import NO_VOICE, Chain, CurrentVoice, NoVoice, choose, may_rehearse, met_model
+from claudius.provider import CallTally, Provider, Rests
+from claudius.providers.chain import NO_VOICE, Chain, CurrentVoice, NoVoice, choose, mark_of, may_rehearse, met_model
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.disk import Disk, check_room
@@ -46,7 +47,7 @@ from claudius.runtime.process_resources import Clock, ProcessResources, set_wall
 from claudius.runtime.second_mind import SecondMind
 from claudius.runtime.server import Server
 from claudius.shape import misfit
-from claudius.soul import SoulSource
+from claudius.soul import SoulSource, Source
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ class Composed(Struct, frozen=True, kw_only=True):
 
     server: Server
     settings: Settings
-    soul: SoulSource
+    soul: Source
 
     async def start(self) -> None:
         """Recover, then open every listener. Raises: StoreError."""
@@ -104,12 +105,17 @@ class Composed(Struct, frozen=True, kw_only=True):
 
 
 def provider(
-    loaded: Loaded, home: Home, names: Sequence[str] | None = None, *, tally: CallTally | None = None
+    loaded: Loaded,
+    home: Home,
+    names: Sequence[str] | None = None,
+    *,
+    tally: CallTally | None = None,
+    rests: Rests | None = None,
 ) -> Chain:
     """Build the chain of providers, from `names` if they are known. Raises: ClaudiusError if one is unusable."""
     chosen = _chosen(loaded, home) if names is None else names
     built = [NoVoice() if name == NO_VOICE else _voice(name, "providers", loaded, home) for name in chosen]
-    return Chain(built, loaded.config.model, tally=tally)
+    return Chain(built, loaded.config.model, tally=tally, rests=rests, mark=mark_of(loaded))
 
 
 def _voice(name: str, key: str, loaded: Loaded, home: Home) -> Provider:
@@ -178,30 +184,33 @@ async def compose(
         naming = asyncio.create_task(asyncio.to_thread(_chosen, settings.loaded, home), name="who speaks")
         await asyncio.sleep(0)  # the probed logins and local servers answer while the networks load
         kept = home.state / "soul"
-        soul = SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS), kept=kept, judge=check_process)
+        soul: Source = _source(home, kept, home.soul)
         heard = networks_on(settings.loaded) if networks else []
         adapters = {name: _network(name, settings.loaded, clock.now) for name in heard}
-        tally = CallTally()
+        tally, rests = CallTally(), Rests()
 
         def in_force() -> Loaded:
             return settings.loaded
 
         voice = CurrentVoice(
-            provider(settings.loaded, home, await naming, tally=tally),
+            provider(settings.loaded, home, await naming, tally=tally, rests=rests),
             in_force,
-            lambda loaded: _provider_anew(loaded, home, tally, secrets),
+            lambda loaded: _provider_anew(loaded, home, tally, rests, secrets),
             met=partial(met_model, home),
         )
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
         store = store_of(home, settings.loaded, disk.release, roles)
         roles = roles or settings.loaded.config.worker.roles
         await store.open()
+        if store.leases:
+            soul = _in_force(home, kept, store.leases.souls)
         undo.pop_all()
     resources = ProcessResources(
         clock=clock,
         disk=disk,
         quarantine=lambda now: quarantine(home.database, home.backups, now),
         tally=tally,
+        rests=rests,
         fingerprints=fingerprints(settings.loaded.secrets),
         log_dropped=lambda: log_file.dropped,
         log_leave_out=log_file.leave_out,
@@ -263,7 +272,7 @@ async def compose(
         {"terminal": terminal, **adapters},
         {"chat": terminal.chat, "reflect": second.reflect, **services.handlers, **ensouled.handlers},
         chance=random.SystemRandom().random,
-        archive=Archive(store, home.memory, home.backups, clock=clock.now),
+        archive=archive_of(home, settings.loaded, store, clock),
         resources=resources,
         second=second,
         services=services,
@@ -274,13 +283,47 @@ async def compose(
     return Composed(server=server, settings=settings, soul=soul)
 
 
+def _source(home: Home, kept: Path, directory: Path) -> SoulSource:
+    own = kept if directory == home.soul else None
+    return SoulSource(directory, shipped("soul"), steps=tuple(STEPS), kept=own, judge=check_process)
+
+
+def _in_force(home: Home, kept: Path, souls: SoulStore) -> Source:
+    """Return the soul of a store that several processes share: what was pushed there last, else the home's own."""
+    from claudius.soul.pushed import SoulInForce  # noqa: PLC0415 - only where several processes share a store
+
+    def tell(sha256: str) -> None:
+        souls.in_force = sha256[:12]
+
+    soul = SoulInForce(home.soul, partial(_source, home, kept), souls.newest, tell)
+    souls.pushed = soul.look
+    soul.look()
+    soul.current()
+    return soul
+
+
+def archive_of(home: Home, loaded: Loaded, store: SqlStore, clock: Clock) -> Archive:
+    """Return the archive of a home, which copies to the remote that the settings name."""
+    url, token, leases = loaded.config.archive.remote, loaded.secret("CLAUDIUS_ARCHIVE_TOKEN"), store.leases
+    remote = Remote(url, home.state / "archive-pushed", token=token) if url else None
+    return Archive(
+        store,
+        home.memory,
+        home.backups,
+        clock=clock.now,
+        remote=remote,
+        holds=lambda: leases is None or leases.roles.is_held("archive"),
+    )
+
+
 def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], roles: Sequence[str]) -> SqlStore:
     """Return the store that the settings name, not yet open; a worker has `roles`.
 
     Raises: BadConfiguration if a worker cannot share it.
     """
     password = loaded.secrets.get(PASSWORD)
-    place = StorePlace(loaded.config.store.url, password.reveal() if password else "")
+    settings = loaded.config.store
+    place = StorePlace(settings.url, password.reveal() if password else "", listen_url=settings.listen_url)
     if roles and not place.is_postgres:
         fix = "set it to postgres://user@host/database"
         raise BadConfiguration("config.toml", "store.url", "workers share a database server", fix)
@@ -288,21 +331,21 @@ def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], roles: Seq
     times = LeaseTimes(
         lease_s=shared.lease_s,
         renew_s=shared.renew_s,
-        look_s=loaded.config.store.look_s,
+        look_s=settings.look_s,
         most=shared.lanes,
         configuration=common(loaded) if place.is_postgres else "",
     )
     return open_store(home, place, relieve, roles=",".join(roles or shared.roles), times=times)
 
 
-def _provider_anew(loaded: Loaded, home: Home, tally: CallTally, secrets: list[str]) -> Chain:
+def _provider_anew(loaded: Loaded, home: Home, tally: CallTally, rests: Rests, secrets: list[str]) -> Chain:
     """Build the chain of edited settings; the log and the output's gate learn its keys first. Raises: ClaudiusError."""
     secrets += {secret.reveal() for secret in loaded.secrets.values()} - set(secrets)
-    return provider(loaded, home, tally=tally)
+    return provider(loaded, home, tally=tally, rests=rests)
 
 
 def _notices(
-    resources: ProcessResources, settings: Settings, soul: SoulSource, voice: CurrentVoice, home: Home
+    resources: ProcessResources, settings: Settings, soul: Source, voice: CurrentVoice, home: Home
 ) -> list[str]:
     """Return what the owner should know, one line each: files not in force, providers that refused us."""
     chain = voice.chain

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct, field
@@ -202,6 +202,24 @@ class Resting(Struct, frozen=True):
     name: str
     left_s: float
     why: str
+
+
+Account = tuple[str, str]
+"""A chain's mark, which grows from its settings and keys, and the name of one of its providers."""
+
+
+class Rests:
+    """Until when providers are not asked, and why: those of all chains of a process.
+
+    Where several processes share a soul, `store.leases` makes what begins here known to the others, and theirs here.
+    """
+
+    def __init__(self) -> None:
+        """Nobody rests."""
+        self.now: dict[Account, tuple[float, ProviderError]] = {}
+        """Until when by the chain's clock, and the error that began it."""
+        self.tell: Callable[[Account, float, ProviderError], None] = lambda *_: None
+        """Called with each rest that begins here, and its seconds."""
 
 
 class VoiceState(Struct, frozen=True, kw_only=True):

@@ -1,15 +1,15 @@
 -- Lanes and their leases. Times are the server's: no other clock decides who holds a lane.
 
 -- name: worker_begins
-INSERT INTO worker (worker, host, pid, version, schema, roles, configuration, skew_s)
-VALUES (:worker, :host, :pid, :version, :schema, :roles, :configuration, :wall_s - extract(epoch FROM clock_timestamp()))
+INSERT INTO worker (worker, host, pid, version, schema, roles, configuration, soul, skew_s)
+VALUES (:worker, :host, :pid, :version, :schema, :roles, :configuration, :soul, :wall_s - extract(epoch FROM clock_timestamp()))
 ON CONFLICT DO NOTHING;
 
 -- name: worker_ends
 UPDATE worker SET clean = true, seen_at = clock_timestamp() WHERE worker = :worker;
 
 -- name: workers_shown
-SELECT w.worker, w.host, w.pid, w.version, w.roles, w.clean, w.configuration, w.skew_s, w.pause_s,
+SELECT w.worker, w.host, w.pid, w.version, w.roles, w.clean, w.configuration, w.soul, w.skew_s, w.pause_s,
     extract(epoch FROM clock_timestamp() - w.started_at)::float8 AS up_s,
     extract(epoch FROM clock_timestamp() - w.seen_at)::float8 AS seen_s,
     (SELECT count(*) FROM lane l WHERE l.worker = w.worker AND l.lease_until > clock_timestamp()) AS lanes,
@@ -31,11 +31,12 @@ FROM (
 RETURNING lane.conversation, lane.token, lane.heard;
 
 -- name: lane_void_heard
-UPDATE inbox SET state = 'pending' WHERE conversation = :conversation AND state = 'taken' AND boot IS DISTINCT FROM :worker;
+-- Also what this process itself began under an earlier token: it may have been paused for longer than its lease.
+UPDATE inbox SET state = 'pending' WHERE conversation = :conversation AND state = 'taken';
 
 -- name: lane_void_said
 UPDATE outbox SET state = 'unknown_after_send'
-WHERE conversation = :conversation AND state = 'taken' AND boot IS DISTINCT FROM :worker;
+WHERE conversation = :conversation AND state = 'taken';
 
 -- name: lanes_renew
 UPDATE lane SET lease_until = clock_timestamp() + make_interval(secs => :lease_s)
@@ -43,10 +44,11 @@ WHERE worker = :worker AND lease_until > clock_timestamp() AND token IN (SELECT 
 RETURNING conversation;
 
 -- name: worker_seen
-UPDATE worker SET seen_at = clock_timestamp(), pause_s = greatest(pause_s, :pause_s) WHERE worker = :worker RETURNING draining;
+UPDATE worker SET seen_at = clock_timestamp(), pause_s = greatest(pause_s, :pause_s), soul = :soul
+WHERE worker = :worker RETURNING draining;
 
 -- name: release_shown
-SELECT schema, oldest FROM release WHERE id = 1;
+SELECT schema, oldest, (SELECT max(number) FROM soul_push) AS soul FROM release WHERE id = 1;
 
 -- name: lane_fence
 SELECT lane_held(:conversation, :token);
@@ -177,6 +179,128 @@ SELECT receipt FROM outbox WHERE key = :key;
 
 -- name: worker_drains
 UPDATE worker SET draining = true WHERE worker = :worker AND NOT clean;
+
+-- name: rates
+-- What counts against a message of this person here, as it is before that message.
+SELECT count(*) FILTER (WHERE person = :person AND at > clock_timestamp() - interval '1 minute') AS in_minute,
+    count(*) FILTER (WHERE person = :person) AS in_day,
+    count(*) FILTER (WHERE conversation = :conversation AND at > clock_timestamp() - interval '1 hour') AS in_hour,
+    count(*) FILTER (WHERE person = :person AND conversation = :conversation AND at > clock_timestamp() - interval '10 minutes') AS turns,
+    coalesce(max(extract(epoch FROM at + interval '1 hour' - clock_timestamp())) FILTER (
+        WHERE (shuts = 'person' AND person = :person) OR (shuts = 'conversation' AND conversation = :conversation)), 0)::float8 AS shut_s
+FROM rate WHERE (person = :person AND at > clock_timestamp() - interval '1 day')
+    OR (conversation = :conversation AND at > clock_timestamp() - interval '1 hour');
+
+-- name: rate_counts
+INSERT INTO rate (person, conversation, shuts) VALUES (:person, :conversation, :shuts);
+
+-- name: rate_past
+DELETE FROM rate WHERE person = :person AND at < clock_timestamp() - interval '1 day';
+
+-- name: rates_past
+DELETE FROM rate WHERE at < clock_timestamp() - interval '1 day';
+
+-- name: not_heard
+DELETE FROM inbox WHERE key = :key;
+
+-- name: heard_over_budget
+UPDATE inbox SET payload = json_set(payload, '$.extra',
+    json_set(payload::json ->> 'extra', '$.over_budget', json('true'))::json) WHERE key = :key;
+
+-- name: early
+SELECT payload FROM early WHERE message = :message;
+
+-- name: early_waits
+INSERT INTO early (message, person, conversation, payload) VALUES (:message, :person, :conversation, :payload)
+ON CONFLICT (message) DO UPDATE SET person = excluded.person, conversation = excluded.conversation, payload = excluded.payload,
+    at = clock_timestamp();
+
+-- name: early_applied
+DELETE FROM early WHERE message = :message;
+
+-- name: early_past
+DELETE FROM early WHERE at < clock_timestamp() - interval '10 minutes';
+
+-- name: codes
+SELECT kind, person, name, network, asked_at, about, payload, code, wrong FROM code WHERE kind = :kind ORDER BY asked_at, code;
+
+-- name: code_opened
+INSERT INTO code (kind, person, name, network, asked_at, about, payload, code, wrong)
+VALUES (:kind, :person, :name, :network, :asked_at, :about, :payload, :code, :wrong)
+ON CONFLICT (kind, person) DO UPDATE SET name = excluded.name, network = excluded.network, asked_at = excluded.asked_at,
+    about = excluded.about, payload = excluded.payload, code = excluded.code, wrong = excluded.wrong;
+
+-- name: code_closed
+DELETE FROM code WHERE kind = :kind AND person = :person;
+
+-- name: codes_right
+UPDATE code SET wrong = 0 WHERE kind = :kind;
+
+-- name: codes_wrong
+UPDATE code SET wrong = wrong + 1 WHERE kind = :kind;
+
+-- name: codes_void
+DELETE FROM code WHERE kind = :kind AND wrong >= :most;
+
+-- name: codes_past
+DELETE FROM code WHERE asked_at <= :before;
+
+-- name: access
+-- Whether a person was let in by a code, and how the soul takes part in a channel, as every process sees it now.
+SELECT EXISTS (SELECT 1 FROM pairing WHERE person = :person) AS paired,
+    (SELECT mode FROM participation WHERE place = :place) AS mode;
+
+-- name: rest_begins
+INSERT INTO rest (mark, provider, until, kind, why, fix)
+VALUES (:mark, :provider, clock_timestamp() + make_interval(secs => :rest_s), :kind, :why, :fix)
+ON CONFLICT (mark, provider) DO UPDATE SET until = excluded.until, kind = excluded.kind, why = excluded.why, fix = excluded.fix;
+
+-- name: rests
+SELECT mark, provider, extract(epoch FROM until - clock_timestamp())::float8 AS left_s, kind, why, fix
+FROM rest WHERE until > clock_timestamp();
+
+-- name: rests_void
+-- The first process after all had ended asks everybody again, as a restart of the only one does.
+DELETE FROM rest WHERE until < clock_timestamp() OR NOT EXISTS (SELECT 1 FROM worker
+    WHERE NOT clean AND worker <> :worker AND seen_at > clock_timestamp() - make_interval(secs => :lease_s));
+
+-- name: told_past
+-- What this process said, and what those said that are at work no more.
+DELETE FROM told WHERE worker = :worker OR worker NOT IN (SELECT worker FROM worker
+    WHERE NOT clean AND seen_at > clock_timestamp() - make_interval(secs => :lease_s));
+
+-- name: told_here
+INSERT INTO told (worker, problem, grade) VALUES (:worker, :problem, :grade);
+
+-- name: told_elsewhere
+SELECT problem, max(grade) AS grade FROM told WHERE worker <> :worker GROUP BY problem;
+
+-- name: booking_begins
+INSERT INTO booking (conversation, token, person, usd)
+SELECT :conversation, :token, :person, coalesce(max(cost_usd), 0.0) FROM (SELECT cost_usd FROM step ORDER BY at DESC LIMIT 20) AS lately
+ON CONFLICT (conversation) DO UPDATE SET token = excluded.token, person = excluded.person, usd = excluded.usd;
+
+-- name: booking_ends
+DELETE FROM booking WHERE conversation = :conversation;
+
+-- name: soul_pushed
+INSERT INTO soul_push (sha256, host) VALUES (:sha256, :host) RETURNING number;
+
+-- name: soul_push_file
+INSERT INTO soul_file (push, name, content) VALUES (:push, :name, :content);
+
+-- name: soul_push_only
+DELETE FROM soul_push WHERE number < :number;
+
+-- name: soul_in_force
+SELECT number, sha256, host, to_char(pushed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at
+FROM soul_push ORDER BY number DESC LIMIT 1;
+
+-- name: soul_files
+SELECT name, content FROM soul_file WHERE push = :push ORDER BY name;
+
+-- name: notice
+SELECT pg_notify('claudius_' || current_schema()::regnamespace::oid, :payload);
 
 -- name: server_clock
 SELECT extract(epoch FROM clock_timestamp())::float8 AS server_s;

@@ -94,3 +94,15 @@ SELECT id, text, pictures FROM (
     SELECT id, text, pictures FROM moment
     WHERE id > (SELECT coalesce(max(moment), 0) FROM moment_vector) AND is_own = 0 ORDER BY id LIMIT :most
 ) AS unread;
+
+-- name: spent_since
+-- What is under way counts as spent.
+SELECT coalesce(sum(cost_usd), 0.0) + booked(NULL, NULL) AS cost_usd FROM step WHERE at >= :since;
+
+-- name: spent_since_on
+SELECT coalesce(sum(cost_usd), 0.0) + booked(ARRAY(SELECT value FROM json_each(:ids)), NULL) AS cost_usd FROM step
+WHERE at >= :since AND person IN (SELECT value FROM json_each(:ids));
+
+-- name: spent_since_in
+SELECT coalesce(sum(cost_usd), 0.0) + booked(NULL, :channel) AS cost_usd FROM step
+WHERE at >= :since AND conversation >= :channel || ':' AND conversation < :channel || ';';

@@ -52,6 +52,20 @@ UPDATE revision SET git_commit = NULL WHERE git_commit IS NOT NULL;
 -- name: archive_files_forget
 DELETE FROM archive_file;
 
+-- name: models_known
+-- scans: only when the archive begins
+SELECT person, audience FROM user_model WHERE newest = 1;
+
+-- name: archived_commits
+-- scans: only when the archive begins
+SELECT id, git_commit FROM revision WHERE git_commit IS NOT NULL;
+
+-- name: commit_of
+SELECT git_commit FROM revision WHERE id = :id;
+
+-- name: unarchive
+UPDATE revision SET git_commit = NULL WHERE id >= :least AND git_commit IS NOT NULL;
+
 -- name: revision_new
 INSERT INTO revision (document, at, author, note, turn) VALUES (:document, :at, :author, :note, :turn) RETURNING id;
 

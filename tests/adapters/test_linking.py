@@ -13,8 +13,8 @@ import pytest
 
 from both import BEN_ON_DISCORD, BEN_ON_SLACK, Side, discord_side, slack_side
 from claudius.home import Home
+from claudius.memory.codes import LIFE, WRONG_TRIES
 from claudius.providers.scripted import Scripted
-from claudius.runtime.pairing import LIFE, WRONG_TRIES
 from claudius.testing.alive import Alive, alive
 from ear import echo
 from lab.loopback.discord.state import ANA, CHANNEL, DM, GUILD

@@ -88,6 +88,15 @@ def test_scale_a_password_in_the_url_is_refused(tmp_path: Path) -> None:
     assert "secret-word" not in ran.shown
 
 
+def test_a_password_in_the_url_of_the_archive_is_refused(tmp_path: Path) -> None:
+    """As with the server: a token for the archive's remote belongs into .env."""
+    ran = Machine(tmp_path).run("config", "check", env={"CLAUDIUS_ARCHIVE_REMOTE": "https://tom:secret-word@host/soul"})
+
+    assert ran.code == 78
+    assert "archive.remote: holds a password" in ran.shown
+    assert "secret-word" not in ran.shown
+
+
 def test_scale_a_lease_shorter_than_three_renewals_is_refused(tmp_path: Path) -> None:
     """A lease that one late renewal would lose is bad configuration."""
     ran = Machine(tmp_path).run("config", "check", env={"CLAUDIUS_WORKER_LEASE_S": "30"})

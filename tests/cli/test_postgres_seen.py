@@ -128,7 +128,16 @@ def test_scale_the_metrics_of_a_worker_are_its_own(machine: Machine) -> None:
         shown = machine.ok("workers", "--json").json
 
     found = {one.name: one.samples[0].value for one in text_string_to_metric_families(text) if one.samples}
-    names = {"lanes_held", "looks", "lease_losses", "stale_turns", "batches", "batch_jobs", "lock_wait_seconds"}
+    names = {
+        "lanes_held",
+        "looks",
+        "lease_losses",
+        "stale_turns",
+        "late_copies",
+        "batches",
+        "batch_jobs",
+        "lock_wait_seconds",
+    }
     assert {f"claudius_{name}" for name in names} <= set(found)
     assert found["claudius_store_round_trip_seconds"] > 0
     assert found["claudius_batches"] > 0
@@ -161,6 +170,7 @@ def test_scale_doctor_finds_nothing_wrong_with_a_good_server(machine: Machine) -
         "collation",
         "clock of the server",
         "way to the server",
+        "notices",
         "configurations",
         "leases",
     )
@@ -229,13 +239,24 @@ def test_scale_doctor_fails_where_no_standby_follows(machine: Machine) -> None:
 
 
 def test_scale_doctor_finds_a_pooler_in_the_way(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no notice arrives, as behind a pooler in transaction mode, the check says what stands between."""
+    """Where no notice arrives, as behind a pooler in transaction mode, the check says so; and not if none is wanted."""
     monkeypatch.setattr(os, "environ", machine.environment())
     monkeypatch.setattr(psycopg.Connection, "notifies", lambda *_, **__: iter(()))
     found = {one.name: one for one in server_checks.server(Home(machine.home))}
 
-    assert not found["way to the server"].ok
-    assert "pooler" in found["way to the server"].fix
+    machine.ok("config", "set", "store.listen_url", "")
+    unwanted = {one.name: one for one in server_checks.server(Home(machine.home))}
+
+    assert not found["notices"].ok
+    assert "pooler" in found["notices"].fix
+    assert unwanted["notices"].ok
+
+
+def test_scale_doctor_finds_a_way_for_notices_that_leads_elsewhere(machine: Machine, url: str) -> None:
+    """Processes that listen in another schema than the soul's hear nothing, and doctor says so."""
+    elsewhere = url.replace("search_path%3D", "search_path%3Dpublic%2C")
+
+    assert "do not arrive" in failing(machine, CLAUDIUS_STORE_LISTEN_URL=elsewhere)["notices"]
 
 
 def test_scale_doctor_finds_two_homes_with_one_token(machine: Machine) -> None:

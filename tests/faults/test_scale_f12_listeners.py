@@ -1,57 +1,145 @@
-"""F12: several daemons of one soul: two hear Slack, each role has one holder, and whoever is left takes over."""
+"""F12: a listener is killed, or two processes believe that they are the one listener: nothing is lost or kept twice."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from pathlib import Path
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
-from company import Company, company
+import pytest
 
-HOLDERS = "SELECT role, worker FROM role WHERE lease_until > clock_timestamp() AND role !~ '/vectors|/erasures'"
-ROLES = {"archive", "clock", "cortex", "listen/slack"}
-WITHIN_S = 60.0
+from both import Side, discord_side
+from claudius.adapters.discord.adapter import DiscordAdapter
+from claudius.memory.opening import StorePlace
+from claudius.perception import Perception
+from claudius.runtime.adapter import Gap
+from claudius.testing.adapter_contract.stage import CHANNEL, DM
+from lab.stages.discord import DiscordStage
 
-
-async def until_held(soul: Company, listeners: int) -> list[tuple[str, str]]:
-    """Wait until every role is held, and by so many listeners; return each with its holder."""
-    async with asyncio.timeout(WITHIN_S):
-        while True:
-            held = [(role.removesuffix("/0").removesuffix("/1"), worker) for role, worker in soul.read(HOLDERS)]
-            if {role for role, _ in held} == ROLES and len(held) == len(ROLES) - 1 + listeners:
-                return held
-            await asyncio.sleep(0.1)
+if TYPE_CHECKING:
+    from claudius.memory.store import Store
 
 
-async def test_scale_f12_listeners_come_and_go_and_the_gap_is_swept(postgres_url: str, tmp_path: Path) -> None:
-    """Two daemons share the events; one is killed, then both: each message is answered once, and every role is taken."""
-    async with company(tmp_path, postgres_url, daemons=2) as soul:
-        people = soul.slack.world
-        dm = await people.open_dm("U1")
-        said: list[str] = []
+@dataclass
+class Listener:
+    """A process that listens to Discord and keeps what it hears in the store of all."""
 
-        async def talk(count: int) -> None:
-            """Have somebody say something a few times."""
-            for _ in range(count):
-                said.append(f"line {len(said)}")
-                await people.say(dm, "U1", said[-1])
+    adapter: DiscordAdapter
+    store: Store
+    told: list[str] = field(default_factory=list)
+    """The text of each message that arrived, once for every time."""
+    kept: list[str] = field(default_factory=list)
+    """The text of each that the store did not know."""
 
-        both = await until_held(soul, 2)
-        await people.until_connected(2, within_s=WITHIN_S)
-        await talk(4)
-        await people.until_visible(len(said), within_s=WITHIN_S)
-        await soul.kill(0)  # it began first, and has the clock
-        await talk(2)
-        await people.until_visible(len(said), within_s=WITHIN_S)
-        one = await until_held(soul, 1)
-        await soul.kill(1)
-        await talk(3)
-        await soul.start(0)
-        await people.until_visible(len(said), within_s=WITHIN_S)
-        await soul.drained(WITHIN_S)
-        shown = [message.text.removeprefix("re ") for message in await people.visible()]
+    async def accept(self, perception: Perception) -> bool:
+        """Keep a perception."""
+        self.told.append(perception.text)
+        (is_new,) = await self.store.inbox.accept((perception,), datetime.now(UTC))
+        if is_new:
+            self.kept.append(perception.text)
+        return is_new
 
-    hearing = {worker for role, worker in both if role == "listen/slack"}
-    assert len(hearing) == 2
-    assert {worker for _, worker in one} == hearing - {worker for role, worker in both if role == "clock"}
-    assert Counter(shown) == Counter(said)
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        """Listen for a while; the history is read, unless nothing was missed."""
+        gaps = asyncio.Queue[float | None]()
+        self.adapter.link.on_missed(gaps.put_nowait)
+        task = asyncio.create_task(self.adapter.listen(self.accept))
+        try:
+            async with asyncio.timeout(20):
+                if await gaps.get() != 0.0:
+                    await self._sweep()
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _sweep(self) -> None:
+        marks = await self.store.inbox.marks("discord")
+        async for swept in self.adapter.catch_up(Gap(since=datetime.now(UTC) - timedelta(hours=1), marks=marks)):
+            for one in swept.perceptions:
+                await self.accept(one)
+
+
+@pytest.fixture
+async def side() -> AsyncIterator[Side]:
+    """Run a Discord."""
+    async with discord_side() as running:
+        yield running
+
+
+@asynccontextmanager
+async def process(side: Side, url: str) -> AsyncIterator[Listener]:
+    """Start a process that can speak, with a connection of its own to the store of all."""
+    from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
+
+    store = PostgresStore(StorePlace(url), roles="lanes")
+    await store.start(secrets.token_hex(8), datetime.now(UTC))
+    adapter = side.make()
+    assert isinstance(adapter, DiscordAdapter)
+    await adapter.log_in()
+    try:
+        yield Listener(adapter, store)
+    finally:
+        await adapter.close()
+        await store.close(clean=True)
+
+
+async def until_kept(count: int, *listeners: Listener) -> list[str]:
+    """Wait until the listeners have kept so many messages together, and return their texts."""
+    async with asyncio.timeout(20):
+        while sum(len(one.kept) for one in listeners) < count:
+            await asyncio.sleep(0.01)
+    return sorted(text for one in listeners for text in one.kept)
+
+
+@pytest.mark.parametrize("is_one_session", [True, False])
+async def test_scale_f12_two_who_both_believe_that_they_listen_keep_nothing_twice(
+    side: Side, postgres_url: str, *, is_one_session: bool
+) -> None:
+    """They share a session, and take it from each other, or have one each and hear all twice: keys drop the doubles."""
+    said = [f"message {n}" for n in range(6)]
+    async with process(side, postgres_url) as one, process(side, postgres_url) as other, AsyncExitStack() as split:
+        await split.enter_async_context(one.listening())
+        if is_one_session:
+            other.adapter.resume(one.adapter.session())
+        await split.enter_async_context(other.listening())
+        for n, text in enumerate(said):
+            await side.stage.say(CHANNEL if n % 2 else DM, text, calls=bool(n % 2))
+        kept = await until_kept(len(said), one, other)
+        async with asyncio.timeout(20):
+            while not is_one_session and len(one.told + other.told) < 2 * len(said):
+                await asyncio.sleep(0.01)
+
+    assert kept == said
+    assert sorted(one.kept + other.kept) == said
+
+
+async def test_scale_f12_a_killed_listener_is_followed_by_one_that_resumes(side: Side, postgres_url: str) -> None:
+    """The row is as old as a renewal: what came since is told again, and kept once; one login in all."""
+    assert isinstance(side.stage, DiscordStage)
+    world = side.stage.world
+    async with process(side, postgres_url) as other:
+        async with process(side, postgres_url) as one:
+            async with one.listening():
+                await side.stage.say(DM, "first")
+                await until_kept(1, one)
+                row = one.adapter.session()
+                await side.stage.say(DM, "second")
+                await until_kept(2, one)
+                await world.refuse_upgrades(-1)
+                await world.drop_sockets()
+            await side.stage.say(CHANNEL, "third", calls=True)
+            await world.refuse_upgrades(0)
+        other.adapter.resume(row)
+        async with other.listening():
+            kept = await until_kept(3, one, other)
+
+    assert kept == ["first", "second", "third"]
+    assert (one.kept, other.kept) == (["first", "second"], ["third"])
+    assert (await world.counts())["identified"] == 1
+    assert (await world.counts())["resumed"] == 1

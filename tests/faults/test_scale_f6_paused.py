@@ -125,5 +125,6 @@ async def test_scale_f6_a_worker_that_is_paused_while_it_speaks(where: str, post
         await second.idle()
 
     world.judge()
-    assert slow.taken_down == slow.stops_before
+    assert first.mind.store.leases
+    assert slow.taken_down == first.mind.store.leases.tally.late == slow.stops_before
     assert world.calls() <= 2 * len(world.said)  # the late one may think what it can commit no more

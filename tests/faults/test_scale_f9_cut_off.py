@@ -11,6 +11,7 @@ import pytest
 
 from claudius.errors import DeliveryUnknown
 from claudius.intent import Utterance
+from claudius.memory.leases import LeaseTimes
 from claudius.provider import Request
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from lab.proxy import Way, before, through
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from claudius.memory.postgres.store import PostgresStore
 
 LEASE_S = 1.5
+TIMES = LeaseTimes(lease_s=LEASE_S, renew_s=LEASE_S / 3, look_s=0.1)
 WAYS = [
     "swallowed",
     pytest.param("dropped", marks=pytest.mark.slow),
@@ -41,7 +43,7 @@ async def test_scale_f9_a_worker_that_is_cut_off_from_the_database(way: Way, pos
     with proxy.running():
         async with AsyncExitStack() as stack:
             cut = await world.worker(
-                stack, network=speaks, prepare=impatient, url=through(proxy, postgres_url), lease_s=LEASE_S
+                stack, network=speaks, prepare=impatient, url=through(proxy, postgres_url), times=TIMES
             )
             cutting = asyncio.Event()
 
@@ -55,7 +57,7 @@ async def test_scale_f9_a_worker_that_is_cut_off_from_the_database(way: Way, pos
             world.voices[0].default = cuts
             await world.offer(cut, world.post(1, 0))
             await cutting.wait()
-            other = await world.worker(stack, lease_s=LEASE_S)
+            other = await world.worker(stack, times=TIMES)
             for n in range(1, 4):
                 await world.until_accepted(other, world.post(n, 1))
             await world.answered()
@@ -88,9 +90,9 @@ async def test_scale_f9_a_worker_that_is_cut_off_from_the_network(postgres_url: 
     """What it cannot say for longer than its lease and a quarter another worker says, and it takes nothing meanwhile."""
     world, cut = World(postgres_url, tmp_path), CutOff()
     async with AsyncExitStack() as stack:
-        first = await world.worker(stack, network=cut, lease_s=LEASE_S)
+        first = await world.worker(stack, network=cut, times=TIMES)
         await world.offer(first, world.post(1, 0))
-        second = await world.worker(stack, lease_s=LEASE_S)
+        second = await world.worker(stack, times=TIMES)
         await world.answered(within_s=20)
         for n in range(2, 6):
             await world.offer(second, world.post(n, 0))

@@ -163,6 +163,24 @@ async def test_scale_f2_what_a_dead_worker_had_begun_is_void_at_the_taking(postg
     assert [one.state for one in parts] == ["unknown_after_send"]
 
 
+async def test_scale_f4_who_takes_its_own_lane_again_doubts_what_it_was_sending(postgres_url: str) -> None:
+    """A process was paused for longer than its lease, and nobody took over: its own post may be visible, as another's."""
+    async with worker(postgres_url, "w1") as one:
+        await one.inbox.accept((heard(),), NOW)
+        await taken_by(one)
+        assert one.leases
+        before = one.leases.store_of(DM)
+        await before.turns.commit(thought(await recalled_by(before), "Perhaps visible."))
+        await past(postgres_url)
+
+        assert await taken_by(one) == [DM]
+        with pytest.raises(StaleTurn):
+            await before.outbox.doubt(DM)
+        parts = await one.leases.store_of(DM).outbox.deliveries(DM)
+
+    assert [part.state for part in parts] == ["unknown_after_send"]
+
+
 async def test_scale_what_was_seen_is_believed_under_an_old_token(postgres_url: str) -> None:
     """A settle under an old token is believed, and nothing else of it is."""
     async with worker(postgres_url, "w1") as one, worker(postgres_url, "w2") as two:

@@ -15,14 +15,15 @@ from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
 from driven import reply
 
-MOST = {"recall": 4, "commit": 4, "find_moments": 5}
-"""Round trips of a recollection, of a commit, and of a search among moments (of which each step names the next)."""
+MOST = {"_accept": 3, "recall": 4, "commit": 4, "find_moments": 5}
+"""Round trips of WRITE 1, of a recollection, of a commit, of a search among moments (each step names the next)."""
 
 
 @pytest.fixture
 def trips(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[int]]:
     """Return how often each transaction waited for an answer, by the function that read or wrote in it."""
-    from claudius.memory.postgres.connection import PostgresConnection  # noqa: PLC0415 - an extra
+    from claudius.memory.postgres import inbox  # noqa: PLC0415 - an extra
+    from claudius.memory.postgres.connection import PostgresConnection  # noqa: PLC0415 - likewise
 
     found: dict[str, list[int]] = defaultdict(list)
     began: dict[PostgresConnection, int] = {}
@@ -42,7 +43,7 @@ def trips(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[int]]:
 
     monkeypatch.setattr(PostgresConnection, "_begin", begins)
     monkeypatch.setattr(PostgresConnection, "_end", ends)
-    for module, name in ((turns, "recall"), (turns, "commit"), (moments, "find_moments")):
+    for module, name in ((inbox, "_accept"), (turns, "recall"), (turns, "commit"), (moments, "find_moments")):
         original = getattr(module, name)
 
         def noted(db: Any, *words: Any, _name: str = name, _original: Any = original, **more: Any) -> Any:

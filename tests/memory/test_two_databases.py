@@ -34,7 +34,7 @@ NUMBERS = {"answers", "entries", "version", "invocation_count", "history_from"}
 UNNAMED = ("1", "?column?")
 INTERNAL = {
     "release", "moment_index", "moment_new", "lane", "worker", "role", "unread", "changed", "whisper_claim",
-    "letting_go", "let_go",
+    "letting_go", "let_go", "rate", "early", "code", "rest", "told", "booking", "soul_push", "soul_file",
 }  # fmt: skip
 """What only PostgreSQL has: its version, an index that is a table, and who holds which conversation."""
 LINES = (

@@ -81,6 +81,40 @@ def test_how_long_the_disk_lasts_is_known_after_a_day() -> None:
     assert growth(size | {"days": 2.0}, 1_000_000) == (1000.0, 20)
 
 
+def test_a_network_that_this_process_need_not_hear_is_none_that_it_does_not_hear(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who only speaks is connected and misses nothing; who begins to listen is asked how long it is not heard."""
+    clock, gaps = [100.0], list[float | None]()
+    monkeypatch.setattr(adapter.time, "monotonic", lambda: clock[0])
+    link = Link()
+    link.on_missed(gaps.append)
+
+    def state() -> tuple[bool, bool, float | None]:
+        """Return what can be seen from outside after another minute."""
+        clock[0] += 60.0
+        return link.connected, link.hears, link.unheard_s()
+
+    link.speaks()
+    speaking = state()
+    link.listen()
+    beginning = state()
+    link.up(is_resumed=True)
+    hearing = state()
+    link.down("gone")
+    lost = state()
+    link.up(is_resumed=True)
+    link.speaks()
+    silent = state()
+    link.listen()
+    link.up()
+
+    assert speaking == silent == (True, False, None)
+    assert (beginning, hearing, lost) == ((False, False, 60.0), (True, True, None), (False, False, 60.0))
+    assert gaps == [0.0, 60.0, None]
+    assert link.reconnects == 1
+
+
 def test_a_network_that_misses_messages_is_deaf_until_one_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
     """It counts as deaf from the first missed message on, until an event arrives or no more are missed for a while."""
     clock = [0.0]

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from claudius.config import BudgetSettings, Config
+from claudius.config import Config
 from claudius.config.schema import BotsSettings, DiscordSettings, RuntimeSettings, SlackSettings
 from claudius.errors import OverBudget
 from claudius.home import Home
+from claudius.memory.inbox import HOUR_S, MOST_KNOWN, RateLimits, Rates, RateVerdict
 from claudius.perception import Following, Kind, MoveExtra, Perception, Standing, private, shared
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
-from claudius.runtime.intake import HOUR_S, MOST_KNOWN, Rates, RateVerdict, admit
+from claudius.runtime.intake import admit
 from claudius.testing.alive import alive
 
 ANA = "slack:T1:U1"
@@ -138,7 +139,7 @@ def test_talk_in_a_listed_discord_channel_is_kept() -> None:
     assert elsewhere.following is Following.DROPPED
 
 
-BUDGET = BudgetSettings(person_per_minute=3, person_per_day=10, conversation_per_hour=5)
+BUDGET = RateLimits(person_per_minute=3, person_per_day=10, conversation_per_hour=5)
 
 
 def test_one_too_many_in_a_minute_shuts_for_an_hour() -> None:
@@ -278,4 +279,4 @@ async def test_only_our_own_leaving_ends_how_we_take_part(
             heard(f"{channel}:", person=LIVE_ANA, kind=kind, owes=False, extra=MoveExtra(is_our_own=is_our_own))
         )
 
-        assert (modes.mode(channel), bool(await modes.said_by(channel))) == ("on" if is_kept else None, is_kept)
+        assert (await modes.mode(channel), bool(await modes.said_by(channel))) == ("on" if is_kept else None, is_kept)

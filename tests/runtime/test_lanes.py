@@ -11,6 +11,7 @@ import pytest
 
 from claudius.errors import AuthFailed, DeliveryLater, DeliveryRefused, DeliveryUnknown, Overloaded, TooLong
 from claudius.home import Home
+from claudius.memory.inbox import RateLimits
 from claudius.perception import Perception
 from claudius.provider import Event, Request
 from claudius.providers.scripted import Line, Scripted
@@ -61,11 +62,11 @@ async def test_no_thought_begins_while_a_message_is_being_kept(home: Home, monke
     async with alive(home, voice) as soul:
         keep = soul.mind.store.inbox.accept
 
-        async def slowly(perceptions: Sequence[Perception], now: datetime) -> tuple[bool, ...]:
+        async def slowly(perceptions: Sequence[Perception], now: datetime, limits: RateLimits) -> tuple[bool, ...]:
             """Store one of the messages only when the test allows it."""
             if perceptions[0].text == "slow":
                 await may_keep.wait()
-            return await keep(perceptions, now)
+            return await keep(perceptions, now, limits)
 
         monkeypatch.setattr(soul.mind.store.inbox, "accept", slowly)
         hearing = asyncio.create_task(soul.network.hear("slow", person="ana"))

@@ -14,10 +14,12 @@ from both import SIDES, Side
 from claudius.cognition.mind import Stage
 from claudius.config import load, write_setting
 from claudius.home import Home
+from claudius.memory.codes import OpenCode
 from claudius.perception import Kind, Perception, private
 from claudius.providers.scripted import Scripted
 from claudius.runtime.commands.words import as_command
 from claudius.runtime.owner_code import OwnerCode
+from claudius.runtime.pairing import KIND
 from claudius.testing.adapter_contract.stage import BEN, CHANNEL, DM
 from claudius.testing.alive import OWNER, Alive, alive
 from ear import echo
@@ -155,7 +157,9 @@ async def test_what_is_approved_is_recorded(home: Home) -> None:
     """`claudius pairing approve` and `revoke`, which only the running process can do, are this machine's user's acts."""
     async with alive(home, Scripted(default=echo)) as soul:
         pairing = soul.server._pairing
-        asked = pairing._asking.ask("discord:@me:7", "Eve", "discord", soul.mind.clock())
+        asked = await soul.mind.store.codes.open(
+            OpenCode(kind=KIND, person="discord:@me:7", name="Eve", network="discord", asked_at=soul.mind.clock()), 1
+        )
         assert asked
 
         class Line:

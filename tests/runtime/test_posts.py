@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from contextlib import closing
+from typing import Any
 
-from claudius.errors import DeliveryRefused, DeliveryUnknown
+import pytest
+
+from claudius.errors import DeliveryRefused, DeliveryUnknown, StoreAway
 from claudius.home import Home
 from claudius.intent import Utterance
+from claudius.memory.sqlite.outbox import SqliteOutbox
 from claudius.providers.scripted import Scripted
+from claudius.runtime import delivery, lanes
 from claudius.testing.alive import alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 
@@ -64,6 +69,32 @@ async def test_a_post_that_may_be_visible_holds_back_the_next(home: Home) -> Non
         await soul.idle()
 
     assert [one.text.strip() for one in network.visible] == [paragraph.strip() for paragraph in PARAGRAPHS]
+
+
+async def test_a_post_whose_doubt_cannot_be_noted_is_not_repeated_without_a_look(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The network and the store are cut off together, as by one cable: what may be visible is looked for first."""
+    monkeypatch.setattr(delivery, "NOTE_AGAIN_S", 0.01)
+    monkeypatch.setattr(lanes, "STUMBLE_S", 0.01)
+    network = RehearsalAdapter(appears_s=0.01)
+    network.faults.append((DeliveryUnknown("reset"), True))
+    delay, refusals = SqliteOutbox.delay, [StoreAway("cut off"), StoreAway("still")]
+
+    async def cut_off(outbox: SqliteOutbox, *what: Any, unknown: bool = False) -> None:
+        """Write nothing the first two times."""
+        if refusals:
+            raise refusals.pop()
+        await delay(outbox, *what, unknown=unknown)
+
+    monkeypatch.setattr(SqliteOutbox, "delay", cut_off)
+    async with alive(home, say("Once."), network=network) as soul:
+        await network.hear("tell me")
+        await network.until_visible(1)
+        await soul.idle()
+
+    assert [one.text for one in network.visible] == ["Once."]
+    assert network.looks
 
 
 async def test_what_was_refused_half_way_is_remembered_as_far_as_it_was_said(home: Home) -> None:

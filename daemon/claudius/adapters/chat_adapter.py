@@ -1,7 +1,7 @@
-"""The part of an adapter that is the same for every chat service: it listens until closed and posts while logged in.
+"""The part of an adapter that is the same for every chat service: it posts while logged in, and may listen as well.
 
 The Slack and the Discord adapter derive from `ChatAdapter` and add what differs: how a connection is made, watched and
-closed, and how an event becomes a perception.
+closed, and how an event becomes a perception. Posting needs no connection, so listening may begin and end meanwhile.
 """
 
 from __future__ import annotations
@@ -91,25 +91,74 @@ class ChatAdapter(ABC, Generic[S]):
         self._reached = Reached()
         self._hearing: set[asyncio.Task[Any]] = set()
         self._speaking: set[asyncio.Task[Any]] = set()
+        self._entering = asyncio.Lock()
         self._over, self._ended = asyncio.Event(), asyncio.Event()
         self._ended.set()
 
+    async def log_in(self) -> None:
+        """Become able to speak; try again while the network cannot be reached. Raises: AdapterRefused."""
+        while not self._over.is_set():
+            try:
+                await self._known()
+            except NotConnected as error:
+                if self._ended.is_set():
+                    self.link.down(self._unreached(error))
+                await until(self._over, self._again_s)
+            else:
+                self._only_speak()
+                return
+
     async def listen(self, accept: Accept) -> None:
-        """Listen until closed, with a new session after each one that ends.
+        """Listen until closed, with a new connection after each one that ends.
+
+        If it is cancelled, nothing more is accepted and the connection is closed; it may be called again then.
 
         Raises: AdapterRefused if the network refuses us permanently.
         """
         self._accept = accept
         self._ended.clear()
+        self.link.listen()
+        listening = asyncio.create_task(self._rounds(), name=f"{self.name} listens")
         try:
-            while not self._over.is_set():
-                await unless(self._over, self._listen_once(), self.name)
+            await asyncio.wait((listening,))
         finally:
-            self._ended.set()
+            await surely(self._end(listening), f"{self.name} listens no more")
+        listening.result()
+
+    async def _rounds(self) -> None:
+        while not self._over.is_set():
+            await unless(self._over, self._listen_once(), self.name)
+
+    async def _end(self, listening: asyncio.Task[None]) -> None:
+        self._accept = None
+        if not listening.done():
+            await ended(self._hearing, HEARING_S)
+            listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+        self._ended.set()
+        if listening.cancelled():
+            self._only_speak()
+
+    def _only_speak(self) -> None:
+        if self._inside and self._ended.is_set():
+            self.link.speaks()
+        self.link.listens = not self._ended.is_set()
+
+    def _unreached(self, error: NotConnected) -> str:
+        return f"{self.name.title()} cannot be reached ({error}); it is tried again"
+
+    async def _known(self) -> S:
+        async with self._entering:
+            await self._enter()
+        return self._in()
+
+    @abstractmethod
+    async def _enter(self) -> None:
+        """Learn who we are, so that we can speak. Raises: AdapterRefused, NotConnected."""
 
     @abstractmethod
     async def _listen_once(self) -> None:
-        """Run one client from login to close."""
+        """Listen over one connection, from its begin to its end."""
 
     async def speak(self, utterance: Utterance) -> str:
         """Post one part and return the network's id of the post.

@@ -14,6 +14,7 @@ from claudius.errors import EXIT_FAILED, BadSoul
 from claudius.home import Home
 from claudius.memory.audit import CLI
 from claudius.reports import soul as reports
+from claudius.soul.pushed import FIX, OVERRULED
 
 
 @click.group(cls=Group)
@@ -60,6 +61,18 @@ def edit(file: str) -> None:
     if after != before:
         reports.save(home, file, after, None, datetime.now(UTC), origin=CLI)
     click.echo(f"{own}: {'changed; the next turn reads it' if after != before else 'unchanged'}")
+    if reports.overruled(home):
+        click.echo(f"{OVERRULED}; {FIX}")
+
+
+@soul.command()
+@json_option
+def push(*, as_json: bool) -> None:
+    """Put this home's soul files in force on every machine that shares its store; each next turn thinks with them."""
+    document = reports.push(Home.of(os.environ))
+    changed = ", ".join(document["changed"]) or "nothing has changed"
+    lines = [f"soul {document['sha256'][:12]} is in force for every next turn: {changed}"]
+    print_result(document, lines, as_json=as_json)
 
 
 @soul.command()

@@ -88,6 +88,9 @@ def _served(document: dict[str, Any]) -> Iterator[str]:
     yield f"lanes: {lanes['held']} held, {lanes['ready']} wait for a process{waits}"
     for one in at_work:
         yield safe(f"worker: {one['host']} {one['pid']}, {' '.join(one['holds']) or 'no role'}, {one['lanes']} lanes")
+    if document["soul"]:
+        said = f"soul: {document['soul']['sha256'][:12]}, pushed from {document['soul']['host']}"
+        yield safe(f"{said}; this home's files differ: `claudius soul push`" if document["soul"]["overrules"] else said)
     if document["archive_lag"]:
         yield f"archive: {document['archive_lag']} versions wait for git"
 

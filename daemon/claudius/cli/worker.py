@@ -77,3 +77,6 @@ def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
             for one in found
         ],
     )  # fmt: skip
+    souls = sorted({one["soul"] for one in found if one["state"] == "at work" and one["soul"]})
+    if len(souls) > 1:
+        yield f"they think with different souls ({', '.join(souls)}): `claudius doctor` says who"

@@ -21,7 +21,7 @@ from claudius.cognition.prompt.function_prompts import Drawn
 from claudius.cognition.reply.parser import Parsed, Parser
 from claudius.cognition.turn_state import SUMMARY_CALL, FirstCall, TurnState
 from claudius.config import blot
-from claudius.errors import ProviderError, RefusedReply
+from claudius.errors import OverBudget, ProviderError, RefusedReply
 from claudius.failure import Failure, failure_of
 from claudius.intent import Call
 from claudius.observed import Thinking
@@ -71,7 +71,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     `form`: the sections that a server may enforce. `conversation` lets a transport continue that conversation's
     session; `keep_session` says whether the prompt may stay in it. `drawn` is the form in which a snapshot stores the
     prompt. A reply that breaks off after its first piece counts as cut off by length, and the ladder decides what is
-    said. Raises: ProviderError, StoreError.
+    said. Raises: ProviderError, StoreError; OverBudget if other processes have meanwhile booked what is left.
     """
     mind, sha = turn.mind, prompt_sha256(prompt)
     if turn.first is None and number is None:
@@ -89,6 +89,8 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     else:
         if turn.calls:
             await mind.store.flush()  # a paid reply must be durable before the next call is paid for
+        if not await mind.may_ask(turn.recollection.perception):
+            raise OverBudget
         request = Request(
             system=prompt.system,
             history=prompt.history,

@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from claudius.cognition.hooks import Hooks
 from claudius.config import BudgetSettings, Config
 from claudius.memory.store import Store
+from claudius.memory.turns import SpendingCap
 from claudius.observed import ConsultAnswer, ConsultRequest
 from claudius.perception import Perception, Place
 from claudius.provider import Provider
@@ -166,6 +167,21 @@ class Mind(Struct, frozen=True, kw_only=True):
             spent = await self.store.turns.spent_since(day_start(now), channel=channel)
             found.append(Cap(name="budget.channel_daily_usd", of=channel, limit_usd=limit_usd, spent_usd=spent))
         return found
+
+    async def may_ask(self, perception: Perception) -> bool:
+        """Book the next call for a perception; False if a budget is spent, with what other processes have booked."""
+        budget, person = self.config().budget, perception.person
+        if not (budget.daily_usd or budget.monthly_usd or budget.person_daily_usd or budget.channel_daily_usd):
+            return True
+        today = day_start(self.clock())
+        channel = "" if perception.audience.startswith("private:") else Place.of(perception.conversation).of_channel
+        caps = (
+            SpendingCap(limit_usd=budget.daily_usd, since=today),
+            SpendingCap(limit_usd=budget.monthly_usd, since=today.replace(day=1)),
+            SpendingCap(limit_usd=budget.person_daily_usd if person else 0.0, since=today, person=person),
+            SpendingCap(limit_usd=budget.channel_daily_usd if channel else 0.0, since=today, channel=channel),
+        )
+        return await self.store.turns.reserve(perception.conversation, person, [one for one in caps if one.limit_usd])
 
     async def stage(self, perception: Perception | None = None) -> Stage:
         """Return how close spending is to the tightest budget that applies to a perception, or to the soul's own work.

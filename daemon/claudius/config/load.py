@@ -37,6 +37,7 @@ SECRETS = (
     "CLAUDIUS_KOTHAR_AUTH_TOKEN",
     "CLAUDIUS_HTTP_TOKEN",
     "CLAUDIUS_STORE_PASSWORD",
+    "CLAUDIUS_ARCHIVE_TOKEN",
 )
 
 DAIMON_PREFIX = "CLAUDIUS_DAIMON_"
@@ -122,10 +123,13 @@ def load(home: Home, env: Mapping[str, str]) -> Loaded:
     config, source, zone = _check(tree, str(home.config)), sources["clock.timezone"], SETTINGS["clock.timezone"]
     in_file = source not in (".env", "environment")
     _check_zone(config.clock.timezone, *((str(home.config), zone.key) if in_file else (source, zone.env)))
-    if _PASSWORD.match(config.store.url):
-        raise BadConfiguration(
-            sources["store.url"], "store.url", "holds a password", "put it into .env as CLAUDIUS_STORE_PASSWORD"
-        )
+    urls = (
+        ("store.url", config.store.url, "STORE_PASSWORD"),
+        ("archive.remote", config.archive.remote, "ARCHIVE_TOKEN"),
+    )
+    for key, url, name in urls:
+        if _PASSWORD.match(url):
+            raise BadConfiguration(sources[key], key, "holds a password", f"put it into .env as CLAUDIUS_{name}")
     if 3 * config.worker.renew_s > config.worker.lease_s:
         fix = "make it at most a third of worker.lease_s"
         raise BadConfiguration(sources["worker.renew_s"], "worker.renew_s", "one late renewal would lose a lease", fix)

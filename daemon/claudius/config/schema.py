@@ -10,6 +10,7 @@ from msgspec import Meta
 from claudius.config.tables import (
     AccessSettings,
     AlertSettings,
+    ArchiveSettings,
     BotsSettings,
     BudgetSettings,
     HttpSettings,
@@ -18,6 +19,8 @@ from claudius.config.tables import (
     Positive,
     Seconds,
     SettingsTable,
+    StorageSettings,
+    StoreSettings,
     Url,
     WorkerSettings,
 )
@@ -362,27 +365,6 @@ class DiscordSettings(SettingsTable, frozen=True):
     typing: Annotated[bool, Meta(description="show a typing indicator while the soul thinks")] = True
 
 
-class StorageSettings(SettingsTable, frozen=True):
-    """The disk."""
-
-    reserve_mb: Annotated[NotNegative, Meta(description="free megabytes below which nothing is accepted")] = 64
-
-
-class StoreSettings(SettingsTable, frozen=True):
-    """The database."""
-
-    url: Annotated[
-        str,
-        Meta(
-            pattern=r"^(sqlite|postgres(ql)?://\S*)$",
-            description="where everything is kept: sqlite = one file in the home, or postgres://user@host/database; "
-            "the password is CLAUDIUS_STORE_PASSWORD in .env",
-        ),
-    ] = "sqlite"
-    look_s: Annotated[Seconds, Meta(description="how often a worker looks for lanes with something to do")] = 1.0
-    failover: Annotated[bool, Meta(description="a standby takes over: `doctor` asks for a synchronous one")] = False
-
-
 class ClockSettings(SettingsTable, frozen=True):
     """Local time."""
 
@@ -467,6 +449,7 @@ class Config(SettingsTable, frozen=True):
     storage: StorageSettings = StorageSettings()
     store: StoreSettings = StoreSettings()
     worker: WorkerSettings = WorkerSettings()
+    archive: ArchiveSettings = ArchiveSettings()
     budget: BudgetSettings = BudgetSettings()
     cortex: CortexSettings = CortexSettings()
     psyche: PsycheSettings = PsycheSettings()

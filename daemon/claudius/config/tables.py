@@ -97,6 +97,25 @@ class HttpSettings(SettingsTable, frozen=True):
     listen: Annotated[str, Meta(description="HOST:PORT for /api/whisper, /health and /metrics; empty = none")] = ""
 
 
+class StorageSettings(SettingsTable, frozen=True):
+    """The disk."""
+
+    reserve_mb: Annotated[NotNegative, Meta(description="free megabytes below which nothing is accepted")] = 64
+
+
+class ArchiveSettings(SettingsTable, frozen=True):
+    """The history of portraits and state in git."""
+
+    remote: Annotated[
+        str,
+        Meta(
+            pattern=r"^((https|ssh|file)://\S+|[\w.-]+@[\w.-]+:\S+|/.+)?$",
+            description="a git repository that gets a copy of the memory's history: an https or ssh URL, or a path; "
+            "empty = none",
+        ),
+    ] = ""
+
+
 class WorkerSettings(SettingsTable, frozen=True):
     """One of several processes that take turns; only with a database server."""
 
@@ -109,3 +128,26 @@ class WorkerSettings(SettingsTable, frozen=True):
         tuple[Annotated[str, Meta(pattern=ROLE)], ...],
         Meta(description="what a process may do: all, or lanes, listen, listen/slack, clock, cortex, archive"),
     ] = ("all",)
+
+
+class StoreSettings(SettingsTable, frozen=True):
+    """The database."""
+
+    url: Annotated[
+        str,
+        Meta(
+            pattern=r"^(sqlite|postgres(ql)?://\S*)$",
+            description="where everything is kept: sqlite = one file in the home, or postgres://user@host/database; "
+            "the password is CLAUDIUS_STORE_PASSWORD in .env",
+        ),
+    ] = "sqlite"
+    listen_url: Annotated[
+        str,
+        Meta(
+            pattern=r"^(store\.url|postgres(ql)?://\S*)?$",
+            description="the way on which processes hear of each other at once, if another than store.url: past a "
+            "pooler in transaction mode; empty = none, so that each looks every look_s",
+        ),
+    ] = "store.url"
+    look_s: Annotated[Seconds, Meta(description="how often a worker looks for lanes with something to do")] = 1.0
+    failover: Annotated[bool, Meta(description="a standby takes over: `doctor` asks for a synchronous one")] = False

@@ -104,6 +104,22 @@ class DocumentStore(Protocol):
         """Forget everything that git holds, so that it is rebuilt from every version."""
         ...
 
+    async def known(self) -> Sequence[Document]:
+        """Return every portrait that there is."""
+        ...
+
+    async def archived_commits(self) -> Mapping[str, int]:
+        """Return which commit holds which change: its number by the commit."""
+        ...
+
+    async def commit_of(self, change: int) -> str | None:
+        """Return the commit that holds a change; None if git lacks it, or there is no such change any more."""
+        ...
+
+    async def unarchive(self, least: int) -> None:
+        """Record that git lacks this change and all after it."""
+        ...
+
 
 USERS = "users"
 SOUL_STATE = "soul_state.md"

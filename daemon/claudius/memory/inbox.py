@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+import time
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from enum import Enum, auto
+from functools import partial
+from typing import Any, Literal, Protocol, TypeVar
 
 from msgspec import Struct, field
 
 from claudius.intent import Call
-from claudius.perception import Perception
+from claudius.perception import Kind, Perception
 
+T = TypeVar("T")
 InboxState = Literal["pending", "taken", "thought", "committed", "settled", "dead"]
 
 
@@ -72,6 +78,8 @@ class Amended(Struct, frozen=True, kw_only=True):
     """The conversation that it changed; empty if it changed nothing."""
     interrupts: str = ""
     """The turn to interrupt, because the message that it answers has changed; empty if none."""
+    is_early: bool = False
+    """Whether its message is not known yet: it is applied when that message is accepted."""
 
     @property
     def is_new(self) -> bool:
@@ -79,19 +87,49 @@ class Amended(Struct, frozen=True, kw_only=True):
         return bool(self.conversation)
 
 
+class RateLimits(Struct, frozen=True, kw_only=True):
+    """How many messages are heard at most; None = they are not counted."""
+
+    person_per_minute: int | None = None
+    person_per_day: int | None = None
+    conversation_per_hour: int | None = None
+    bot_turns: int | None = None
+    """Of one bot in one conversation within `BOT_S`; more are dropped."""
+
+
+UNLIMITED = RateLimits()
+
+
+class RateVerdict(Enum):
+    """Whether a message is accepted."""
+
+    WITHIN = auto()
+    OVER_NOW = auto()
+    """The first message over the limit: it gets the one apology."""
+    SHUT = auto()
+    """Not accepted until the hour is over."""
+    DROPPED = auto()
+    """A bot's message beyond its turns."""
+
+
 class InboxStore(Protocol):
     """What was heard: made durable here before it is acknowledged, and taken from here, oldest first.
 
-    An amendment of an unknown message changes nothing.
+    An edit or a deletion of an unknown message changes nothing until that message is accepted.
     """
 
-    async def accept(self, perceptions: Sequence[Perception], now: datetime) -> tuple[bool, ...]:
+    async def accept(
+        self, perceptions: Sequence[Perception], now: datetime, limits: RateLimits = UNLIMITED
+    ) -> tuple[bool, ...]:
         """Make perceptions durable in one transaction; True for each new one, False if its key is known.
 
         Decides, permanently, what a message in a thread is owed (`settled_in`); one that is not to be kept is False.
-        The mark of each channel rises with what is kept.
+        The mark of each channel rises with what is kept. An edit or a deletion that came before its message is applied
+        in the same transaction. Each message counts once against the `limits`; the first one over them is accepted
+        with `is_over_budget`; a bot's beyond its turns is False.
 
-        Raises: StoreFull, StoreError. Nothing is acknowledged before this returns.
+        Raises: OverBudget for what comes within an hour after that one; StoreFull, StoreError. Nothing is acknowledged
+        before this returns.
         """
         ...
 
@@ -167,8 +205,9 @@ class InboxStore(Protocol):
         EDIT (of `extra.of`): a pending message gets the new text and keeps its position. A message whose turn is
         running is taken again, once; a second edit waits for the end of that turn. If the message was already answered,
         working memory is corrected and marked. DELETE: a pending message is withdrawn; if it was already answered, its
-        words are removed from memory. What was learned from the old words is marked. REACTION: a reaction to something
-        the soul said is kept; it is removed again if `extra.is_on` is false.
+        words are removed from memory. What was learned from the old words is marked. Either of an unknown message waits
+        for it a while. REACTION: a reaction to something the soul said is kept; it is removed again if `extra.is_on` is
+        false.
 
         Raises: StoreError.
         """
@@ -181,3 +220,99 @@ class InboxStore(Protocol):
         asked.
         """
         ...
+
+
+MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
+BOT_S = 600.0
+"""The window in which a bot's messages in one conversation are counted, to stop endless bot-to-bot exchanges."""
+MOST_KNOWN = 10_000
+"""How many persons and conversations are counted at most; the least recently active are forgotten first."""
+MOST_JUDGED = 1000
+"""How many verdicts are remembered; duplicates of a message arrive soon after it."""
+
+
+class _Count(Struct):
+    times: array[float] = field(default_factory=lambda: array("d"))
+    """Oldest first; an array of floats, because many persons may have spoken only once."""
+    shut_until: float = 0.0
+
+    def within(self, seconds: float, now: float) -> int:
+        return len(self.times) - bisect_right(self.times, now - seconds)
+
+    def forget(self, before: float) -> None:
+        del self.times[: bisect_right(self.times, before)]
+
+
+def exceeds(count: int, most: int | None) -> bool:
+    """Return whether a count is over its limit, if it has one. Pure."""
+    return most is not None and count > most
+
+
+class Rates:
+    """Message counts of the one process of a soul, kept in memory only: a restart resets them."""
+
+    def __init__(self) -> None:
+        """Count nothing yet."""
+        self._counts: dict[str, _Count] = {}
+        self._verdicts: dict[str, Any] = {}
+
+    def verdict(self, heard: Perception, limits: RateLimits) -> RateVerdict:
+        """Count a message and judge it; a message that comes again has the verdict that it had."""
+        return self.once(heard.key, partial(self._verdict, heard, limits, time.monotonic()))
+
+    def _verdict(self, heard: Perception, limits: RateLimits, now: float) -> RateVerdict:
+        if heard.is_bot and not self.judge_bot(heard.person, heard.conversation, limits.bot_turns, now):
+            return RateVerdict.DROPPED
+        if limits.person_per_minute is None:
+            return RateVerdict.WITHIN
+        return self.judge(heard.person, heard.conversation, limits, now)
+
+    def once(self, key: str, judge: Callable[[], T]) -> T:
+        """Judge the first arrival of a message and return the same verdict for its duplicates."""
+        if key not in self._verdicts:
+            self._verdicts[key] = judge()
+            if len(self._verdicts) > MOST_JUDGED:
+                del self._verdicts[next(iter(self._verdicts))]
+        verdict: T = self._verdicts[key]
+        return verdict
+
+    def judge(self, person: str, conversation: str, limits: RateLimits, now: float) -> RateVerdict:
+        """Count one message and judge it. `now`: monotonic seconds."""
+        counts = [self._count(key) for key in (f"person {person}", f"conversation {conversation}")]
+        if any(now < count.shut_until for count in counts):
+            return RateVerdict.SHUT
+        for count in counts:
+            count.times.append(now)
+            count.forget(now - DAY_S)
+        by_person, by_conversation = counts
+        in_minute, in_day = by_person.within(MINUTE_S, now), len(by_person.times)
+        if exceeds(in_minute, limits.person_per_minute) or exceeds(in_day, limits.person_per_day):
+            by_person.shut_until = now + HOUR_S
+            return RateVerdict.OVER_NOW
+        if exceeds(by_conversation.within(HOUR_S, now), limits.conversation_per_hour):
+            by_conversation.shut_until = now + HOUR_S
+            return RateVerdict.OVER_NOW
+        return RateVerdict.WITHIN
+
+    def judge_bot(self, person: str, conversation: str, turns: int | None, now: float) -> bool:
+        """Count one message of a bot. Returns whether it is still heard there. `now`: monotonic seconds."""
+        count = self._count(f"bot {person} {conversation}")
+        count.forget(now - BOT_S)
+        if exceeds(len(count.times) + 1, turns):
+            return False
+        count.times.append(now)
+        return True
+
+    def _count(self, key: str) -> _Count:
+        count = self._counts.pop(key, None) or _Count()
+        self._counts[key] = count
+        if len(self._counts) > MOST_KNOWN:
+            del self._counts[next(iter(self._counts))]
+        return count
+
+
+def in_force(known: Perception | None, change: Perception) -> Perception:
+    """Return which of two changes of one message holds: a deletion is final; of two edits, the later one. Pure."""
+    if known and (known.kind is Kind.DELETE or (change.kind is Kind.EDIT and change.position < known.position)):
+        return known
+    return change

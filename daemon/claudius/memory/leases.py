@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from claudius.provider import Rests
+
 if TYPE_CHECKING:
     from claudius.memory.store import Store
+    from claudius.soul.pushed import PushedSoul
 
 
 def may(role: str, allowed: Sequence[str]) -> bool:
@@ -44,6 +47,8 @@ class LeaseTally(Struct):
     """Leases that it did not keep: another process has, or will have, the lane."""
     stale: int = 0
     """Writes that were refused because the lane's token had moved."""
+    late: int = 0
+    """Posts of its own that it took down, because another process had posted the same."""
     batches: int = 0
     """Transactions that wrote."""
     jobs: int = 0
@@ -92,6 +97,23 @@ class RoleStore(Protocol):
         ...
 
 
+class SoulStore(Protocol):
+    """The soul that was pushed into the store."""
+
+    in_force: str
+    """The hash of the soul that this process thinks with; the others see it."""
+    pushed: Callable[[], None]
+    """Called when another soul was pushed: before the next turn, at the latest with the next renewal."""
+
+    async def push(self, files: Mapping[str, str], sha256: str) -> int:
+        """Put these files, by name, in force for every process; return the push's number."""
+        ...
+
+    def newest(self) -> PushedSoul | None:
+        """Return what was pushed last; None if nothing ever was. Raises: StoreError."""
+        ...
+
+
 class LeaseStore(Protocol):
     """The lanes that this process holds. Only a store that several processes share has one."""
 
@@ -101,6 +123,11 @@ class LeaseStore(Protocol):
     @property
     def roles(self) -> RoleStore:
         """What one process at a time does."""
+        ...
+
+    @property
+    def souls(self) -> SoulStore:
+        """The soul that was pushed."""
         ...
 
     @property
@@ -180,6 +207,10 @@ class LeaseStore(Protocol):
         """Have a process end its turns and leave when it renews next; False if none of this name is at work."""
         ...
 
+    def has_taken(self, conversation: str) -> bool:
+        """Return whether it took a lane and did not give it back, as far as it knows; its lease may be nearly past."""
+        ...
+
     def is_held(self, conversation: str) -> bool:
         """Return whether its lane is held, by this process's own clock, with a tenth of the lease to spare."""
         ...
@@ -196,8 +227,34 @@ class LeaseStore(Protocol):
         """Return the names that changed since the last call, whichever process said so."""
         ...
 
+    def share(self, rests: Rests) -> None:
+        """Have a provider that is refused here rest for every process, from the next turn of each on."""
+        ...
+
+    async def told_elsewhere(self, here: Mapping[str, int]) -> Mapping[str, int]:
+        """Say which problems this process would tell the owners of now, each with how bad it is.
+
+        Returns the same of all other processes at work, in the worst grade. Of two that say so at once, the second one
+        sees the first. Raises: StoreError.
+        """
+        ...
+
     def is_of(self, store: Store, conversation: str) -> bool:
         """Return whether a store that `store_of` returned is still that of the lane's holder."""
+        ...
+
+    async def tell(self, about: Mapping[str, str]) -> None:
+        """Have the other processes look now, each conversation with the turn of it that is void; empty: none is.
+
+        They may miss it, and find the same at their next look. Raises: StoreError.
+        """
+        ...
+
+    async def listen(self, told: Callable[[Mapping[str, str]], None]) -> None:
+        """Call `told` with what the others tell, as long as there is a way to hear it, until cancelled.
+
+        Empty: something was told, perhaps.
+        """
         ...
 
     async def heard(self, conversation: str) -> int:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from claudius.memory.sqlite import SqliteStore
 
 SQLITE = "sqlite"
+AS_STORE = "store.url"
 PASSWORD = "CLAUDIUS_STORE_PASSWORD"  # noqa: S105 - the name of the variable
 _POSTGRES = ("postgres:", "postgresql:")
 MISSING = "store.url names PostgreSQL, but its driver is not installed: pip install 'claudius-daemon[postgres]'"
@@ -32,11 +33,18 @@ class StorePlace(Struct, frozen=True):
     password: str = ""
     called: str = ""
     """What messages call it; empty = its URL."""
+    listen_url: str = AS_STORE
+    """The way to the same server for notices, if another; empty = none are wanted."""
 
     @property
     def is_postgres(self) -> bool:
         """Whether it is a PostgreSQL server."""
         return self.url.startswith(_POSTGRES)
+
+    @property
+    def notices_url(self) -> str:
+        """Where notices are heard; empty = nowhere."""
+        return self.url if self.listen_url == AS_STORE else self.listen_url
 
     @property
     def shown(self) -> str:
@@ -62,8 +70,8 @@ def place_of(home: Home) -> StorePlace:
     from claudius.config import load  # noqa: PLC0415 - not for SQLite
 
     loaded = load(home, os.environ)
-    secret = loaded.secrets.get(PASSWORD)
-    return StorePlace(loaded.config.store.url, secret.reveal() if secret else "")
+    secret, settings = loaded.secrets.get(PASSWORD), loaded.config.store
+    return StorePlace(settings.url, secret.reveal() if secret else "", listen_url=settings.listen_url)
 
 
 def open_store(

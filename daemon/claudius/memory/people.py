@@ -50,6 +50,13 @@ class PeopleStore(Protocol):
         """Record which places without a member list one id of a person can see now, replacing what was known."""
         ...
 
+    async def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
+        """Return whether a person was paired by a code, and the mode that was set in a channel, None if none was.
+
+        Asked for everything that is heard: what any process wrote before is in force.
+        """
+        ...
+
     async def participations(self) -> Mapping[str, Mode]:
         """Return how the soul takes part in each channel (`network:workspace:channel`) that has a setting."""
         ...

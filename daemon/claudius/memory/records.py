@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from claudius.psyche_types import Psyche
 from claudius.recollection import PastTurn
+
+if TYPE_CHECKING:
+    from claudius.soul.pushed import PushedSoul
 
 
 class Expired(LookupError):
@@ -199,6 +202,10 @@ class Records(KeptTexts, Protocol):
 
     def served(self) -> Mapping[str, Any] | None:
         """Return the database server, its lanes, and who has which role; None if the store is a file."""
+        ...
+
+    def pushed_soul(self) -> PushedSoul | None:
+        """Return the soul that was pushed into the store; None if none ever was, or the store is a file."""
         ...
 
     def workers(self) -> Sequence[Mapping[str, Any]]:

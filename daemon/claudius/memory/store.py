@@ -14,6 +14,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from claudius.memory.audit import AuditStore
+from claudius.memory.codes import CodeStore
 from claudius.memory.documents import DocumentStore
 from claudius.memory.erasure import ErasureStore
 from claudius.memory.inbox import InboxStore
@@ -53,6 +54,7 @@ class Store(Protocol):
     whispers: WhisperStore
     psyche: PsycheStore
     audit: AuditStore
+    codes: CodeStore
     leases: LeaseStore | None
     """None = no other process takes turns of this store."""
 

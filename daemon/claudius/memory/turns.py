@@ -88,6 +88,15 @@ class Answered(Struct, frozen=True, kw_only=True):
     """Positions of the last messages of the conversation, latest first."""
 
 
+class SpendingCap(Struct, frozen=True, kw_only=True):
+    """A budget: what may be spent since an instant, by the soul, for one person, or in one channel."""
+
+    limit_usd: float
+    since: datetime
+    person: str = ""
+    channel: str = ""
+
+
 class TurnStore(Protocol):
     """One read snapshot before a turn, one transaction after it, and the record of every turn."""
 
@@ -122,6 +131,14 @@ class TurnStore(Protocol):
 
     async def spent_since(self, since: datetime, *, person: str = "", channel: str = "") -> float:
         """Return the cost of all calls since then, in dollars; of one person under all ids, or of one channel."""
+        ...
+
+    async def reserve(self, conversation: str, person: str, caps: Sequence[SpendingCap]) -> bool:
+        """Book the probable cost of the next call for a person; `keep_call` puts it right. False if a cap is reached.
+
+        What others have booked counts, so that the caps are passed by one call at most, however many processes ask.
+        Where one process has the store nothing is booked, and the answer is True.
+        """
         ...
 
     async def kept(self, conversation: str, subprocess: str) -> Mapping[str, Any]:

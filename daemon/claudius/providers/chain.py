@@ -10,6 +10,7 @@ Source: the reliability design, section 7.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import importlib.util
 import logging
 import os
@@ -44,6 +45,7 @@ from claudius.provider import (
     Request,
     Reset,
     Resting,
+    Rests,
     VoiceState,
     limits_of,
     patience_of,
@@ -100,17 +102,21 @@ class Chain:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
         tally: CallTally | None = None,
+        rests: Rests | None = None,
+        mark: str = "",
     ) -> None:
         """Prepare the chain. `clock` returns seconds of any origin, `chance` numbers in [0, 1) for the jitter.
 
-        `tally` counts replies and failures, also those of other chains.
+        `tally` counts replies and failures, also those of other chains; `rests` holds who is not asked, also by chains
+        of other processes with the same `mark`.
         """
         if not providers:
             raise ValueError("a chain needs a provider")
         self.providers = tuple(providers)
         self.name, self.model = providers[0].name, providers[0].model
         self._settings, self._clock, self._sleep, self._chance = settings, clock, sleep, chance
-        self._resting: dict[int, tuple[float, ProviderError]] = {}
+        self._rests, self._mark = rests or Rests(), mark
+        self._resting = self._rests.now
         self._tally = tally or CallTally()
         self.last_error: ProviderError | None = NO_MODEL if self.name == NO_VOICE else None
         """Why the last call failed; None if it did not."""
@@ -122,7 +128,7 @@ class Chain:
 
     async def limits(self) -> ModelLimits:
         """Return what the model can take that will be asked next: the first that does not rest."""
-        awake = [one for number, one in enumerate(self.providers) if not (self._resting and self._rest_of(number))]
+        awake = [one for one in self.providers if not (self._resting and self._rest_of(one))]
         return await limits_of((*awake, self.providers[0])[0])
 
     def patience_s(self, request: Request) -> float:
@@ -135,11 +141,11 @@ class Chain:
         for number, provider in enumerate(self.providers):
             if number and provider.name == REHEARSAL:
                 continue
-            if self._resting and (resting := self._rest_of(number)):
+            if self._resting and (resting := self._rest_of(provider)):
                 failed = failed or resting
                 continue
             try:
-                async with aclosing(self._persist(number, provider, request)) as events:
+                async with aclosing(self._persist(provider, request)) as events:
                     async for event in events:
                         yield event
             except _Down as down:
@@ -167,26 +173,27 @@ class Chain:
 
     def resting(self) -> dict[str, float]:
         """Return the names of the paused providers, with the seconds left."""
-        now = self._clock()
-        return {self.providers[number].name: until - now for number, (until, _) in self._resting.items() if until > now}
+        return {one.name: one.left_s for one in self._all_resting()}
 
     def state(self) -> VoiceState:
         """Return how the last attempt went, and who rests."""
-        now = self._clock()
-        resting = [
-            Resting(self.providers[number].name, until - now, error.message)
-            for number, (until, error) in self._resting.items()
-            if until > now
-        ]
         failed = None if isinstance(self.last_error, _OF_THE_REQUEST) else self.last_error
         why = f"{failed.provider or self.name}: {failed.message}" if failed else ""
-        return VoiceState(last_error=why, resting=tuple(resting), notices=tuple(self.notices()))
+        return VoiceState(last_error=why, resting=self._all_resting(), notices=tuple(self.notices()))
+
+    def _all_resting(self) -> tuple[Resting, ...]:
+        now, names = self._clock(), {one.name for one in self.providers}
+        return tuple(
+            Resting(name, until - now, error.message)
+            for (mark, name), (until, error) in self._resting.items()
+            if mark == self._mark and name in names and until > now
+        )
 
     def notices(self) -> list[str]:
         """Return what the owner should know of the providers, one line each."""
         return [notice for one in self.providers if (notice := getattr(one, "notice", ""))]
 
-    async def _persist(self, number: int, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
+    async def _persist(self, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
         """Ask one provider, with retries. Raises: _Down if the next one is to be asked."""
         for attempt in range(self._settings.retries + 1):
             spoke = False
@@ -204,7 +211,7 @@ class Chain:
                 self.last_error = error
                 if spoke:
                     raise
-                self._rest(number, error)
+                self._rest(provider, error)
                 if not error.retryable:
                     raise
                 wait_s = self._wait_s(attempt, error)
@@ -250,24 +257,26 @@ class Chain:
         asked_s = error.after_s or 0.0
         return None if asked_s > PATIENCE_S else max(asked_s, backoff_s)
 
-    def _rest(self, number: int, error: ProviderError) -> None:
+    def _rest(self, provider: Provider, error: ProviderError) -> None:
         if isinstance(error, _SHUT):
             rest_s = REST_S
-            name = self.providers[number].name
-            log.warning("%s rests for %.0f s: %s", name, rest_s, error.message)
+            log.warning("%s rests for %.0f s: %s", provider.name, rest_s, error.message)
         elif error.retryable and (error.after_s or 0.0) > PATIENCE_S:
             rest_s = error.after_s or 0.0
         else:
             return
-        self._resting[number] = (self._clock() + rest_s, error)
+        account = (self._mark, provider.name)
+        self._resting[account] = (self._clock() + rest_s, error)
+        self._rests.tell(account, rest_s, error)
 
-    def _rest_of(self, number: int) -> ProviderError | None:
-        if number not in self._resting:
+    def _rest_of(self, provider: Provider) -> ProviderError | None:
+        account = (self._mark, provider.name)
+        if account not in self._resting:
             return None
-        until, error = self._resting[number]
+        until, error = self._resting[account]
         left_s = until - self._clock()
         if left_s <= 0:
-            del self._resting[number]
+            del self._resting[account]
             return None
         return type(error)(error.message, provider=error.provider, after_s=left_s, fix=error.fix)
 
@@ -418,6 +427,11 @@ def _named(loaded: Loaded) -> tuple[Any, ...]:
     """Return the settings and the keys that determine the chain. Pure."""
     config, keys = loaded.config, [loaded.secret(name) for name in MODEL_KEYS]
     return config.providers, config.anthropic, config.claude, config.openai, config.model, *keys
+
+
+def mark_of(loaded: Loaded, part: str = "") -> str:
+    """Return the mark of a chain: the same in every process with these settings and keys. Tells neither. Pure."""
+    return hashlib.sha256(repr((part, *_named(loaded))).encode()).hexdigest()[:16]
 
 
 def choose(loaded: Loaded, *, may_rehearse: bool = True) -> list[str]:

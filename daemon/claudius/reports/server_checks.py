@@ -6,7 +6,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from claudius.reports.network_checks import Check
 from claudius.reports.opened import records
 from claudius.reports.workers import workers_of
 from claudius.runtime.lock import fingerprints, is_held
+from claudius.soul.pushed import FIX, OVERRULED
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.session import Made
@@ -45,6 +46,7 @@ def server(home: Home) -> Iterator[Check]:
         detail=f"{abs(skew_s):.0f} s {'behind' if skew_s > 0 else 'ahead of'} this machine's",
         fix="let both machines set their clocks by NTP",
     )
+    yield _session(place)
     yield _notices(place, loaded)
     yield from _of_workers(home, loaded)
     yield from _of_tokens(home, loaded, place)
@@ -78,31 +80,39 @@ def _of_text(made: Made) -> Iterator[Check]:
     yield Check("collation", ok=not odd, detail=detail, fix="move the soul into a schema that Claudius makes itself")
 
 
-def _notices(place: StorePlace, loaded: Loaded) -> Check:
-    """Send a notice from one connection to another, and look whether the settings of a session stay."""
-    import psycopg
-
+def _session(place: StorePlace) -> Check:
+    """Look whether the settings of a session stay from one transaction to the next."""
     from claudius.memory.postgres.session import connected
 
-    url = str(getattr(loaded.config.store, "listen_url", "")) or place.url
-    way = StorePlace(url, place.password)
-    heard: list[psycopg.Notify] = []
-    with connected(way) as ear:
+    with connected(place) as made:
+        made.commit()
+        made.autocommit = True
+        made.execute("SET statement_timeout = '54321ms'")
+        is_kept = _one(made, "SHOW statement_timeout") == "54321ms"
+    detail = "the settings of a session stay" if is_kept else "the settings of a session do not stay"
+    fix = "a pooler in transaction mode stands between: store.url must name the server, or a pooler in session mode"
+    return Check("way to the server", ok=is_kept, detail=detail, fix=fix)
+
+
+def _notices(place: StorePlace, loaded: Loaded) -> Check:
+    """Send a notice as a process does, and look whether it arrives where a process listens."""
+    from claudius.memory.postgres.notices import CHANNEL
+    from claudius.memory.postgres.session import connected
+
+    url, look_s = place.notices_url, loaded.config.store.look_s
+    if not url:
+        detail = f"none are wanted (store.listen_url is empty): each process looks every {look_s:g} s"
+        return Check("notices", ok=True, detail=detail)
+    with connected(StorePlace(url, place.password)) as ear:
         ear.commit()
         ear.autocommit = True
-        ear.execute("SET statement_timeout = '54321ms'")
-        channel = f"claudius_doctor_{os.getpid()}"
-        ear.execute(f"LISTEN {channel}".encode())
-        with connected(way) as mouth:
-            mouth.commit()
-            mouth.autocommit = True
-            mouth.execute(f"NOTIFY {channel}".encode())
-        heard += ear.notifies(timeout=NOTICE_S, stop_after=1)
-        is_kept = _one(ear, "SHOW statement_timeout") == "54321ms"
-    ok = bool(heard) and is_kept
-    why = "notices do not arrive" if is_kept else "the settings of a session do not stay"
-    fix = "a pooler in transaction mode stands between: store.url must name the server, or a pooler in session mode"
-    return Check("way to the server", ok=ok, detail="notices arrive, settings stay" if ok else why, fix=fix)
+        ear.execute(f'LISTEN "{_one(ear, CHANNEL)}_{os.getpid()}"'.encode())
+        with connected(place) as mouth:
+            mouth.execute("SELECT pg_notify(%s, '')", (f"{_one(mouth, CHANNEL)}_{os.getpid()}",))
+        is_heard = bool(list(ear.notifies(timeout=NOTICE_S, stop_after=1)))
+    missed = f"they do not arrive: a process finds what another heard after {look_s:g} s"
+    fix = "store.listen_url must name the same database and schema as store.url, past any pooler in transaction mode"
+    return Check("notices", ok=is_heard, detail="they arrive" if is_heard else missed, fix=fix)
 
 
 def _of_workers(home: Home, loaded: Loaded) -> Iterator[Check]:
@@ -121,6 +131,7 @@ def _of_workers(home: Home, loaded: Loaded) -> Iterator[Check]:
     if at_work and not others:
         many = "1 process has" if len(at_work) == 1 else f"{len(at_work)} processes have"
         yield Check("configurations", ok=True, detail=f"{many} the settings of this home")
+    yield from _of_souls(home, at_work)
     longest = max(at_work, key=lambda one: one["pause_s"], default=None)
     if longest:
         lease_s = loaded.config.worker.lease_s
@@ -130,6 +141,26 @@ def _of_workers(home: Home, loaded: Loaded) -> Iterator[Check]:
             detail=f"{lease_s:.0f} s; the longest pause was {longest['pause_s']:.1f} s ({_named(longest)})",
             fix=f"raise worker.lease_s above {PAUSES * longest['pause_s']:.0f}, or give that machine more time",
         )
+
+
+def _of_souls(home: Home, at_work: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
+    """Check that all processes think with one soul, and that this home's is in force if it has one."""
+    from claudius.reports.soul import overruled, pushed
+
+    if overruled(home):
+        yield Check("soul", ok=False, detail=OVERRULED, fix=FIX)
+    found = pushed(home)
+    if found:
+        detail = f"{found.sha256[:12]} was pushed from {found.host} at {found.at:%Y-%m-%d %H:%M} UTC"
+        yield Check("soul", ok=True, detail=detail)
+    told = [one for one in at_work if one["soul"]]
+    others = [one for one in told[1:] if (one["soul"], one["version"]) != (told[0]["soul"], told[0]["version"])]
+    for one in others:
+        detail = f"{_named(one)} thinks with another soul than {_named(told[0])}"
+        fix = "run `claudius soul push` in the home whose soul it is to be; a process hears of it within worker.renew_s"
+        yield Check("souls", ok=False, detail=detail, fix=fix)
+    if told and not others:
+        yield Check("souls", ok=True, detail=f"all think with {told[0]['soul']}")
 
 
 def _of_tokens(home: Home, loaded: Loaded, place: StorePlace) -> Iterator[Check]:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from claudius.cognition.processes import find, known_names
 from claudius.cognition.processes.checks import own_steps, process_problems
@@ -24,9 +24,14 @@ from claudius.cognition.steps import STEPS
 from claudius.config import load
 from claudius.errors import BadSoul, ClaudiusError, UsageProblem, near
 from claudius.home import DIRECTORY_MODE, Home, shipped, write_private
-from claudius.reports.opened import noted, records
+from claudius.memory.opening import place_of
+from claudius.reports.opened import edit, noted, records
 from claudius.soul import FOLDERS, SoulSource, SoulText, shadowed
 from claudius.soul import check as check_soul
+from claudius.soul.pushed import PushedSoul, differs, own_files, written
+
+if TYPE_CHECKING:
+    from claudius.memory.store import Store
 
 KEPT_TEXTS = 20
 """How many earlier texts of each file are kept."""
@@ -48,8 +53,54 @@ class ChangedMeanwhile(ClaudiusError):
 
 
 def current(home: Home) -> SoulText:
-    """Return the soul as the next turn will read it."""
-    return SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current()
+    """Return the soul as the next turn will read it: where several machines share a store, what was pushed there."""
+    found = pushed(home)
+    return _read_soul(written(home.soul, found) if found else home.soul)
+
+
+def _read_soul(directory: Path) -> SoulText:
+    return SoulSource(directory, shipped("soul"), steps=tuple(STEPS)).current()
+
+
+def pushed(home: Home) -> PushedSoul | None:
+    """Return the soul that was pushed into a store that several machines share; None if there is none."""
+    if not place_of(home).is_postgres:
+        return None
+    with records(home) as kept:
+        return kept.pushed_soul()
+
+
+def push(home: Home) -> dict[str, Any]:
+    """Put the home's soul files in force for every process that shares its store.
+
+    Returns `{"sha256", "files", "changed"}`: the hash of the whole soul, the home's own files, and those of them that
+    the last push did not have so. Raises: UsageProblem if the store is a file; BadSoul if a file could not be used.
+    """
+    if not place_of(home).is_postgres:
+        raise UsageProblem("this home has its store to itself, so its files are the soul: there is nobody to push to")
+    if problems := problems_of(home):
+        raise problems[0]
+    text, before = _read_soul(home.soul), pushed(home)
+    files, there = own_files(text, home.soul), before.files if before else {}
+    changed = [name for name in sorted({*files, *there}) if files.get(name) != there.get(name)]
+    for name in changed or ["push"]:
+        noted(home, "soul", name)
+
+    async def pushing(store: Store) -> None:
+        if store.leases:
+            await store.leases.souls.push(files, text.sha256)
+
+    edit(home, pushing)
+    return {"sha256": text.sha256, "files": list(files), "changed": changed}
+
+
+def overruled(home: Home) -> bool:
+    """Return whether a home has soul files of its own that are not in force, because others were pushed."""
+    found = pushed(home)
+    try:
+        return found is not None and differs(_read_soul(home.soul), home.soul, found)
+    except (BadSoul, OSError):
+        return True
 
 
 def texts(home: Home, file: str | None = None) -> dict[str, Any]:

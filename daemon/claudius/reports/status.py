@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec.structs import asdict
 
@@ -18,6 +18,9 @@ from claudius.reports.opened import records
 from claudius.reports.session import ask
 from claudius.reports.workers import workers_of
 from claudius.runtime.lock import holder
+
+if TYPE_CHECKING:
+    from claudius.soul.pushed import PushedSoul
 
 EVERY = -1
 """As a number of acts: all of them."""
@@ -125,7 +128,17 @@ def status(home: Home) -> dict[str, Any]:
             document["server"] = served
             document["workers"] = workers_of(kept)
             document["archive_lag"] = kept.archive_lag()
+            document["soul"] = _soul(home, kept.pushed_soul())
     return document
+
+
+def _soul(home: Home, pushed: PushedSoul | None) -> dict[str, Any] | None:
+    """Return the soul that was pushed, and whether this home's own files are not in force for it."""
+    from claudius.reports.soul import overruled
+
+    if pushed is None:
+        return None
+    return {"sha256": pushed.sha256, "host": pushed.host, "at": pushed.at, "overrules": overruled(home)}
 
 
 def _voice(home: Home) -> dict[str, Any]:

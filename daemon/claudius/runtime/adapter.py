@@ -33,6 +33,7 @@ class Link:
     def __init__(self, *, connected: bool = False) -> None:
         """Start disconnected; pass `connected` for a network that is always there."""
         self.connected = connected
+        """Whether the network can be spoken to; while this process listens, whether it is heard as well."""
         self.reconnects = 0
         self.listeners = 1
         """How many processes of this soul may listen at once."""
@@ -42,6 +43,8 @@ class Link:
         """The latest thing that was wrong, kept when it is right again."""
         self.notice: Callable[[], str] = lambda: ""
         """Checks for a problem while the network is connected; returns words as in `detail`."""
+        self.listens = True
+        """Whether this process is to hear the network; False = it only speaks."""
         self._was_up = connected
         self._down_at = self._deaf_at = time.monotonic()
         self._missed_at: float | None = None
@@ -51,11 +54,31 @@ class Link:
         if connected:
             self._tried.set()
 
-    def up(self) -> None:
-        """Report that the network is connected, for the first time or again."""
+    @property
+    def hears(self) -> bool:
+        """Whether this process hears the network now."""
+        return self.listens and self.unheard_s() is None
+
+    def speaks(self) -> None:
+        """Report that the network can be spoken to while this process does not listen."""
+        self.listens, self.connected, self.detail, self._missed_at = False, True, "", None
+        self._tried.set()
+
+    def listen(self) -> None:
+        """Report that this process begins to listen, after it only spoke: it counts as disconnected until `up`."""
+        if not self.listens:
+            self.listens, self.connected, self._was_up, self._down_at = True, False, False, time.monotonic()
+
+    def up(self, *, is_resumed: bool = False) -> None:
+        """Report that the network is connected, for the first time or again.
+
+        `is_resumed`: it has told everything that the last listener, perhaps another process, missed.
+        """
         if self.connected:
             return
-        gap_s = time.monotonic() - self._down_at if self._was_up else None
+        gap_s: float | None = 0.0 if is_resumed else None
+        if self._was_up:
+            gap_s = max(time.monotonic() - self._down_at, 0.001)
         self.reconnects += self._was_up
         self.connected, self._was_up, self.detail = True, True, ""
         self._tried.set()
@@ -89,9 +112,10 @@ class Link:
     def unheard_s(self) -> float | None:
         """Return for how many seconds the network has not been heard; None = it is heard.
 
-        It is not heard while it is disconnected, and while it misses messages although it is connected.
+        It is not heard while it is disconnected, and while it misses messages although it is connected. None too if
+        this process is not to hear it.
         """
-        if not self.connected:
+        if self.listens and not self.connected:
             return time.monotonic() - self._down_at
         return self._deaf_s()
 
@@ -106,7 +130,7 @@ class Link:
         await self._tried.wait()
 
     def on_missed(self, missed: Callable[[float | None], None]) -> None:
-        """Call `missed` after each gap, with its length in seconds; None = unknown."""
+        """Call `missed` after each gap, with its length in seconds; None = unknown, 0 = nothing was missed."""
         self._missed = missed
 
 
@@ -155,7 +179,11 @@ class Adapter(Protocol):
     # soul may listen to it at once (1)
 
     async def listen(self, accept: Accept) -> None:
-        """Listen until closed. Raises: AdapterRefused if the network refuses us permanently."""
+        """Listen until closed. Raises: AdapterRefused if the network refuses us permanently.
+
+        Of an adapter that can also `log_in`, it may be cancelled and called again any number of times; speaking goes on
+        before, between and after.
+        """
 
     async def speak(self, utterance: Utterance) -> str:
         """Send one part and return the network's receipt. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""

@@ -1,7 +1,7 @@
 """Tell the owners once when something is wrong, and once when it is resolved: by direct message, and by webhook.
 
 An alert needs no store: it is sent even while the disk is full. What was told is kept in `run/alerts`, so that a
-restart does not repeat it.
+restart does not repeat it. Of several processes of one soul that find the same, one tells.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ LOOK_S = 10.0
 """How often health is checked."""
 URGENT: tuple[Kind, ...] = ("network", "store", "disk")
 """Told at once, even in quiet hours."""
+OF_THE_MACHINE: Kind = "disk"
+"""Told of each machine, though they share a soul."""
 VOICE_S = 30.0
 """For how long the model must fail before it is told: a retry often succeeds."""
 KEPT_HOURS = 24
@@ -128,6 +130,8 @@ class Alerts:
         self._mind, self._health, self._adapters = mind, health, adapters
         self._path = home.run / "alerts"
         self._told: tuple[ToldAlert, ...] = self._read()
+        self._shared: tuple[ToldAlert, ...] | None = None
+        """What the other processes know that is told here."""
         self._unsent: list[_Unsent] = []
 
     async def run(self) -> None:
@@ -142,7 +146,7 @@ class Alerts:
         report = await self._health.look()
         is_silent = is_quiet(now, known_zone(config.clock.timezone), read_hours(config.clock.quiet))
         told, alerts = decide(self._told, report.problems, now, config.alerts, is_silent=is_silent)
-        for alert in alerts:
+        for alert in await self._not_told_elsewhere(told, alerts):
             log.warning(
                 "alert", extra={"state": alert.state, "kind": alert.kind, "subject": alert.subject, "why": alert.detail}
             )
@@ -159,6 +163,19 @@ class Alerts:
                 if await self._send(unsent.alert, to, config.alerts.webhook):
                     unsent.to.discard(to)
         self._unsent = [one for one in self._unsent if one.to]
+
+    async def _not_told_elsewhere(self, told: tuple[ToldAlert, ...], alerts: Sequence[Alert]) -> Sequence[Alert]:
+        """Return the alerts that no other process has sent, or will send once it is over there, too."""
+        leases = self._mind.store.leases
+        if leases is None or told == self._shared:
+            return alerts
+        here = {f"{one.kind} {one.subject}": one.grade for one in told if one.kind != OF_THE_MACHINE}
+        try:
+            elsewhere = await leases.told_elsewhere(here)
+        except StoreError:
+            return alerts
+        self._shared = told
+        return [one for one in alerts if elsewhere.get(name := f"{one.kind} {one.subject}", -1) < here.get(name, 0)]
 
     async def _owners(self, heard: set[str]) -> set[str]:
         """Return one id of each owner: the first on a network that is heard, else the first that can be told at all."""

@@ -101,8 +101,8 @@ class Connection:
             await _carry(reader, self._writer)
         finally:
             sending.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
             writer.close()
+            await asyncio.gather(sending, return_exceptions=True)
 
     async def close(self) -> None:
         """Close the connection."""
@@ -193,8 +193,10 @@ class ControlSocket:
         except asyncio.CancelledError:
             log.debug("a connection was closed")
         finally:
-            self._open.discard(task)
-            await connection.close()
+            try:
+                await connection.close()
+            finally:
+                self._open.discard(task)
 
     async def _serve(self, connection: Connection) -> None:
         if connection.peer_uid != os.geteuid():

@@ -62,7 +62,7 @@ async def hold(adapter: Adapter, perception: Perception, line: str) -> None:
 
 CAP_S = 300.0
 NOTE_AGAIN_S = 5.0
-"""How long to wait before a part that is visible is recorded again, while the disk is full."""
+"""How long to wait before it is recorded again that a part is, or may be, visible, while nothing can be written."""
 ABSENT_ONCE = "absent once"
 """Why a part waits that was looked for once and not found: a second look proves it absent."""
 
@@ -187,16 +187,18 @@ async def _settle(part: Delivery, post: Post, receipt: str) -> None:
     while True:
         try:
             kept = await post.store.outbox.settle(key, receipt, post.clock())
-            return None if kept == receipt else await _take_down(part.utterance, post.adapter, receipt)
+            return None if kept == receipt else await _take_down(part.utterance, post, receipt)
         except (StoreAway, StoreFull, StoreReadOnly) as error:
             log.error("what was said cannot be noted yet", extra={"key": key, "error": error.message})  # noqa: TRY400 - no trace
         await asyncio.sleep(NOTE_AGAIN_S)
 
 
-async def _take_down(utterance: Utterance, adapter: Adapter, receipt: str) -> None:
+async def _take_down(utterance: Utterance, post: Post, receipt: str) -> None:
     """Delete our own copy of a part, because another process was quicker: this one was paused for too long."""
     log.warning("a late copy is taken down", extra={"turn": utterance.turn})
-    taking: object = adapter
+    if post.store.leases:
+        post.store.leases.tally.late += 1
+    taking: object = post.adapter
     if isinstance(taking, TakesBack):
         try:
             await taking.take_back(utterance.conversation, receipt)
@@ -205,9 +207,18 @@ async def _take_down(utterance: Utterance, adapter: Adapter, receipt: str) -> No
 
 
 async def _wait(part: Delivery, post: Post, reason: str, wait_s: float, *, unknown: bool = False) -> _Waits:
+    """Put a part off. If it is `unknown` whether it is visible, that is noted before anything else is done with it."""
     until = post.clock() + timedelta(seconds=wait_s)
-    await post.store.outbox.delay(part.utterance.key, until, reason, unknown=unknown)
-    return _Waits(wait_s)
+    while True:
+        try:
+            await post.store.outbox.delay(part.utterance.key, until, reason, unknown=unknown)
+        except (StoreAway, StoreFull, StoreReadOnly) as error:
+            if not unknown:
+                raise
+            log.error("a doubt cannot be noted yet", extra={"key": part.utterance.key, "error": error.message})  # noqa: TRY400 - no trace
+            await asyncio.sleep(NOTE_AGAIN_S)
+        else:
+            return _Waits(wait_s)
 
 
 def _is_late(part: Delivery, post: Post) -> bool:

@@ -100,7 +100,11 @@ class Forgetting:
             for audience in person.audiences:
                 self._forget_members(audience)
             await asyncio.to_thread(self._leave_out, _says(person.ids))
+            if self._archive and not self.frozen:
+                await self._archive.let_go(person.ids)
             await leases.have_let_go(person.number)
+        if self._archive and not asked:
+            self._archive.rests = False
 
     def is_frozen(self, person: str) -> bool:
         """Return whether a person is being erased just now, here or by another process."""
@@ -152,7 +156,7 @@ class Forgetting:
             number, at_rest = await leases.ask_to_let_go(ids)
             receipt = await self._erase(ids, probes, now)
             await leases.end_letting_go(number)
-            logs = [f"the logs on {host}, where no process of this soul runs now" for host in at_rest]
+            logs = [f"the logs and files on {host}, where no process of this soul runs now" for host in at_rest]
             return receipt | {"not_ours": [*receipt["not_ours"], *logs]}
         finally:
             self.frozen = frozenset()
@@ -162,8 +166,9 @@ class Forgetting:
             async with self._archive.halted() as build_anew:
                 erased = await self._erase_rows(ids, probes)
                 await build_anew(ids)
+            copies_elsewhere = self._archive.beyond()
         else:
-            erased = await self._erase_rows(ids, probes)
+            erased, copies_elsewhere = await self._erase_rows(ids, probes), list[str]()
         if any(_is_own(one) for one in ids):
             # what this machine's user typed into Claude Code sessions; those sessions continue without the soul
             for directory in self._home.sessions:
@@ -190,7 +195,7 @@ class Forgetting:
             "kept": kept,
             "verified": not found,
             "left": found,
-            "not_ours": [*NOT_OURS, *await self._store.erasure.beyond()],
+            "not_ours": [*NOT_OURS, *copies_elsewhere, *await self._store.erasure.beyond()],
         }
 
     async def _erase_rows(self, ids: Sequence[str], probes: Probes) -> Erased:

@@ -20,7 +20,7 @@ from claudius.provider import TellsState, VoiceState
 from claudius.runtime.disk import Disk
 from claudius.runtime.jobs.upkeep import BACKUP
 
-Kind = Literal["network", "voice", "store", "budget", "backup", "apologies", "given_up", "disk"]
+Kind = Literal["network", "voice", "store", "budget", "backup", "apologies", "given_up", "disk", "archive"]
 
 EMPTY_BYTES = 525_000
 """About the size of a database before its first turn: empty tables and indexes take a page each."""
@@ -86,6 +86,8 @@ class HealthFacts(Struct, frozen=True, kw_only=True):
     voice: VoiceState
     store: str = ""
     """What keeps the store from writing; empty = nothing."""
+    archive: str = ""
+    """What keeps commits from the archive's remote; empty = nothing."""
     apologies: int = 0
     """In the last hour."""
     kept: Kept = Kept()
@@ -146,6 +148,10 @@ def problems(facts: HealthFacts, settings: AlertSettings) -> tuple[Problem, ...]
         fix = "free some space, or lower memory.records_days"
         detail = f"at the present rate the disk is full in {kept.disk_days_left} days"
         found.append(Problem(kind="disk", detail=detail, fix=fix, fails=False))
+    if facts.archive:
+        fix = "see that archive.remote can be reached and lets us in; it is tried again until it does"
+        detail = f"not copied to the remote: {facts.archive}"
+        found.append(Problem(kind="archive", detail=detail, fix=fix, fails=False))
     return tuple(found)
 
 
@@ -244,10 +250,14 @@ class Health:
         networks: Callable[[], Mapping[str, Hearing]],
         apologies: Callable[[], int],
         records: Callable[[], Records],
+        archive: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """Look at `mind` and what carries it; `records` opens what reads beside the store."""
+        """Look at `mind` and what carries it; `records` opens what reads beside the store.
+
+        `archive` returns what keeps commits from its remote.
+        """
         self._mind, self._home, self._disk, self._networks = mind, home, disk, networks
-        self._apologies, self._open = apologies, records
+        self._apologies, self._open, self._archive = apologies, records, archive
         self._records: Records | None = None
         self._reading = asyncio.Lock()
         self._read: tuple[float, Kept | StoreError] | None = None
@@ -279,6 +289,7 @@ class Health:
                 notices=tuple(dict.fromkeys(notice for one in states for notice in one.notices)),
             ),
             store=store,
+            archive=self._archive() or "",
             apologies=self._apologies(),
             kept=kept,
         )

@@ -8,25 +8,22 @@ Source: the security design, section 4; the reliability design, section 7, "budg
 from __future__ import annotations
 
 import logging
-import time
-from array import array
-from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from enum import Enum, auto
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
 from claudius.cognition.processes import Participation
-from claudius.config import AccessSettings, BudgetSettings, Config
-from claudius.errors import OverBudget, StoreError, TryAgain
+from claudius.config import AccessSettings, Config
+from claudius.errors import StoreError, TryAgain
+from claudius.memory.inbox import UNLIMITED, RateLimits
 from claudius.memory.people import Mode
 from claudius.memory.store import Store
 from claudius.perception import (
+    TERMINAL,
     Following,
     Kind,
     MessageExtra,
@@ -52,8 +49,6 @@ T = TypeVar("T")
 
 AFTERWARDS = (Kind.EDIT, Kind.DELETE, Kind.REACTION)
 """Kinds that refer to an earlier message: applied at once, ahead of what waits."""
-EARLY = 256
-"""How many changes of unknown messages are remembered, because an event may overtake the message that it refers to."""
 STOP = "!stop"
 """The message that asks to cancel an answer."""
 
@@ -79,9 +74,6 @@ class Intake:
         """
         self._mind, self._resources, self._lanes, self._failed = mind, resources, lanes, failed
         self._pairing, self._modes, self._forgetting, self._taken_down = pairing, modes, forgetting, taken_down
-        self._rates = Rates()
-        self._early: dict[str, Perception] = {}
-        """The latest changes of unknown messages, by the key of the message; oldest first."""
         self.last_at: dict[str, datetime] = {}
         """When each network was last heard, live or in its history."""
         self._is_shut = False
@@ -103,36 +95,35 @@ class Intake:
         is_our_own = isinstance(perception.extra, MoveExtra) and perception.extra.is_our_own
         if is_our_own and perception.kind is Kind.LEAVE:
             await self._modes.removed(place.of_channel)
-        admitted = self._admit(perception)
+        admitted = await self._admit(perception)
         if admitted is None:
             return False
         if admitted.kind in AFTERWARDS or is_stop(admitted):
             return await self._amend(admitted)
+        limits = UNLIMITED
         if not admitted.is_owner and admitted.origin is Origin.EXTERNAL:
-            budget = self._mind.config().budget
-            judge = partial(self._rates.judge, admitted.person, admitted.conversation, budget, time.monotonic())
-            verdict = self._rates.once(admitted.key, judge)
-            if verdict is RateVerdict.SHUT:
-                raise OverBudget("too many messages: this is not heard before the hour is over")
-            if verdict is RateVerdict.OVER_NOW:
-                admitted = replace(admitted, extra=replace(admitted.extra, is_over_budget=True))
-        (new,) = await self._keep((admitted,))
-        if new and (change := self._early.pop(admitted.key, None)):
-            await self._amend(change)
+            config = self._mind.config()
+            limits = RateLimits(
+                person_per_minute=config.budget.person_per_minute,
+                person_per_day=config.budget.person_per_day,
+                conversation_per_hour=config.budget.conversation_per_hour,
+                bot_turns=config.bots.turns,
+            )
+        (new,) = await self._keep((admitted,), limits)
         self._lanes.wake(admitted.conversation)
         return new
 
     async def hear(self, missed: Sequence[Perception]) -> None:
-        """Accept missed perceptions, in order. They were said over a longer time, so no rate applies to them.
+        """Accept missed perceptions, in order. They were said over a longer time, so no rate applies, but to bots.
 
         Raises: StoreError, ConnectionAbortedError when shut.
         """
         self._check_open()
         self.last_at |= {Place.of(one.conversation).network: self._resources.clock.steady() for one in missed}
-        admitted = [one for heard in missed if (one := self._admit(heard))]
+        admitted = [one for heard in missed if (one := await self._admit(heard))]
         stops = [one for one in admitted if is_stop(one)]
         if said := [one for one in admitted if one not in stops]:
-            await self._keep(said)
+            await self._keep(said, RateLimits(bot_turns=self._mind.config().bots.turns))
         for stop in stops:
             await self._amend(stop)
         for conversation in dict.fromkeys(one.conversation for one in said):
@@ -142,9 +133,10 @@ class Intake:
         if self._is_shut:
             raise ConnectionAbortedError("going to sleep: whoever wakes next will hear it")
 
-    async def _keep(self, perceptions: Sequence[Perception]) -> Sequence[bool]:
-        """Do WRITE 1. Raises: StoreError; then nothing was stored."""
-        return await self._write(partial(self._mind.store.inbox.accept, perceptions, self._resources.clock.steady()))
+    async def _keep(self, perceptions: Sequence[Perception], limits: RateLimits) -> Sequence[bool]:
+        """Do WRITE 1. Raises: StoreError, OverBudget; then nothing was stored."""
+        now = self._resources.clock.steady()
+        return await self._write(partial(self._mind.store.inbox.accept, perceptions, now, limits))
 
     async def _amend(self, perception: Perception) -> bool:
         """Apply an edit, deletion or stop, and cancel the turn that was about the old words. Raises: StoreError."""
@@ -159,14 +151,6 @@ class Intake:
             self._lanes.wake(amended.conversation)
             if perception.kind is Kind.DELETE:
                 self._taken_down(amended_key(perception))
-        elif perception.kind in (Kind.EDIT, Kind.DELETE):
-            of, change = amended_key(perception), perception
-            known = self._early.pop(of, None)  # a deletion is final; of two edits, the later one counts
-            if known and (known.kind is Kind.DELETE or (change.kind is Kind.EDIT and change.position < known.position)):
-                change = known
-            self._early[of] = change
-            if len(self._early) > EARLY:
-                del self._early[next(iter(self._early))]
         return amended.is_new
 
     async def _write(self, write: Callable[[], Awaitable[T]]) -> T:
@@ -179,28 +163,24 @@ class Intake:
             self._failed(error)
             raise
 
-    def _admit(self, perception: Perception) -> Perception | None:
+    async def _admit(self, perception: Perception) -> Perception | None:
         """Return the perception as it is accepted here: a command as a command, talk by the channel's mode."""
+        place = Place.of(perception.conversation).of_channel
         if self._forgetting.is_frozen(perception.person):
             raise TryAgain("this person is being forgotten just now")
         if perception.kind in (Kind.JOIN, Kind.LEAVE):
             self._lanes.members.forget(perception.audience)
-        if perception.person in self._pairing.paired and perception.audience.startswith("private:"):
+        is_paired, mode = await self._modes.access(perception.person, place)
+        if is_paired and perception.audience.startswith("private:"):
             extra = replace(perception.extra, is_paired=True)
             perception = replace(perception, standing=Standing.MEMBER, extra=extra)
         config = self._mind.config()
         admitted = admit(perception, config)
         if admitted is None:
             if config.access.discord_roles is None:  # otherwise a code would let nobody in
-                self._pairing.offer(perception)
+                await self._pairing.offer(perception)
             log.debug("not heard", extra={"person": perception.person, "standing": perception.standing})
             return None
-        if admitted.is_bot:
-            turns, now = config.bots.turns, time.monotonic()
-            judge = partial(self._rates.judge_bot, admitted.person, admitted.conversation, turns, now)
-            if not self._rates.once(f"bot {admitted.key}", judge):
-                return None
-        mode = self._modes.mode(Place.of(admitted.conversation).of_channel)
         return taking_part(as_command(admitted) if admitted.text.startswith("!") else admitted, mode)
 
 
@@ -210,87 +190,6 @@ def is_stop(perception: Perception) -> bool:
     if isinstance(extra, ReactionExtra):
         return bool(extra.emoji == SIGN and extra.is_on and extra.of)
     return perception.kind in (Kind.MESSAGE, Kind.MENTION) and perception.text.strip().casefold() == STOP
-
-
-MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
-BOT_S = 600.0
-"""The window in which a bot's messages in one conversation are counted, to stop endless bot-to-bot exchanges."""
-MOST_KNOWN = 10_000
-"""How many persons and conversations are counted at most; the least recently active are forgotten first."""
-MOST_JUDGED = 1000
-"""How many verdicts are remembered; duplicates of a message arrive soon after it."""
-
-
-class RateVerdict(Enum):
-    """Whether a message is accepted."""
-
-    WITHIN = auto()
-    OVER_NOW = auto()
-    """The first message over the limit: it gets the one apology."""
-    SHUT = auto()
-    """Not accepted until the hour is over."""
-
-
-class _Count(Struct):
-    times: array[float] = field(default_factory=lambda: array("d"))
-    """Oldest first; an array of floats, because many persons may have spoken only once."""
-    shut_until: float = 0.0
-
-    def within(self, seconds: float, now: float) -> int:
-        return len(self.times) - bisect_right(self.times, now - seconds)
-
-    def forget(self, before: float) -> None:
-        del self.times[: bisect_right(self.times, before)]
-
-
-class Rates:
-    """Message counts, kept in memory only: a restart resets them."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, _Count] = {}
-        self._verdicts: dict[str, Any] = {}
-
-    def once(self, key: str, judge: Callable[[], T]) -> T:
-        """Judge the first arrival of a message and return the same verdict for its duplicates."""
-        if key not in self._verdicts:
-            self._verdicts[key] = judge()
-            if len(self._verdicts) > MOST_JUDGED:
-                del self._verdicts[next(iter(self._verdicts))]
-        verdict: T = self._verdicts[key]
-        return verdict
-
-    def judge(self, person: str, conversation: str, budget: BudgetSettings, now: float) -> RateVerdict:
-        """Count one message and judge it. `now`: monotonic seconds."""
-        counts = [self._count(key) for key in (f"person {person}", f"conversation {conversation}")]
-        if any(now < count.shut_until for count in counts):
-            return RateVerdict.SHUT
-        for count in counts:
-            count.times.append(now)
-            count.forget(now - DAY_S)
-        by_person, by_conversation = counts
-        if by_person.within(MINUTE_S, now) > budget.person_per_minute or len(by_person.times) > budget.person_per_day:
-            by_person.shut_until = now + HOUR_S
-            return RateVerdict.OVER_NOW
-        if by_conversation.within(HOUR_S, now) > budget.conversation_per_hour:
-            by_conversation.shut_until = now + HOUR_S
-            return RateVerdict.OVER_NOW
-        return RateVerdict.WITHIN
-
-    def judge_bot(self, person: str, conversation: str, turns: int, now: float) -> bool:
-        """Count one message of a bot. Returns whether it is still heard there. `now`: monotonic seconds."""
-        count = self._count(f"bot {person} {conversation}")
-        count.forget(now - BOT_S)
-        if len(count.times) >= turns:
-            return False
-        count.times.append(now)
-        return True
-
-    def _count(self, key: str) -> _Count:
-        count = self._counts.pop(key, None) or _Count()
-        self._counts[key] = count
-        if len(self._counts) > MOST_KNOWN:
-            del self._counts[next(iter(self._counts))]
-        return count
 
 
 EVERYWHERE = "*"
@@ -374,20 +273,23 @@ MODES: Mapping[str, Mode] = {"on": "on", "off": "off", "listen": "listen"}
 
 
 class ChannelModes:
-    """How the soul takes part in each channel, cached in memory for everything that is heard."""
+    """How the soul takes part in each channel, as of any process's last word."""
 
     def __init__(self, store: Store, config: Callable[[], Config], clock: Callable[[], datetime]) -> None:
         self._store, self._config, self._clock = store, config, clock
-        self._modes: dict[str, Mode] = {}
 
-    async def load(self) -> None:
-        """Load what is stored."""
-        self._modes = dict(await self._store.people.participations())
-
-    def mode(self, place: str) -> Mode | None:
+    async def mode(self, place: str) -> Mode | None:
         """Return the mode of a channel: the one set there by command, or else by an entry `ID=on|off|listen`."""
-        if found := self._modes.get(place):
-            return found
+        return (await self.access("", place))[1]
+
+    async def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
+        """Return whether a person was let in by a code, and the mode of a channel. A terminal has neither."""
+        if place.startswith(f"{TERMINAL}:"):
+            return False, None
+        is_paired, found = await self._store.people.access(person, place)
+        return is_paired, found or self._by_settings(place)
+
+    def _by_settings(self, place: str) -> Mode | None:
         network, _, channel = place.split(":", 2)
         for entry in _channels(network, self._config()):
             named, _, mode = entry.partition("=")
@@ -402,13 +304,10 @@ class ChannelModes:
     async def participate(self, place: str, mode: Mode, person: str) -> None:
         """Set the mode of a channel."""
         await self._store.people.participate(place, mode, person, self._clock())
-        self._modes[place] = mode
 
     async def removed(self, place: str) -> None:
         """Forget the mode of a channel that the soul was removed from; a new invitation starts anew."""
-        if place in self._modes:
-            await self._store.people.participate_no_more(place)
-            del self._modes[place]
+        await self._store.people.participate_no_more(place)
 
 
 def taking_part(perception: Perception, mode: Mode | None) -> Perception:

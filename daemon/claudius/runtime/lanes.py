@@ -173,15 +173,15 @@ class Lanes:
         self._hydration = ThreadBackfill(mind)
         self._closing = False
         self._leases = mind.store.leases
-        self._wanted: set[str] = set()
-        self._looked_for: set[str] = set()
+        self._wanted: dict[str, str] = {}
+        self._looked_for: dict[str, str] = {}
         self.looking = asyncio.Event()
-        """Set if a lane is wanted that this process does not hold."""
+        """Set if a lane is wanted that this process does not hold, or another process says that there is something."""
 
     def wake(self, conversation: str) -> None:
         """Have a conversation's lane check again for what waits."""
         place = Place.of(conversation)
-        if place.is_for_commands and (self._leases is None or self._leases.is_held(conversation)):
+        if place.is_for_commands and (self._leases is None or self._leases.has_taken(conversation)):
             self._commanded(conversation)
             return
         lane, held = self._lanes.get(conversation), self._held.get("" if place.is_for_commands else place.network)
@@ -191,8 +191,8 @@ class Lanes:
                 lane.hearing.ring()
         elif held and conversation not in held.complete:
             held.waiting.add(conversation)
-        elif self._leases and not self._leases.is_held(conversation):
-            self._wanted.add(conversation)
+        elif self._leases and not self._leases.has_taken(conversation):
+            self._wanted.setdefault(conversation, "")
             self.looking.set()
         elif not self._closing:
             mind = replace(self._mind, store=self._leases.store_of(conversation)) if self._leases else self._mind
@@ -201,9 +201,9 @@ class Lanes:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def wanted(self) -> set[str]:
-        """Return the lanes that are wanted and not held, as a set to be cleared once they were looked for."""
-        self._looked_for, self._wanted = self._wanted, set()
+    def wanted(self) -> dict[str, str]:
+        """Return the lanes that are wanted and not held, each with a turn that is void; to be cleared afterwards."""
+        self._looked_for, self._wanted = self._wanted, {}
         self.looking.clear()
         return self._looked_for
 
@@ -225,10 +225,12 @@ class Lanes:
                 task.cancel()
 
     def break_off(self, conversation: str, turn: str) -> None:
-        """Cancel the turn if it is the one running: what it was to answer has changed or is gone."""
+        """Cancel the turn if it is running, here or elsewhere: what it was to answer has changed or is gone."""
         lane = self._lanes.get(conversation)
         if lane and turn and lane.thinking == turn:
             lane.broken.set()
+        elif turn and self._leases and not self._leases.is_held(conversation):
+            self._wanted[conversation] = turn
 
     def hold(self, network: str) -> None:
         """Start no further lane of a network until its history is read."""
@@ -295,7 +297,7 @@ class Lanes:
             if lane.signed:
                 await lane.sign(None)
             del self._lanes[lane.conversation]
-            if is_lost and self._leases and self._leases.is_held(lane.conversation):
+            if is_lost and self._leases and self._leases.has_taken(lane.conversation):
                 self.wake(lane.conversation)  # it was taken again since
             await self._resources.recovery.done(lane.conversation)
 
@@ -378,14 +380,13 @@ class Lanes:
         try:
             if await self._is_settled_before(lane, pending, now):
                 return
-            if lane.bell.is_set():
+            if lane.bell.is_set() or self._leases:  # what another process accepts rings no bell here
                 oldest = await mind.store.inbox.oldest(lane.conversation)
                 if oldest is None or oldest.seq != pending.seq:  # an earlier perception has arrived meanwhile
                     return
             lane.hearing = hearing_of(pending, mind)
-            turn = take_turn(
-                pending, patient(mind, pending.perception, heard_s), self._surface(lane, pending, lane.hearing)
-            )
+            surface = self._surface(lane, pending, lane.hearing)
+            turn = take_turn(pending, patient(mind, pending.perception, heard_s), surface)
             turned = await lane.think(pending.turn, turn)
             if turned:  # idle subprocesses have something to do only if somebody was answered or a model was asked
                 lane.last = turned if turned.intent.calls or turned.recollection.owes else lane.last
@@ -497,10 +498,9 @@ class Lanes:
 def hearing_of(pending: Pending, mind: Mind) -> Arrivals:
     """Return the view that a turn has of its conversation: everything that waits there except what it answers."""
     own = {one.key for one in pending.perceptions}
-    conversation = pending.perception.conversation
 
     async def look() -> Sequence[Perception]:
-        found = await mind.store.inbox.unfinished(conversation)
+        found = await mind.store.inbox.unfinished(pending.perception.conversation)
         return [one.perception for one in found if one.perception.key not in own]
 
     return Arrivals(look)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from claudius.errors import StoreError
@@ -48,6 +48,16 @@ class Leasing:
         await self._leases.hold_back(networks, [one for one in self._unread if one not in networks])
         self._unread = list(networks)
 
+    async def listen(self) -> None:
+        """Look at once when another process says that there is something; until cancelled."""
+        await self._leases.listen(self._told)
+
+    def _told(self, about: Mapping[str, str]) -> None:
+        for conversation, turn in about.items():
+            if self._leases.is_held(conversation):
+                self._lanes.break_off(conversation, turn)
+        self._lanes.looking.set()
+
     async def run(self) -> None:
         """Look when something is wanted, and every `look_s`; renew every `renew_s`; until cancelled.
 
@@ -63,8 +73,13 @@ class Leasing:
                 stuck = self._lanes.stuck(self._leases.times.lease_s / 4)
                 away = {Place.of(conversation).network for conversation in stuck}
                 networks = [one for one in self._networks() if one not in away]
-                for conversation in await self._leases.take(networks or NONE, AT_ONCE, sorted(wanted)):
+                found = await self._leases.take(networks or NONE, AT_ONCE, sorted(wanted))
+                for conversation in found:
                     self._lanes.wake(conversation)
+                if len(found) >= AT_ONCE:
+                    self._lanes.looking.set()  # there may be more
+                if elsewhere := {one: turn for one, turn in wanted.items() if not self._leases.is_held(one)}:
+                    await self._leases.tell(elsewhere)
                 if loop.time() - renewed_s >= self._leases.times.renew_s:
                     renewed_s = loop.time()
                     for conversation in await self._leases.renew(stuck):
@@ -76,5 +91,5 @@ class Leasing:
                 self._failed(error)
             wanted.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._leases.times.look_s):
+                async with asyncio.timeout(min(self._leases.times.look_s, self._leases.times.renew_s)):
                     await self._lanes.looking.wait()

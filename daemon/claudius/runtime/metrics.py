@@ -64,6 +64,7 @@ def _of_leases(leases: LeaseStore) -> Iterator[Metric]:
     yield _counter("looks", "How often it looked for conversations.", {(): tally.looks})
     yield _counter("lease_losses", "Leases that it did not keep.", {(): tally.lost})
     yield _counter("stale_turns", "Writes that were refused because another process has the lane.", {(): tally.stale})
+    yield _counter("late_copies", "Posts that it took down: another process had posted the same.", {(): tally.late})
     yield _counter("batches", "Transactions that wrote.", {(): tally.batches})
     yield _counter("batch_jobs", "What was written in them.", {(): tally.jobs})
     yield _counter("lock_wait_seconds", "For how long transactions waited to begin.", {(): tally.lock_wait_s})

@@ -55,10 +55,16 @@ class Sweeper:
         """Whether another process hears the network until this one does."""
 
     def missed(self, gap_s: float | None) -> None:
-        """Sweep soon. If the gap was long or its length is unknown, lanes wait for their history."""
-        if not self.is_heard and (gap_s is None or gap_s > SHORT_GAP_S):
+        """Sweep soon, unless nothing was missed. If the gap was long or unknown, lanes wait for their history.
+
+        What another process heard until now keeps no lane waiting.
+        """
+        is_heard, self.is_heard = self.is_heard, False
+        if gap_s == 0.0 and not self._missed.is_set():
+            self._lanes.release(self._adapter.name)
+            return
+        if not is_heard and (gap_s is None or gap_s > SHORT_GAP_S):
             self._lanes.hold(self._adapter.name)
-        self.is_heard = False
         self._missed.set()
 
     async def run(self) -> None:
@@ -203,7 +209,7 @@ class Networks:
                 "connected": adapter.link.connected,
                 "last_inbound_s": round((now - heard[name]).total_seconds(), 1) if name in heard else None,
                 "reconnects": adapter.link.reconnects,
-                "hears": adapter.link.unheard_s() is None,
+                "hears": adapter.link.hears,
                 "detail": adapter.link.detail or (adapter.link.notice() if adapter.link.connected else ""),
                 "last_error": adapter.link.last_error or None,
                 "left_out": self._sweepers[name].left_out if name in self._sweepers else 0,

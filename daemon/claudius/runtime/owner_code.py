@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from claudius.home import Home, write_private
-from claudius.runtime.pairing import ALPHABET, CODE_CHARS, LIFE, WRONG_TRIES
+from claudius.memory.codes import ALPHABET, CODE_CHARS, LIFE, WRONG_TRIES
 
 
 class OwnerCode:

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from claudius.errors import BadConfiguration
-from claudius.provider import CallTally
+from claudius.provider import CallTally, Rests
 from claudius.runtime.disk import Disk
 
 log = logging.getLogger(__name__)
@@ -285,6 +285,7 @@ class ProcessResources(Struct, frozen=True, kw_only=True):
     recovery: CrashRecovery = field(default_factory=CrashRecovery)
     admission: Admission = field(default_factory=Admission)
     tally: CallTally = field(default_factory=CallTally)
+    rests: Rests = field(default_factory=Rests)
     """What the providers did since the start."""
     quarantine: Callable[[datetime], Path] = _no_quarantine
     """Copies a damaged database aside; returns the copy's path."""

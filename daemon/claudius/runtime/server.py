@@ -135,6 +135,8 @@ class Server:
             roles=self._roles,
             hold_back=partial(self._hold_back, self._leases) if self._leases else None,
         )
+        if self._leases:
+            self._leases.share(resources.rests)
         let_go = self._forgetting.let_go
         self._leasing = (
             Leasing(self._leases, self._lanes, self._failed, self._takes, let_go=let_go) if self._leases else None
@@ -146,6 +148,7 @@ class Server:
             networks=lambda: self._networks.hearing(resources.clock.steady()),
             apologies=self._lanes.turn_log.apologies_lately,
             records=mind.store.records,
+            archive=lambda: archive.remote_problem if archive else None,
         )
         self._alerts = Alerts(mind, self.health, adapters, home) if alerts else None
         self._beside: list[asyncio.Task[None]] = []
@@ -166,8 +169,6 @@ class Server:
         if not waiting.was_clean:
             log.warning("the last process did not stop in good order", extra={"waiting": len(waiting.conversations)})
             self._resources.recovery.begin(waiting.conversations)
-        await self._modes.load()
-        await self._pairing.load()
         self._networks.open()
         self._run_beside(self._watch(), "watch")
         if self._archive:
@@ -185,6 +186,7 @@ class Server:
         if self._leases and self._leasing:
             await self._roles.look(self._leases)
             self._run_beside(self._leasing.run(), "leases")
+            self._run_beside(self._leasing.listen(), "notices")
             self._run_beside(self._roles.run(self._leases), "roles")
         what = "awake" if may("listen", self._allowed) else "awake for lanes"
         log.info(what, extra={"boot": self.boot, "waiting": len(waiting.conversations)})

@@ -9,7 +9,7 @@ import stat
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -47,6 +47,19 @@ class SoulText(Struct, frozen=True, dict=True):
         """Return a file's text; empty if there is none."""
         found = self.files.get(name)
         return found.text if found else ""
+
+
+class Source(Protocol):
+    """Where the soul's texts come from."""
+
+    @property
+    def problems(self) -> tuple[BadSoul, ...]:
+        """The files that are broken or gone and not in force."""
+        ...
+
+    def current(self) -> SoulText:
+        """Return the current soul: the same object while nothing has changed. Raises: BadSoul."""
+        ...
 
 
 class _Reading(Struct, frozen=True):
@@ -207,7 +220,7 @@ def _unused(home_soul: Path, shipped: Path, steps: Collection[str]) -> Iterator[
     ours = sorted(name for name in _stamps(shipped) if "/" not in name)
     for path in sorted(home_soul.rglob("*")):
         folder, slash, leaf = path.relative_to(home_soul).as_posix().rpartition("/")
-        if path.is_dir() or leaf.startswith("."):
+        if path.is_dir() or any(part.startswith(".") for part in path.relative_to(home_soul).parts):
             continue
         if not (leaf.endswith(".md") and folder in FOLDERS if slash else leaf in ours):
             known = ", ".join([*ours, *(f"{folder}/*.md" for folder in FOLDERS)])

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from claudius.memory.store import Store
 from claudius.testing.store_contract import (
     audit,
+    codes,
     documents,
     erasure,
     inbox,
@@ -32,7 +33,7 @@ from claudius.testing.store_contract.ground import CASES, Case, Ground
 
 __all__ = ["CASES", "ROOMS", "Case", "check_store"]
 
-ROOMS = (life, inbox, outbox, turns, people, documents, ledger, plans, psyche, moments, whispers, erasure, audit)
+ROOMS = (life, inbox, outbox, turns, people, documents, ledger, plans, psyche, moments, whispers, erasure, audit, codes)
 """The modules that hold the cases; importing them fills `CASES`."""
 
 

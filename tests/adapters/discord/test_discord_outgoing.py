@@ -138,7 +138,7 @@ async def test_a_ban_and_a_fault_are_told_apart(
 
 async def test_a_part_waits_while_the_client_is_replaced(ear: Ear, adapter: DiscordAdapter) -> None:
     """A client that is closed during a call has sent nothing: the part waits, and this is not a fault."""
-    await adapter._in().gateway.http.close()
+    await adapter._in().gateway.close()
 
     with pytest.raises(DeliveryLater):
         await adapter.speak(utterance())

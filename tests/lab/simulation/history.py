@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from random import Random
-from typing import TypeVar
+from typing import Protocol, TypeVar
 from unittest.mock import patch
 
 from msgspec import Struct, field
@@ -20,8 +20,7 @@ from msgspec import Struct, field
 from claudius.memory.archive import Archive, files, worker
 from claudius.memory.archive.changes import ArchivedRevision, RevisionCommit
 from claudius.memory.archive.repository import GitBusy, Repository
-from claudius.memory.sqlite import SqliteStore
-from lab.simulation.loop import VirtualLoop
+from claudius.memory.store import Store
 from lab.simulation.town import instant
 
 T = TypeVar("T")
@@ -72,7 +71,7 @@ class HistoryRepository(Repository):
         """Have one branch."""
         return False
 
-    def known(self) -> dict[str, ArchivedRevision]:
+    def known(self, most: int = 0) -> dict[str, ArchivedRevision]:  # noqa: ARG002 - the signature of what it stands for
         """Return the revisions that the shown history holds."""
         chain = self._history.chain(self._history.head)
         return {
@@ -110,10 +109,19 @@ class HistoryRepository(Repository):
         """Have nothing to pack."""
 
 
+class Stepping(Protocol):
+    """What has a virtual time, and counts the steps of the process that runs."""
+
+    now_s: float
+
+    def step(self) -> None:
+        """Count a step. Raises: Killed."""
+
+
 class SlowArchive(Archive):
     """The real worker. What it does in its thread is done at once, and known to it a little later."""
 
-    def __init__(self, store: SqliteStore, memory: Path, loop: VirtualLoop, history: History) -> None:
+    def __init__(self, store: Store, memory: Path, loop: Stepping, history: History) -> None:
         """Archive what `store` holds into `memory` and `history`."""
         super().__init__(
             store,
@@ -131,7 +139,7 @@ class SlowArchive(Archive):
 
 
 @contextmanager
-def archiving(loop: VirtualLoop) -> Iterator[None]:
+def archiving(loop: Stepping) -> Iterator[None]:
     """Let files carry the loop's time, let each be a step of the process, and let batches be small."""
     write, remove = files.write, files.remove
 

@@ -12,7 +12,8 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -26,6 +27,7 @@ from claudius.errors import Cut, Overloaded, TimedOut
 from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.core import Writer
+from claudius.memory.store import Store
 from claudius.memory.whispers import Whisper
 from claudius.perception import SELF
 from claudius.provider import Request
@@ -55,7 +57,7 @@ _WITHDRAWN_AND_ANSWERED = """
 _BURNT = "SELECT id, used_turn FROM whisper WHERE used_turn IS NOT NULL AND used_turn NOT IN (SELECT turn FROM turn)"
 _FAILED = "SELECT turn FROM outbox WHERE apology = 'unreadable'"
 _MARKER = re.compile(r"<data-[0-9a-f]{32}>")
-_DEAD: list[Any] = []
+DEAD: list[Any] = []
 """What a killed process held. It is never let go of: a process that is killed runs no `finally`."""
 
 
@@ -72,7 +74,7 @@ class Life:
 
 def live(script: Script, *, broken: Callable[[], contextlib.AbstractContextManager[object]] | None = None) -> Life:
     """Live through a script and judge it; `broken` breaks the product for as long as it lasts."""
-    with tempfile.TemporaryDirectory(prefix="claudius-life-", dir=_quick_disk()) as root:
+    with tempfile.TemporaryDirectory(prefix="claudius-life-", dir=quick_disk()) as root:
         town = Town(Random(script.seed + 1), script.moods)  # noqa: S311 - as above
         home = Home(Path(root) / "h")
         home.create()
@@ -80,9 +82,14 @@ def live(script: Script, *, broken: Callable[[], contextlib.AbstractContextManag
         history = History(Random(script.seed + 2))  # noqa: S311 - as above
         with broken() if broken else contextlib.nullcontext():
             steps = _processes(script, town, home, history)
-        town.show(float("inf"))
-        found = [*judge(town.world(history.files), home), *remembered(town, home), *failed(script, home)]
-    return Life(script=script, broken=found, steps=steps, seen=_digest(town.posts))
+        found = [*judged(town, home, history), *failed(script, home)]
+    return Life(script=script, broken=found, steps=steps, seen=digest(town.posts))
+
+
+def judged(town: Town, home: Home, history: History) -> Sequence[str]:
+    """Return the rules that a life broke, once it is over."""
+    town.show(float("inf"))
+    return [*judge(town.world(history.files), home), *remembered(town, home)]
 
 
 def remembered(town: Town, home: Home) -> Iterator[str]:
@@ -120,7 +127,8 @@ def damage(db: sqlite3.Connection, one: Damage) -> None:
         db.execute(f"UPDATE {one.table} SET {one.column} = '{{\"cut' WHERE conversation = ?", (key,))  # noqa: S608 - as above
 
 
-def _digest(posts: Sequence[Visible]) -> str:
+def digest(posts: Sequence[Visible]) -> str:
+    """Return a hash of what became visible, in its order."""
     told = "\0".join(f"{one.conversation}\0{one.text}" for one in posts)
     return hashlib.sha256(told.encode()).hexdigest()[:16]
 
@@ -137,7 +145,7 @@ def _processes(script: Script, town: Town, home: Home, history: History) -> int:
             try:
                 loop.run_until_complete(process.life())
             except Killed:
-                _DEAD.append((process, loop, asyncio.all_tasks(loop)))
+                DEAD.append((process, loop, asyncio.all_tasks(loop)))
                 process.die()
         loop.close()
         steps, past = steps + loop.steps, process.past
@@ -155,6 +163,67 @@ def _virtual(loop: VirtualLoop) -> Iterator[None]:
             yield
     finally:
         asyncio.set_event_loop(None)
+
+
+def mind_of(home: Home, town: Town, store: Store, clock: Clock) -> Mind:
+    """Return the mind of one process, with a model that is mostly well."""
+    config = load(home, UNHURRIED | {"CLAUDIUS_KOTHAR_ENABLED": "1"}).config
+    return Mind(
+        store=store,
+        provider=Scripted(default=partial(thought, town.chance)),
+        soul=lately(SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current),
+        config=lambda: config,
+        clock=clock.now,
+        nonce=lambda: f"{town.chance.getrandbits(128):032x}",
+        aged_at=clock.expiry,
+    )
+
+
+def resources_of(home: Home, clock: Clock, running: Callable[[], float]) -> ProcessResources:
+    """Return the resources of one process; its disk has room."""
+    disk = Disk(home, lambda: 0, running=running, free_mb=lambda: 1_000_000)
+    return ProcessResources(clock=clock, disk=disk, recovery=CrashRecovery(running))
+
+
+def thought(chance: Random, request: Request) -> Line:
+    """Answer as a model does that is mostly well."""
+    delay_s = chance.choice((0.0, 0.2, 2.0, 9.0))
+    match chance.randrange(20):
+        case 0:
+            return Line(fault=Overloaded(), delay_s=delay_s)
+        case 1:
+            return Line(fault=TimedOut("first_byte"), delay_s=delay_s)
+        case 2:
+            return Line(deltas=("<internal_monologue>half a thou",), fault=Cut(), after=1, delay_s=delay_s)
+        case 3:
+            return Line(deltas=("no tag at all </internal_monologue>",), delay_s=delay_s)
+        case 4:
+            return Line(deltas=(f"<external_dialogue>{_MARKER.findall(request.tail)[-1]}",), delay_s=delay_s)
+    words = f"I heard {len(request.history)}."
+    learned = (
+        f'true</user_model_check>\n<user_model_update section="Persona">- Has {chance.getrandbits(32)} books.'
+        "</user_model_update>\n<model_change_note>books</model_change_note>"
+    )
+    text = (
+        f"<internal_monologue>Someone speaks.</internal_monologue>\n<external_dialogue>{words}"
+        "</external_dialogue>\n<user_model_check>"
+        f"{learned if chance.randrange(2) else 'false</user_model_check>'}"
+        "\n<soul_state_check>true</soul_state_check>"
+        f"\n<soul_state_update>\ncurrentTopic: {chance.choice(('', 'rust', 'bridges'))}\n</soul_state_update>"
+    )
+    return Line(deltas=(text,), delay_s=delay_s)
+
+
+def whispered(number: int, now: datetime) -> Whisper:
+    """Return what a daimon whispers."""
+    return Whisper(
+        daimon=KOTHAR,
+        text=f"Look at the {number}. door.",
+        transport="manual",
+        sources=(SELF,),
+        at=now,
+        expires_at=now + timedelta(hours=1),
+    )
 
 
 class _InlineWriter(Writer):
@@ -195,22 +264,8 @@ class _Process:
         """Wake, hear to the end of the script and long enough after it, and go to sleep in good order."""
         home, town, loop = self._home, self._town, self._loop
         self._lock = lock = HomeLock(home)
-        config = load(home, UNHURRIED | {"CLAUDIUS_KOTHAR_ENABLED": "1"}).config
         clock = Clock(lambda: instant(loop.now_s), loop.time)
-        resources = ProcessResources(
-            clock=clock,
-            disk=Disk(home, lambda: 0, running=loop.time, free_mb=lambda: 1_000_000),
-            recovery=CrashRecovery(loop.time),
-        )
-        mind = Mind(
-            store=self._store,
-            provider=Scripted(default=self._thought),
-            soul=lately(SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current),
-            config=lambda: config,
-            clock=clock.now,
-            nonce=lambda: f"{town.chance.getrandbits(128):032x}",
-            aged_at=clock.expiry,
-        )
+        mind, resources = mind_of(home, town, self._store, clock), resources_of(home, clock, loop.time)
         adapters = {self._adapter.name: self._adapter}
         archive = SlowArchive(self._store, home.memory, loop, self._history)
         server = Server(home, lock, mind, adapters, {}, chance=town.chance.random, resources=resources, archive=archive)
@@ -241,17 +296,7 @@ class _Process:
             if at_s < self._loop.now_s:
                 continue
             await asyncio.sleep(at_s - self._loop.now_s)
-            now = instant(self._loop.now_s)
-            await self._store.whispers.keep_whisper(
-                Whisper(
-                    daimon=KOTHAR,
-                    text=f"Look at the {number}. door.",
-                    transport="manual",
-                    sources=(SELF,),
-                    at=now,
-                    expires_at=now + timedelta(hours=1),
-                )
-            )
+            await self._store.whispers.keep_whisper(whispered(number, instant(self._loop.now_s)))
 
     async def _damage_on(self) -> None:
         for one in sorted(self._script.damages, key=lambda one: one.at_s):
@@ -261,37 +306,8 @@ class _Process:
             with closing(sqlite3.connect(self._home.database, isolation_level=None)) as db:
                 damage(db, one)
 
-    def _thought(self, request: Request) -> Line:
-        """Answer as a model does that is mostly well."""
-        chance = self._town.chance
-        delay_s = chance.choice((0.0, 0.2, 2.0, 9.0))
-        match chance.randrange(20):
-            case 0:
-                return Line(fault=Overloaded(), delay_s=delay_s)
-            case 1:
-                return Line(fault=TimedOut("first_byte"), delay_s=delay_s)
-            case 2:
-                return Line(deltas=("<internal_monologue>half a thou",), fault=Cut(), after=1, delay_s=delay_s)
-            case 3:
-                return Line(deltas=("no tag at all </internal_monologue>",), delay_s=delay_s)
-            case 4:
-                return Line(deltas=(f"<external_dialogue>{_MARKER.findall(request.tail)[-1]}",), delay_s=delay_s)
-        words = f"I heard {len(request.history)}."
-        learned = (
-            f'true</user_model_check>\n<user_model_update section="Persona">- Has {chance.getrandbits(32)} books.'
-            "</user_model_update>\n<model_change_note>books</model_change_note>"
-        )
-        text = (
-            f"<internal_monologue>Someone speaks.</internal_monologue>\n<external_dialogue>{words}"
-            "</external_dialogue>\n<user_model_check>"
-            f"{learned if chance.randrange(2) else 'false</user_model_check>'}"
-            "\n<soul_state_check>true</soul_state_check>"
-            f"\n<soul_state_update>\ncurrentTopic: {chance.choice(('', 'rust', 'bridges'))}\n</soul_state_update>"
-        )
-        return Line(deltas=(text,), delay_s=delay_s)
 
-
-def _quick_disk() -> str | None:
+def quick_disk() -> str | None:
     """Return where files cost no disk; None = where temporary files stand."""
     shared = Path("/dev/shm")  # noqa: S108 - each life makes a directory of its own there
     if not shared.is_dir() or shutil.disk_usage(shared).free < 2**30 or sqlite3.sqlite_version_info < (3, 35):

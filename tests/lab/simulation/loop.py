@@ -6,7 +6,7 @@ import asyncio
 import selectors
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import TypeVar, TypeVarTuple, Unpack
+from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
@@ -24,6 +24,9 @@ class _Jumping(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Return what is ready now. Raises: Killed; RuntimeError where nothing will ever happen again."""
         self.loop.step()
+        if self.loop.rests and (timeout != 0 or self.loop.steps >= self.loop.pauses_in):
+            self.loop.stop()  # after this pass
+            return super().select(0)
         ready = super().select(0)
         if not ready:
             if timeout is None:
@@ -40,19 +43,33 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, now_s: float, dies_in: int | None = None) -> None:
         """Begin at an instant."""
-        self.now_s, self.steps, self._dies_in = now_s, 0, dies_in
+        self.now_s, self.steps, self.dies_in = now_s, 0, dies_in
+        self.rests = False
+        """Whether it stops when it has nothing to do now, in place of letting time pass."""
+        self.pauses_in = float("inf")
+        """It stops after this step, too, if it `rests`."""
         jumping = _Jumping()
         jumping.loop = self
         super().__init__(jumping)
+
+    _ready: Any
+    _scheduled: Any
 
     def time(self) -> float:
         """Return the instant, in seconds."""
         return self.now_s
 
+    @property
+    def next_s(self) -> float:
+        """The instant at which it has something to do; infinity if never."""
+        if self._ready:
+            return self.now_s
+        return float(self._scheduled[0].when()) if self._scheduled else float("inf")
+
     def step(self) -> None:
         """Count a step. Raises: Killed."""
         self.steps += 1
-        if self._dies_in is not None and self.steps >= self._dies_in:
+        if self.dies_in is not None and self.steps >= self.dies_in:
             raise Killed
 
     def run_in_executor(

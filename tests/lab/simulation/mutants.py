@@ -6,7 +6,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -20,8 +22,11 @@ from claudius.intent import Intent, Utterance
 from claudius.memory.archive import Archive, worker
 from claudius.memory.archive.changes import RoundStart
 from claudius.memory.documents import Document, Unarchived
-from claudius.memory.inbox import Pending
+from claudius.memory.inbox import Pending, RateLimits
+from claudius.memory.postgres import connection, translation
+from claudius.memory.postgres.leases import PostgresLeases
 from claudius.memory.sqlite import inbox
+from claudius.memory.sqlite import store as sqlite_store
 from claudius.memory.sqlite.connection import Database
 from claudius.memory.sqlite.documents import SqliteDocuments
 from claudius.memory.sqlite.inbox import SqliteInbox
@@ -32,6 +37,8 @@ from claudius.recollection import Recollection
 from claudius.runtime import delivery
 from claudius.runtime.adapter import Accept
 from claudius.runtime.intake import Intake
+from lab.simulation import server
+from lab.simulation.server import WorkerStore
 from lab.simulation.town import TownAdapter
 
 _kept = Intake._keep
@@ -46,10 +53,10 @@ _BEHIND: set[asyncio.Task[Any]] = set()
 def acknowledged_before_kept() -> Iterator[None]:
     """An event is acknowledged before WRITE 1."""
 
-    async def keep(self: Intake, perceptions: Sequence[Perception]) -> Sequence[bool]:
+    async def keep(self: Intake, perceptions: Sequence[Perception], limits: RateLimits) -> Sequence[bool]:
         async def later() -> None:
             await asyncio.sleep(0.5)
-            await _kept(self, perceptions)
+            await _kept(self, perceptions, limits)
             for one in perceptions:
                 self._lanes.wake(one.conversation)
 
@@ -78,9 +85,7 @@ def said_before_committed() -> Iterator[None]:
 
     async def speak(self: TownAdapter, utterance: Utterance) -> str:
         self.town.show(self.now())
-        if any(one.key == utterance.key for one in self.town.posts):
-            return f"seen:{utterance.key}"
-        return await _spoken(self, utterance)
+        return self.town.receipt_of(utterance.key) or await _spoken(self, utterance)
 
     with (
         patch.object(TownAdapter, "listen", listen),
@@ -208,7 +213,8 @@ def apologies_recalled_for() -> Iterator[None]:
         yield
 
 
-MUTANTS: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
+Mutant = Callable[[], AbstractContextManager[object]]
+MUTANTS: Mapping[str, Mutant] = {
     one.__name__: one
     for one in (
         acknowledged_before_kept,
@@ -224,3 +230,73 @@ MUTANTS: Mapping[str, Callable[[], AbstractContextManager[object]]] = {
         apologies_recalled_for,
     )
 }
+
+
+def _with_text(query: str, change: Callable[[str], str]) -> AbstractContextManager[object]:
+    """Have the server's statement of a name read otherwise."""
+    load = connection.load_texts
+
+    def changed(memory: Path) -> dict[str, str]:
+        texts = load(memory)
+        return texts | {query: change(texts[query])}
+
+    return patch.object(server, "load_texts", changed)
+
+
+def no_token_in_write_2() -> AbstractContextManager[object]:
+    """A write is not asked whether the lane's token has moved."""
+    return _with_text("lane_fence", lambda _: "SELECT :token AS held, :conversation AS lane")
+
+
+def release_without_heard() -> AbstractContextManager[object]:
+    """A lane is given up although something was heard since the last look."""
+    return _with_text("lane_release", lambda text: text.replace("heard = :heard", ":heard IS NOT NULL"))
+
+
+def own_clock_for_leases() -> AbstractContextManager[object]:
+    """Whether a lease is past is decided by the clock of whoever asks."""
+    return patch.object(WorkerStore, "clock_of_leases", lambda self: self.wall_s)
+
+
+def a_start_that_voids_all_leases() -> AbstractContextManager[object]:
+    """A process that starts believes that it is alone."""
+    begun = sqlite_store.open_boot
+
+    def begin(db: Database, boot: str, now: datetime) -> tuple[tuple[str, ...], bool]:
+        db.connection.execute("UPDATE lane SET lease_until = -9e999")
+        return begun(db, boot, now)
+
+    return patch.object(sqlite_store, "open_boot", begin)
+
+
+def no_lock_soul() -> AbstractContextManager[object]:
+    """Two transactions that write may both read before either has written."""
+    return patch.dict(translation.TRANSACTIONS, {"BEGIN IMMEDIATE": "BEGIN"})
+
+
+@contextmanager
+def notices_believed() -> Iterator[None]:
+    """A process looks for lanes when it is told to, and does not look by itself."""
+    taken = PostgresLeases.take
+
+    async def take(self: Any, networks: Sequence[str], most: int, wanted: Sequence[str] = ()) -> Sequence[str]:
+        worker, is_new = self._store, not self.tally.looks
+        is_told, worker.is_told = worker.is_told, False
+        return await taken(self, networks, most if wanted or is_told or is_new else 0, wanted)
+
+    with patch.object(PostgresLeases, "take", take):
+        yield
+
+
+OF_WORKERS: Mapping[str, Mutant] = {
+    one.__name__: one
+    for one in (
+        no_token_in_write_2,
+        release_without_heard,
+        own_clock_for_leases,
+        a_start_that_voids_all_leases,
+        no_lock_soul,
+        notices_believed,
+    )
+}
+"""What only a life with several workers can show."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from random import Random
+from typing import TypeVar
 
 from lab.simulation.town import Moods, Town
 
@@ -79,6 +80,9 @@ class Edited:
         town.edit(self.number, self.at, now_s)
 
 
+Event = Said | Changed | Joined | Edited
+
+
 @dataclass(frozen=True, slots=True)
 class Script:
     """What a seed decides before anything happens. `kills` are steps of the loop, a process each.
@@ -87,7 +91,7 @@ class Script:
     """
 
     seed: int
-    events: tuple[Said | Changed | Joined | Edited, ...]
+    events: tuple[Event, ...]
     kills: tuple[int, ...]
     whispers: tuple[float, ...] = ()
     damages: tuple[Damage, ...] = ()
@@ -97,7 +101,7 @@ class Script:
 def script_of(seed: int, messages: int = 20) -> Script:
     """Draw who says what, when and where, and how often the process is killed. Pure."""
     chance = Random(seed)  # noqa: S311 - a life's course, no secret
-    events: list[Said | Changed | Joined | Edited] = []
+    events: list[Event] = []
     whispers, at_s = [], 5.0
     for number in range(messages):
         at_s += chance.choice((0.0, 0.05, 0.5, 3.0, 30.0, 400.0)) * chance.uniform(0.5, 1.5)
@@ -124,9 +128,12 @@ def script_of(seed: int, messages: int = 20) -> Script:
     return Script(seed=seed, events=tuple(events), kills=kills, whispers=tuple(whispers), damages=damages)
 
 
-def shrunk(script: Script, fails: Callable[[Script], bool]) -> Script:
+AnyScript = TypeVar("AnyScript", bound=Script)
+
+
+def shrunk(script: AnyScript, fails: Callable[[AnyScript], bool]) -> AnyScript:
     """Leave out what is not needed for a script to fail, piece by piece."""
-    for part in ("events", "whispers", "kills", "damages"):
+    for part in [one.name for one in fields(script) if isinstance(getattr(script, one.name), tuple)]:
         at = 0
         while at < len(getattr(script, part)):
             pieces = getattr(script, part)

@@ -73,6 +73,10 @@ class Town(Struct):
     """Where the soul keeps its portraits, which hands edit."""
     by_hand: list[str] = field(default_factory=list)
     """What hands wrote into portraits."""
+    receipts: dict[str, Visible] = field(default_factory=dict)
+    """What each post that stands is called, oldest first."""
+    shown: int = 0
+    """How many posts ever became visible."""
 
     def one_in_hundred(self, times: int) -> bool:
         """Say yes so often in a hundred."""
@@ -171,8 +175,20 @@ class Town(Struct):
         """Let what is due by now be seen."""
         for at_s, post in sorted(self.due, key=lambda one: one[0]):
             if at_s <= now_s:
-                self.posts.append(post)
+                self.appear(post)
         self.due = [one for one in self.due if one[0] > now_s]
+
+    def appear(self, post: Visible) -> str:
+        """Let a post be seen; return its receipt."""
+        self.shown += 1
+        receipt = f"seen:{self.shown}"
+        self.posts.append(post)
+        self.receipts[receipt] = post
+        return receipt
+
+    def receipt_of(self, key: str) -> str | None:
+        """Return the receipt of the first post with this key that stands."""
+        return next((receipt for receipt, post in self.receipts.items() if post.key == key), None)
 
     def world(self, head: Mapping[str, str]) -> World:
         """Tell what was said, seen and written by hand, for the oracle; `head` is what the history shows."""
@@ -198,11 +214,15 @@ class TownAdapter(Struct):
     appears_s: float = APPEARS_S
     link: Link = field(default_factory=Link)
     _accept: Accept | None = None
+    _loop: Any = None
     _bringing: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def log_in(self) -> None:
+        """Need nothing in order to speak."""
 
     async def listen(self, accept: Accept) -> None:
         """Hear until closed; sometimes the connection breaks, and what is said meanwhile is not brought."""
-        self._accept = accept
+        self._accept, self._loop = accept, asyncio.get_running_loop()
         while True:
             await asyncio.sleep(self.town.chance.uniform(0.05, 1.0))
             self.town.ears = self
@@ -219,7 +239,7 @@ class TownAdapter(Struct):
             return
         for _ in range(2 if yes(moods.doubles) else 1):
             after_s = self.town.chance.uniform(0.5, 8.0) if yes(moods.is_slow) else self.town.chance.uniform(0, 0.2)
-            task = asyncio.ensure_future(self._bring(perception, after_s))
+            task = self._loop.create_task(self._bring(perception, after_s))
             self._bringing.add(task)
             task.add_done_callback(self._bringing.discard)
 
@@ -251,9 +271,14 @@ class TownAdapter(Struct):
             await asyncio.sleep(town.chance.uniform(0.0, 3.0))
             raise DeliveryUnknown("no answer")
         await asyncio.sleep(town.chance.uniform(0.0, 0.1))
-        town.posts.append(post)
+        receipt = town.appear(post)
         await asyncio.sleep(town.chance.uniform(0.0, 0.4))
-        return f"seen:{utterance.key}"
+        return receipt
+
+    async def take_back(self, conversation: str, receipt: str) -> None:  # noqa: ARG002 - the protocol's
+        """Take a post down."""
+        gone = self.town.receipts.pop(receipt, None)
+        self.town.posts = [one for one in self.town.posts if one is not gone]
 
     async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - the door's
         """Look for a part, where the history can be read now."""
@@ -262,7 +287,7 @@ class TownAdapter(Struct):
         if town.one_in_hundred(town.moods.hides_history):
             raise DeliveryUnknown("no history")
         town.show(self.now())
-        return f"seen:{utterance.key}" if any(one.key == utterance.key for one in town.posts) else None
+        return town.receipt_of(utterance.key)
 
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
         """Read every channel from its mark to its end, or break off."""

@@ -1,17 +1,17 @@
-"""Connect Discord to the soul: receive messages over the gateway and post through the REST API."""
+"""Connect Discord to the soul: post through the REST API, and receive messages over the gateway while listening."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from time import monotonic
 from typing import Any
 
 import discord
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from claudius.adapters.caches import keep
 from claudius.adapters.chat_adapter import (
@@ -52,12 +52,14 @@ from claudius.adapters.discord.incoming import (
 )
 from claudius.adapters.discord.outgoing import DiscordPoster, DiscordTypingIndicators
 from claudius.adapters.discord.people import ChannelVisibility, DiscordPeople
+from claudius.adapters.discord.sessions import GatewaySession, Left, Logins
 from claudius.adapters.discord.text import fetch, title
 from claudius.adapters.incoming import Ignored
-from claudius.config import Config
-from claudius.errors import ClaudiusError, OverBudget
+from claudius.config import Config, Secret
+from claudius.errors import AdapterRefused, ClaudiusError, OverBudget
 from claudius.perception import Kind, Perception
-from claudius.runtime.adapter import Accept, Fetched
+from claudius.runtime.adapter import Accept, Fetched, Gap, Swept
+from claudius.runtime.lock import fingerprints
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +104,11 @@ class DiscordAdapter(ChatAdapter[_Session]):
         self._options, self._clock, self._timings = options, clock, timings
         self._people, self._places = DiscordPeople(options.guilds), KnownChannels()
         self._probe, self._pulse = DiscordProbe(self._places, self._timings), Pulse()
+        self._logins, self._fingerprint = Logins(clock), fingerprints({"": Secret(options.token)})[""]
+        self._resumable: GatewaySession | None = None
+        """What the last listener left and nobody has resumed yet."""
+        self._swept = ""
+        """The session since whose begin no message is missing."""
         self._sweeping: asyncio.TimerHandle | None = None
         """The sweep that is asked for soon, once for everything that could not be stored meanwhile."""
 
@@ -109,23 +116,54 @@ class DiscordAdapter(ChatAdapter[_Session]):
         """Read the allowed guilds and the access rules from `config` from now on."""
         self._people.follow(config)
 
-    async def listen(self, accept: Accept) -> None:
-        """Listen until closed.
+    def session(self) -> Mapping[str, Any]:
+        """Return the gateway session and the logins of today, for the next listener; also after the end.
 
-        Raises: AdapterRefused if Discord refuses the token, or the bot may not read messages.
+        The session goes as far as everything is stored, and is left only once its own gap was read: whoever resumes it
+        reads none.
         """
-        point_at(self._options.api_url, self._options.gateway_url)
-        await super().listen(accept)
+        found = self._resumable or (self._inside.gateway.session() if self._inside else None)
+        left = Left(
+            token=self._fingerprint,
+            session=found if found and found.id == self._swept else None,
+            logins=self._logins.today(),
+            day=self._logins.day,
+        )
+        return to_builtins(left) if left.session or left.logins else {}
 
-    async def _listen_once(self) -> None:
-        self._pulse, rest_s = Pulse(), 0.0
+    def resume(self, session: Mapping[str, Any]) -> None:
+        """Go on from what the last listener left, unless it had another token."""
+        left = Left.of(session)
+        if left.token == self._fingerprint:
+            self._logins.know(left.day, left.logins)
+            self._resumable, self._swept = left.session, left.session.id if left.session else ""
+
+    async def _enter(self) -> None:
+        if self._inside and not self._inside.gateway.is_closed():
+            return
+        if self._inside:
+            await self._inside.indicators.close()
+        point_at(self._options.api_url, self._options.gateway_url)
         gateway = self._gateway()
         try:
             self._inside = self._settle_in(gateway, await gateway.enter(self._options.token))
-            watching = watch(self._pulse, self.link, self._timings, lambda: self._probe.is_deaf(gateway))
-            await either(gateway.stay_connected(), watching, "discord")
+        except (NotConnected, AdapterRefused):
+            await gateway.close()
+            raise
+
+    async def _listen_once(self) -> None:
+        self._pulse, rest_s = Pulse(), 0.0
+        inside = self._inside
+        try:
+            inside = await self._known()
+            await inside.gateway.prepare(self._resumable, self._people.hears)
+            if self._resumable:
+                self._probe.begin()
+            self._resumable = None
+            watching = watch(self._pulse, self.link, self._timings, lambda: self._probe.is_deaf(inside.gateway))
+            await either(inside.gateway.stay_connected(), watching, "discord")
         except NotConnected as error:
-            self.link.down(f"Discord cannot be reached ({error}); it is tried again")
+            self.link.down(self._unreached(error))
             rest_s = max(error.after_s, self._timings.again_s)
         except discord.PrivilegedIntentsRequired as error:
             raise refusal(4014) or error from error
@@ -135,7 +173,8 @@ class DiscordAdapter(ChatAdapter[_Session]):
             self.link.down(f"Discord closed the connection ({error.code}); it is tried again")
             rest_s = self._timings.again_s
         finally:
-            await surely(self._leave(gateway), "discord closes")
+            if inside:
+                await surely(inside.gateway.hang_up(), "discord closes")
         await until(self._over, rest_s)
 
     def _gateway(self) -> Gateway:
@@ -147,13 +186,7 @@ class DiscordAdapter(ChatAdapter[_Session]):
             "message": partial(self._receive, self._hear),
             **dict.fromkeys(CHANGES, partial(self._receive, self._hear_change)),
         }
-        return Gateway(handlers, self._timings)
-
-    async def _leave(self, gateway: Gateway) -> None:
-        before, self._inside = self._inside, None
-        if before:
-            await before.indicators.close()
-        await gateway.hang_up()
+        return Gateway(handlers, self._timings, self._logins)
 
     def _settle_in(self, gateway: Gateway, us: DiscordBot) -> _Session:
         return _Session(
@@ -173,9 +206,10 @@ class DiscordAdapter(ChatAdapter[_Session]):
             self.link.down("another session")
         elif self.link.connected:
             self.link.reconnects += 1
-        self.link.up()
-        if is_new and self._inside:
+        self.link.up(is_resumed=not is_new)
+        if self._inside:
             self.link.notice = partial(self._people.nobody_heard, self._inside.gateway)
+        if is_new and self._inside:
             registering = asyncio.create_task(self._inside.tree.register(), name="discord commands")
             self._hearing.add(registering)
             registering.add_done_callback(self._hearing.discard)
@@ -215,8 +249,10 @@ class DiscordAdapter(ChatAdapter[_Session]):
         self._hearing.add(task)
         try:
             await hear(*event, self._inside, self._accept)
+            self._inside.gateway.handled.end()
         except OverBudget:
             log.info("over budget")
+            self._inside.gateway.handled.end()
         except ConnectionAbortedError:
             log.info("going to sleep: whoever wakes next finds it")
         except (ClaudiusError, *FAILURES) as error:
@@ -258,6 +294,13 @@ class DiscordAdapter(ChatAdapter[_Session]):
         for perception in await heeded(change, where, inside.us, know, self._clock()):
             await accept(perception)
 
+    async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
+        """Read what may have been missed. Raises: DeliveryLater, DeliveryUnknown, TimeoutError."""
+        found = self._in().gateway.session()
+        async for swept in super().catch_up(gap):
+            yield swept
+        self._swept = found.id if found else ""
+
     async def take_back(self, conversation: str, receipt: str) -> None:
         """Delete one of our posts; a missing one is no error. Raises: as `speak`."""
         await self._in().poster.take_back(conversation, receipt)
@@ -287,3 +330,8 @@ class DiscordAdapter(ChatAdapter[_Session]):
         self._over.set()
         await self._ended.wait()
         await self._people.close()
+        before, self._inside = self._inside, None
+        if before:
+            self._resumable = self._resumable or before.gateway.session()
+            await before.indicators.close()
+            await before.gateway.close()

@@ -1,6 +1,7 @@
-"""Log in to Discord's gateway, run the client, and watch it: the library does not notice every fault by itself.
+"""Log in to Discord, run the client's socket, and watch it: the library does not notice every fault by itself.
 
-A bad token, or a spent allowance of session starts, is reported by name instead of being retried for ever.
+One client speaks, whether or not it has a socket, and may be given one and lose it any number of times. A bad token,
+or a spent allowance of session starts, is reported by name instead of being retried for ever.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -23,7 +24,8 @@ from msgspec import Struct, field
 
 from claudius.adapters.chat_adapter import NotConnected, Timings
 from claudius.adapters.discord.api_errors import FAILURES, MISREAD, NETWORK, TOKEN, WAITS_S
-from claudius.adapters.discord.incoming import DiscordBot, KnownChannels, position
+from claudius.adapters.discord.incoming import CHANGES, DiscordBot, KnownChannels, position
+from claudius.adapters.discord.sessions import RESERVE, GatewaySession, Handled, Logins, install, resuming
 from claudius.errors import AdapterRefused
 from claudius.runtime.adapter import Link
 
@@ -55,8 +57,12 @@ HEARD = GREETINGS | frozenset(
     }
 )
 """Events that are handled. All others are only counted."""
-RESERVE = 50
-"""How many of a day's session starts are kept in reserve: past the last one, Discord resets the token."""
+STORED = frozenset(f"on_{event}" for event in ("message", *CHANGES, "part_of_message"))
+"""The handlers of the library's events that are stored."""
+MOST_GUILDS = 100
+"""In more guilds that are heard, beginning a session is quicker than asking about each of them."""
+LEARNED_S = 5.0
+"""How long what was asked about a guild is used without a socket that tells of its changes."""
 LONGEST_WAIT_S = 30.0
 """A 429 that asks for a longer wait is passed to the caller, who has other work. The library accepts no less."""
 
@@ -105,13 +111,16 @@ def point_at(api_url: str, gateway_url: str) -> None:
         library.addHandler(logging.NullHandler())
     discord.http.Route.BASE = api_url
     discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(gateway_url)
+    install()
 
 
 class Gateway(discord.Client):
     """A client that caches no messages or members, pings nobody, and knows when not to identify."""
 
-    def __init__(self, handlers: Mapping[str, Callable[..., Awaitable[None]]], timings: DiscordTimings) -> None:
-        """Call `handlers`, each by the name of the library's event."""
+    def __init__(
+        self, handlers: Mapping[str, Callable[..., Awaitable[None]]], timings: DiscordTimings, logins: Logins
+    ) -> None:
+        """Call `handlers`, each by the name of the library's event. `logins` counts the sessions that are begun."""
         trace = aiohttp.TraceConfig()
         trace.on_request_end.append(_no_second_post)
         super().__init__(
@@ -124,7 +133,14 @@ class Gateway(discord.Client):
             guild_ready_timeout=timings.guild_ready_s,
             max_ratelimit_timeout=LONGEST_WAIT_S,
         )
-        self._timings = timings
+        self._timings, self._logins = timings, logins
+        self.left: GatewaySession | None = None
+        """The session that the next socket resumes; None = it begins one."""
+        self.handled = Handled()
+        self.is_told = False
+        """Whether a socket tells of the changes of guilds; else each is asked about when it matters."""
+        self._opened_at = -timings.resume_s
+        self._learned_at: dict[int, float] = {}
         for event, handler in handlers.items():
             setattr(self, f"on_{event}", handler)
         parsers = self._connection.parsers
@@ -132,6 +148,9 @@ class Gateway(discord.Client):
 
     def _parse(self, event: str, parse: _Parse, facts: Any) -> None:
         """Confine an event that the library cannot read to that event, so that the session does not end."""
+        if event == "READY":
+            self.handled.restart()
+            self.is_told = True
         try:
             parse(facts)
         except MISREAD as error:
@@ -147,53 +166,138 @@ class Gateway(discord.Client):
             parse({**part, **await self.http.get_message(int(part["channel_id"]), int(part["id"]))})
         except FAILURES as error:
             log.warning("a change cannot be read", extra={"id": part["id"], "error": repr(error)})
+        self.handled.end()
+
+    def _schedule_event(
+        self, coro: Callable[..., Coroutine[Any, Any, Any]], event_name: str, *args: Any, **kwargs: Any
+    ) -> asyncio.Task[None]:
+        """Note which event a handler's task hears: the library calls this while it reads that event."""
+        task = super()._schedule_event(coro, event_name, *args, **kwargs)
+        if event_name in STORED and self._socket and self._socket.sequence:
+            self.handled.begin(task, self._socket.sequence)
+        return task
+
+    def session(self) -> GatewaySession | None:
+        """Return the session that the next listener can resume, or None if there is none."""
+        if self._socket is None:
+            return self.left
+        if self._socket.session_id is None or self._socket.sequence is None:
+            return None
+        until = self.handled.until(self._socket.sequence)
+        return GatewaySession(self._socket.session_id, until, str(self._socket.gateway))
+
+    @property
+    def _socket(self) -> discord.gateway.DiscordWebSocket | None:
+        return self.ws  # None before the first, whatever the library's type says
 
     async def enter(self, token: str) -> DiscordBot:
-        """Log in and return who we are. Raises: AdapterRefused if the token can never work, NotConnected."""
+        """Log in and return who we are; it takes no socket.
+
+        Raises: AdapterRefused if the token can never work, NotConnected.
+        """
         if not token.strip():
             raise AdapterRefused(NETWORK, TOKEN, "it is not set", "put the bot's token into .env")
         try:
             await self.login(token)
-            await self.check_starts()
-        except discord.LoginFailure as error:
-            raise AdapterRefused(NETWORK, TOKEN, "Discord does not accept it (401)", REMEDY) from error
         except FAILURES as error:
-            detail = f"status {error.status}" if isinstance(error, discord.HTTPException) else type(error).__name__
-            raise NotConnected(detail) from error
+            raise _unreached(error) from error
         user, application = self.user, self.application_id
         if user is None or application is None:
             raise NotConnected("Discord did not say who we are")
         return DiscordBot(str(user.id), str(application), user.display_name)
 
+    async def prepare(self, left: GatewaySession | None, is_heard: Callable[[str], bool]) -> None:
+        """Make ready for a socket that resumes the session which was left, or that begins one.
+
+        After a resumption Discord does not tell of its guilds, so those that are heard are asked about.
+
+        Raises: AdapterRefused if the token works no more, NotConnected.
+        """
+        self._learned_at.clear()
+        try:
+            if left and len(await self.present(is_heard)) > MOST_GUILDS:
+                left = None
+            if left is None:
+                await self.check_starts()
+        except FAILURES as error:
+            raise _unreached(error) from error
+        self.left, self.is_told = left, left is not None
+        self.ws = None  # type: ignore[assignment] # as before a client's first socket
+        self.handled.restart()
+
+    async def before_socket(self, how: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Resume the session that was left. Between two sockets there is a pause, also if another process has it, too.
+
+        Each of two listeners with one session takes it from the other as soon as it resumes.
+        """
+        if how.get("resume"):
+            await asyncio.sleep(self._opened_at + self._timings.resume_s - monotonic())
+        self._opened_at = monotonic()
+        return resuming(self.left) if self.left and how.get("initial") else {}
+
     async def check_starts(self) -> None:
         """Check that a session may be started. Raises: NotConnected, and what a failed call raises."""
         _, _, starts = await self.http.get_bot_gateway()
-        if starts["remaining"] < RESERVE:
-            wait_s = starts["reset_after"] / 1000
-            raise NotConnected(f"only {starts['remaining']} session starts are left for today; waiting", wait_s)
+        counted = starts["total"] - self._logins.today()
+        if (remaining := min(starts["remaining"], counted)) < RESERVE:
+            wait_s = starts["reset_after"] / 1000 if counted > remaining else self._logins.rest_s()
+            raise NotConnected(f"only {remaining} session starts are left for today; waiting", wait_s)
 
     async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:  # noqa: ARG002 - library signature
         """Wait as Discord requires before a further session."""
         if not initial:
             await asyncio.sleep(self._timings.identify_s)
             await self.check_starts()
+        self._logins.add()
+
+    async def present(self, is_heard: Callable[[str], bool]) -> Sequence[discord.Guild]:
+        """Return the guilds that we are in and that are heard, as they are now. Raises what an API call raises."""
+        if not self.is_told:
+            listed = {one.id: one async for one in self.fetch_guilds(limit=None, with_counts=False)}
+            known, state = {one.id: one for one in self.guilds}, self._connection
+            for number in known.keys() - listed.keys():
+                state._remove_guild(known[number])  # noqa: SLF001 - as GUILD_DELETE does
+            for number in listed.keys() - known.keys():
+                state._add_guild(listed[number])  # noqa: SLF001 - as READY does, which names them only
+            heard = [number for number in listed if is_heard(str(number))]
+            await asyncio.gather(*(self.current(number) for number in heard[: MOST_GUILDS + 1]))
+        return [one for one in self.guilds if is_heard(str(one.id))]
+
+    async def current(self, number: int) -> discord.Guild | None:
+        """Return a guild as it is now, or None if a socket tells of no such guild. Raises what an API call raises."""
+        if not self.is_told and monotonic() - self._learned_at.get(number, -LEARNED_S) >= LEARNED_S:
+            user, http = self.user, self.http
+            whole, channels, active, us = await asyncio.gather(
+                http.get_guild(number, with_counts=False),
+                http.get_all_guild_channels(number),
+                http.get_active_threads(number),
+                http.get_member(number, user.id if user else 0),
+            )
+            told: Any = {**whole, "channels": channels, "threads": active["threads"], "members": [us]}
+            self._connection._add_guild_from_data(told)  # noqa: SLF001 - as GUILD_CREATE does, which tells the same
+            self._learned_at[number] = monotonic()
+        return self.get_guild(number)
 
     async def on_error(self, event_method: str, /, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002 - library signature
         """Log an internal error instead of printing it."""
         log.error("an event was not understood", extra={"kind": event_method}, exc_info=True)  # noqa: LOG014 - called while an exception is handled
 
     async def stay_connected(self) -> None:
-        """Keep a client connected until closed. Raises: NotConnected, and the error with which the library gives up."""
+        """Keep a socket until it is ended. Raises: NotConnected, and the error with which the library gives up."""
         try:
             await self.connect()
         except AttributeError as error:
-            if self.ws is not None:
+            if self._socket is not None:
                 raise
+            self.left = None  # its address may be the reason
             # The library tries to resume a first socket that was never open (discord.py 2.7.1, Client.connect).
             raise NotConnected("the gateway opens no socket") from error
 
     async def hang_up(self) -> None:
-        """Close every socket, session and thread, within a time limit whatever the other side does."""
+        """Close every socket and end its thread, within a time limit whatever the other side does.
+
+        They are closed with code 4000, after which the session can be resumed; 1000 and 1001 would end it.
+        """
         beats = [  # keep-alive threads, also that of a socket given up before it identified
             thread
             for thread in threading.enumerate()
@@ -201,17 +305,30 @@ class Gateway(discord.Client):
         ]
         settling = self._connection._ready_task  # noqa: SLF001 - no public name exists
         if settling:
-            settling.cancel()  # it outlives the client and then calls a closed loop (discord.py 2.7.1, close)
+            settling.cancel()  # it outlives the socket and then calls a closed loop (discord.py 2.7.1, close)
+        self.is_told = False
         try:
             async with asyncio.timeout(self._timings.close_s):
-                for beat in beats:
-                    await beat.ws.close()
-                await self.close()
+                await asyncio.gather(*(beat.ws.close() for beat in beats))
         except TimeoutError:
             log.info("a socket did not close in time")
-            await self.http.close()
         for beat in beats:
             beat.stop()
+
+    async def close(self) -> None:
+        """Close every socket and the client, within a time limit whatever the other side does."""
+        await self.hang_up()
+        await super().close()
+
+
+def _unreached(error: BaseException) -> NotConnected | AdapterRefused:
+    """Return what a call means that failed before there was a socket. Pure."""
+    if isinstance(error, discord.GatewayNotFound) and error.__cause__:
+        error = error.__cause__
+    status = error.status if isinstance(error, discord.HTTPException) else 0
+    if status == 401 or isinstance(error, discord.LoginFailure):
+        return AdapterRefused(NETWORK, TOKEN, "Discord does not accept it (401)", REMEDY)
+    return NotConnected(f"status {status}" if status else type(error).__name__)
 
 
 class DiscordTimings(Timings, frozen=True):
@@ -221,10 +338,12 @@ class DiscordTimings(Timings, frozen=True):
     """After this long without a further guild, all guilds count as known."""
     identify_s: float = 5.0
     """The pause before a further session."""
+    resume_s: float = 1.0
+    """The shortest time between two sockets of one session."""
     lost_s: float = 5.0
     """A socket that is resumed sooner counts as never lost."""
     client_s: float = 120.0
-    """After this long without a connection, a fresh client starts at once: the library's own waits keep growing."""
+    """After this long without a connection, a fresh socket is opened at once: the library's own waits keep growing."""
     close_s: float = 5.0
     """How long the other side may take to close a socket."""
     send_s: float = 60.0
@@ -242,17 +361,17 @@ class Pulse(Struct):
 
 
 async def watch(pulse: Pulse, link: Link, timings: DiscordTimings, is_deaf: Callable[[], Awaitable[bool]]) -> None:
-    """Return when a fresh client is needed."""
+    """Return when a fresh socket is needed."""
     while True:
         down_s = pulse.down_s()
         if link.connected and down_s >= timings.lost_s:
             link.down("the connection is lost and being made again")
         if down_s >= timings.client_s:
             link.down("nothing is heard from Discord; connecting from the beginning")
-            log.warning("a fresh client is made", extra={"reason": "lost"})
+            log.warning("a fresh socket is opened", extra={"reason": "lost"})
             return
         if pulse.down_at is None and await is_deaf():
-            log.warning("a fresh client is made", extra={"reason": "deaf"})
+            log.warning("a fresh socket is opened", extra={"reason": "deaf"})
             link.deaf()
             return
         await asyncio.sleep(timings.tick_s)
@@ -269,6 +388,10 @@ class DiscordProbe:
         self._places, self._timings = places, timings
         self._spoke_at: float | None = None
         self._came_at = self._asked_at = monotonic()
+
+    def begin(self) -> None:
+        """Compare only what is said from now on: another process heard what was said before."""
+        self._spoke_at = None
 
     def came(self) -> None:
         """Note that an event of any kind arrived now."""

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from claudius.adapters.caches import MarkedChannel, Reached, marked_channels
 from claudius.adapters.discord.api_errors import FAILURES, MISREAD, classify
+from claudius.adapters.discord.gateway import Gateway
 from claudius.adapters.discord.incoming import (
     DIRECT,
     DiscordBot,
@@ -48,7 +49,7 @@ class DiscordHistory:
 
     def __init__(
         self,
-        client: discord.Client,
+        client: Gateway,
         us: DiscordBot,
         people: DiscordPeople,
         places: KnownChannels,

@@ -29,6 +29,7 @@ from claudius.adapters.discord.api_errors import (
     classify_look,
     code_of,
 )
+from claudius.adapters.discord.gateway import Gateway
 from claudius.adapters.discord.incoming import DIRECT, NETWORK, DiscordBot, KnownChannels, position, stamp
 from claudius.adapters.discord.text import read, title
 from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown
@@ -55,7 +56,7 @@ class DiscordPoster:
 
     def __init__(
         self,
-        client: discord.Client,
+        client: Gateway,
         us: DiscordBot,
         places: KnownChannels,
         clock: Callable[[], datetime],
@@ -197,13 +198,13 @@ class DiscordPoster:
         return title(read(message.content, self._us.user, names), self._us.name)
 
     async def _look_in(self, target: str, place: Place, utterance: Utterance, after: str) -> str | None:
-        if not self._may_read(place):
-            raise DeliveryRefused("read_message_history")
         channel = self._client.get_partial_messageable(int(target), guild_id=_guild(place))
         ours: list[discord.Message] = []
         looked_at = 0
         try:
             async with asyncio.timeout(self._call_s):
+                if not await self._may_read(place):
+                    raise DeliveryRefused("read_message_history")
                 history = channel.history(limit=LOOKED_AT, after=discord.Object(int(after)), oldest_first=True)
                 async for message in history:
                     looked_at += 1
@@ -222,9 +223,9 @@ class DiscordPoster:
             raise DeliveryUnknown("too much was said since to look through")
         return None
 
-    def _may_read(self, place: Place) -> bool:
+    async def _may_read(self, place: Place) -> bool:
         """Return whether we may read the history. Without the permission, Discord returns an empty one and no error."""
-        guild = None if place.workspace == DIRECT else self._client.get_guild(int(place.workspace))
+        guild = None if place.workspace == DIRECT else await self._client.current(int(place.workspace))
         channel = guild.get_channel(int(place.channel)) if guild else None
         if guild is None or channel is None or guild.me is None:
             return True
@@ -266,7 +267,7 @@ class DiscordTypingIndicators:
         self.hide(perception)
         if self._is_shown:
             conversation = perception.conversation
-            work = self._indicate(Place.of(conversation))
+            work = self._indicate(Place.of(conversation), perception.key.removeprefix(f"{NETWORK}:"))
             self._shown[conversation] = task = asyncio.create_task(work, name=f"typing indicator {conversation}")
             task.add_done_callback(lambda ended: self._gone(conversation, ended))
 
@@ -286,9 +287,13 @@ class DiscordTypingIndicators:
         if self._shown.get(conversation) is task:
             del self._shown[conversation]
 
-    async def _indicate(self, place: Place) -> None:
+    async def _indicate(self, place: Place, message: str) -> None:
         # The reply may open a thread that does not exist yet, so the indicator is shown where the message is.
-        is_there = place.thread in self._places.opened or (place.thread and self._client.get_channel(int(place.thread)))
+        is_there = place.thread and (
+            place.thread in self._places.opened
+            or self._client.get_channel(int(place.thread))
+            or (message.isdigit() and message != place.thread)  # it was said in the thread
+        )
         target = int(place.thread if is_there else place.channel)
         try:
             while True:

@@ -21,6 +21,7 @@ import discord
 
 from claudius.adapters.caches import FRESH_S, Lookups, keep
 from claudius.adapters.discord.api_errors import FAILURES
+from claudius.adapters.discord.gateway import MOST_GUILDS, Gateway
 from claudius.adapters.discord.incoming import DIRECT, Belonging
 from claudius.config import AccessSettings, Config
 
@@ -28,7 +29,6 @@ log = logging.getLogger(__name__)
 
 GUILDS_S = 5.0
 """How long a message waits for Discord's answer about its speaker."""
-MOST_GUILDS = 100
 EVERY = "*"
 
 
@@ -48,7 +48,7 @@ class DiscordPeople(Lookups[Mapping[str, tuple[str, ...]]]):
         self._allowed = lambda: config().discord.guilds
         self._access = lambda: config().access
 
-    async def _shared(self, user: str, client: discord.Client) -> Mapping[str, tuple[str, ...]]:
+    async def _shared(self, user: str, client: Gateway) -> Mapping[str, tuple[str, ...]]:
         """Return the allowed guilds that a person shares with us, by id, with the ids of their roles there.
 
         Raises: TimeoutError if Discord does not answer and nothing is known.
@@ -58,7 +58,7 @@ class DiscordPeople(Lookups[Mapping[str, tuple[str, ...]]]):
             raise TimeoutError(f"Discord did not say who {user} is")
         return found
 
-    async def know(self, guild: str, client: discord.Client, user: str, author: object = None) -> Belonging:
+    async def know(self, guild: str, client: Gateway, user: str, author: object = None) -> Belonging:
         """Return what a speaker is in a guild, or in a direct message in every shared one.
 
         `author` is the object that came with the message: a member brings their roles, anybody else is asked about.
@@ -77,7 +77,7 @@ class DiscordPeople(Lookups[Mapping[str, tuple[str, ...]]]):
             self.keep(self._key(user), {guild: ()})
         return Belonging((guild,))
 
-    def nobody_heard(self, client: discord.Client) -> str:
+    def nobody_heard(self, client: Gateway) -> str:
         """Return a notice for the owner if none of the bot's guilds is allowed, or "" if one is."""
         if any(self.hears(str(one.id)) for one in client.guilds):
             return ""
@@ -91,8 +91,12 @@ class DiscordPeople(Lookups[Mapping[str, tuple[str, ...]]]):
     def _key(self, user: str) -> str:
         return " ".join((user, "by role" if self._access().is_by_role else "", *self._allowed()))
 
-    async def _ask(self, user: str, client: discord.Client) -> Mapping[str, tuple[str, ...]] | None:
-        guilds = [guild for guild in client.guilds if self.hears(str(guild.id))][:MOST_GUILDS]
+    async def _ask(self, user: str, client: Gateway) -> Mapping[str, tuple[str, ...]] | None:
+        try:
+            guilds = (await client.present(self.hears))[:MOST_GUILDS]
+        except FAILURES as error:
+            log.warning("the guilds are not known", extra={"error": repr(error)})
+            return None
         answers = await asyncio.gather(*(_member(guild, user) for guild in guilds))
         found = {str(guild.id): roles for guild, roles in zip(guilds, answers, strict=True) if roles}
         is_whole = None not in answers  # a guild that does not answer may hold a role that is denied
@@ -129,7 +133,7 @@ CHANNELS_S = 1.5
 class ChannelVisibility:
     """Answers who can see what, through one client."""
 
-    def __init__(self, client: discord.Client) -> None:
+    def __init__(self, client: Gateway) -> None:
         self._client = client
         self._archived: dict[str, discord.Thread] = {}
         """Threads that the library no longer caches."""
@@ -154,7 +158,7 @@ class ChannelVisibility:
         return [task.get_name() for task in asking if not task.cancelled() and task.result()]
 
     async def _member(self, number: int, user: int) -> discord.Member | None:
-        guild = self._client.get_guild(number)
+        guild = await self._ask(f"guild {number}", lambda: self._client.current(number))
         return await self._ask(f"{number} {user}", lambda: guild.fetch_member(user)) if guild else None
 
     async def _sees(self, audience: str, members: Mapping[int, Awaitable[discord.Member | None]]) -> bool:

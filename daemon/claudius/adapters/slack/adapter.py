@@ -24,7 +24,16 @@ from claudius.adapters.chat_adapter import (
 )
 from claudius.adapters.incoming import Ignored
 from claudius.adapters.slack.commands import HOME_OPENED, answer, asked_by, commanded, tell_person
-from claudius.adapters.slack.connection import BOT_TOKEN, SlackProbe, SlackTimings, Socket, bolt, enter, identify, watch
+from claudius.adapters.slack.connection import (
+    BOT_TOKEN,
+    SlackProbe,
+    SlackTimings,
+    Socket,
+    bolt,
+    identify,
+    open_ticket,
+    watch,
+)
 from claudius.adapters.slack.history import SlackHistory
 from claudius.adapters.slack.incoming import (
     NETWORK,
@@ -100,16 +109,14 @@ class SlackAdapter(ChatAdapter[_Session]):
             )
 
     async def _listen_once(self) -> None:
-        client = self._client or web_client(self._options.bot_token, self._options.api_url, self._library)
-        self._client = client
         try:
-            us, ticket = await enter(client, self._options.app_token)
+            inside = await self._known()
+            ticket = await open_ticket(inside.client, self._options.app_token)
         except NotConnected as error:
-            self.link.down(f"Slack cannot be reached ({error}); it is tried again")
+            self.link.down(self._unreached(error))
             await until(self._over, self._timings.again_s)
             return
-        inside = self._settle_in(client, us)
-        app = bolt(client, self._take, self._library)
+        app = bolt(inside.client, self._take, self._library)
         socket = Socket(app, self._options.app_token, self._timings.ping_s, self._library)
         filling = asyncio.create_task(inside.people.fill(), name="slack members")
         try:
@@ -119,18 +126,10 @@ class SlackAdapter(ChatAdapter[_Session]):
             filling.cancel()
             await surely(socket.close(), "slack closes")
 
-    async def log_in(self) -> None:
-        """Learn who we are, so that this process can speak; it opens no socket. Raises: AdapterRefused."""
-        client = self._client = web_client(self._options.bot_token, self._options.api_url, self._library)
-        while not self._over.is_set():
-            try:
-                self._settle_in(client, await identify(client))
-            except NotConnected as error:
-                self.link.down(f"Slack cannot be reached ({error}); it is tried again")
-                await until(self._over, self._timings.again_s)
-            else:
-                self.link.up()
-                return
+    async def _enter(self) -> None:
+        client = self._client or web_client(self._options.bot_token, self._options.api_url, self._library)
+        self._client = client
+        self._settle_in(client, await identify(client))
 
     def _settle_in(self, client: AsyncWebClient, us: SlackBot) -> _Session:
         if self._inside is None or self._inside.us != us:

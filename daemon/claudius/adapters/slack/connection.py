@@ -44,19 +44,6 @@ REMEDIES = {
 REMEDY = "put a token that is in force into .env; docs/slack.md says where Slack shows it"
 
 
-async def enter(client: AsyncWebClient, app_token: str) -> tuple[SlackBot, str]:
-    """Return who we are, and a first ticket: the address of one socket, which it opens once.
-
-    Raises: AdapterRefused if a token can never work, NotConnected.
-    """
-    us = await identify(client)
-    try:
-        opened = await client.apps_connections_open(app_token=app_token)
-    except FAILURES as error:
-        raise _refused(error, APP_TOKEN) from error
-    return us, str(opened.get("url") or "")
-
-
 async def identify(client: AsyncWebClient) -> SlackBot:
     """Return who we are. Raises: AdapterRefused if the token can never work, NotConnected."""
     try:
@@ -67,6 +54,18 @@ async def identify(client: AsyncWebClient) -> SlackBot:
     if not us.bot and not (client.token or "").startswith(BOT):
         raise AdapterRefused(NETWORK, BOT_TOKEN, "it is a person's token", "put the bot token (xoxb-) into .env")
     return us
+
+
+async def open_ticket(client: AsyncWebClient, app_token: str) -> str:
+    """Return a first ticket: the address of one socket, which it opens once.
+
+    Raises: AdapterRefused if the token can never work, NotConnected.
+    """
+    try:
+        opened = await client.apps_connections_open(app_token=app_token)
+    except FAILURES as error:
+        raise _refused(error, APP_TOKEN) from error
+    return str(opened.get("url") or "")
 
 
 def _refused(error: Exception, setting: str) -> NotConnected | AdapterRefused:

@@ -3,7 +3,8 @@
 The database remains the source of truth.
 """
 
+from claudius.memory.archive.remote import Remote
 from claudius.memory.archive.repository import GitFailed
 from claudius.memory.archive.worker import Archive, Round
 
-__all__ = ["Archive", "GitFailed", "Round"]
+__all__ = ["Archive", "GitFailed", "Remote", "Round"]

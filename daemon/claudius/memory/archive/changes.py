@@ -170,6 +170,14 @@ class RevisionCommit(Struct, frozen=True, kw_only=True):
     written: tuple[tuple[str, bytes], ...] = ()
 
 
+class HistoryCommit(Struct, frozen=True):
+    """One commit of a history."""
+
+    commit: str
+    token: str
+    """Of the revision that it is; empty = it is somebody else's commit."""
+
+
 class ArchivedRevision(Struct, frozen=True):
     """A revision that the history already holds."""
 
@@ -219,10 +227,17 @@ def read_tree(text: str) -> dict[str, str]:
 
 
 def read_log(text: str) -> dict[str, ArchivedRevision]:
-    """Parse commits, each after a NUL: a line `COMMIT TOKEN`, then its paths. Other people's have no token. Pure."""
+    """Parse commits, each after a NUL: a line `COMMIT TOKEN`, then the state and path of each file it changed. Pure.
+
+    Other people's commits have no token.
+    """
     commits = ([line for line in one.splitlines() if line] for one in text.split("\0") if one)
-    heads = ((first.split(), tuple(paths)) for first, *paths in commits)
-    return {head[1]: ArchivedRevision(head[0], paths) for head, paths in heads if len(head) == 2}
+    heads = ((first.split(), [line.partition("\t") for line in lines]) for first, *lines in commits)
+    return {
+        head[1]: ArchivedRevision(head[0], tuple(path for state, _, path in changed if state != "D"))
+        for head, changed in heads
+        if len(head) == 2
+    }
 
 
 def token(one: Unarchived) -> str:

@@ -12,12 +12,14 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from claudius.memory.archive.changes import (
     REF,
     TRAILER,
     ArchivedRevision,
+    HistoryCommit,
     RevisionCommit,
     fast_import,
     index_info,
@@ -28,7 +30,7 @@ from claudius.memory.archive.changes import (
 from claudius.memory.documents import SOUL_STATE, USERS, short_id
 
 LIMIT_S = 30.0
-_LOG_AT_MOST = 2000
+LOG_AT_MOST = 2000
 _SHIELD = {
     "core.hooksPath": "/dev/null",
     "core.fsmonitor": "false",
@@ -43,6 +45,9 @@ _SHIELD = {
     "maintenance.auto": "false",
     "log.showSignature": "false",
     "safe.directory": "*",
+    "credential.helper": "",
+    "transfer.fsckObjects": "true",
+    "fetch.unpackLimit": "1",
     "user.name": "Claudius",
     "user.email": "claudius@localhost",
 }
@@ -73,6 +78,9 @@ class Repository:
         """Set the working directory; its repository lies in `.git` below it."""
         self.root = root
         self.git_dir = root / ".git"
+        self._running: subprocess.Popen[bytes] | None = None
+        self.is_interrupted = False
+        """Whether every command is refused."""
 
     @staticmethod
     def is_possible() -> bool:
@@ -120,13 +128,51 @@ class Repository:
         except GitFailed:
             return True
 
-    def known(self) -> dict[str, ArchivedRevision]:
+    def known(self, most: int = LOG_AT_MOST) -> dict[str, ArchivedRevision]:
         """Return the newest revisions that the history already holds, by token."""
         if self.head() is None:
             return {}
         form = f"--format=%x00%H %(trailers:key={TRAILER},valueonly,separator=%x20)"
-        written = ("--name-only", "--no-renames", "--diff-filter=d")
-        return read_log(self._git("log", f"--max-count={_LOG_AT_MOST}", form, *written, "HEAD", "--"))
+        changed = ("--name-status", "--no-renames")  # a filter of states would leave out commits without a change
+        return read_log(self._git("log", f"--max-count={most}", form, *changed, "HEAD", "--"))
+
+    def line(self, commit: str | None, also: Mapping[str, str] = MappingProxyType({})) -> list[HistoryCommit]:
+        """Return a commit and all before it, newest first; none before the first commit."""
+        if commit is None:
+            return []
+        form = f"--format=%H %(trailers:key={TRAILER},valueonly,separator=%x20)"
+        lines = self.run(("log", form, commit, "--"), also=also).decode("utf-8", "replace").splitlines()
+        return [HistoryCommit(*one.split(" ", 1)) for one in lines]
+
+    def tree(self, commit: str | None) -> dict[str, str]:
+        """Return the regular files at a commit: path to blob."""
+        listed = self._git("ls-tree", "-r", "-z", commit, "--") if commit else ""
+        facts = (one.partition("\t") for one in filter(None, listed.split("\0")))
+        return {path: head.split()[2] for head, _, path in facts if head.startswith("100")}
+
+    def contents(self, blobs: Sequence[str]) -> list[bytes]:
+        """Return the contents of blobs, in order."""
+        printed = self.run(("cat-file", "--batch"), given="".join(f"{one}\n" for one in blobs).encode())
+        found, at = list[bytes](), 0
+        for _ in blobs:
+            begin = printed.index(b"\n", at) + 1
+            at = begin + int(printed[at:begin].split()[2]) + 1
+            found.append(printed[begin : at - 1])
+        return found
+
+    def take(self, commit: str, before: str | None) -> None:
+        """Check out another commit than `before`; the files are the caller's to bring there."""
+        self.publish(commit, before)
+        self._git("read-tree", commit)
+
+    def begin_empty(self) -> None:
+        """Make a first commit without any file, for a history of which nothing is kept."""
+        tree = self._git("hash-object", "-t", "tree", "-w", "--stdin").strip()
+        self.publish(self._git("commit-tree", tree, given=b"Nothing is kept\n").strip(), None)
+
+    def drop(self) -> None:
+        """Delete the whole history."""
+        shutil.rmtree(self.git_dir, ignore_errors=True)
 
     def prepare_commits(self, changes: Sequence[RevisionCommit], parent: str | None) -> dict[int, str]:
         """Create one commit for each change on top of `parent`, oldest first, touching our paths alone.
@@ -203,7 +249,7 @@ class Repository:
         for person in persons:
             for folder in (self.root / USERS).glob(f"*-{short_id(person)}"):
                 shutil.rmtree(folder)
-        shutil.rmtree(self.git_dir, ignore_errors=True)
+        self.drop()
 
     def searched(self) -> dict[str, Any] | None:
         """Return the environment in which a search lists every object, reachable or not; None without a repository."""
@@ -212,6 +258,19 @@ class Repository:
         return {"env": {"PATH": os.environ.get("PATH", os.defpath), **self._environment()}}
 
     def _git(self, *args: str, given: bytes = b"") -> str:
+        return self.run(args, given=given).decode("utf-8", "replace")
+
+    def run(
+        self,
+        args: Sequence[str],
+        *,
+        given: bytes = b"",
+        also: Mapping[str, str] = MappingProxyType({}),
+        within_s: float = LIMIT_S,
+    ) -> bytes:
+        """Run one git command, with `also` in its environment; return what it prints. Raises: GitFailed, OSError."""
+        if self.is_interrupted:
+            raise GitFailed(f"git {args[0]}: interrupted")
         os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
         from git import Git  # noqa: PLC0415 - a third of a second, and only where something is archived
 
@@ -223,17 +282,27 @@ class Repository:
                 ["git", *settings, *args],
                 istream=stdin,
                 as_process=True,
-                env=self._environment(),
+                env={**self._environment(), **also},
                 start_new_session=True,
                 umask=0o077,
             )
             assert running.proc is not None  # noqa: S101 - GitPython's type knows finished ones too
             began_s = time.time()
+            self._running = running.proc
             try:
-                return _finish(running.proc, args[0])
+                return _finish(running.proc, args[0], within_s)
             except GitSlow:
                 self.clear_locks(after_s=began_s)  # ours: with anyone else's, the command would have failed
                 raise
+            finally:
+                self._running = None
+
+    def interrupt(self) -> None:
+        """Kill the git command that runs now, and refuse further ones; called from another thread."""
+        self.is_interrupted = True
+        if running := self._running:
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -254,16 +323,16 @@ class Repository:
         }
 
 
-def _finish(process: subprocess.Popen[bytes], command: str) -> str:
+def _finish(process: subprocess.Popen[bytes], command: str, within_s: float) -> bytes:
     try:
-        out, err = process.communicate(timeout=LIMIT_S)
+        out, err = process.communicate(timeout=within_s)
     except subprocess.TimeoutExpired as error:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        raise GitSlow(f"git {command} took longer than {LIMIT_S:g} s") from error
+        raise GitSlow(f"git {command} took longer than {within_s:g} s") from error
     if process.returncode == 0:
-        return out.decode("utf-8", "replace")
+        return out
     said = " ".join(err.decode("utf-8", "replace").split()) or f"exit {process.returncode}"
     failed = GitBusy if ".lock': File exists" in said else GitFailed
     raise failed(f"git {command}: {said}")

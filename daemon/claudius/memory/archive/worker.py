@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from claudius.errors import StoreError
 from claudius.memory.archive import files
+from claudius.memory.archive.aligning import HALF_WRITTEN_S, Aligning, text_of
 from claudius.memory.archive.changes import (
     ArchivedRevision,
     Batch,
@@ -30,6 +31,7 @@ from claudius.memory.archive.changes import (
     token,
     write_files,
 )
+from claudius.memory.archive.remote import Remote
 from claudius.memory.archive.repository import Broken, GitBusy, GitFailed, GitSlow, Repository
 from claudius.memory.documents import Document, KeptFile, Unarchived, read_state_document
 from claudius.memory.store import Store
@@ -38,7 +40,6 @@ T = TypeVar("T")
 
 BATCH, ANEW_BATCH = 500, 50
 """Changes in one round; the second is for a full rebuild, which runs while turns go on."""
-HALF_WRITTEN_S = 2.0
 FIRST_WAIT_S, LAST_WAIT_S = 1.0, 600.0
 TIDY_AFTER = 500
 """Commits after which git is asked to pack its loose objects, if there are many."""
@@ -73,10 +74,14 @@ class Archive:
         clock: Callable[[], datetime],
         gather_s: float = GATHER_S,
         repository: Repository | None = None,
+        remote: Remote | None = None,
+        holds: Callable[[], bool] = lambda: True,
     ) -> None:
         """Export what `store` holds to the directory `memory`; a repository beyond repair is moved to `backups`.
 
-        A round begins `gather_s` seconds after the first wake. A test may pass a `repository` of its own.
+        A round begins `gather_s` seconds after the first wake. `remote` gets a copy of the history. Where several
+        processes share the store, one at a time archives: `holds` returns whether it is this one. A test may pass a
+        `repository` of its own.
         """
         self._store = store
         self._repository = repository or Repository(memory)
@@ -84,15 +89,19 @@ class Archive:
         self._began_s = time.time()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="claudius-archive")
         self._bell = asyncio.Event()
+        self._remote, self._holds = remote, holds
         self._is_prepared = self._is_known = self._is_aligned = False
+        self._aligning = Aligning(store, self._repository, remote, self._in_thread, self._by_hand)
         self._next_look_s = 0.0
         self._untidy = 0
-        self._is_anew = False
+        self._is_anew = self._is_halted = False
         self._one_at_a_time = asyncio.Lock()
         self.next_look: datetime | None = None
         """When the next round begins at the latest."""
         self.problem: str | None = None
         """Why the last round failed, in one line; None if it succeeded."""
+        self.rests = False
+        """Whether nothing is archived here, because another process erases somebody."""
 
     @property
     def _batch(self) -> int:
@@ -102,11 +111,21 @@ class Archive:
         """Make the worker look soon, because something may have been written."""
         self._bell.set()
 
+    @property
+    def remote_problem(self) -> str | None:
+        """What keeps commits from the remote, in one line; None if nothing does."""
+        return self._remote.problem if self._remote else None
+
+    def begin(self) -> None:
+        """Believe nothing of an earlier round: another process may have archived since."""
+        self._is_prepared = False
+
     async def run(self) -> None:
         """Archive until cancelled: after each wake, and periodically for edits by hand.
 
         After a failure it waits 1 s, growing to 10 min.
         """
+        self.begin()
         wait_s = FIRST_WAIT_S
         while True:
             self._bell.clear()
@@ -119,11 +138,14 @@ class Archive:
                 continue
             self.problem, wait_s = None, FIRST_WAIT_S
             if not done.is_more:
-                await self._rest(HALF_WRITTEN_S if done.held_back else LOOK_EVERY_S)
+                remote_s = self._remote.waits_s if self._remote else LOOK_EVERY_S
+                await self._rest(HALF_WRITTEN_S if done.held_back else min(LOOK_EVERY_S, max(1.0, remote_s)))
 
     async def close(self) -> None:
-        """Let the thread end after the job that it is running; jobs that wait are dropped."""
+        """Let the thread end after the job that it is running; jobs that wait are dropped, an exchange is cut off."""
         self._thread.shutdown(wait=False, cancel_futures=True)
+        if self._remote:
+            self._repository.interrupt()
 
     async def round(self) -> Round:
         """Take over edits by hand, then commit up to `BATCH` changes that git lacks, oldest first.
@@ -133,21 +155,29 @@ class Archive:
         if not self._repository.is_possible():
             self._report("git is not installed: portraits are kept, but not exported")
             return Round()
+        if self.rests:
+            return Round()
         async with self._one_at_a_time:
             return await self._guarded()
 
     @asynccontextmanager
     async def halted(self) -> AsyncIterator[Callable[[Sequence[str]], Awaitable[None]]]:
-        """Stop rounds for the duration of the block.
+        """Stop rounds for the duration of the block; other processes rest meanwhile, whoever has the role.
 
         Yields a function that rebuilds the whole history, without the folders of the persons given to it. Raises:
         GitFailed, OSError, StoreError.
         """
         async with self._one_at_a_time:
-            if self._repository.is_possible():
-                with suppress(GitFailed):
-                    await self._guarded()  # edits by hand are taken over before they could be lost
-            yield self._anew
+            self._is_halted = True
+            try:
+                if self._aligning.is_wanted:
+                    self.begin()
+                if self._repository.is_possible():
+                    with suppress(GitFailed):
+                        await self._guarded()  # edits by hand are taken over before they could be lost
+                yield self._anew
+            finally:
+                self._is_halted = False
 
     async def _anew(self, persons: Sequence[str]) -> None:
         await self._in_thread(lambda: self._repository.discard(persons))
@@ -159,10 +189,37 @@ class Archive:
                 pass
         finally:
             self._is_anew = False
+        if self._remote and self._repository.is_possible():
+            self._aligning.begin()
+            await self._guarded()
+
+    async def let_go(self, persons: Sequence[str]) -> None:
+        """Delete the history in this home, and these persons' files, because another process erases them.
+
+        Until `rests` is taken back nothing is archived here.
+        """
+        self.rests = True
+        self._repository.interrupt()
+        async with self._one_at_a_time:
+            await self._in_thread(lambda: self._repository.discard(persons))
+            self._repository.is_interrupted = self._is_prepared = self._is_known = self._is_aligned = False
+
+    def beyond(self) -> list[str]:
+        """Return what a receipt of an erasure must name of the remote."""
+        if self._remote is None:
+            return []
+        if self._remote.is_in_step and not self._remote.problem:
+            return [f"clones of {self._remote.shown}, and what its host keeps of commits that were rewritten there"]
+        why = self._remote.problem or "it was not asked"
+        return [f"the history at {self._remote.shown}, which could not be rewritten yet ({why}); that is tried again"]
 
     def searched(self) -> dict[str, Any] | None:
         """Return what a search of every git object needs; None if there is no history."""
         return self._repository.searched()
+
+    def _may_record(self) -> bool:
+        """Return whether nobody else archives now: this process has the role, or it erases somebody and all rest."""
+        return self._is_halted or self._holds()
 
     async def _guarded(self) -> Round:
         try:
@@ -176,6 +233,17 @@ class Archive:
     async def _round(self) -> Round:
         if not self._is_prepared:
             await self._prepare()
+        if self._is_anew or not self._aligning.is_wanted:
+            return await self._commit_all()
+        pending = {token(one) for one in await self._store.documents.unarchived(self._batch)}
+        if await self._aligning.look(pending):
+            self._is_known = False
+        done = await self._commit_all()
+        if self._may_record():
+            await self._aligning.push()
+        return done
+
+    async def _commit_all(self) -> Round:
         first = ground = await self._look()
         if not self._is_aligned:
             await self._in_thread(self._repository.align_index)
@@ -202,12 +270,13 @@ class Archive:
             log.warning("the archive could not be read (%s): it is kept as %s and rebuilt", error, kept)
             await self._in_thread(lambda: self._repository.prepare(self._began_s))
         written = any(file.sha256 for file in await self._store.documents.archive_files())
-        if written and await self._in_thread(self._repository.head) is None:
+        if not self._aligning.is_wanted and written and await self._in_thread(self._repository.head) is None:
             self._next_look_s = 0.0
             await self._look()  # edits by hand are taken over before everything is rewritten
             await self._store.documents.archive_anew()
         if await self._in_thread(self._repository.is_detached):
             log.warning("no branch is checked out in %s: versions are committed onto what is", self._root)
+        self._aligning.begin()
         self._is_prepared = True
 
     async def _look(self) -> RoundStart:
@@ -252,7 +321,7 @@ class Archive:
 
         If the path has no record, any version may be ours; if it has one, an old version was put back by hand.
         """
-        before, text = ground.kept.get(document), _text(found)
+        before, text = ground.kept.get(document), text_of(found)
         is_recorded = before is not None and before.path == path
         if text is None or not await self._store.documents.has_written(document, text, ever=not is_recorded):
             if text is None and found.age_s >= HALF_WRITTEN_S:
@@ -285,12 +354,17 @@ class Archive:
 
         If git already holds some of them, left unrecorded by a crash, only those are recorded.
         """
-        known = {} if self._is_known else await self._in_thread(self._repository.known)
+        most = self._aligning.known_at_most
+        known = {} if self._is_known else await self._in_thread(lambda: self._repository.known(most))
         self._is_known = False
         batch, made = await self._in_thread(lambda: self._write_and_commit(pending, ground, known))
         changed = [file for document, file in batch.kept.items() if ground.kept.get(document) != file]
         gone = [document for document in ground.kept if document not in batch.kept]
+        if not self._may_record():
+            raise GitBusy("another process archives now")
         await self._store.documents.archived(made, changed, gone)
+        if made:
+            self._aligning.last = max(made.items())
         self._is_known = known.keys().isdisjoint(map(token, pending)) or len(ground.pending) < self._batch
         self._untidy += len(made)
         if self._untidy >= TIDY_AFTER:
@@ -338,15 +412,6 @@ class Archive:
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-
-
-def _text(found: files.FoundFile) -> str | None:
-    if len(found.content) > files.AT_MOST_BYTES:
-        return None
-    try:
-        return found.content.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def _in_git(pending: Sequence[Unarchived], known: Mapping[str, ArchivedRevision]) -> list[Unarchived]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from claudius.errors import StaleTurn, StoreAway, StoreError, StoreFull, StoreRe
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.foresight import Foresight
 from claudius.memory.postgres.timed import MadeBeside, TimedConnection
-from claudius.memory.postgres.translation import translated
+from claudius.memory.postgres.translation import for_rows, translated
 from claudius.memory.sqlite.connection import Cursor, Database, load_queries
 from claudius.memory.stemming import stemmed
 
@@ -32,6 +33,8 @@ _ALIVE = {
     "keepalives_count": "2",
     "tcp_user_timeout": "15000",
 }
+_VALUES = 50
+"""Values in one statement for several rows: the driver reads a text with more of them anew each time."""
 _SERVER_ALIVE = "".join(
     f"; SET tcp_{name} = {value}"
     for name, value in (
@@ -71,8 +74,14 @@ class NamedRow(Sequence[Any]):
 
 
 def _named(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], NamedRow]:
-    places = {column.name: place for place, column in enumerate(cursor.description or ())}
+    result = cursor.pgresult
+    places = _places(tuple([result.fname(n) for n in range(result.nfields)]) if result else ())
     return lambda values: NamedRow(places, values)
+
+
+@cache
+def _places(names: tuple[bytes, ...]) -> Mapping[str, int]:
+    return {name.decode(): place for place, name in enumerate(names)}
 
 
 class _Text(StrDumper):
@@ -100,6 +109,12 @@ class _Number(Loader):
     def load(self, data: Buffer) -> float:
         text = bytes(data).decode()
         return float(text) if "." in text else int(text)
+
+
+def parameters(place: StorePlace, url: str) -> str:
+    """Return what a lasting connection to `url` is made with. Pure."""
+    words = OURS | _ALIVE | ({"password": place.password} if place.password else {})
+    return psycopg.conninfo.make_conninfo(url, **words)
 
 
 class Answer:
@@ -196,6 +211,8 @@ class PostgresConnection:
         self._ahead: dict[tuple[str, frozenset[tuple[str, Any]]], Cursor] = {}
         self._foresight = Foresight()
         self._texts: dict[str, bytes] = {}
+        self.fenced: set[tuple[str, int]] = set()
+        """The lanes, each with its token, that are locked in this transaction."""
         self._answer_s = 0.0
         self._beside: MadeBeside[NamedRow] | None = None
         self._has_new_moments = False
@@ -220,8 +237,7 @@ class PostgresConnection:
         self._made.limit(self._answer_s)
 
     def _connect(self) -> TimedConnection[NamedRow]:
-        words = OURS | _ALIVE | ({"password": self._place.password} if self._place.password else {})
-        url = psycopg.conninfo.make_conninfo(self._place.url, **words)
+        url = parameters(self._place, self._place.url)
         made = TimedConnection[NamedRow].connect(url, autocommit=True, row_factory=_named)
         made.answer_s = CONNECT_S
         silent = f"SET idle_in_transaction_session_timeout = '{self._silent_s}s'; SET lock_timeout = '{LOCK_S}s'"
@@ -254,9 +270,10 @@ class PostgresConnection:
             return psycopg.Cursor(self._made)  # nothing is in it, and the connection may be lost
         if sql.startswith("SAVEPOINT"):
             self._leave_pipeline()
+            self.fenced.clear()
         elif sql.startswith(_MOMENTS_COME):
             self._has_new_moments = True
-        if isinstance(values, dict):
+        if isinstance(values, dict) and (self._ahead or self._foresight.is_noting):
             key = (sql, frozenset(values.items()))
             self._foresight.note(key)
             if found := self._ahead.pop(key, None):
@@ -275,6 +292,7 @@ class PostgresConnection:
     def _begin(self, sql: str) -> Cursor:
         self._has_new_moments, self._is_inside, self.was_undone = False, True, False
         self._ahead.clear()
+        self.fenced.clear()
         try:
             if not psycopg.Pipeline.is_supported():
                 return self._send(self._text(sql), None)
@@ -328,10 +346,21 @@ class PostgresConnection:
         return self._made.execute(text, values)
 
     def executemany(self, sql: str, rows: Iterable[Any], /) -> object:
-        """Run one statement for each row of values, in one round trip. Raises: psycopg.Error."""
-        if self._pipeline is None:
-            self.trips += 1
-        self._made.cursor().executemany(self._text(sql), list(rows))
+        """Run one statement for each row of values, in one round trip. Raises: psycopg.Error.
+
+        An INSERT takes many rows at once; no two of them may have the same key.
+        """
+        left = list(rows)
+        while left:
+            some = left[: max(1, _VALUES // len(left[0]))]
+            if not (text := for_rows(sql, len(some))):
+                break
+            self.execute(text, {f"{name}_{n}": value for n, row in enumerate(some) for name, value in row.items()})
+            del left[: len(some)]
+        if left:
+            if self._pipeline is None:
+                self.trips += 1
+            self._made.cursor().executemany(self._text(sql), left)
         return None
 
     def script(self, sql: str) -> None:
@@ -388,6 +417,12 @@ class PostgresDatabase(Database):
     def foresee(self, kind: str, *names: str) -> None:
         self._own.foresee(kind, *names)
 
+    def fence(self, conversation: str, token: int) -> None:
+        """Have this transaction refused if the lane's token has moved, and let it move no more before its end."""
+        if (conversation, token) not in self._own.fenced:
+            self._own.fenced.add((conversation, token))
+            self.run("lane_fence", conversation=conversation, token=token)
+
     @property
     def _own(self) -> PostgresConnection:
         assert isinstance(self.connection, PostgresConnection)  # noqa: S101 - it is opened with one
@@ -408,7 +443,7 @@ _TABLES = """SELECT c.relname AS name,
             AND a.atttypid <> 'timestamptz'::regtype) AS columns
 FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
     AND c.relname NOT IN ('release', 'moment_index', 'moment_new', 'worker', 'role', 'unread', 'changed',
-        'whisper_claim', 'letting_go', 'let_go')
+        'whisper_claim', 'letting_go', 'let_go', 'rest', 'told', 'soul_push', 'soul_file')
 ORDER BY (SELECT count(*) FROM pg_constraint f WHERE f.conrelid = c.oid AND f.contype = 'f') DESC, c.relname"""
 
 

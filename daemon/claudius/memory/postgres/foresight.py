@@ -25,6 +25,11 @@ class Foresight:
         self._kind, self._asked = "", set[Asked]()
         self._names: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def is_noting(self) -> bool:
+        """Whether a read of a kind is under way."""
+        return bool(self._kind)
+
     def begin(self, kind: str, names: Sequence[str]) -> Iterator[Asked]:
         """Yield what is probably going to be asked in this transaction."""
         # a longer name may hold a shorter one

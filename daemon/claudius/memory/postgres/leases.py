@@ -12,17 +12,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.errors import StaleTurn
-from claudius.intent import Intent
+from claudius import errors
+from claudius.errors import ProviderError, StaleTurn
+from claudius.intent import Call, Intent
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import Asked, LeaseTally, LeaseTimes, RoleStore
+from claudius.memory.postgres.connection import PostgresDatabase
+from claudius.memory.postgres.notices import listen, notice
 from claudius.memory.postgres.schema import too_old
+from claudius.memory.postgres.souls import NEWS, PostgresSouls
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.rows import dump, parse
-from claudius.memory.sqlite.turns import SqliteTurns
+from claudius.memory.sqlite.turns import SqliteTurns, spent_since
 from claudius.memory.sqlite.whispers import SqliteWhispers
-from claudius.memory.turns import RecallLimits
+from claudius.memory.turns import RecallLimits, SpendingCap
+from claudius.prompt import valid
+from claudius.provider import Account, Rests
 from claudius.recollection import Recollection
 
 if TYPE_CHECKING:
@@ -30,6 +36,8 @@ if TYPE_CHECKING:
     from claudius.memory.store import Store
 
 T = TypeVar("T")
+RESTS = "rests"
+"""What has changed when a provider rests."""
 UNREAD_S = 40.0
 """Longer than a conversation waits for its history, in case the process that reads it dies."""
 AHEAD_AT_MOST = timedelta(hours=1)
@@ -66,10 +74,12 @@ class PostgresLeases:
         self._held: dict[str, HeldLane] = {}
         self.is_draining, self._seen = False, 0
         self._tally, self._looked_s = LeaseTally(), 0.0
+        self._rests = Rests()
         self._server: datetime | None = None
         """The server's time when the own monotonic clock showed 0."""
         self._seen_made, self._doubts_until_s = 0, 0.0
         self.roles: RoleStore = PostgresRoles(store.core, self._lease_s, clock)
+        self.souls = PostgresSouls(store.core)
 
     @property
     def tally(self) -> LeaseTally:
@@ -126,12 +136,16 @@ class PostgresLeases:
                 db.run("lane_wanted", conversation=conversation)
             taken = db.all("lanes_take", **values, wanted=dump(list(wanted))) if room else []
             for row in taken:
-                db.run("lane_void_heard", conversation=row["conversation"], worker=worker)
-                db.run("lane_void_said", conversation=row["conversation"], worker=worker)
+                db.run("lane_void_heard", conversation=row["conversation"])
+                db.run("lane_void_said", conversation=row["conversation"])
             held = db.all("lanes_heard", tokens=tokens) if before else []
             return taken, {row["conversation"]: row["heard"] for row in held}
 
         taken, marks = await self._core.write(take)
+        if (
+            self._clock() - asked_s > TRUSTED * self._lease_s
+        ):  # it was paused: whoever looks when they are past has them
+            taken = []
         self._tally.looks += 1
         if self._looked_s:
             self._tally.pause_s = max(self._tally.pause_s, asked_s - self._looked_s - self.times.look_s)
@@ -186,16 +200,22 @@ class PostgresLeases:
         asked_s, worker = self._clock(), self._core.boot
         before = {conversation: one for conversation, one in self._held.items() if conversation not in but}
         tokens = dump([one.token for one in before.values()])
+        rests = list[Row]()
 
         def renew(db: Database) -> list[str]:
-            self.is_draining = bool(db.value("worker_seen", worker=worker, pause_s=self._tally.pause_s))
+            seen = {"worker": worker, "pause_s": self._tally.pause_s, "soul": self.souls.in_force}
+            self.is_draining = bool(db.value("worker_seen", **seen))
             release = db.one("release_shown")
+            self.souls.newest_number = release["soul"] if release else None
             if release and release["oldest"] > self._store.schema:
                 raise too_old(self._core.name, release["schema"], self._store.schema)
+            rests.extend(db.all("rests"))
             self.read_clock(db)
             return db.values("lanes_renew", worker=worker, lease_s=self._lease_s, tokens=tokens) if before else []
 
         kept = set(await self._core.write(renew))
+        self._rest(rests)
+        self.souls.look()
         lost = []
         for conversation, one in before.items():
             if self._held.get(conversation) is not one:
@@ -210,6 +230,9 @@ class PostgresLeases:
 
     async def drain(self, worker: str) -> bool:
         return await self._core.write(lambda db: db.change("worker_drains", worker=worker)) > 0
+
+    def has_taken(self, conversation: str) -> bool:
+        return conversation in self._held
 
     def is_held(self, conversation: str) -> bool:
         held = self._held.get(conversation)
@@ -228,7 +251,48 @@ class PostgresLeases:
     def news(self) -> Sequence[str]:
         rows = self._core.look("news", seen=self._seen)
         self._seen = max([row["number"] for row in rows], default=self._seen)
-        return [row["name"] for row in rows]
+        names = [row["name"] for row in rows]
+        if RESTS in names:
+            self._rest(self._core.look("rests"))
+        if NEWS in names:
+            self.souls.pushed()
+        return names
+
+    def share(self, rests: Rests) -> None:
+        self._rests, rests.tell = rests, self._rests_here
+
+    async def told_elsewhere(self, here: Mapping[str, int]) -> Mapping[str, int]:
+        worker, lease_s = self._core.boot, self._lease_s
+
+        def write(db: Database) -> dict[str, int]:
+            db.run("told_past", worker=worker, lease_s=lease_s)
+            for problem, grade in here.items():
+                db.run("told_here", worker=worker, problem=problem, grade=grade)
+            return {row["problem"]: row["grade"] for row in db.all("told_elsewhere", worker=worker)}
+
+        return await self._core.write(write)
+
+    def _rests_here(self, account: Account, rest_s: float, error: ProviderError) -> None:
+        mark, provider = account
+        why = {"kind": type(error).__name__, "why": valid(error.message), "fix": valid(error.fix)}
+        self._core.writer.later(lambda db: db.run("rest_begins", mark=mark, provider=provider, rest_s=rest_s, **why))
+        self.changed(RESTS)
+
+    def _rest(self, rows: Sequence[Row]) -> None:
+        """Take over what rests for all."""
+        for row in rows:
+            made: type[ProviderError] = getattr(errors, row["kind"], errors.Unavailable)
+            error = made(row["why"], provider=row["provider"], fix=row["fix"])
+            self._rests.now[row["mark"], row["provider"]] = (time.monotonic() + row["left_s"], error)
+
+    async def tell(self, about: Mapping[str, str]) -> None:
+        if self._store.place.notices_url:
+            payload = notice(self._core.boot, about)
+            await self._core.alone(lambda db: db.run("notice", payload=payload))
+
+    async def listen(self, told: Callable[[Mapping[str, str]], None]) -> None:
+        if self._store.place.notices_url:
+            await listen(self._store.place, self._core.boot, told)
 
     async def heard(self, conversation: str) -> int:
         held = self._held.get(conversation)
@@ -326,8 +390,9 @@ class LaneCore(Core):
         """Return a job that is refused if the lane's token has moved."""
 
         def fenced(db: Database) -> T:
+            assert isinstance(db, PostgresDatabase)  # noqa: S101 - it is opened with one
+            db.fence(**self.lane)
             self.leases.see_server(db)
-            db.run("lane_fence", **self.lane)
             return run(db)
 
         return fenced
@@ -343,9 +408,7 @@ class LaneTurns(SqliteTurns):
 
     async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
         known = await super().recall(pending, nonce=nonce, now=now, limits=limits)
-        if (
-            known.last_at and now < known.last_at < now + AHEAD_AT_MOST
-        ):  # another process's clock was ahead of this one's
+        if known.last_at and now < known.last_at < now + AHEAD_AT_MOST:  # another process's clock was ahead
             known = replace(known, now=known.last_at)
         if not known.intuitions:
             return known
@@ -357,6 +420,20 @@ class LaneTurns(SqliteTurns):
         await super().commit(intent)
         if self._leases.is_doubtful:
             await self._core.write(lambda db: db.run("outbox_doubted", turn=intent.turn))
+
+    async def reserve(self, conversation: str, person: str, caps: Sequence[SpendingCap]) -> bool:
+        def write(db: Database) -> bool:
+            db.run("booking_ends", conversation=conversation)
+            is_open = all(spent_since(db, cap.since, cap.person, cap.channel) < cap.limit_usd for cap in caps)
+            if is_open:
+                db.run("booking_begins", **self._lane, person=person)
+            return is_open
+
+        return await self._core.write(write)
+
+    def keep_call(self, turn: str, call: Call) -> None:
+        super().keep_call(turn, call)
+        self._core.writer.later(lambda db: db.run("booking_ends", conversation=self._lane["conversation"]), turn)
 
 
 class LaneWhispers(SqliteWhispers):

@@ -15,10 +15,12 @@ from claudius.home import shipped
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
 from claudius.memory.postgres.schema import check_identity, is_empty, known
+from claudius.memory.postgres.souls import newest_soul
 from claudius.memory.sqlite.connection import Database, load_queries
 from claudius.memory.sqlite.records import SqlRecords
 from claudius.memory.sqlite.rows import dump
 from claudius.memory.sqlite.schema import empty_database, load_migrations
+from claudius.soul.pushed import PushedSoul
 
 NO_LANES = {"held": 0, "ready": 0, "oldest_wait_s": 0.0}
 
@@ -46,6 +48,11 @@ class PostgresRecords(SqlRecords):
             "lanes": lanes,
             "roles": roles,
         }
+
+    def pushed_soul(self) -> PushedSoul | None:
+        """Return the soul that was pushed last; None if none ever was."""
+        with self._snapshot() as db:
+            return None if type(db) is Database else newest_soul(db)
 
     def workers(self) -> Sequence[Mapping[str, Any]]:
         """Return the processes that share the store, oldest first."""

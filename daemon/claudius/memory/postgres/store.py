@@ -23,8 +23,11 @@ from claudius.home import shipped
 from claudius.memory.erasure import Erased, Probes
 from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
 from claudius.memory.opening import StorePlace
+from claudius.memory.people import Mode
 from claudius.memory.postgres import dumps
+from claudius.memory.postgres.codes import PostgresCodes
 from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
+from claudius.memory.postgres.inbox import PostgresInbox
 from claudius.memory.postgres.leases import LaneCore, LaneTurns, LaneWhispers, PostgresLeases
 from claudius.memory.postgres.records import PostgresRecords
 from claudius.memory.postgres.schema import known, prepare
@@ -33,8 +36,8 @@ from claudius.memory.search import ROWS, Needles, plain
 from claudius.memory.sqlite.connection import Database
 from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.erasure import SqliteErasure
-from claudius.memory.sqlite.inbox import SqliteInbox
 from claudius.memory.sqlite.outbox import SqliteOutbox, settle
+from claudius.memory.sqlite.people import SqlitePeople
 from claudius.memory.sqlite.recall import Shelf
 from claudius.memory.sqlite.store import SqlStore
 from claudius.memory.sqlite.turns import SqliteTurns
@@ -79,6 +82,14 @@ def _ours(db: Database) -> PostgresConnection:
     return db.connection
 
 
+class PostgresPeople(SqlitePeople):
+    """People as every process sees them now: nothing of who may talk is kept in memory."""
+
+    async def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
+        (row,) = self._core.look("access", person=person, place=place)
+        return bool(row["paired"]), row["mode"]
+
+
 class PostgresWriter(Writer):
     """A writer whose statements may fail as late as at the commit."""
 
@@ -110,11 +121,13 @@ class LaneOutbox(SqliteOutbox):
         self._open = core.open_core
 
     async def settle(self, key: str, receipt: str, now: datetime) -> str:
+        boot = self._open.boot
         try:
-            await super().settle(key, receipt, now)
+            is_ours = await self._core.write(lambda db: settle(db, key, receipt, now, boot))
         except StaleTurn:
-            boot = self._open.boot
-            await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
+            is_ours = await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
+        if is_ours:
+            return receipt
         (kept,) = self._open.look("receipt_of", key=key)
         return str(kept["receipt"] or receipt)
 
@@ -164,9 +177,12 @@ class PostgresStore(SqlStore):
         self._silent_s = max(LEAST_SILENT_S, times.lease_s / 4)
         self._connect = partial(PostgresConnection, place, self._silent_s)
         super().__init__(Core(name, self._connect, partial(translate, name=name)))
+        self.inbox, self.people = PostgresInbox(self.core), PostgresPeople(self.core)
+        self.codes = PostgresCodes(self.core)
         self.erasure = PostgresErasure(self.core)
         self.leases: LeaseStore | None = PostgresLeases(self, times, clock=clock)
-        self._place, self._roles, self._configuration = place, roles, times.configuration
+        self._lease_s = times.lease_s
+        self.place, self._roles, self._configuration = place, roles, times.configuration
         self._memory_files = memory_files
         self._memory = memory or shipped("memory")
         self.schema = known(self._memory)
@@ -205,7 +221,11 @@ class PostgresStore(SqlStore):
 
         def begin(db: Database) -> bool:
             set_up = {"schema": self.schema, "configuration": self._configuration, "wall_s": time.time()}
+            set_up |= {"soul": self.leases.souls.in_force if self.leases else ""}
             db.run("worker_begins", **who, **set_up, roles=self._roles)
+            db.run("rates_past")
+            db.run("early_past")
+            db.run("rests_void", worker=boot, lease_s=self._lease_s)
             is_held = bool(db.value("lanes_held"))
             if isinstance(self.leases, PostgresLeases):
                 self.leases.read_clock(db)
@@ -221,6 +241,8 @@ class PostgresStore(SqlStore):
         boot = self.core.boot
         if self.core.is_open and clean and boot:
             await self.core.write(lambda db: [db.run(one, worker=boot) for one in _ENDS])
+            if self.leases:
+                await self.leases.tell({})
         await super().close(clean=clean)
 
     @property
@@ -236,7 +258,7 @@ class PostgresStore(SqlStore):
         turns = self.turns
         assert isinstance(turns, SqliteTurns)  # noqa: S101 - made above
         lane.core = core
-        lane.inbox, lane.outbox = SqliteInbox(core), LaneOutbox(core)
+        lane.inbox, lane.outbox = PostgresInbox(core), LaneOutbox(core)
         lane.turns, lane.whispers = LaneTurns(core, turns), LaneWhispers(core, turns.claims)
         return lane
 
@@ -249,10 +271,10 @@ class PostgresStore(SqlStore):
 
     def back_up(self, directory: Path, now: datetime) -> Path | None:
         is_there = shutil.which("pg_dump") is not None  # else the server's operator makes copies
-        return dumps.back_up(self._place, directory, now, self._memory).path if is_there else None
+        return dumps.back_up(self.place, directory, now, self._memory).path if is_there else None
 
     def records(self) -> Records:
-        return PostgresRecords(self._place, self._memory_files, memory=self._memory)
+        return PostgresRecords(self.place, self._memory_files, memory=self._memory)
 
     def _read_all(self) -> None:
         try:

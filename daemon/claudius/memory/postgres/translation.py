@@ -8,6 +8,7 @@ has its own text in `/memory/postgres/queries.sql`.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _COMMENT = re.compile(r"--[^\n]*")
 _WORDS = (
@@ -22,6 +23,8 @@ _WORDS = (
 _CHARACTER = re.compile(r"\bchar\((\w+)\)")
 _GLOB = re.compile(r"\bGLOB '([^']*)'")
 _GLOB_PART = re.compile(r"\*|\?|\[[^]]+\]|[^*?[]+")
+_VALUES = re.compile(r"\bVALUES (\((?:\s*:\w+,?)+\))")
+"""Values that are parameters, and nothing else."""
 _NAMED = re.compile(r"('(?:[^']|'')*'|\"[^\"]*\"|::)|:([a-z_]\w*)")
 TRANSACTIONS = {
     "BEGIN": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",  # a snapshot
@@ -42,6 +45,16 @@ def translated(sql: str) -> str:
     text = _CHARACTER.sub(lambda found: f"chr({int(found[1], 0)})", text)
     text = _GLOB.sub(lambda found: f"~ '{_expression(found[1])}'", text)
     return _NAMED.sub(lambda found: found[1] or f"%({found[2]})s", text.replace("%", "%%"))
+
+
+@cache
+def for_rows(sql: str, rows: int) -> str:
+    """Return an INSERT of one row as one of several, whose values are numbered; empty if it cannot be that. Pure."""
+    found = _VALUES.search(sql)
+    if found is None:
+        return ""
+    values = ", ".join([_NAMED.sub(rf":\2_{n}", found[1]) for n in range(rows)])
+    return f"{sql[: found.start(1)]}{values}{sql[found.end(1) :]}"
 
 
 def _expression(glob: str) -> str:

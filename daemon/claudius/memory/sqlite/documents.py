@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
@@ -101,6 +102,22 @@ class SqliteDocuments:
             db.run("archive_files_forget")
 
         await self._core.write(write)
+
+    async def known(self) -> Sequence[Document]:
+        with self._core.snapshot() as db:
+            return [Document(row["person"], row["audience"]) for row in db.all("models_known")]
+
+    async def archived_commits(self) -> Mapping[str, int]:
+        with self._core.beside() as db:  # perhaps a million rows
+            return await asyncio.to_thread(lambda: {row["git_commit"]: row["id"] for row in db.all("archived_commits")})
+
+    async def commit_of(self, change: int) -> str | None:
+        with self._core.snapshot() as db:
+            commit: str | None = db.value("commit_of", id=change)
+            return commit
+
+    async def unarchive(self, least: int) -> None:
+        await self._core.write(lambda db: db.run("unarchive", least=least))
 
 
 def set_model(

@@ -15,8 +15,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.errors import RowInvalid
-from claudius.memory.inbox import Amended, Pending, turn_of
+from claudius.errors import OverBudget, RowInvalid
+from claudius.memory.inbox import UNLIMITED, Amended, Pending, RateLimits, Rates, RateVerdict, in_force, turn_of
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core
 from claudius.memory.sqlite.moments import amend_moment
@@ -48,6 +48,8 @@ from claudius.prompt import valid
 log = logging.getLogger(__name__)
 NOTHING = Amended()
 UNFINISHED = ("pending", "taken", "thought")
+EARLY = 256
+"""How many changes of unknown messages are remembered, because an event may overtake the message that it refers to."""
 GONE = "~"
 """As the position of the newest change: the message was deleted, and nothing changes it any more."""
 
@@ -57,9 +59,19 @@ class SqliteInbox:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._rates = Rates()
+        self._early: dict[str, Perception] = {}
+        """The latest changes of unknown messages, by the key of the message; oldest first."""
 
-    async def accept(self, perceptions: Sequence[Perception], now: datetime) -> tuple[bool, ...]:
-        return await self._core.write(lambda db: accept(db, perceptions, now))
+    async def accept(
+        self, perceptions: Sequence[Perception], now: datetime, limits: RateLimits = UNLIMITED
+    ) -> tuple[bool, ...]:
+        heard = list(perceptions) if limits is UNLIMITED else [judged(self._rates, one, limits) for one in perceptions]
+        found = await self._core.write(lambda db: accept(db, heard, now, self._early))
+        if self._early:
+            for one in perceptions:
+                self._early.pop(one.key, None)
+        return found
 
     async def marks(self, network: str) -> Mapping[str, str]:
         await self._core.writer.flush()
@@ -140,7 +152,13 @@ class SqliteInbox:
         return await self._core.write(write)
 
     async def amend(self, perception: Perception, now: datetime) -> Amended:
-        return await self._core.write(lambda db: amend(db, perception, stamp(now)))
+        amended = await self._core.write(lambda db: amend(db, perception, stamp(now)))
+        if amended.is_early:
+            of = amended_key(perception)
+            self._early[of] = in_force(self._early.pop(of, None), perception)
+            if len(self._early) > EARLY:
+                del self._early[next(iter(self._early))]
+        return amended
 
     async def stop(self, perception: Perception, now: datetime, *, by_owner: bool) -> Amended:
         return await self._core.write(lambda db: stop(db, perception, stamp(now), by_owner=by_owner))
@@ -175,13 +193,42 @@ def keep(db: Database, perception: Perception, at: str, *, said: bool = False) -
     )
 
 
-def accept(db: Database, perceptions: Sequence[Perception], now: datetime) -> tuple[bool, ...]:
-    """WRITE 1: store what was heard; True for each new perception."""
-    at = stamp(now)
-    return tuple([_accept_one(db, perception, at) for perception in perceptions])
+def judged(rates: Rates, heard: Perception, limits: RateLimits) -> Perception | None:
+    """Return a perception as the rates let it in; None if it is dropped. Raises: OverBudget."""
+    verdict = rates.verdict(heard, limits)
+    if verdict is RateVerdict.SHUT:
+        raise OverBudget(SHUT_FOR_NOW)
+    if verdict is RateVerdict.OVER_NOW:
+        return over_budget(heard)
+    return None if verdict is RateVerdict.DROPPED else heard
 
 
-def _accept_one(db: Database, heard: Perception, at: str) -> bool:
+SHUT_FOR_NOW = "too many messages: this is not heard before the hour is over"
+
+
+def over_budget(heard: Perception) -> Perception:
+    """Return a perception as the one that gets the apology. Pure."""
+    return replace(heard, extra=replace(heard.extra, is_over_budget=True))
+
+
+def accept(
+    db: Database,
+    perceptions: Sequence[Perception | None],
+    now: datetime,
+    early: Mapping[str, Perception] | None = None,
+) -> tuple[bool, ...]:
+    """WRITE 1: store what was heard, and apply what changed it `early`; True for each new perception."""
+    at, found = stamp(now), []
+    for perception in perceptions:
+        is_new = perception is not None and accept_one(db, perception, at)
+        if is_new and perception and early and (change := early.get(perception.key)):
+            amend(db, change, at)
+        found.append(is_new)
+    return tuple(found)
+
+
+def accept_one(db: Database, heard: Perception, at: str) -> bool:
+    """Store one perception; False if its key is known, or it is not to be kept."""
     perception = _in_thread(db, heard)
     if perception is None:
         return False
@@ -263,7 +310,9 @@ def amend(db: Database, perception: Perception, at: str) -> Amended:
         _keep(db, replace(perception, conversation=heard.conversation), at)
         return Amended(conversation=heard.conversation)
     db.run("amend_settled", key=perception.key, now=at, reason="in force")  # if it waited for a turn to end
-    if heard is None or is_late:
+    if heard is None:
+        return Amended(is_early=True)
+    if is_late:
         return NOTHING
     if perception.kind is Kind.DELETE:
         return _delete(db, heard, at)
@@ -288,10 +337,8 @@ def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amend
         before = _before(heard)
         if before is None or before.text == perception.text:
             return NOTHING  # a link preview arrived and the words are the same; or the row is damaged
-        is_thought = heard.state != "pending"
-        interrupts = heard.turn if is_thought else ""
-        again = heard.again + is_thought
-        _put_right(db, heard, before, perception, again)
+        interrupts = heard.turn  # also if it is pending: another process may have taken it just now
+        _put_right(db, heard, before, perception, heard.again + (heard.state != "pending"))
         db.run("stream_dropped", turn=heard.turn, reason="its message was changed")
     return Amended(conversation=heard.conversation, interrupts=interrupts)
 

@@ -205,9 +205,11 @@ def keep_moments(db: Database, intent: Intent, most: int) -> None:
     for fact in intent.facts:
         keep_fact(db, fact)
     before = (db.value("moments_of_audience", audience=intent.audience) or 0) if intent.moments else 0
-    for moment in intent.moments:
-        texts = {"name": valid(moment.name), "text": "" if moment.is_own else valid(moment.text[:TEXT_CHARS])}
-        db.run("moment_keep", **asdict(moment) | texts)
+    rows = [
+        asdict(one) | {"name": valid(one.name), "text": "" if one.is_own else valid(one.text[:TEXT_CHARS])}
+        for one in intent.moments
+    ]
+    db.each("moment_keep", rows)
     if (before + len(intent.moments)) % LET_GO_AT_ONCE < len(intent.moments):
         let_go(db, intent.audience, int(intent.at.timestamp()), most)
 

@@ -78,17 +78,21 @@ def open_stream(db: Database, utterance: Utterance, now: datetime, boot: str) ->
     db.run("stream_open", **values, boot=boot, at=stamp(now))
 
 
-def settle(db: Database, key: str, receipt: str, now: datetime, boot: str, *, goes_on: bool = True) -> None:
-    """WRITE 3: a part is visible; take the next, if this process `goes_on`, or settle what the turn answers."""
+def settle(db: Database, key: str, receipt: str, now: datetime, boot: str, *, goes_on: bool = True) -> bool:
+    """WRITE 3: a part is visible; take the next, if this process `goes_on`, or settle what the turn answers.
+
+    Returns False, and changes nothing, if it is settled or given up already.
+    """
     settled = db.one("settle_part", key=key, receipt=receipt, now=stamp(now))
     if settled is None:
-        return
+        return False
     turn, parts = settled["turn"], settled["parts"]
     if parts > 1 and goes_on:
         db.run("take_next_part", turn=turn, part=settled["part"], boot=boot)
     if parts == 1 or db.value("unsettled_parts", turn=turn) == 0:
         db.run("settle_turn", turn=turn, now=stamp(now))
         db.run("promise_kept", turn=turn)
+    return True
 
 
 def give_up(db: Database, key: str, reason: str) -> None:

@@ -29,9 +29,8 @@ def note(db: Database, noted: Noted, at: datetime) -> None:
         here = {"peer_id": peer_id, "audience": dealt[-1].audience}
         db.run("peer_put", peer_id=peer_id, **_counted(db.one("peer_counted", peer_id=peer_id), dealt))
         db.run("peer_tally_put", **here, **_counted(db.one("peer_tally", **here), dealt))
-    for interaction in noted.interactions:
-        encoded = {"at": stamp(interaction.at), "preview": valid(interaction.preview)}
-        db.run("interaction_new", **asdict(interaction) | encoded)
+    rows = [asdict(one) | {"at": stamp(one.at), "preview": valid(one.preview)} for one in noted.interactions]
+    db.each("interaction_new", rows)
     if noted.reaction:
         db.run("interaction_taken", turn=noted.reaction[0], reaction=noted.reaction[1])
     heard = [one for one in noted.interactions if one.direction == "in"]

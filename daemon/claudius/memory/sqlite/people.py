@@ -29,6 +29,14 @@ class SqlitePeople:
 
     def __init__(self, core: Core) -> None:
         self._core = core
+        self._paired: set[str] = set()
+        self._modes: dict[str, Mode] | None = None
+        """What decides who is heard, at hand once it was asked for: only this process changes it."""
+
+    async def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
+        if self._modes is None:
+            self._modes, self._paired = dict(await self.participations()), set(await self.paired())
+        return person in self._paired, self._modes.get(place)
 
     async def know_members(self, audience: str, persons: Sequence[str] | None, now: datetime) -> None:
         def write(db: Database) -> None:
@@ -73,9 +81,11 @@ class SqlitePeople:
         await self._core.write(
             lambda db: db.run("participate_here", place=place, mode=mode, person=person, now=stamp(now))
         )
+        self._modes = None
 
     async def participate_no_more(self, place: str) -> None:
         await self._core.write(lambda db: db.run("participate_no_more", place=place))
+        self._modes = None
 
     async def hush(self, conversation: str) -> bool:
         return bool(await self._core.write(lambda db: db.change("hush", conversation=conversation)))
@@ -86,9 +96,12 @@ class SqlitePeople:
 
     async def pair(self, person: str, name: str, now: datetime) -> None:
         await self._core.write(lambda db: db.run("pair", person=person, name=name, now=stamp(now)))
+        self._modes = None
 
     async def unpair(self, person: str) -> bool:
-        return bool(await self._core.write(lambda db: db.change("unpair", person=person)))
+        was = await self._core.write(lambda db: db.change("unpair", person=person))
+        self._modes = None
+        return bool(was)
 
     async def wish(self, person: str, *, proactive: bool, now: datetime) -> None:
         await self._core.write(lambda db: db.run("wish", person=person, proactive=proactive, now=stamp(now)))

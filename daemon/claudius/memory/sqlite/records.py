@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -36,6 +36,9 @@ from claudius.memory.sqlite.turn_documents import (
 from claudius.memory.turns import is_damaged, unpack
 from claudius.perception import Place
 from claudius.recollection import PastTurn, Shown
+
+if TYPE_CHECKING:
+    from claudius.soul.pushed import PushedSoul
 
 By = Literal["day", "model", "person", "conversation", "job"]
 
@@ -368,6 +371,10 @@ class SqliteRecords(SqlRecords):
 
     def served(self) -> Mapping[str, Any] | None:
         """Return nothing: the store is a file."""
+        return None
+
+    def pushed_soul(self) -> PushedSoul | None:
+        """Return nothing: the home's files are the soul."""
         return None
 
     def workers(self) -> Sequence[Mapping[str, Any]]:

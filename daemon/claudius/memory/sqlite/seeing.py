@@ -107,10 +107,15 @@ class Seeing:
     def _learn(self, audience: str) -> None:
         if audience in self._members or audience == SELF:
             return
-        if audience.startswith(private("")):
-            self._members[audience] = frozenset({self.canonical(audience.removeprefix(private("")))})
+        is_target, person = audience == self.audience, audience.removeprefix(private(""))
+        if person != audience and not is_target:
+            # who it is matters only if it is the one person who is shown it: then all their ids are known already
+            present = members_of(self.audience, self._members) or frozenset()
+            mine = [one for one in present if len(present) == 1 and (one == person or person in self.ids(one))]
+            self._members[audience] = frozenset(mine or [person])
+        elif person != audience:
+            self._members[audience] = frozenset({self.canonical(person)})
         else:
-            is_target = audience == self.audience
             # For a source it is enough to know that the one person who is shown it can see it, because the query was
             # about that person.
             known = self._known(audience, is_whole=is_target or not self.audience.startswith(private("")))

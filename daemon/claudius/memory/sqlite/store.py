@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from claudius.home import shipped
 from claudius.memory.audit import AuditStore
+from claudius.memory.codes import CodeStore
 from claudius.memory.documents import DocumentStore
 from claudius.memory.erasure import ErasureStore
 from claudius.memory.inbox import InboxStore
@@ -26,6 +27,7 @@ from claudius.memory.records import Records
 from claudius.memory.semantic import Embedder, Semantic
 from claudius.memory.sqlite.audit import SqliteAudit
 from claudius.memory.sqlite.backups import back_up, backups_of
+from claudius.memory.sqlite.codes import CodesInMemory
 from claudius.memory.sqlite.connection import ONCE_KIB, Database, load_queries, open_reader, pragma
 from claudius.memory.sqlite.core import Core, Writer
 from claudius.memory.sqlite.documents import SqliteDocuments
@@ -75,6 +77,7 @@ class SqlStore:
         self.whispers: WhisperStore = SqliteWhispers(core, claims)
         self.psyche: PsycheStore = SqlitePsyche(core)
         self.audit: AuditStore = SqliteAudit(core)
+        self.codes: CodeStore = CodesInMemory()
         self.leases: LeaseStore | None = None
 
     @abstractmethod

@@ -43,6 +43,7 @@ from claudius.memory.turns import (
     KeptTurn,
     Quiet,
     RecallLimits,
+    SpendingCap,
     is_damaged,
     snapshot_of,
     unpack,
@@ -52,6 +53,20 @@ from claudius.prompt import valid
 from claudius.recollection import Entry, Recollection, Summary, UserModel
 
 MOST_HEARD = 5
+
+
+def spent_since(db: Database, since: datetime, person: str, channel: str) -> float:
+    """Return the cost of all calls since then; of one person under all ids, or of one channel, if one is named."""
+    at = stamp(since)
+    if channel:
+        return float(db.value("spent_since_in", since=at, channel=channel))
+    if person:
+        kept = canonical(db, person)
+        ids = [kept, *db.values("linked", canonical=kept)]
+        return float(db.value("spent_since_on", since=at, ids=dump(ids)))
+    return float(db.value("spent_since", since=at))
+
+
 _DEFAULT_LIMITS = RecallLimits(ttl_hours=72.0)
 
 
@@ -92,15 +107,11 @@ class SqliteTurns:
         self._core.writer.later(lambda db: book(db, job, call, at))
 
     async def spent_since(self, since: datetime, *, person: str = "", channel: str = "") -> float:
-        at = stamp(since)
         with self._core.snapshot() as db:
-            if channel:
-                return float(db.value("spent_since_in", since=at, channel=channel))
-            if person:
-                kept = canonical(db, person)
-                ids = [kept, *db.values("linked", canonical=kept)]
-                return float(db.value("spent_since_on", since=at, ids=dump(ids)))
-            return float(db.value("spent_since", since=at))
+            return spent_since(db, since, person, channel)
+
+    async def reserve(self, conversation: str, person: str, caps: Sequence[SpendingCap]) -> bool:  # noqa: ARG002 - the protocol's
+        return True
 
     async def kept(self, conversation: str, subprocess: str) -> Mapping[str, Any]:
         with self._core.snapshot() as db:

@@ -1,8 +1,8 @@
 """Account linking in chat: two ids on different networks become one person once both agreed in a direct message.
 
 A code says which two ids are meant; it grants nothing by itself. Each side is then shown the other's id and what it
-would give away, and has to agree. Codes, questions and wrong tries live in memory: a restart voids them, and nothing
-is linked. Source: the security design, section 3.
+would give away, and has to agree. Codes, questions and wrong tries live in `store.codes`: each is void after an hour,
+where one process has the store after a restart, too, and nothing is linked. Source: the security design, section 3.
 """
 
 from __future__ import annotations
@@ -12,17 +12,22 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
+from claudius.decoding import decoder
+from claudius.memory.codes import WRONG_TRIES, OpenCode, find
 from claudius.perception import Perception, Place, given_in
 from claudius.runtime.auditing import note
 from claudius.runtime.commands.words import is_direct
-from claudius.runtime.pairing import LIFE, WRONG_TRIES, Codes
 
 log = logging.getLogger(__name__)
 
+CODE, QUESTION, GUESS = "link", "question", "guess"
+"""What is open: somebody's code; a question, of whose code began it; how many wrong codes somebody said."""
+MOST = 100
 NAME_CHARS = 40
 MARKUP = frozenset('`*_~|<>[]()\\"“”@#:')
 """Removed from a display name, so that it can neither look like an id nor end the quotes around it."""
@@ -88,12 +93,7 @@ class Linking:
 
     def __init__(self, mind: Mind, tell: Tell) -> None:
         """Link in the mind's store; `tell` reaches the side that is not speaking."""
-        self._mind, self._tell = mind, tell
-        self._codes = Codes(most=100)
-        self._asked: dict[str, Perception] = {}
-        """By person: the command that asked for the open code."""
-        self._questions: list[Question] = []
-        self._wrong: dict[str, list[datetime]] = {}
+        self._mind, self._tell, self._codes = mind, tell, mind.store.codes
         self._one_at_a_time = asyncio.Lock()
 
     async def link(self, perception: Perception, rest: str) -> str:
@@ -103,11 +103,11 @@ class Linking:
         async with self._one_at_a_time:
             match rest.strip().lower():
                 case "":
-                    return self._begin(perception)
+                    return await self._begin(perception)
                 case "yes":
                     return await self._agree(perception)
                 case "no":
-                    return self._decline(perception)
+                    return await self._decline(perception)
                 case _:
                     return await self._take(perception, rest)
 
@@ -124,17 +124,14 @@ class Linking:
             "or wrote in one place while they were one stays in that place, even where it drew on the other."
         )
 
-    def _begin(self, perception: Perception) -> str:
-        now, person = self._mind.clock(), perception.person
-        question = self._question_of(person, now)
+    async def _begin(self, perception: Perception) -> str:
+        person = perception.person
+        question = await self._question_of(person)
         if question is not None:
             return _ask(question, person)
-        self._codes.drop(person)
-        asked = self._codes.ask(person, perception.name, network_of(person), now)
+        asked = await self._open(CODE, perception, _mute(perception), "")
         if asked is None:
             return "Too many are linking just now: try again in an hour."
-        self._asked = {one.person: self._asked[one.person] for one in self._codes.open(now) if one is not asked}
-        self._asked[person] = perception
         return (
             "Show this code to nobody: whoever says it asks to be one person with you. "
             f"On the other network, say this to me in a direct message within an hour: link {asked.code}"
@@ -142,40 +139,43 @@ class Linking:
 
     async def _take(self, perception: Perception, code: str) -> str:
         now, person = self._mind.clock(), perception.person
-        lately = {one: [at for at in tries if now - at < LIFE] for one, tries in self._wrong.items()}
-        self._wrong = {one: tries for one, tries in lately.items() if tries}
-        if len(self._wrong.get(person, ())) >= WRONG_TRIES:  # this person is guessing; others are not affected
+        guesses = next((one for one in await self._codes.valid(GUESS, now) if one.person == person), None)
+        wrong = int(guesses.payload) if guesses else 0
+        if wrong >= WRONG_TRIES:  # this person is guessing; others are not affected
             return TOO_OFTEN
-        found = self._codes.find(code, now)
+        found = find(code, await self._codes.valid(CODE, now))
         if found is None:
-            self._wrong.setdefault(person, []).append(now)
+            await self._open(GUESS, perception, wrong + 1, "", guesses.asked_at if guesses else now)
             return NOT_GOOD
         mine, theirs = await self._ids_of(person), await self._ids_of(found.person)
         if found.person in mine:
             return OWN
-        self._codes.drop(found.person)
+        if not await self._codes.drop(CODE, found.person):
+            return NOT_GOOD
         common = sorted({network_of(one) for one in mine} & {network_of(one) for one in theirs})
         if common:
             return ONE_NETWORK.format(", ".join(NETWORKS.get(one, one) for one in common))
-        other = Side(heard=self._asked.pop(found.person), ids=theirs)
-        question = Question(sides=(other, Side(heard=perception, ids=mine)), asked_at=now)
-        pair = {found.person, person}
-        self._questions = [one for one in self._questions if pair.isdisjoint(side.person for side in one.sides)]
-        self._questions.append(question)
+        other = Side(heard=_PERCEPTION.decode(found.payload), ids=theirs)
+        question = Question(sides=(other, Side(heard=_mute(perception), ids=mine)), asked_at=now)
+        for one in await self._codes.valid(QUESTION, now):
+            if not {one.person, one.about}.isdisjoint({found.person, person}):
+                await self._codes.drop(QUESTION, one.person)
+        await self._keep(question)
         self._tell_later(other, _ask(question, other.person), "asked")
         return f"{_ask(question, person)}\nI ask there too. If my question does not arrive there, say to me there: link"
 
     async def _agree(self, perception: Perception) -> str:
-        now, person = self._mind.clock(), perception.person
-        question = self._question_of(person, now)
+        person = perception.person
+        question = await self._question_of(person)
         if question is None:
             also = [one for one in await self._ids_of(person) if one != person]
             return f"{NOTHING_WAITS}" + (f" You are one person with {', '.join(also)} already." if also else "")
         mine, other = question.seen_by(person)
         question.agreed.add(person)
         if other.person not in question.agreed:
+            await self._keep(question)
             return f"Noted. Nothing is linked until {other.person} agrees too, there, in a direct message: link yes"
-        self._questions.remove(question)
+        await self._codes.drop(QUESTION, question.sides[0].person)
         if [await self._ids_of(side.person) for side in question.sides] != [side.ids for side in question.sides]:
             return CHANGED
         await note(self._mind, perception, "link", other.person)
@@ -185,25 +185,55 @@ class Linking:
         self._tell_later(other, done, "linked")
         return done
 
-    def _decline(self, perception: Perception) -> str:
+    async def _decline(self, perception: Perception) -> str:
         person = perception.person
-        question = self._question_of(person, self._mind.clock())
-        self._codes.drop(person)
+        question = await self._question_of(person)
+        await self._codes.drop(CODE, person)
         if question is not None:
-            self._questions.remove(question)
+            await self._codes.drop(QUESTION, question.sides[0].person)
             self._tell_later(question.seen_by(person)[1], "The other side said no: nothing is linked.", "declined")
         return "Nothing is linked."
 
-    def _question_of(self, person: str, now: datetime) -> Question | None:
-        self._questions = [one for one in self._questions if now - one.asked_at < LIFE]
-        return next((one for one in self._questions if person in (side.person for side in one.sides)), None)
+    async def _open(
+        self, kind: str, heard: Perception, payload: object, about: str, at: datetime | None = None
+    ) -> OpenCode | None:
+        """Keep something for an hour from `at` on, in place of what this person had of that kind."""
+        person, words = heard.person, msgspec.json.encode(payload).decode()
+        await self._codes.drop(kind, person)
+        asked = OpenCode(
+            kind=kind,
+            person=person,
+            name=heard.name,
+            network=network_of(person),
+            asked_at=at or self._mind.clock(),
+            about=about,
+            payload=words,
+        )
+        return await self._codes.open(asked, MOST)
+
+    async def _keep(self, question: Question) -> None:
+        first, second = question.sides
+        await self._open(QUESTION, first.heard, question, second.person, question.asked_at)
+
+    async def _question_of(self, person: str) -> Question | None:
+        for one in await self._codes.valid(QUESTION, self._mind.clock()):
+            if person in (one.person, one.about):
+                return _QUESTION.decode(one.payload)
+        return None
 
     async def _ids_of(self, person: str) -> tuple[str, ...]:
         return tuple(await self._mind.store.people.ids_of(person)) or (person,)
 
     def _tell_later(self, side: Side, text: str, what: str) -> None:
-        extra = replace(side.heard.extra, own={})  # good for the answer to that very command alone
-        self._tell(replace(side.heard, key=f"{side.heard.key}:{what}", extra=extra), text)
+        self._tell(replace(side.heard, key=f"{side.heard.key}:{what}"), text)
+
+
+_PERCEPTION, _QUESTION = decoder(Perception), decoder(Question)
+
+
+def _mute(heard: Perception) -> Perception:
+    """Return a command without what is good for the answer to that very command alone. Pure."""
+    return replace(heard, extra=replace(heard.extra, own={}))
 
 
 def network_of(person: str) -> str:

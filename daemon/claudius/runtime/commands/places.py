@@ -82,7 +82,7 @@ class PlaceCommands:
         mode: Mode = "on" if wish == "on" else "off" if wish == "off" else "listen"
         if not direct:
             await note(self._mind, perception, "ensoul", f"{mode} {place}")
-        if self._modes.mode(place) != mode and not direct and mode in ANNOUNCED:
+        if await self._modes.mode(place) != mode and not direct and mode in ANNOUNCED:
             await self._announce(place, mode, perception)  # first: an interrupted command runs again
         await self._modes.participate(place, mode, perception.person)
         return (DIRECT if direct else WORDS)[mode] + ("" if direct or mode == "off" else await self._but(where))
@@ -114,7 +114,7 @@ class PlaceCommands:
 
     async def _status(self, place: str, perception: Perception, *, direct: bool) -> str:
         """Describe how the soul takes part, who set that, how Kothar does, and what is kept of the one who asks."""
-        mode, config = self._modes.mode(place), self._mind.config()
+        mode, config = await self._modes.mode(place), self._mind.config()
         told = [(DIRECT if direct else WORDS)[mode] + ("" if direct else await self._but(f"{place}:"))]
         if said := await self._modes.said_by(place):
             told.append(f"So said {said[0]}, on {said[1]:%Y-%m-%d at %H:%M} UTC.")

@@ -119,6 +119,20 @@ async def listening(make: Make) -> AsyncIterator[Listening]:
             await task
 
 
+@asynccontextmanager
+async def heard(one: Listening) -> AsyncIterator[None]:
+    """Listen with an adapter that is logged in, until its listening is cancelled."""
+    task = asyncio.create_task(one.adapter.listen(one.ear.accept), name="an adapter listens for a while")
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while not one.adapter.link.hears:  # noqa: ASYNC110 - a test looks from outside
+                await asyncio.sleep(0.005)
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
 def answer(perception: Perception, body: str, *, n: int = 0, of: int = 1) -> Utterance:
     """Return one part of an answer to a perception."""
     return part(

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 from claudius.cognition.output.splitting import in_posts
 from claudius.errors import AdapterRefused, DeliveryLater, DeliveryRefused, DeliveryUnknown
-from claudius.testing.adapter_contract.ground import PATIENCE_S, Ear, Make, answer, case, listening
+from claudius.runtime.adapter import LogsIn
+from claudius.testing.adapter_contract.ground import PATIENCE_S, Ear, Listening, Make, answer, case, heard, listening
 from claudius.testing.adapter_contract.stage import CHANNEL, DM, Stage, Trouble
 
 LONG = "One.\n\n```py\n" + "print('a line of code that is not short')\n" * 150 + "```\n\n" + "The end of it. " * 200
@@ -191,3 +192,32 @@ async def _(make: Make, stage: Stage) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while left := {task for task in asyncio.all_tasks() - before if not task.get_name().startswith("Task-")}:
             await asyncio.wait(left, timeout=0.1)  # tasks of client libraries have default names
+
+
+@case("A31", "listening is taken away and given back, and speaking goes on; then what was missed is heard", "sockets")
+async def _(make: Make, stage: Stage) -> None:
+    adapter, missed = make(), asyncio.Event()
+    one = Listening(adapter, Ear(), missed)
+    adapter.link.on_missed(lambda _: missed.set())
+    assert isinstance(adapter, LogsIn)
+    await adapter.log_in()
+    async with heard(one):
+        await stage.say(DM, "first")
+        (first,) = await one.ear.until(1)
+        speaking = asyncio.create_task(adapter.speak(answer(first, "under way", of=2)))
+        await asyncio.sleep(0)
+    missed.clear()
+    await stage.say(DM, "meanwhile")
+    await speaking
+    await adapter.speak(answer(first, "nobody listens", n=1, of=2))
+    assert [each.text for each in one.ear.heard.values()] == ["first"]
+    assert (adapter.link.connected, adapter.link.hears, adapter.link.unheard_s()) == (True, False, None)
+    async with heard(one):
+        await stage.say(DM, "again")
+        async with asyncio.timeout(PATIENCE_S):
+            await missed.wait()
+        await one.sweep(first)
+        await one.ear.until(3)
+    await adapter.close()
+    assert {each.text for each in one.ear.heard.values()} == {"first", "meanwhile", "again"}
+    assert [each.text for each in await stage.visible()] == ["under way", "nobody listens"]

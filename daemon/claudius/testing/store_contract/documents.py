@@ -105,3 +105,19 @@ async def _(ground: Ground) -> None:
             ]
             assert not await store.documents.has_written(document, texts[1] + " ", ever=True)
         assert not await store.documents.has_written(Document(BEN, private(BEN)), "text 1", ever=True)
+
+
+@case("M96", "what git lacks from some change on is told again; which commit holds which change is known")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        await store.documents.set_model(ANA, private(ANA), "one", "first", "owner", NOW)
+        await store.documents.set_model(BEN, private(BEN), "two", "second", "owner", NOW)
+        first, second = await store.documents.unarchived(10)
+        await store.documents.archived({first.id: "c1", second.id: "c2"}, ())
+        assert sorted(map(str, await store.documents.known())) == sorted(map(str, (first.document, second.document)))
+        assert await store.documents.archived_commits() == {"c1": first.id, "c2": second.id}
+        assert await store.documents.commit_of(second.id) == "c2"
+        await store.documents.unarchive(second.id)
+        assert [one.id for one in await store.documents.unarchived(10)] == [second.id]
+        assert await store.documents.archived_commits() == {"c1": first.id}
+        assert await store.documents.commit_of(second.id) is None

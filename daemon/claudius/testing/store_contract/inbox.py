@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 from msgspec.structs import replace
 
-from claudius.errors import StaleTurn
+from claudius.errors import OverBudget, StaleTurn
 from claudius.intent import Planned
-from claudius.memory.inbox import turn_of
+from claudius.memory.inbox import RateLimits, turn_of
 from claudius.memory.store import Store
 from claudius.perception import (
     DeleteExtra,
@@ -420,3 +421,43 @@ async def _(ground: Ground) -> None:
         assert (await store.inbox.amend(reaction(11, is_on=False), NOW)).is_new
         assert not (await store.inbox.amend(reaction(10), NOW)).is_new
         assert not (await store.inbox.amend(reaction(12, receipt="another's"), NOW)).is_new
+
+
+@case("M213", "a change that came before its message is in force once that is accepted; a deletion is final")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        for n, first, then in ((1, changed("b", n=52), changed("a", n=51)), (2, taken_down(2), changed("c", of=2))):
+            for change in (first, then):
+                assert not (await store.inbox.amend(change, NOW)).is_new
+            assert await store.inbox.accept((heard("old", n=n),), NOW) == (True,)
+        waiting = await store.inbox.unfinished(DM)
+        assert [one.perception.text for one in waiting] == ["b"]
+        assert (await store.inbox.amend(changed("later", n=53), NOW)).is_new
+
+
+@case("M214", "the first message over a rate is marked, what follows is refused, and what comes again counts once")
+async def _(ground: Ground) -> None:
+    limits = RateLimits(person_per_minute=2, person_per_day=9, conversation_per_hour=9)
+    async with awake(ground) as store:
+        for n in (1, 1, 2, 2, 1):
+            await store.inbox.accept((heard(n=n),), NOW, limits)
+        await store.inbox.accept((heard(n=3, person=BEN, at=OPS),), NOW, limits)
+        await store.inbox.accept((heard(n=3),), NOW, limits)
+        with suppress(OverBudget):
+            await store.inbox.accept((heard(n=4),), NOW, limits)
+            raise AssertionError("a message after the apology was accepted")
+        await store.inbox.accept((heard(n=5),), NOW)  # the owner's, or of a history
+        waiting = await store.inbox.unfinished(DM)
+        assert [one.perception.position for one in waiting] == [heard(n=n).position for n in (1, 2, 3, 5)]
+        assert [one.perception.extra.is_over_budget for one in waiting] == [False, False, True, False]
+
+
+@case("M215", "a bot is heard for its turns in one conversation, and then no more")
+async def _(ground: Ground) -> None:
+    limits = RateLimits(bot_turns=2)
+    async with awake(ground) as store:
+        found = [
+            await store.inbox.accept((heard(n=n, at=at, is_bot=True),), NOW, limits)
+            for n, at in ((1, OPS), (2, OPS), (2, OPS), (3, OPS), (4, DM))
+        ]
+        assert found == [(True,), (True,), (False,), (False,), (True,)]

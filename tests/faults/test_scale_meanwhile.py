@@ -1,0 +1,95 @@
+"""What happens between two steps of one worker: a message that another accepts, a pause just after a taking."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from msgspec.structs import replace
+
+from claudius.memory.opening import StorePlace
+from claudius.perception import Kind, Perception, shared
+from claudius.runtime import lanes
+from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from workers import LEASE_S, START, World
+
+if TYPE_CHECKING:
+    from claudius.memory.postgres.store import PostgresStore
+
+
+class Reading(RehearsalAdapter):
+    """A network that takes its time when it is asked for what preceded a call into a thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_read, self.goes_on = asyncio.Event(), asyncio.Event()
+
+    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
+        """Return the messages that precede this one, when the test says so."""
+        self.is_read.set()
+        await self.goes_on.wait()
+        return await super().context(perception, most)
+
+
+async def test_scale_o3_what_another_worker_accepts_meanwhile_is_answered_first(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """An earlier message, accepted elsewhere while a worker reads a thread before its turn, is not overtaken."""
+    from claudius.memory.postgres import store as postgres_store  # noqa: PLC0415 - an extra
+
+    def look_seldom(store: PostgresStore) -> None:
+        """Have a worker look for lanes when it is woken alone."""
+        leases: Any = store.leases
+        leases.times = replace(leases.times, look_s=60.0)
+
+    world, network, place = World(postgres_url, tmp_path), Reading(), "rehearsal:t:c1:100"
+    first, second = (
+        replace(world.post(0, n), kind=Kind.MENTION, conversation=place, audience=shared(place)) for n in (1, 2)
+    )
+    world.said[:] = [first, second]
+    other = postgres_store.PostgresStore(StorePlace(postgres_url), roles="lanes")
+    async with AsyncExitStack() as stack:
+        thinker = await world.worker(stack, network=network, prepare=look_seldom)
+        await other.start("other", START)
+        await world.offer(thinker, second)
+        await network.is_read.wait()
+        await other.inbox.accept((first,), START)
+        network.goes_on.set()
+        await world.answered()
+        await other.close(clean=True)
+
+    world.judge()
+
+
+async def test_scale_f3_a_lane_that_was_taken_just_before_a_pause_is_not_left_alone(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer to a taking comes when the lease is nearly past: the lane is looked after once it is renewed."""
+    monkeypatch.setattr(lanes, "STUMBLE_S", 0.05)
+
+    def paused(store: PostgresStore) -> None:
+        """Have the first lane be asked for before a pause."""
+        leases: Any = store.leases
+        take = leases.take
+
+        async def late(*words: Any) -> Sequence[str]:
+            """Take, and learn of it when a lease is past."""
+            if not leases._held:
+                leases._clock = lambda: time.monotonic() - LEASE_S
+            found: Sequence[str] = await take(*words)
+            leases._clock = time.monotonic
+            return found
+
+        leases.take = late
+
+    world = World(postgres_url, tmp_path)
+    async with AsyncExitStack() as stack:
+        await world.offer(await world.worker(stack, prepare=paused), world.post(1, 0))
+        await world.answered(20.0)
+
+    world.judge()

@@ -1,0 +1,200 @@
+"""What one process kept to itself is a row that every process reads: two stores on one PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from claudius.config import ModelSettings
+from claudius.errors import AuthFailed, OverBudget
+from claudius.memory.codes import WRONG_TRIES, OpenCode
+from claudius.memory.erasure import Probes
+from claudius.memory.inbox import RateLimits
+from claudius.memory.opening import StorePlace
+from claudius.memory.turns import SpendingCap
+from claudius.perception import DeleteExtra, EditExtra, Kind, Perception
+from claudius.provider import Done, Event, Request, Rests
+from claudius.providers.chain import REST_S, Chain
+from claudius.providers.scripted import Scripted
+from claudius.testing.store_contract.ground import ANA, BEN, DM, NOW, OPS, call, heard
+
+if TYPE_CHECKING:
+    from claudius.memory.postgres.store import PostgresStore
+
+
+@asynccontextmanager
+async def two(url: str, *, clean: bool = True) -> AsyncIterator[tuple[PostgresStore, PostgresStore]]:
+    """Start the stores of two processes of one soul."""
+    from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
+
+    stores = PostgresStore(StorePlace(url), roles="lanes"), PostgresStore(StorePlace(url), roles="lanes")
+    for boot, store in zip(("one", "two"), stores, strict=True):
+        await store.start(boot, NOW)
+    try:
+        yield stores
+    finally:
+        for store in stores:
+            await store.close(clean=clean)
+
+
+async def test_scale_w6_two_processes_count_one_person_together(postgres_url: str) -> None:
+    """The rate is the soul's: the one apology is given once, whoever hears, and a duplicate counts once."""
+    limits = RateLimits(person_per_minute=3, person_per_day=9, conversation_per_hour=9)
+    async with two(postgres_url) as stores:
+        for number, n in enumerate((0, 0, 1, 2, 2, 3)):
+            await stores[number % 2].inbox.accept((heard(n=n),), NOW, limits)
+        for store in stores:
+            with pytest.raises(OverBudget):
+                await store.inbox.accept((heard(n=5),), NOW, limits)
+        waiting = await stores[0].inbox.unfinished(DM)
+
+    assert [one.perception.extra.is_over_budget for one in waiting] == [False, False, False, True]
+
+
+def edited(text: str, n: int) -> Perception:
+    """Return an edit of the first message."""
+    extra = EditExtra(of=heard().key)
+    return heard(text, n=n, key=f"edit {n}", kind=Kind.EDIT, owes=False, extra=extra)
+
+
+async def test_scale_w5_a_change_that_another_process_heard_first_is_in_force(postgres_url: str) -> None:
+    """An edit that overtakes its message waits as a row, and is applied where the message is accepted."""
+    gone = heard(n=9, key="gone", kind=Kind.DELETE, owes=False, extra=DeleteExtra(of=heard(n=2).key))
+    async with two(postgres_url) as (one, other):
+        for change in (edited("newest", 60), edited("older", 50), gone):
+            assert not (await other.inbox.amend(change, NOW)).is_new
+        assert await one.inbox.accept((heard("old"), heard("deleted", n=2)), NOW) == (True, True)
+        waiting = await one.inbox.unfinished(DM)
+
+    assert [one.perception.text for one in waiting] == ["newest"]
+
+
+async def test_scale_w7_what_waits_for_its_message_is_erased_with_its_speaker(postgres_url: str) -> None:
+    """An early edit holds somebody's words, and a rate their id: an erasure finds both, and leaves neither."""
+    words = "The heron is in the third reed bed."
+    probes = Probes(ids=(ANA,), folders=(), excerpts=(words,))
+    limits = RateLimits(person_per_minute=3, person_per_day=9, conversation_per_hour=9)
+    async with two(postgres_url) as (one, other):
+        await one.inbox.accept((heard(n=7),), NOW, limits)
+        await other.inbox.amend(edited(words, 60), NOW)
+        before = {row["table"] for row in await one.erasure.rows_with(probes)}
+        await one.erasure.erase((ANA,))
+        after = {row["table"] for row in await one.erasure.rows_with(probes)}
+
+    assert {"early", "rate"} <= before
+    assert not after & {"early", "rate"}
+
+
+async def test_scale_w5_what_one_process_decides_of_who_is_heard_is_in_force_for_all(postgres_url: str) -> None:
+    """A pairing, a revocation and a channel's mode count for the next message that any other process hears."""
+    place = "discord:1:c"
+    async with two(postgres_url) as (one, other):
+        found = [await other.people.access(ANA, place)]
+        await one.people.pair(ANA, "Ana", NOW)
+        await one.people.participate(place, "off", ANA, NOW)
+        found.append(await other.people.access(ANA, place))
+        await one.people.unpair(ANA)
+        await other.people.participate_no_more(place)
+        found.append(await other.people.access(ANA, place))
+        found.append(await one.people.access(ANA, place))
+
+    assert found == [(False, None), (True, "off"), (False, None), (False, None)]
+
+
+async def test_scale_w5_a_code_that_one_process_gave_any_other_takes(postgres_url: str) -> None:
+    """An offer is listed and approved anywhere, once; wrong tries are counted together."""
+    asked = OpenCode(kind="pairing", person=ANA, name="Ana", network="discord", asked_at=NOW)
+    async with two(postgres_url) as (one, other):
+        first = await one.codes.open(asked, 1)
+        assert first
+        again = await other.codes.open(asked, 1)
+        listed = await other.codes.valid("pairing", NOW)
+        taken = await other.codes.redeem("pairing", first.code, NOW)
+        twice = await one.codes.redeem("pairing", first.code, NOW)
+        second = await one.codes.open(asked, 1)
+        assert second
+        for n in range(WRONG_TRIES):
+            await (one, other)[n % 2].codes.redeem("pairing", "AAAAAAAA", NOW)
+        void = await one.codes.redeem("pairing", second.code, NOW)
+
+    assert (again, twice, void) == (None, None, None)
+    assert [one.code for one in listed] == [first.code]
+    assert taken == first
+
+
+class Refused:
+    """A provider whose account is shut."""
+
+    name, model, asked = "shut", "m", 0
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:  # noqa: ARG002 - signature of every provider
+        """Refuse."""
+        self.asked += 1
+        raise AuthFailed("the key was refused", fix="mend it")
+        yield
+
+    async def aclose(self) -> None:
+        """Do nothing: it holds nothing."""
+
+
+async def test_scale_w6_a_refused_account_rests_for_every_process(postgres_url: str) -> None:
+    """A process whose account is refused tells the others: from their next turn on they ask the next provider."""
+    request = Request(system="s", history=(), tail="t", max_tokens=9)
+    refused, others = Refused(), [Scripted(["one"]), Scripted(["two", "three"])]
+    async with two(postgres_url) as stores:
+        chains = []
+        for store, voice in zip(stores, others, strict=True):
+            rests = Rests()
+            assert store.leases
+            store.leases.share(rests)
+            chains.append(Chain([refused, voice], ModelSettings(retries=0), rests=rests, mark="settings"))
+        with pytest.raises(AuthFailed):
+            [event async for event in chains[0].complete(request)]
+        await stores[0].flush()
+        assert stores[1].leases
+        stores[1].leases.news()
+        said = [event async for event in chains[1].complete(request)]
+        (resting,) = chains[1].state().resting
+        asked_anew = Chain([refused, others[1]], ModelSettings(retries=0), rests=rests, mark="a mended key")
+        with pytest.raises(AuthFailed):
+            [event async for event in asked_anew.complete(request)]
+
+    assert isinstance(said[-1], Done)
+    assert said[-1].text == "two"
+    assert (resting.name, resting.why) == ("shut", "the key was refused")
+    assert 0 < resting.left_s <= REST_S
+    assert refused.asked == 2
+
+
+async def test_scale_w6_what_is_under_way_counts_as_spent_until_it_is_known(postgres_url: str) -> None:
+    """A call is booked as dear as the dearest of late, then counts what it cost; one of a lost lane counts nothing."""
+    import psycopg  # noqa: PLC0415 - an extra
+
+    cap = SpendingCap(limit_usd=0.7, since=NOW - timedelta(hours=1))
+    async with two(postgres_url) as (one, other):
+        one.turns.book("seed", call(cost_usd=0.4), NOW)
+        await one.inbox.accept((heard(), heard(at=OPS, person=BEN)), NOW)
+        assert one.leases
+        assert other.leases
+        assert await one.leases.take((), 1) == [DM]
+        assert await other.leases.take((), 1) == [OPS]
+        first, second = one.leases.store_of(DM).turns, other.leases.store_of(OPS).turns
+        may = [await first.reserve(DM, ANA, (cap,)), await second.reserve(OPS, BEN, (cap,))]
+        spent = [await second.spent_since(cap.since), await second.spent_since(cap.since, person=BEN)]
+        pending = await one.inbox.oldest(DM)
+        assert pending
+        first.keep_call(pending.turn, call(cost_usd=0.1))
+        await one.flush()
+        spent.append(await second.spent_since(cap.since))
+        may.append(await second.reserve(OPS, BEN, (cap,)))
+        spent.append(await first.spent_since(cap.since, channel="slack:T1:ops"))
+        with psycopg.connect(postgres_url, autocommit=True) as server:
+            server.execute("UPDATE lane SET lease_until = clock_timestamp() - interval '1 s'")
+        spent.append(await first.spent_since(cap.since))
+
+    assert may == [True, False, True]
+    assert spent == pytest.approx([0.8, 0.0, 0.5, 0.4, 0.5])
