@@ -20,7 +20,7 @@ from claudius.cognition.hooks import show_failure
 from claudius.cognition.mind import Mind
 from claudius.cognition.reflection import reflect
 from claudius.cognition.turn import Turned, apologise, take_turn
-from claudius.cognition.turn_state import Arrivals, Superseded, Surface
+from claudius.cognition.turn_state import Arrivals, Superseded, Surface, arrivals
 from claudius.config import blot
 from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreCorrupt, StoreError
 from claudius.failure import Failure, failure_of
@@ -384,7 +384,7 @@ class Lanes:
                 oldest = await mind.store.inbox.oldest(lane.conversation)
                 if oldest is None or oldest.seq != pending.seq:  # an earlier perception has arrived meanwhile
                     return
-            lane.hearing = hearing_of(pending, mind)
+            lane.hearing = arrivals(pending, mind)
             surface = self._surface(lane, pending, lane.hearing)
             turn = take_turn(pending, patient(mind, pending.perception, heard_s), surface)
             turned = await lane.think(pending.turn, turn)
@@ -493,14 +493,3 @@ class Lanes:
             why = error.message if isinstance(error, ClaudiusError) else type(error).__name__
             for one in (pending, *pending.further):
                 await lane.mind.store.inbox.give_up(one.seq, f"no apology ({kind}) could be made: {why}")
-
-
-def hearing_of(pending: Pending, mind: Mind) -> Arrivals:
-    """Return the view that a turn has of its conversation: everything that waits there except what it answers."""
-    own = {one.key for one in pending.perceptions}
-
-    async def look() -> Sequence[Perception]:
-        found = await mind.store.inbox.unfinished(pending.perception.conversation)
-        return [one.perception for one in found if one.perception.key not in own]
-
-    return Arrivals(look)

@@ -142,9 +142,7 @@ class PostgresLeases:
             return taken, {row["conversation"]: row["heard"] for row in held}
 
         taken, marks = await self._core.write(take)
-        if (
-            self._clock() - asked_s > TRUSTED * self._lease_s
-        ):  # it was paused: whoever looks when they are past has them
+        if self._clock() - asked_s > TRUSTED * self._lease_s:  # it was paused: they are for whoever looks then
             taken = []
         self._tally.looks += 1
         if self._looked_s:
