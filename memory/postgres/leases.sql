@@ -308,3 +308,20 @@ SELECT extract(epoch FROM clock_timestamp())::float8 AS server_s;
 -- name: server_probed
 -- Taken back at once: whether there is room for some pages.
 INSERT INTO changed (name) SELECT repeat('probe ', 200) || n FROM generate_series(1, 64) AS n RETURNING number;
+
+-- name: timeline_seen
+-- Returns for how many seconds the server has been another one than before; null = it is the same as ever.
+WITH seen AS (SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint AS timeline),
+switched AS (
+    UPDATE release SET timeline = seen.timeline, switched_at = CASE release.timeline WHEN 0 THEN release.switched_at ELSE clock_timestamp() END
+    FROM seen WHERE release.timeline <> seen.timeline RETURNING switched_at
+)
+SELECT extract(epoch FROM clock_timestamp() - nullif(coalesce((SELECT switched_at FROM switched), release.switched_at), '-infinity'))::float8
+    AS switched_s FROM release WHERE id = 1;
+
+-- name: outbox_doubted
+-- What answers something from before the switch, or was due before, may have been said already.
+UPDATE outbox SET state = 'unknown_after_send' WHERE turn = :turn AND state IN ('taken', 'pending') AND EXISTS (
+    SELECT 1 FROM inbox JOIN release ON release.id = 1 WHERE inbox.turn = :turn AND json_valid(inbox.payload)
+      AND coalesce(inbox.payload::json #>> '{extra,due_at}', inbox.payload::json ->> 'at')::timestamptz
+        < release.switched_at + interval '60 s');

@@ -44,6 +44,18 @@ class Server:
         """Start it again on the same port."""
         self._control("start", "-w", "-t", str(START_S), "-l", str(self._ours / "log"))
 
+    def promote(self) -> None:
+        """Make a standby a primary."""
+        self._control("promote", "-w", "-t", str(START_S))
+
+    def set(self, name: str, value: str) -> None:
+        """Change one setting of the running server."""
+        import psycopg  # noqa: PLC0415 - most tests need no server
+
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f"ALTER SYSTEM SET {name} = '{value}'".encode())
+            connection.execute(b"SELECT pg_reload_conf()")
+
     def in_schema(self, name: str) -> str:
         """Return the URL of the same database, in which `name` is the schema."""
         return f"{self.url}{'&' if '?' in self.url else '?'}options={quote(f'-csearch_path={name}')}"
@@ -148,3 +160,36 @@ def run_as_user(argv: list[str]) -> None:
         said.seek(0)
         if ran.returncode:
             raise subprocess.CalledProcessError(ran.returncode, argv, said.read())
+
+
+@contextmanager
+def standby(primary: Server) -> Iterator[Server]:
+    """Yield a second server that follows the first one's log; `promote` makes it a primary."""
+    bin_, place = primary.programs, Path(tempfile.mkdtemp(prefix="pg-"))
+    assert bin_ is not None
+    assert primary.data is not None
+    try:
+        user = server_user()
+        if user is not None:
+            os.chown(place, user.pw_uid, user.pw_gid)
+        data, there = place / "data", str(primary.data.parent)
+        argv = [str(bin_ / "pg_basebackup"), "-h", there, "-U", "claudius", "-D", str(data), "-R", "-c", "fast"]
+        run_as_user(argv)
+        with (data / "postgresql.conf").open("a") as file:
+            file.write(f"unix_socket_directories = '{place}'\n")
+        server = Server(f"postgres://claudius@/postgres?host={quote(str(place), safe='')}", data, bin_)
+        server.start()
+        try:
+            yield server
+        finally:
+            with suppress(subprocess.CalledProcessError):
+                server.stop()
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def either(one: Server, other: Server, schema_url: str) -> str:
+    """Return a URL that leads to whichever of both takes writes; `schema_url` is that of a schema on the first."""
+    places = ",".join(quote(str(server.data.parent), safe="") for server in (one, other) if server.data)
+    first = quote(str(one.data.parent), safe="") if one.data else ""
+    return f"{schema_url.replace(first, places)}&target_session_attrs=read-write"

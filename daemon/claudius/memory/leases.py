@@ -143,6 +143,14 @@ class LeaseStore(Protocol):
         """
         ...
 
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether another server answers since less than an hour: it may not know of the last things that were said.
+
+        What answers a message from before then is looked for before it is sent.
+        """
+        ...
+
     def probe(self) -> None:
         """Write some pages in the calling thread, and take them back. Raises: StoreError if there is no room."""
         ...

@@ -445,6 +445,7 @@ class Lanes:
         if adapter is None:
             return Surface(hearing=hearing, tell=partial(self._tell, lane, pending))
         is_streamed = adapter.name in mind.config().pipeline.stream and perception.owes and adapter.streams(perception)
+        is_streamed = is_streamed and not (self._leases and self._leases.is_doubtful)
         files = [one.extra.files for one in pending.perceptions if isinstance(one.extra, MessageExtra)]
         return Surface(
             show=Stream(pending, adapter, mind) if is_streamed else None,

@@ -219,7 +219,8 @@ class PostgresConnection:
         self.lock_wait_s = 0.0
         """How long transactions waited for one another before they could write, by the server's clock."""
         self._locked: Cursor | None = None
-        self._made = self._connect()
+        self._made, self.made = self._connect(), 1
+        """The connection; and how often it was made."""
 
     def limit(self, answer_s: float, *, in_loop: bool = False) -> None:
         """Give a statement up, from now on, if it is not answered within `answer_s` seconds; 0 = never.
@@ -261,6 +262,7 @@ class PostgresConnection:
         begins = sql.startswith("BEGIN")
         if self._made.closed and (begins or not self._is_inside):
             self._made = self._beside.take() if self._beside else self._connect()
+            self.made += 1
         if begins:
             return self._begin(sql)
         if sql in ENDS:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from claudius import errors
 from claudius.errors import ProviderError, StaleTurn
-from claudius.intent import Call
+from claudius.intent import Call, Intent
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import Asked, LeaseTally, LeaseTimes, RoleStore
 from claudius.memory.postgres.connection import PostgresDatabase
@@ -42,6 +42,8 @@ UNREAD_S = 40.0
 """Longer than a conversation waits for its history, in case the process that reads it dies."""
 AHEAD_AT_MOST = timedelta(hours=1)
 """A clock that differs by more from the server's was set like that on purpose, as `CLAUDIUS_CLOCK` does."""
+DOUBTED_S = 3600.0
+"""For how long after a switch to another server an earlier message may have been answered without its knowing."""
 TRUSTED = 0.9
 """The part of a lease in which this process trusts its own clock."""
 
@@ -75,6 +77,7 @@ class PostgresLeases:
         self._rests = Rests()
         self._server: datetime | None = None
         """The server's time when the own monotonic clock showed 0."""
+        self._seen_made, self._doubts_until_s = 0, 0.0
         self.roles: RoleStore = PostgresRoles(store.core, self._lease_s, clock)
         self.souls = PostgresSouls(store.core)
 
@@ -97,6 +100,18 @@ class PostgresLeases:
             return known if abs(shown - known) < AHEAD_AT_MOST else shown
 
         return now
+
+    @property
+    def is_doubtful(self) -> bool:
+        return self._clock() < self._doubts_until_s
+
+    def see_server(self, db: Database) -> None:
+        """Look, once a connection, whether another server answers than before: one that may have missed something."""
+        made = getattr(db.connection, "made", 0)
+        if made != self._seen_made:
+            switched_s, self._seen_made = db.value("timeline_seen"), made
+            if switched_s is not None:
+                self._doubts_until_s = self._clock() + DOUBTED_S - switched_s
 
     def probe(self) -> None:
         with self._core.beside() as db:
@@ -222,7 +237,7 @@ class PostgresLeases:
         return held is not None and self._clock() < held.until_s - (1 - TRUSTED) * self._lease_s
 
     def store_of(self, conversation: str) -> Store:
-        return self._store.of_lane(LaneCore(self._core, conversation, self._held[conversation].token, self._tally))
+        return self._store.of_lane(LaneCore(self._core, conversation, self._held[conversation].token, self))
 
     def is_of(self, store: Store, conversation: str) -> bool:
         held, core = self._held.get(conversation), getattr(store, "core", None)
@@ -356,15 +371,15 @@ class PostgresRoles:
 class LaneCore(Core):
     """The core of a store as one lane's holder sees it: a write under a token that has moved is refused."""
 
-    def __init__(self, core: Core, conversation: str, token: int, tally: LeaseTally) -> None:
+    def __init__(self, core: Core, conversation: str, token: int, leases: PostgresLeases) -> None:
         """Write through `core` as long as the lane's token is `token`."""
         self.open_core, self.name, self.translate, self._beside = core, core.name, core.translate, core._beside  # noqa: SLF001 - of its own kind
-        self.boot, self._tally = core.boot, tally
+        self.boot, self.leases = core.boot, leases
         self.lane: Mapping[str, Any] = {"conversation": conversation, "token": token}
 
     def _now(self) -> tuple[Writer, Database]:
         writer, reader = self.open_core._now()  # noqa: SLF001 - likewise
-        return _LaneWriter(writer, self.fenced, self._tally), reader
+        return _LaneWriter(writer, self.fenced, self.leases.tally), reader
 
     async def write(self, run: Callable[[Database], T]) -> T:
         return await self._now()[0].write(run)
@@ -375,6 +390,7 @@ class LaneCore(Core):
         def fenced(db: Database) -> T:
             assert isinstance(db, PostgresDatabase)  # noqa: S101 - it is opened with one
             db.fence(**self.lane)
+            self.leases.see_server(db)
             return run(db)
 
         return fenced
@@ -386,19 +402,22 @@ class LaneTurns(SqliteTurns):
     def __init__(self, core: LaneCore, open_turns: SqliteTurns) -> None:
         """Share the claims and the cache of the process's own turns."""
         super().__init__(core, open_turns.claims, open_turns.shelf)
-        self._lane = core.lane
+        self._lane, self._leases = core.lane, core.leases
 
     async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
         known = await super().recall(pending, nonce=nonce, now=now, limits=limits)
-        if (
-            known.last_at and now < known.last_at < now + AHEAD_AT_MOST
-        ):  # another process's clock was ahead of this one's
+        if known.last_at and now < known.last_at < now + AHEAD_AT_MOST:  # another process's clock was ahead
             known = replace(known, now=known.last_at)
         if not known.intuitions:
             return known
         wanted = {"turn": pending.turn, "whispers": dump([one.whisper for one in known.intuitions]), **self._lane}
         claimed = await self._core.write(lambda db: db.values("whispers_claim", **wanted))
         return replace(known, intuitions=tuple(one for one in known.intuitions if one.whisper in claimed))
+
+    async def commit(self, intent: Intent) -> None:
+        await super().commit(intent)
+        if self._leases.is_doubtful:
+            await self._core.write(lambda db: db.run("outbox_doubted", turn=intent.turn))
 
     async def reserve(self, conversation: str, person: str, caps: Sequence[SpendingCap]) -> bool:
         def write(db: Database) -> bool:

@@ -229,6 +229,7 @@ class PostgresStore(SqlStore):
             is_held = bool(db.value("lanes_held"))
             if isinstance(self.leases, PostgresLeases):
                 self.leases.read_clock(db)
+                self.leases.see_server(db)
             return is_held
 
         others = await self.core.write(begin)
