@@ -114,7 +114,7 @@ def several_workers(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
         crews = {n: stack.enter_context(crew(bench, server, n)) for n in ((1, 2, 4) if CORES >= MANY_CORES else (1, 2))}
         sides: dict[str, Callable[[], float]] = {
             f"{n}": lambda n=n: together(crews[n], LANES // n, turns)
-            for n in crews  # type: ignore[misc]
+            for n in crews  # type: ignore[misc] - mypy knows no type of a lambda with a default
         }
         found = alternate(bench.rounds, sides)
     yield _figure("turns/s, 2 workers [P2]", "turns/s", found["2"], "1 worker", found["1"], TWO)
@@ -161,7 +161,7 @@ def far_away(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
             lone = worker.ask("talk_from", first=0, conversations=1, turns=serial)
             return {"per_s": per_s, "ms": statistics.median(lone["ms"]), "trips": lone["trips"]}
 
-        rounds = alternate(bench.rounds, {name: lambda name=name: talk(name) for name in workers})  # type: ignore[misc]
+        rounds = alternate(bench.rounds, {name: lambda name=name: talk(name) for name in workers})  # type: ignore[misc] - mypy knows no type of a lambda with a default
         for name, those in rounds.items():
             found[name] = {key: [one[key] for one in those] for key in ("per_s", "ms", "trips")}
     far, near = found["far"], found["near"]
@@ -216,7 +216,7 @@ def as_installed(bench: Bench) -> Iterator[Figure]:
             with daemon(bench.home(name), QUIET | {"PYTHONPATH": str(trees[name] / "daemon")}) as awake:
                 return found | {"start_ms": awake.ready_ms, "mib": awake.rss_mib()}
 
-        found = alternate(bench.rounds, {name: lambda name=name: talk(name) for name in trees})  # type: ignore[misc]
+        found = alternate(bench.rounds, {name: lambda name=name: talk(name) for name in trees})  # type: ignore[misc] - mypy knows no type of a lambda with a default
         for one in souls.values():
             one.ask("end")
     for key, name, unit, bound in (

@@ -59,7 +59,7 @@ class World:
         self.said.append(made)
         return made
 
-    async def worker(
+    async def worker(  # noqa: PLR0913 - all but one have a default
         self,
         stack: AsyncExitStack,
         *,
@@ -69,10 +69,13 @@ class World:
         settings: Mapping[str, str] | None = None,
         times: LeaseTimes = TIMES,
         listen_url: str = AS_STORE,
+        url: str = "",
+        clock: Callable[[], datetime] | None = None,
     ) -> Alive:
         """Start a worker that speaks into this world; `prepare` may change its store before it is opened.
 
-        `listen_url`: for notices; empty: it hears none and sends none.
+        `listen_url`: for notices; empty: it hears none and sends none. `url`: its own way to the store; `clock`: its
+        wall clock.
         """
         from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
 
@@ -80,10 +83,10 @@ class World:
         home, network = Home(self.root / f"w{self.born}"), network or RehearsalAdapter()
         home.create()
         network.visible = self.visible
-        store = PostgresStore(StorePlace(self.url, listen_url=listen_url), times=times, roles="lanes")
+        store = PostgresStore(StorePlace(url or self.url, listen_url=listen_url), times=times, roles="lanes")
         prepare(store)
         self.voices.append(Scripted(default=echo))
-        soul = alive(home, self.voices[-1], network=network, store=store, clean=clean, settings=settings)
+        soul = alive(home, self.voices[-1], network=network, store=store, clean=clean, settings=settings, clock=clock)
         return await stack.enter_async_context(soul)
 
     def calls(self) -> int:

@@ -301,3 +301,10 @@ SELECT name, content FROM soul_file WHERE push = :push ORDER BY name;
 
 -- name: notice
 SELECT pg_notify('claudius_' || current_schema()::regnamespace::oid, :payload);
+
+-- name: server_clock
+SELECT extract(epoch FROM clock_timestamp())::float8 AS server_s;
+
+-- name: server_probed
+-- Taken back at once: whether there is room for some pages.
+INSERT INTO changed (name) SELECT repeat('probe ', 200) || n FROM generate_series(1, 64) AS n RETURNING number;

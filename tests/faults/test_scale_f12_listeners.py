@@ -5,19 +5,26 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from both import Side, discord_side
 from claudius.adapters.discord.adapter import DiscordAdapter
+from claudius.home import Home
+from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.perception import Perception
+from claudius.providers.scripted import Scripted
 from claudius.runtime.adapter import Gap
 from claudius.testing.adapter_contract.stage import CHANNEL, DM
+from claudius.testing.alive import Alive, alive
+from ear import echo
+from lab.loopback.discord.state import GUILD
 from lab.stages.discord import DiscordStage
 
 if TYPE_CHECKING:
@@ -143,3 +150,39 @@ async def test_scale_f12_a_killed_listener_is_followed_by_one_that_resumes(side:
     assert (one.kept, other.kept) == (["first", "second"], ["third"])
     assert (await world.counts())["identified"] == 1
     assert (await world.counts())["resumed"] == 1
+
+
+async def test_scale_f12_the_role_moves_with_its_session_and_every_process_speaks(
+    side: Side, postgres_url: str, tmp_path: Path
+) -> None:
+    """One daemon ends in good order: the other resumes, is told what was said meanwhile, and nobody waits or reads."""
+    from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
+
+    assert isinstance(side.stage, DiscordStage)
+    world, voices = side.stage.world, [Scripted(default=echo), Scripted(default=echo)]
+    times = LeaseTimes(lease_s=3.0, renew_s=1.0, look_s=0.1)
+
+    def daemon(n: int) -> AbstractAsyncContextManager[Alive]:
+        """Return a process with a home of its own."""
+        home = Home(tmp_path / f"home{n}")
+        home.create()
+        store = PostgresStore(StorePlace(postgres_url), times=times)
+        return alive(home, voices[n], adapter=side.make(), store=store, settings={"CLAUDIUS_DISCORD_GUILDS": GUILD})
+
+    async with AsyncExitStack() as left:
+        async with daemon(0) as one:
+            await world.until_connected()
+            other = await left.enter_async_context(daemon(1))
+            await side.stage.say(DM, "first")
+            await side.stage.until_visible(1)
+            async with asyncio.timeout(20):
+                while not one.server._networks._adapters["discord"].session().get("session"):
+                    await asyncio.sleep(0.01)
+        await side.stage.say(CHANNEL, "second", calls=True)
+        shown = await side.stage.until_visible(2)
+        status = other.server._networks.status(other.mind.clock())
+
+    assert [each.text for each in shown] == ["re first", "re second"]
+    assert (await world.counts())["identified"] == 1
+    assert (await world.counts())["resumed"] == 1
+    assert [(each["connected"], each["hears"]) for each in status] == [(True, True)]

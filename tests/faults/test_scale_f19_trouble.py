@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from claudius.errors import StoreFull
 from workers import World
 
 if TYPE_CHECKING:
@@ -30,6 +33,9 @@ class Refusing:
 
     def __init__(self, error: str) -> None:
         self.error, self.sent, self.is_on, self.refused = error, 0, False, 0
+        self.points: Sequence[int] = POINTS
+        self.is_full = False
+        """Whether it refuses every statement, and not one here and there."""
 
     def prepare(self, store: PostgresStore) -> None:
         """Have the store's connections be refused."""
@@ -47,9 +53,9 @@ class Refusing:
             def execute(self, sql: str, values: Any = (), /) -> Any:
                 """Send a statement, or say what the server would."""
                 self.is_writer = self.is_writer or sql == "BEGIN IMMEDIATE"
-                if self.is_writer and trouble.is_on and self.in_transaction:
+                if self.is_writer and trouble.is_on and self.in_transaction and sql != "ROLLBACK":
                     trouble.sent += 1
-                    if trouble.sent in POINTS:
+                    if trouble.sent in trouble.points or trouble.is_full:
                         trouble.refused += 1
                         super().execute("SELECT 1/0")  # a transaction in which something failed, as on the server
                         raise getattr(psycopg.errors, trouble.error)("refused")
@@ -73,3 +79,52 @@ async def test_scale_f19_what_is_refused_for_a_moment_is_done_again(
 
     world.judge()
     assert trouble.refused == len(POINTS)
+
+
+async def test_scale_f19_a_server_whose_disk_is_full(postgres_url: str, tmp_path: Path) -> None:
+    """Nothing is accepted and no model is asked until it takes writes again; then everything goes on, once.
+
+    What a person said meanwhile is not acknowledged, so their network delivers it again.
+    """
+    world, trouble = World(postgres_url, tmp_path), Refusing("DiskFull")
+    async with AsyncExitStack() as stack:
+        soul = await world.worker(stack, prepare=trouble.prepare)
+        disk = soul.resources.disk
+        await world.offer(soul, world.post(1, 0))
+        await world.answered()
+        await soul.idle()
+        trouble.is_on = trouble.is_full = True
+        message = world.post(1, 1)
+        with pytest.raises(StoreFull):
+            await world.offer(soul, message)
+        asked = world.calls()
+        await asyncio.to_thread(disk.look)
+        assert disk.shut
+        with pytest.raises(StoreFull):
+            await world.offer(soul, message)
+
+        trouble.is_on = False
+        await asyncio.to_thread(disk.look)
+
+        assert not disk.shut
+        assert world.calls() == asked
+        await world.until_accepted(soul, message)
+        await world.answered()
+
+    world.judge()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", range(1, 60, 6))
+async def test_scale_f19_the_servers_disk_fills_at_any_statement(point: int, postgres_url: str, tmp_path: Path) -> None:
+    """Whatever was refused is done once there is room; nobody is told of it in a reply."""
+    world, trouble = World(postgres_url, tmp_path), Refusing("DiskFull")
+    async with AsyncExitStack() as stack:
+        soul = await world.worker(stack, prepare=trouble.prepare)
+        trouble.points = range(point, point + 3)
+        trouble.is_on = True
+        for n in range(2):
+            await world.until_accepted(soul, world.post(1, n))
+        await world.answered()
+
+    world.judge()

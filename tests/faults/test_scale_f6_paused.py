@@ -60,8 +60,13 @@ class Loose(RehearsalAdapter):
         self.taken_down += 1
 
 
-def pausing(paused: asyncio.Event, goes_on: asyncio.Event) -> Callable[[PostgresStore], None]:
-    """Return what has a store's worker neither take nor renew lanes from `paused` on, until it goes on."""
+def pausing(
+    paused: asyncio.Event, goes_on: asyncio.Event, *, after_post: bool = False
+) -> Callable[[PostgresStore], None]:
+    """Return what has a store's worker neither take nor renew lanes from `paused` on, until it goes on.
+
+    `after_post`: it is paused when it is about to note its first post.
+    """
 
     def prepare(store: PostgresStore) -> None:
         leases: Any = store.leases
@@ -75,19 +80,36 @@ def pausing(paused: asyncio.Event, goes_on: asyncio.Event) -> Callable[[Postgres
 
             return stopped
 
+        def stopping_to_settle(conversation: str) -> Any:
+            lane = store_of(conversation)
+            lane.outbox.settle = after_the_post(lane.outbox.settle)
+            return lane
+
+        def after_the_post(settle: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+            async def settled(*words: Any) -> Any:
+                """Pause the worker once its first post stands."""
+                paused.set()
+                await goes_on.wait()
+                return await settle(*words)
+
+            return settled
+
         leases.take, leases.renew = stopping(leases.take), stopping(leases.renew)
+        if after_post:
+            store_of, leases.store_of = leases.store_of, stopping_to_settle
 
     return prepare
 
 
-@pytest.mark.parametrize("where", ["F4: on the wire", "F6: before the first byte"])
+@pytest.mark.parametrize("where", ["F4: on the wire", "F5: right after the post", "F6: before the first byte"])
 async def test_scale_f6_a_worker_that_is_paused_while_it_speaks(where: str, postgres_url: str, tmp_path: Path) -> None:
     """The other one finds what is visible, or speaks; who is late takes its own copy down, and it is counted."""
     world, posts = World(postgres_url, tmp_path), dict[str, Visible]()
     slow, quick = Loose(posts), Loose(posts)
     slow.stops_before, slow.stops_after = where.startswith("F6"), where.startswith("F4")
     async with AsyncExitStack() as stack:
-        first = await world.worker(stack, network=slow, prepare=pausing(slow.reached, slow.goes_on))
+        stops = pausing(slow.reached, slow.goes_on, after_post=where.startswith("F5"))
+        first = await world.worker(stack, network=slow, prepare=stops)
         await world.offer(first, world.post(1, 0))
         await slow.reached.wait()
         world.past(first)

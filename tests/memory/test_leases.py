@@ -409,7 +409,7 @@ async def test_scale_no_connection_waits_for_ever(postgres_url: str) -> None:
 
     assert found == {
         "idle_in_transaction_session_timeout": "15s",
-        "statement_timeout": "5min",
+        "statement_timeout": "30s",
         "lock_timeout": "1min",
     }
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import select
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
+from claudius.errors import StaleTurn, StoreError
 from claudius.memory.opening import StorePlace
+from claudius.memory.sqlite.connection import Database
 from claudius.testing.check_store import CASES, Case, check_store
 
 
@@ -14,3 +20,59 @@ async def test_the_postgres_store_keeps_the_contract(case: Case, postgres_url: s
     from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - needs the extra `postgres`
 
     await check_store(case, lambda: PostgresStore(StorePlace(postgres_url)))
+
+
+def _raises(_: Database) -> None:
+    raise StaleTurn
+
+
+def _asks_what_fails(db: Database) -> None:
+    db.connection.execute("SELECT 1/0 AS one").fetchone()
+
+
+def _fails_unasked(db: Database) -> None:
+    db.connection.execute("SELECT 1/0 AS one")
+
+
+def _fails_after_an_answer(db: Database) -> None:
+    db.connection.execute("SELECT 1 AS one").fetchone()
+    db.connection.execute("SELECT 1/0 AS one")
+    db.connection.execute("SELECT 1 AS one").fetchone()
+
+
+def _is_told_at_once(db: Database) -> None:
+    made: Any = db.connection
+    if made._made._pipeline is None:  # each job is run by itself now
+        raise StaleTurn
+    made.execute("SELECT 1/0 AS one")
+    select.select([made._made.fileno()], [], [])  # the server was quicker than this thread
+    try:
+        made._made.wait(made._made._pipeline._communicate_gen())  # as at the end of the next `execute`
+    except made.Error as error:
+        made.kept = error  # as a log does: the frames of whoever was under way live on
+        raise
+
+
+@pytest.mark.parametrize("fails", [_raises, _asks_what_fails, _fails_unasked, _fails_after_an_answer, _is_told_at_once])
+async def test_a_job_that_fails_leaves_no_pipeline_open(fails: Callable[[Database], None], postgres_url: str) -> None:
+    """Its transaction ends at once: a pipeline left open would be ended by the garbage collector, inside a statement.
+
+    That statement's thread holds the connection's lock then, and would wait for itself for ever.
+    """
+    from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
+
+    store = PostgresStore(StorePlace(postgres_url))
+    await store.open()
+    try:
+        for _ in range(3):
+            with pytest.raises((StaleTurn, StoreError)):
+                await store.core.write(fails)
+
+        assert await store.core.alone(_is_at_rest)
+    finally:
+        await store.close(clean=True)
+
+
+def _is_at_rest(db: Database) -> bool:
+    made: Any = db.connection
+    return not made.in_transaction and made._made.info.pipeline_status == 0

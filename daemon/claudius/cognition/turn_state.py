@@ -28,6 +28,7 @@ from claudius.cognition.working_memory import MemoryEntry
 from claudius.config import Config
 from claudius.failure import Failure
 from claudius.intent import Call, Intent, Planned, Rung, Schedule
+from claudius.memory.inbox import Pending
 from claudius.perception import Perception
 from claudius.provider import Image, ModelLimits, limits_of
 from claudius.psyche import Attention
@@ -94,6 +95,17 @@ LARGE = ModelLimits()
 """The limits of a large model, for which the settings are made."""
 SUMMARY_CALL = 100
 """The number of a turn's summary call; its other calls count from 0."""
+
+
+def arrivals(pending: Pending, mind: Mind) -> Arrivals:
+    """Return the view that a turn has of its conversation: everything that waits there except what it answers."""
+    own = {one.key for one in pending.perceptions}
+
+    async def look() -> Sequence[Perception]:
+        found = await mind.store.inbox.unfinished(pending.perception.conversation)
+        return [one.perception for one in found if one.perception.key not in own]
+
+    return Arrivals(look)
 
 
 class Files(Protocol):

@@ -9,6 +9,7 @@ Source: the scale design, section 4.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -134,6 +135,18 @@ class LeaseStore(Protocol):
         """What was counted so far."""
         ...
 
+    def wall(self, own: Callable[[], datetime]) -> Callable[[], datetime]:
+        """Return a clock that shows the server's time, so that all processes of a soul agree on it.
+
+        Until it is known, and while it differs by an hour or more from `own`, which somebody has set on purpose then,
+        it shows what `own` does.
+        """
+        ...
+
+    def probe(self) -> None:
+        """Write some pages in the calling thread, and take them back. Raises: StoreError if there is no room."""
+        ...
+
     def round_trip_s(self) -> float:
         """Ask the server for nothing, and return how long the answer took, in seconds. Raises: StoreError."""
         ...
@@ -178,8 +191,8 @@ class LeaseStore(Protocol):
     is_draining: bool
     """Whether somebody wants this process to end its turns and leave, as of the last renewal."""
 
-    async def renew(self) -> Sequence[str]:
-        """Prolong every lease; return the conversations whose lane is lost."""
+    async def renew(self, but: Sequence[str] = ()) -> Sequence[str]:
+        """Prolong every lease `but` those of these conversations; return the conversations whose lane is lost."""
         ...
 
     async def drain(self, worker: str) -> bool:

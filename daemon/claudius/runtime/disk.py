@@ -94,6 +94,8 @@ class Disk:
         self.shut: Shut | None = None
         """Why nothing is accepted now; None while all is well."""
         self._opened: _Opened | None = None
+        self.probe_store: Callable[[], None] = lambda: None
+        """Raises StoreError if a database on another machine still takes no writes."""
 
     def strike(self, error: StoreError) -> None:
         """Stop accepting until writing works again, because a write failed for lack of space or permission."""
@@ -127,6 +129,10 @@ class Disk:
         if shut and isinstance(shut.error, StoreReadOnly) and now_s - shut.since_s >= READ_ONLY_S:
             raise shut.error
         if shut and error is None:
+            try:
+                self.probe_store()
+            except StoreError:
+                return
             log.warning("there is room again")
             self.shut, self._opened = None, _Opened(now_s, shut)
 

@@ -20,7 +20,7 @@ from claudius.cognition.hooks import show_failure
 from claudius.cognition.mind import Mind
 from claudius.cognition.reflection import reflect
 from claudius.cognition.turn import Turned, apologise, take_turn
-from claudius.cognition.turn_state import Arrivals, Superseded, Surface
+from claudius.cognition.turn_state import Arrivals, Superseded, Surface, arrivals
 from claudius.config import blot
 from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreCorrupt, StoreError
 from claudius.failure import Failure, failure_of
@@ -59,8 +59,8 @@ class Lane(Struct, eq=False):
     adapter: Adapter | None
     mind: Mind
     """Writes to the store as the holder of this lane."""
-    is_speaking: bool = False
-    """Whether a part is being sent, which is to be noted, or taken down, even if the lane is lost meanwhile."""
+    speaking_s: float | None = None
+    """Since when parts are being sent, which are to be noted, or taken down, even if the lane is lost meanwhile."""
     last: Turned | None = None
     """The last turn since the lane was last idle."""
     signed: Perception | None = None
@@ -212,11 +212,16 @@ class Lanes:
         """The networks whose lanes wait until their history is read."""
         return sorted(self._held)
 
+    def stuck(self, after_s: float) -> Sequence[str]:
+        """Return the conversations in which parts are being sent for longer than `after_s` seconds."""
+        since_s = asyncio.get_running_loop().time() - after_s
+        return [one.conversation for one in self._lanes.values() if one.speaking_s and one.speaking_s < since_s]
+
     def lose(self, conversation: str) -> None:
         """End a lane that another process holds now: what runs in it is cancelled, unless a part is being sent."""
         lane = self._lanes.get(conversation)
         for task in self._tasks:
-            if task.get_name() == f"lane {conversation}" and not (lane and lane.is_speaking):
+            if task.get_name() == f"lane {conversation}" and not (lane and lane.speaking_s):
                 task.cancel()
 
     def break_off(self, conversation: str, turn: str) -> None:
@@ -361,11 +366,11 @@ class Lanes:
             return None
         hours = mind.config().runtime.reconcile_hours
         post = Post(mind.store, lane.adapter, self._resources.clock.steady, hours, mind.hooks, mind.acknowledgement)
-        lane.is_speaking = True
+        lane.speaking_s = asyncio.get_running_loop().time()
         try:
             return await deliver(parts, post)
         finally:
-            lane.is_speaking = False
+            lane.speaking_s = None
 
     async def _think(self, lane: Lane, pending: Pending, now: datetime) -> None:
         mind, attempts = lane.mind, pending.attempts + 1
@@ -379,7 +384,7 @@ class Lanes:
                 oldest = await mind.store.inbox.oldest(lane.conversation)
                 if oldest is None or oldest.seq != pending.seq:  # an earlier perception has arrived meanwhile
                     return
-            lane.hearing = hearing_of(pending, mind)
+            lane.hearing = arrivals(pending, mind)
             surface = self._surface(lane, pending, lane.hearing)
             turn = take_turn(pending, patient(mind, pending.perception, heard_s), surface)
             turned = await lane.think(pending.turn, turn)
@@ -487,14 +492,3 @@ class Lanes:
             why = error.message if isinstance(error, ClaudiusError) else type(error).__name__
             for one in (pending, *pending.further):
                 await lane.mind.store.inbox.give_up(one.seq, f"no apology ({kind}) could be made: {why}")
-
-
-def hearing_of(pending: Pending, mind: Mind) -> Arrivals:
-    """Return the view that a turn has of its conversation: everything that waits there except what it answers."""
-    own = {one.key for one in pending.perceptions}
-
-    async def look() -> Sequence[Perception]:
-        found = await mind.store.inbox.unfinished(pending.perception.conversation)
-        return [one.perception for one in found if one.perception.key not in own]
-
-    return Arrivals(look)

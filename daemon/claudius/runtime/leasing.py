@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from claudius.errors import StoreError
 from claudius.memory.leases import LeaseStore
+from claudius.perception import Place
 from claudius.runtime.lanes import Lanes
 
 AT_ONCE = 16
@@ -58,7 +59,10 @@ class Leasing:
         self._lanes.looking.set()
 
     async def run(self) -> None:
-        """Look when something is wanted, and every `look_s`; renew every `renew_s`; until cancelled."""
+        """Look when something is wanted, and every `look_s`; renew every `renew_s`; until cancelled.
+
+        A lane in which a part does not get through is left to others, and no lane of its network is taken meanwhile.
+        """
         loop = asyncio.get_running_loop()
         renewed_s = loop.time()
         while True:
@@ -66,7 +70,10 @@ class Leasing:
             try:
                 if (unread := list(self._lanes.unread)) != self._unread:
                     await self.hold_back(unread)
-                found = await self._leases.take(self._networks() or NONE, AT_ONCE, sorted(wanted))
+                stuck = self._lanes.stuck(self._leases.times.lease_s / 4)
+                away = {Place.of(conversation).network for conversation in stuck}
+                networks = [one for one in self._networks() if one not in away]
+                found = await self._leases.take(networks or NONE, AT_ONCE, sorted(wanted))
                 for conversation in found:
                     self._lanes.wake(conversation)
                 if len(found) >= AT_ONCE:
@@ -75,7 +82,7 @@ class Leasing:
                     await self._leases.tell(elsewhere)
                 if loop.time() - renewed_s >= self._leases.times.renew_s:
                     renewed_s = loop.time()
-                    for conversation in await self._leases.renew():
+                    for conversation in await self._leases.renew(stuck):
                         self._lanes.lose(conversation)
                     await self._let_go(self._leases)
                     if self._leases.is_draining:

@@ -70,6 +70,11 @@ class Clock:
         """Return an instant that no step of the wall clock moves, for waits and durations within this process."""
         return self._began + timedelta(seconds=self._running() - self._began_s)
 
+    def follow(self, other: Callable[[Callable[[], datetime]], Callable[[], datetime]]) -> None:
+        """Show from now on what `other` makes of the wall clock."""
+        self._wall = other(self._wall)
+        self._began, self._began_s = self._wall(), self._running()
+
     def heard(self, network: str, at: datetime) -> None:
         """Record a platform's own timestamp."""
         if network not in OURS and (self._platform is None or at > self._platform_now(*self._platform)):

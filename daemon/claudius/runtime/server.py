@@ -162,6 +162,10 @@ class Server:
         now = self._mind.clock()
         self._lock.sign(self.boot, now, self._resources.fingerprints)
         waiting = await self._mind.store.start(self.boot, now)
+        if self._leases:
+            self._resources.clock.follow(self._leases.wall)
+            self._resources.disk.probe_store = self._leases.probe
+            self._started_at = self._resources.clock.steady()
         if not waiting.was_clean:
             log.warning("the last process did not stop in good order", extra={"waiting": len(waiting.conversations)})
             self._resources.recovery.begin(waiting.conversations)

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from claudius.adapters.slack.adapter import SlackAdapter
-from claudius.adapters.slack.connection import SlackTimings, Socket, judge, watch
+from claudius.adapters.slack.connection import UNLIKELY, SlackTimings, Socket, judge, watch
 from claudius.errors import AdapterRefused, OverBudget, StoreFull
 from claudius.runtime.adapter import Gap, Link
 from ear import Ear
@@ -204,6 +204,27 @@ async def test_a_message_that_is_lost_before_any_other_came_is_found(
 
     assert await asyncio.wait_for(found.get(), 20) >= QUICK.deaf_s
     assert ear.heard == {}
+
+
+async def test_what_another_listener_may_have_heard_is_not_missed(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+) -> None:
+    """Slack gives each event to one of them: a few that did not come here prove nothing, many in a row do."""
+    await slack.say("D1", "U1", "hello")
+    await ear.until(1)
+    adapter.link.listeners = 2
+    found = missed_by(adapter)
+
+    for n in range(3):
+        await slack.say("D1", "U1", f"to the other one {n}", deliver=False)
+    looked_at = len(await slack.calls("conversations.history"))
+    await slack.until_called("conversations.history", looked_at + 3)
+    few = found.qsize()
+    for n in range(UNLIKELY):
+        await slack.say("D1", "U1", f"to nobody {n}", deliver=False)
+
+    assert few == 0
+    assert await asyncio.wait_for(found.get(), 20) >= QUICK.deaf_s
 
 
 class Well:

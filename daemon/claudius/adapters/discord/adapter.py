@@ -328,10 +328,14 @@ class DiscordAdapter(ChatAdapter[_Session]):
         await ended(self._hearing, HEARING_S)
         await ended(self._speaking, SPEAKING_S)
         self._over.set()
-        await self._ended.wait()
-        await self._people.close()
-        before, self._inside = self._inside, None
-        if before:
-            self._resumable = self._resumable or before.gateway.session()
-            await before.indicators.close()
-            await before.gateway.close()
+        try:
+            await self._ended.wait()
+            await self._people.close()
+            if self._inside:
+                await self._inside.indicators.close()
+                await self._inside.gateway.close()
+        finally:  # also if whoever waits has no more time
+            before, self._inside = self._inside, None
+            if before:
+                self._resumable = self._resumable or before.gateway.session()
+                await before.gateway.http.close()

@@ -141,7 +141,7 @@ class SlackAdapter(ChatAdapter[_Session]):
                 poster=SlackPoster(client, us, self._reached),
                 history=SlackHistory(client, us, people, self._reached),
                 indicators=SlackTypingIndicators(client, self._options.status),
-                probe=SlackProbe(client, us, self._reached, self._timings),
+                probe=SlackProbe(client, us, self._reached, self._timings, self.link),
             )
         return self._inside
 

@@ -229,6 +229,8 @@ LOOKED_AT = 50
 """How many of the newest messages are examined, with the latest reply in each one's thread."""
 A_WHILE = 20
 """How many channels are checked at most within the time after which one counts as silent."""
+UNLIKELY = 10
+"""Slack gives each event to any one of several listeners: it is unlikely that so many in a row go to the others."""
 ANSWERS_S = 5.0
 """How long the watch over the socket waits for an answer."""
 
@@ -236,8 +238,10 @@ ANSWERS_S = 5.0
 class SlackProbe:
     """Compares the history of recently active channels with what arrived from them."""
 
-    def __init__(self, client: AsyncWebClient, us: SlackBot, reached: Reached, timings: SlackTimings) -> None:
-        self._client, self._us, self._reached, self._timings = client, us, reached, timings
+    def __init__(
+        self, client: AsyncWebClient, us: SlackBot, reached: Reached, timings: SlackTimings, link: Link
+    ) -> None:
+        self._client, self._us, self._reached, self._timings, self._link = client, us, reached, timings, link
         self._began_at = self._asked_at = self._heard_at = monotonic()
         self._silent_since: dict[str, float] = {}
 
@@ -271,7 +275,10 @@ class SlackProbe:
         return monotonic() - self._heard_at if missing else None
 
     async def _missing(self, channel: str) -> list[str]:
-        """Return the timestamps of others' messages and latest replies in the history that did not arrive."""
+        """Return the timestamps of others' messages and latest replies in the history that did not arrive.
+
+        Where several processes listen, none as long as the other ones may have heard them.
+        """
         try:
             async with asyncio.timeout(ANSWERS_S):
                 page = await self._client.conversations_history(channel=channel, limit=LOOKED_AT)
@@ -287,4 +294,7 @@ class SlackProbe:
                 found.append(str(message["ts"]))
             if last := message.get("latest_reply"):
                 found.append(str(last))
-        return [ts for ts in found if not self._reached.has(channel, ts)]
+        missing = [ts for ts in found if not self._reached.has(channel, ts)]
+        if self._link.listeners > 1 and sum(ts > self._reached.newest.get(channel, "") for ts in missing) < UNLIKELY:
+            return []
+        return missing

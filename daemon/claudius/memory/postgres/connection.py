@@ -18,6 +18,7 @@ from psycopg.types.string import StrDumper
 from claudius.errors import StaleTurn, StoreAway, StoreError, StoreFull, StoreReadOnly
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.foresight import Foresight
+from claudius.memory.postgres.timed import MadeBeside, TimedConnection
 from claudius.memory.postgres.translation import for_rows, translated
 from claudius.memory.sqlite.connection import Cursor, Database, load_queries
 from claudius.memory.stemming import stemmed
@@ -34,6 +35,16 @@ _ALIVE = {
 }
 _VALUES = 50
 """Values in one statement for several rows: the driver reads a text with more of them anew each time."""
+_SERVER_ALIVE = "".join(
+    f"; SET tcp_{name} = {value}"
+    for name, value in (
+        ("keepalives_idle", 5),
+        ("keepalives_interval", 5),
+        ("keepalives_count", 2),
+        ("user_timeout", 15000),
+    )
+)
+"""The same for the server: a session of whom nobody hears any more ends, and lets go of its locks."""
 _STATEMENTS = 512
 """Statements that stay prepared on the server: more than there are queries."""
 NUL, INSTEAD = "\0", "\ufffd"
@@ -149,7 +160,7 @@ class Answer:
 class Pipeline:
     """Sends the statements of one transaction without waiting for the answers that nobody asked for yet."""
 
-    def __init__(self, made: psycopg.Connection[NamedRow]) -> None:
+    def __init__(self, made: TimedConnection[NamedRow]) -> None:
         """Begin on a connection that is in no transaction."""
         self.sent = self.answered = self.trips = 0
         """Statements sent; of these, those whose answer is here; and how often one was waited for."""
@@ -202,17 +213,35 @@ class PostgresConnection:
         self._texts: dict[str, bytes] = {}
         self.fenced: set[tuple[str, int]] = set()
         """The lanes, each with its token, that are locked in this transaction."""
+        self._answer_s = 0.0
+        self._beside: MadeBeside[NamedRow] | None = None
         self._has_new_moments = False
         self.lock_wait_s = 0.0
         """How long transactions waited for one another before they could write, by the server's clock."""
         self._locked: Cursor | None = None
         self._made = self._connect()
 
-    def _connect(self) -> psycopg.Connection[NamedRow]:
-        made = psycopg.connect(parameters(self._place, self._place.url), autocommit=True, row_factory=_named)
-        made.execute(
-            f"SET idle_in_transaction_session_timeout = '{self._silent_s}s'; SET lock_timeout = '{LOCK_S}s'".encode()
-        )
+    def limit(self, answer_s: float, *, in_loop: bool = False) -> None:
+        """Give a statement up, from now on, if it is not answered within `answer_s` seconds; 0 = never.
+
+        `in_loop`: the event loop waits for it, so a lost connection is made anew in a thread.
+        """
+        self._answer_s, self._beside = answer_s, MadeBeside(self._connect) if in_loop else None
+        self._made.limit(answer_s)
+
+    def at_leisure(self, sql: str) -> None:
+        """Run one statement of ours outside of any transaction, however long it takes. Raises: psycopg.Error."""
+        self._made.limit(0.0)
+        self._made.execute(sql.encode())
+        self._made.limit(self._answer_s)
+
+    def _connect(self) -> TimedConnection[NamedRow]:
+        url = parameters(self._place, self._place.url)
+        made = TimedConnection[NamedRow].connect(url, autocommit=True, row_factory=_named)
+        made.answer_s = CONNECT_S
+        silent = f"SET idle_in_transaction_session_timeout = '{self._silent_s}s'; SET lock_timeout = '{LOCK_S}s'"
+        made.execute((silent + _SERVER_ALIVE).encode())
+        made.limit(self._answer_s)
         made.prepared_max = _STATEMENTS
         made.adapters.register_dumper(str, _Text)
         made.adapters.register_dumper(int, Int8Dumper)
@@ -224,19 +253,19 @@ class PostgresConnection:
     @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open, failed or not."""
-        status = self._made.info.transaction_status
-        return status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
+        status = self._made.info.transaction_status  # a pipeline that has heard of a failure at once looks idle
+        return self._pipeline is not None or status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
 
     def execute(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = (), /) -> Cursor:
         """Run one statement that is written for SQLite. Raises: psycopg.Error."""
         begins = sql.startswith("BEGIN")
         if self._made.closed and (begins or not self._is_inside):
-            self._made = self._connect()
+            self._made = self._beside.take() if self._beside else self._connect()
         if begins:
             return self._begin(sql)
         if sql in ENDS:
             self._end(sql)
-            return self._made.cursor()
+            return psycopg.Cursor(self._made)  # nothing is in it, and the connection may be lost
         if sql.startswith("SAVEPOINT"):
             self._leave_pipeline()
             self.fenced.clear()
@@ -262,11 +291,16 @@ class PostgresConnection:
         self._has_new_moments, self._is_inside, self.was_undone = False, True, False
         self._ahead.clear()
         self.fenced.clear()
-        if not psycopg.Pipeline.is_supported():
-            return self._send(self._text(sql), None)
-        pipeline = self._pipeline = Pipeline(self._made)
-        for text in self._text(sql).split(b";"):
-            began = pipeline.execute(text)
+        try:
+            if not psycopg.Pipeline.is_supported():
+                return self._send(self._text(sql), None)
+            pipeline = self._pipeline = Pipeline(self._made)
+            for text in self._text(sql).split(b";"):
+                began = pipeline.execute(text)
+        except psycopg.Error:  # it did not begin, so nobody is going to end it
+            self._is_inside = False
+            self._undo()
+            raise
         self._locked = began if sql == "BEGIN IMMEDIATE" else None
         return began
 
@@ -335,6 +369,8 @@ class PostgresConnection:
     def close(self) -> None:
         """Close it."""
         self._made.close()
+        if self._beside:
+            self._beside.close()
 
     def _text(self, sql: str) -> bytes:
         text = self._texts.get(sql)

@@ -54,7 +54,7 @@ class PostgresErasure(SqliteErasure):
     async def erase(self, ids: Sequence[str], aliases: Mapping[str, str] | None = None) -> Erased:
         await self._core.alone(_drop_beside)
         erased = await super().erase(ids, aliases)
-        await self._core.alone(lambda db: db.connection.execute("VACUUM") and None)
+        await self._core.alone(lambda db: _ours(db).at_leisure("VACUUM"))
         return erased
 
     async def beyond(self) -> Sequence[str]:
@@ -68,13 +68,18 @@ class PostgresErasure(SqliteErasure):
         return True  # the write-ahead log is the operator's
 
     async def scrub(self) -> None:
-        await self._core.alone(lambda db: db.connection.execute("VACUUM (FULL)") and None)
+        await self._core.alone(lambda db: _ours(db).at_leisure("VACUUM (FULL)"))
 
 
 def _drop_beside(db: Database) -> None:
     """Delete what restores have set aside: it holds everybody whom the store held then."""
     for row in db.connection.execute(dumps.LEFT_BESIDE).fetchall():
         db.connection.execute(f'DROP SCHEMA "{row["name"]}" CASCADE')
+
+
+def _ours(db: Database) -> PostgresConnection:
+    assert isinstance(db.connection, PostgresConnection)  # noqa: S101 - it is opened with one
+    return db.connection
 
 
 class PostgresPeople(SqlitePeople):
@@ -92,23 +97,19 @@ class PostgresWriter(Writer):
     """Counts what `/metrics` shows."""
 
     def _run_together(self, batch: list[Any]) -> bool:
-        connection = self._database.connection
-        assert isinstance(connection, PostgresConnection)  # noqa: S101 - it is opened with one
         try:
             return super()._run_together(batch)
         except psycopg.Error:
-            if connection.was_undone:
+            if _ours(self._database).was_undone:
                 return False
             raise
 
     def _try(self, batch: list[Any]) -> None:
         super()._try(batch)
         if self.tally:
-            connection = self._database.connection
-            assert isinstance(connection, PostgresConnection)  # noqa: S101 - likewise
             self.tally.batches += 1
             self.tally.jobs += len(batch)
-            self.tally.lock_wait_s = connection.lock_wait_s
+            self.tally.lock_wait_s = _ours(self._database).lock_wait_s
 
 
 class LaneOutbox(SqliteOutbox):
@@ -173,7 +174,8 @@ class PostgresStore(SqlStore):
         `clock` is monotonic, in seconds; `roles`: what it may do, for those who look.
         """
         name, times = place.shown, times or LeaseTimes()
-        self._connect = partial(PostgresConnection, place, max(LEAST_SILENT_S, times.lease_s / 4))
+        self._silent_s = max(LEAST_SILENT_S, times.lease_s / 4)
+        self._connect = partial(PostgresConnection, place, self._silent_s)
         super().__init__(Core(name, self._connect, partial(translate, name=name)))
         self.inbox, self.people = PostgresInbox(self.core), PostgresPeople(self.core)
         self.codes = PostgresCodes(self.core)
@@ -199,6 +201,8 @@ class PostgresStore(SqlStore):
             opened.append(self._connect())
             prepare(opened[0], self._memory, core.name)
             opened.append(self._connect())
+            opened[0].limit(2 * self._silent_s)  # it may have to wait for one that fell silent
+            opened[1].limit(self._silent_s, in_loop=True)
         except BaseException as error:
             for one in opened:
                 one.close()
@@ -222,7 +226,10 @@ class PostgresStore(SqlStore):
             db.run("rates_past")
             db.run("early_past")
             db.run("rests_void", worker=boot, lease_s=self._lease_s)
-            return bool(db.value("lanes_held"))
+            is_held = bool(db.value("lanes_held"))
+            if isinstance(self.leases, PostgresLeases):
+                self.leases.read_clock(db)
+            return is_held
 
         others = await self.core.write(begin)
         was_clean = waiting.was_clean or others or not waiting.conversations

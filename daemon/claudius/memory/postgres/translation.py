@@ -28,8 +28,7 @@ _VALUES = re.compile(r"\bVALUES (\((?:\s*:\w+,?)+\))")
 _NAMED = re.compile(r"('(?:[^']|'')*'|\"[^\"]*\"|::)|:([a-z_]\w*)")
 TRANSACTIONS = {
     "BEGIN": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",  # a snapshot
-    "BEGIN IMMEDIATE": "BEGIN; SET LOCAL statement_timeout = '5min'; "
-    "SELECT pg_advisory_xact_lock(1131176053, current_schema()::regnamespace::oid::int), "
+    "BEGIN IMMEDIATE": "BEGIN; SELECT pg_advisory_xact_lock(1131176053, current_schema()::regnamespace::oid::int), "
     "extract(epoch FROM clock_timestamp() - statement_timestamp())::float8 AS waited_s",
 }
 """A transaction that writes is alone: so versions, counts and the order of ids mean what they mean with one writer, and
