@@ -201,3 +201,45 @@ async def test_work_that_the_store_fails_is_begun_again(monkeypatch: pytest.Monk
     await roles.close()
 
     assert len(errors) == 1
+
+
+async def test_a_role_that_is_lost_while_others_are_given_up_is_no_error() -> None:
+    """At a stop, the look that goes on beside finds that another process has a role that was to be given up next."""
+    given, other = Given(), Work()
+    given.free = {"archive": "{}", "clock": "{}"}
+    leases = shared(given)
+    roles = Roles(leases, ("all",), broken)
+
+    async def ends_slowly() -> None:
+        """Run until cancelled; meanwhile the other role is lost."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            given.kept.clear()
+            await roles.look(leases)
+
+    roles.add(Role("archive", ends_slowly))
+    roles.add(Role("clock", other))
+    await roles.look(leases)
+    await asyncio.sleep(0)
+    await roles.close()
+
+    assert other.running == 0
+    assert not roles.has("clock")
+
+
+async def test_a_role_that_was_given_up_at_a_stop_is_not_taken_again() -> None:
+    """Another process is to have it, although this one still looks while its turns end."""
+    given, hears = Given(), Work()
+    given.free = {"listen/slack": "{}"}
+    leases = shared(given)
+    roles = Roles(leases, ("all",), broken)
+    roles.add(Role("listen/slack", hears))
+    await roles.look(leases)
+    await asyncio.sleep(0)
+
+    await roles.close("listen")
+    await roles.look(leases)
+
+    assert hears.begun == 1
+    assert given.free == {"listen/slack": "{}"}

@@ -75,7 +75,11 @@ class Roles:
             self._failed(error)
 
     async def close(self, *named: str) -> None:
-        """End the work of the roles that are `named` as in `worker.roles`, and give them up; without a name, of all."""
+        """End the work of the roles that are `named` as in `worker.roles`, and give them up; without a name, of all.
+
+        They are not taken again.
+        """
+        self._roles = [role for role in self._roles if not may(role.name, named or ("all",))]
         states = {place: text for place, text in self._states().items() if may(place, named or ("all",))}
         for place in states:
             await self._end(place, "")
@@ -89,7 +93,7 @@ class Roles:
             states = {place: text for place, text in self._states().items() if place in ended}
             for place, role in ended.items():
                 del self._held[place]
-                self._roles.remove(role)  # it cannot be done here
+                self._roles = [one for one in self._roles if one is not role]  # it cannot be done here
             await leases.roles.give_back(states)
         wanted = {place: role for role in self._roles if not self.has(role.name) for place in _places(role)}
         if wanted:
@@ -120,7 +124,9 @@ class Roles:
                 await asyncio.sleep(AGAIN_S)
 
     async def _end(self, place: str, why: str) -> None:
-        _, task = self._held.pop(place)
+        _, task = self._held.pop(place, (None, None))
+        if task is None:
+            return  # it was lost, or given up, meanwhile
         if why:
             log.warning("this process has a role no more", extra={"role": place, "reason": why})
         task.cancel()

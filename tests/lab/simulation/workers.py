@@ -298,6 +298,10 @@ class _TogetherLife:
         except Killed:
             worker.die()
             self._stand_in(worker)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the product's
+            self.server.broken.append(f"O11: a process ended with {error!r}")
+            worker.die()
+            self._stand_in(worker)
         else:
             if worker.is_over:
                 worker.loop.close()
