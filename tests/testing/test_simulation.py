@@ -17,7 +17,8 @@ KEPT = Path(__file__).parents[1] / "faults" / "seeds.txt"
 PUSH, FULL, NIGHTLY = 12, 300, 20_000
 PUSH_OF_WORKERS, FULL_OF_WORKERS = 2, 40
 OFTEN_SEEN = ("a_start_that_voids_all_leases", "own_clock_for_leases")
-"""What breaks one of the first few lives with several workers; the others break one in some dozens."""
+SELDOM_SEEN = ("release_without_heard",)
+"""What breaks one of the first few lives with several workers, and what one in some hundreds; the others, in dozens."""
 WITHIN = 1000
 """Within this many seeds, a product that is broken on purpose is found out."""
 
@@ -46,7 +47,12 @@ def test_scale_every_life_of_several_workers_holds() -> None:
 
 
 @pytest.mark.parametrize(
-    "mutant", [pytest.param(one, marks=() if one in OFTEN_SEEN else pytest.mark.slow) for one in sorted(OF_WORKERS)]
+    "mutant",
+    [
+        *OFTEN_SEEN,
+        *(pytest.param(one, marks=pytest.mark.slow) for one in sorted({*OF_WORKERS} - {*OFTEN_SEEN, *SELDOM_SEEN})),
+        *(pytest.param(one, marks=pytest.mark.nightly) for one in SELDOM_SEEN),
+    ],
 )
 def test_scale_each_broken_rule_of_workers_is_found_out(mutant: str) -> None:
     """Each way to break the rules of leases breaks one of a thousand lives with several workers."""
