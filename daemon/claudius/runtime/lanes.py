@@ -293,6 +293,8 @@ class Lanes:
                     await lane.wait(wait_s)
         except StoreError as error:
             self._failed(error)
+            if self._leases:  # it could not be given up: whoever looks when its lease is past has it
+                await self._leases.release(lane.conversation, -1)
         finally:
             if lane.signed:
                 await lane.sign(None)
