@@ -79,6 +79,5 @@ CREATE TABLE soul_file (                   -- one row a file of its own of the h
 ALTER TABLE worker ADD COLUMN soul text COLLATE "C" NOT NULL DEFAULT ''; -- a hash of the soul that it thinks with
 
 -- After a failover to a standby that had not received everything, what was said may be unknown to the store.
-ALTER TABLE release
-    ADD timeline bigint NOT NULL DEFAULT 0,              -- the server's timeline when it was last looked at; 0 = never
-    ADD switched_at timestamptz NOT NULL DEFAULT '-infinity'; -- when it was first seen to be another one
+ALTER TABLE release ADD COLUMN timeline bigint NOT NULL DEFAULT 0; -- the server's timeline when it was last looked at; 0 = never
+ALTER TABLE release ADD COLUMN switched_at timestamptz NOT NULL DEFAULT '-infinity'; -- when it was first seen to be another one

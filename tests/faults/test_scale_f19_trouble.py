@@ -61,7 +61,7 @@ class Refusing:
                         raise getattr(psycopg.errors, trouble.error)("refused")
                 return super().execute(sql, values)
 
-        store._connect = store.core._beside = lambda: Refused(store._place)  # type: ignore[assignment]  # the same shape
+        store._connect = store.core._beside = lambda: Refused(store.place)  # type: ignore[assignment]  # the same shape
 
 
 @pytest.mark.parametrize("error", ERRORS)

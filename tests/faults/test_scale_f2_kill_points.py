@@ -62,7 +62,7 @@ class Wire:
                     raise psycopg.OperationalError("cut")
                 return super()._connect()
 
-        store._connect = store.core._beside = lambda: Wired(store._place)  # type: ignore[assignment]  # the same shape
+        store._connect = store.core._beside = lambda: Wired(store.place)  # type: ignore[assignment]  # the same shape
 
 
 class Mute(RehearsalAdapter):

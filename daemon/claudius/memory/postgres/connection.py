@@ -329,7 +329,10 @@ class PostgresConnection:
             return
         if self.in_transaction:
             self.was_undone = True
-            self._made.execute(b"ROLLBACK")
+            try:
+                self._made.execute(b"ROLLBACK", prepare=False)
+            except psycopg.Error:  # psycopg may believe in a statement whose preparation was undone: made anew then
+                self._made.close()
 
     def _leave_pipeline(self) -> None:
         pipeline, self._pipeline = self._pipeline, None
