@@ -293,8 +293,6 @@ class Lanes:
                     await lane.wait(wait_s)
         except StoreError as error:
             self._failed(error)
-            if self._leases:  # it could not be given up: whoever looks when its lease is past has it
-                await self._leases.release(lane.conversation, -1)
         finally:
             if lane.signed:
                 await lane.sign(None)
@@ -308,7 +306,11 @@ class Lanes:
         heard = await leases.heard(lane.conversation)
         if await self._try(lane) is not None or lane.bell.is_set():
             return False
-        return await leases.release(lane.conversation, heard)
+        try:
+            return await leases.release(lane.conversation, heard)
+        except StoreError:
+            await leases.release(lane.conversation, -1)  # whoever looks when its lease is past has it
+            raise
 
     async def _try(self, lane: Lane) -> float | None:
         try:
