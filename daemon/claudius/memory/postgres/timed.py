@@ -21,8 +21,8 @@ MOMENT_S = 0.5
 class TimedConnection(psycopg.Connection[Row]):
     """A connection that is given up if an answer does not come, whatever swallows it on the way.
 
-    The system's own limits (keep-alive messages, `tcp_user_timeout`) see only a peer whose packets are lost, not a proxy that
-    takes them and passes nothing on.
+    The system's own limits (messages that keep alive, `tcp_user_timeout`) see only a peer whose packets are lost, not
+    a proxy that takes them and passes nothing on.
     """
 
     answer_s = 0.0
