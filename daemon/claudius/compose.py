@@ -29,7 +29,7 @@ from claudius.errors import BadConfiguration, ClaudiusError, near
 from claudius.failure import failure_of
 from claudius.home import Home, shipped
 from claudius.memory.archive import Archive, Remote
-from claudius.memory.leases import LeaseTimes, SoulStore, may
+from claudius.memory.leases import LeaseTimes, SoulStore, listens
 from claudius.memory.opening import PASSWORD, StorePlace, open_store
 from claudius.memory.semantic import Embedder
 from claudius.memory.sqlite.backups import quarantine
@@ -205,7 +205,7 @@ async def compose(
         )
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
         store = store_of(home, settings.loaded, disk.release, roles)
-        roles = roles or settings.loaded.config.worker.roles
+        roles = (roles or settings.loaded.config.worker.roles) if store.leases else ("all",)
         await store.open()
         if store.leases:
             soul = _in_force(home, kept, store.leases.souls)
@@ -257,7 +257,7 @@ async def compose(
         owner=own_person,
         chance=random.SystemRandom().random,
         is_daemon=networks,
-        also=(ensouled.start,) if may("listen", roles) else (),
+        also=(ensouled.start,) if listens(roles) else (),
     )
 
     def wake(conversation: str) -> None:

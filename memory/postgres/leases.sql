@@ -58,7 +58,7 @@ SELECT heard FROM lane WHERE conversation = :conversation AND token = :token;
 
 -- name: lane_release
 -- What waits for a history that is being read is looked at again after that.
-UPDATE lane SET worker = NULL, ready = EXISTS (
+UPDATE lane SET worker = NULL, ready = split_part(:conversation, ':', 4) NOT LIKE '!%' AND EXISTS (
         SELECT 1 FROM unread WHERE network = split_part(:conversation, ':', 1) AND until > clock_timestamp()), lease_until = '-infinity'
 WHERE conversation = :conversation AND token = :token AND heard = :heard;
 

@@ -76,7 +76,8 @@ UPDATE outbox SET state = 'unknown_after_send' WHERE state = 'taken' AND boot IS
 SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped,
     boot IS :boot AS here FROM inbox
 WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')
-  AND NOT EXISTS (SELECT 1 FROM unread WHERE network = split_part(:conversation, ':', 1) AND until > clock_timestamp())
+  AND (split_part(:conversation, ':', 4) LIKE '!%'
+    OR NOT EXISTS (SELECT 1 FROM unread WHERE network = split_part(:conversation, ':', 1) AND until > clock_timestamp()))
 ORDER BY position, seq LIMIT 1;
 
 -- name: vector_keep

@@ -12,12 +12,13 @@ import pytest
 from msgspec.structs import replace
 
 from claudius.errors import StoreError
+from claudius.memory.opening import StorePlace
 from claudius.perception import Perception
 from claudius.providers.scripted import Scripted
 from claudius.runtime.commands.words import as_command
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from lab import postgres
-from workers import World
+from workers import START, World
 
 
 async def test_scale_f1_two_workers_share_the_work(postgres_url: str, tmp_path: Path) -> None:
@@ -54,6 +55,39 @@ async def test_scale_f1_a_worker_that_dies_is_taken_over(postgres_url: str, tmp_
                 await world.until_visible(min(len(world.visible) + chance.randint(0, 4), len(world.said)))
         await world.answered()
 
+    world.judge()
+
+
+@dataclass(slots=True)
+class Own(RehearsalAdapter):
+    """A network of one machine, as its terminal."""
+
+    is_local: bool = True
+
+
+async def test_scale_what_a_terminal_said_is_answered_once_the_lease_of_a_dead_process_is_past(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """A process that starts while its conversation is still leased to a dead one goes on looking for it."""
+    from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
+
+    world = World(postgres_url, tmp_path)
+    async with AsyncExitStack() as stack:
+        ghost = PostgresStore(StorePlace(postgres_url), roles="lanes")
+        await ghost.start("ghost", START)
+        said = world.post(1, 0)
+        await ghost.inbox.accept([said], START)
+        await ghost.core.write(
+            lambda db: db.connection.execute(
+                "UPDATE lane SET worker = 'ghost', lease_until = clock_timestamp() + interval '1.5 s'"
+            )
+        )
+        await ghost.close(clean=False)
+        soul = await world.worker(stack, network=Own())
+        held = await soul.mind.store.inbox.unfinished(said.conversation)
+        await world.answered()
+
+    assert len(held) == 1
     world.judge()
 
 

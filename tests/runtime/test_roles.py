@@ -36,10 +36,6 @@ class Given:
         self.states |= states
         return [one for one in states if one not in self.kept]
 
-    async def held(self) -> Sequence[str]:
-        """Return nothing."""
-        return ()
-
     async def give_back(self, states: Mapping[str, str]) -> None:
         """Have them free again."""
         self.free |= states
@@ -243,3 +239,27 @@ async def test_a_role_that_was_given_up_at_a_stop_is_not_taken_again() -> None:
 
     assert hears.begun == 1
     assert given.free == {"listen/slack": "{}"}
+
+
+async def test_work_that_does_not_end_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A role is given up although its work goes on for a while after it was cancelled."""
+    monkeypatch.setattr("claudius.runtime.roles.END_S", 0.01)
+    given, free = Given(), asyncio.Event()
+
+    async def lingers() -> None:
+        """End when the test says so."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await free.wait()
+
+    roles = Roles(shared(given), ("all",), broken)
+    roles.add(Role("clock", lingers))
+    given.free["clock"] = "{}"
+    await roles.look(shared(given))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        await roles.close()
+    free.set()
+
+    assert "clock" in given.free

@@ -14,12 +14,12 @@ from claudius.home import Home
 
 
 @click.command()
-@click.option("--roles", default="lanes", help="What this process may do, with commas, as in `worker.roles`.")
+@click.option("--roles", default="", help="What it may do, with commas; else what `worker.roles` says, or lanes.")
 def worker(*, roles: str) -> None:
     """Think and speak beside the daemon, on this or another machine. Ends on SIGTERM or Ctrl-C.
 
-    It listens to nobody unless `--roles` says so. It needs `store.url = postgres://…`, and a home of its own with the
-    same settings and tokens.
+    It listens to nobody unless `--roles` or `worker.roles` says so. It needs `store.url = postgres://…`, and a home of
+    its own with the same settings and tokens.
     """
     import asyncio
     import re
@@ -35,8 +35,11 @@ def worker(*, roles: str) -> None:
 
     async def waking(lock: HomeLock, pause: Pause) -> Awake:
         from claudius.compose import compose
+        from claudius.config import load
 
-        return await compose(home, networks=True, lock=lock, pause=pause, roles=wanted or ("lanes",))
+        kept = load(home, os.environ).config.worker.roles
+        roles = wanted or (("lanes",) if "all" in kept else kept)
+        return await compose(home, networks=True, lock=lock, pause=pause, roles=roles)
 
     asyncio.run(live(home, waking, starter=Starter(os.environ)))
 

@@ -82,7 +82,7 @@ class Cortex:
             return False
 
     def is_active(self) -> bool:
-        """Whether it is enabled and running, here or in another process; if so, nothing else assesses peers."""
+        """Whether it is enabled and, with one process, running; if so, nothing else assesses peers."""
         return (self._is_running or self._ties.store.leases is not None) and self.is_enabled
 
     @property
@@ -96,10 +96,10 @@ class Cortex:
     async def live(self) -> None:
         """Run until cancelled, or until it stays down."""
         if self._ties.store.leases:
-            self._state.events.clear()  # likewise
+            self._state.events.clear()  # another process may have reflected on what was heard here
         self.start()
         try:
-            await asyncio.gather(*filter(None, (self._task,)), return_exceptions=True)
+            await asyncio.wait([one for one in (self._task,) if one])
         finally:
             await self.stop()
 

@@ -26,6 +26,11 @@ def may(role: str, allowed: Sequence[str]) -> bool:
     return any(one in ("all", role) or role.startswith(f"{one}/") for one in allowed)
 
 
+def listens(allowed: Sequence[str]) -> bool:
+    """Return whether a process that is allowed these roles may listen to a network. Pure."""
+    return any(one == "all" or one.startswith("listen") for one in allowed)
+
+
 class LeaseTimes(Struct, frozen=True, kw_only=True):
     """How long a lane is held, and how often it is looked at, in seconds; and how many lanes are held at most."""
 
@@ -84,10 +89,6 @@ class RoleStore(Protocol):
         """Prolong the leases of these roles and keep their states; return those that are lost."""
         ...
 
-    async def held(self) -> Sequence[str]:
-        """Return the roles that any other process has now."""
-        ...
-
     async def give_back(self, states: Mapping[str, str]) -> None:
         """Give these roles up, for whoever looks next; one that is lost already keeps its new holder's state."""
         ...
@@ -102,7 +103,7 @@ class SoulStore(Protocol):
 
     in_force: str
     """The hash of the soul that this process thinks with; the others see it."""
-    pushed: Callable[[], None]
+    pushed: Callable[[], bool]
     """Called when another soul was pushed: before the next turn, at the latest with the next renewal."""
 
     async def push(self, files: Mapping[str, str], sha256: str) -> int:

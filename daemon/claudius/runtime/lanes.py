@@ -276,15 +276,12 @@ class Lanes:
         await asyncio.gather(*late, return_exceptions=True)
 
     async def _run(self, lane: Lane) -> None:
-        is_lost = False
         try:
             await self._resources.admission.through()
             while True:
                 lane.bell.clear()
                 wait_s = await self._try(lane)
-                if self._closing and wait_s != 0.0:
-                    break
-                if is_lost := bool(self._leases and not self._leases.is_of(lane.mind.store, lane.conversation)):
+                if (self._closing and wait_s != 0.0) or self._is_anothers(lane):
                     break
                 if wait_s is None:
                     if not lane.bell.is_set() and (self._leases is None or await self._let_go(lane, self._leases)):
@@ -297,16 +294,19 @@ class Lanes:
             if lane.signed:
                 await lane.sign(None)
             del self._lanes[lane.conversation]
-            if is_lost and self._leases and self._leases.has_taken(lane.conversation):
+            if self._leases and self._is_anothers(lane) and self._leases.has_taken(lane.conversation):
                 self.wake(lane.conversation)  # it was taken again since
             await self._resources.recovery.done(lane.conversation)
 
+    def _is_anothers(self, lane: Lane) -> bool:
+        return bool(self._leases and not self._leases.is_of(lane.mind.store, lane.conversation))
+
     async def _let_go(self, lane: Lane, leases: LeaseStore) -> bool:
         """Look once more, then give the lane up. Returns False if there is something to do after all."""
-        heard = await leases.heard(lane.conversation)
-        if await self._try(lane) is not None or lane.bell.is_set():
-            return False
         try:
+            heard = await leases.heard(lane.conversation)
+            if await self._try(lane) is not None or lane.bell.is_set():
+                return False
             return await leases.release(lane.conversation, heard)
         except StoreError:
             await leases.release(lane.conversation, -1)  # whoever looks when its lease is past has it

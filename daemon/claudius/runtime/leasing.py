@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
 from claudius.errors import StoreError
+from claudius.memory.archive import GitFailed
 from claudius.memory.leases import LeaseStore
 from claudius.perception import Place
 from claudius.runtime.lanes import Lanes
+
+log = logging.getLogger(__name__)
 
 AT_ONCE = 16
 """Lanes taken in one look, so that the others find some too."""
@@ -30,18 +34,21 @@ class Leasing:
         failed: Callable[[StoreError], None],
         networks: Callable[[], Sequence[str]],
         *,
+        local: Collection[str],
         let_go: Callable[[LeaseStore], Awaitable[None]],
         leave: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGTERM),
     ) -> None:
-        """Take lanes of what `networks` returns for `lanes`, and lanes that these want; of no others.
+        """Take lanes of what `networks` returns for `lanes`, and of those `local` to this machine if these want them.
 
         `failed` is called when the store fails. After each renewal `let_go` drops what is kept of whom another process
         erases. While this process reads a network's history, the others wait as well. If it is drained, `leave` ends
         it in good order.
         """
         self._leases, self._lanes, self._failed, self._networks = leases, lanes, failed, networks
-        self._let_go, self._leave = let_go, leave
+        self._local, self._let_go, self._leave = local, let_go, leave
         self._unread: list[str] = []
+        self._wanted: set[str] = set()
+        """Lanes of this machine that are wanted, and not held yet."""
 
     async def hold_back(self, networks: Sequence[str]) -> None:
         """Have every process wait while this one reads the histories of these networks. Raises: StoreError."""
@@ -67,13 +74,14 @@ class Leasing:
         renewed_s = loop.time()
         while True:
             wanted = self._lanes.wanted()
+            self._wanted |= {one for one in wanted if Place.of(one).network in self._local}
             try:
                 if (unread := list(self._lanes.unread)) != self._unread:
                     await self.hold_back(unread)
                 stuck = self._lanes.stuck(self._leases.times.lease_s / 4)
                 away = {Place.of(conversation).network for conversation in stuck}
                 networks = [one for one in self._networks() if one not in away]
-                found = await self._leases.take(networks or NONE, AT_ONCE, sorted(wanted))
+                found = await self._leases.take(networks or NONE, AT_ONCE, sorted(self._wanted))
                 for conversation in found:
                     self._lanes.wake(conversation)
                 if len(found) >= AT_ONCE:
@@ -82,14 +90,23 @@ class Leasing:
                     await self._leases.tell(elsewhere)
                 if loop.time() - renewed_s >= self._leases.times.renew_s:
                     renewed_s = loop.time()
-                    for conversation in await self._leases.renew(stuck):
-                        self._lanes.lose(conversation)
-                    await self._let_go(self._leases)
-                    if self._leases.is_draining:
-                        self._leave()
+                    await self._renew(stuck)
             except StoreError as error:
                 self._failed(error)
             wanted.clear()
+            self._wanted = {one for one in self._wanted if not self._leases.is_held(one)}
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(self._leases.times.look_s, self._leases.times.renew_s)):
                     await self._lanes.looking.wait()
+
+    async def _renew(self, stuck: Sequence[str]) -> None:
+        for conversation in await self._leases.renew(stuck):
+            self._lanes.lose(conversation)
+            if Place.of(conversation).network in self._local:
+                self._wanted.add(conversation)
+        try:
+            await self._let_go(self._leases)
+        except (GitFailed, OSError) as error:  # the home cannot be written to: again at the next renewal
+            log.error("a person is not let go yet", extra={"error": str(error)})  # noqa: TRY400 - no trace
+        if self._leases.is_draining:
+            self._leave()

@@ -51,19 +51,13 @@ class Sweeper:
         """When it sweeps next at the latest."""
         self.left_out = 0
         """Messages beyond the limits of a sweep, since the start."""
-        self.is_heard = False
-        """Whether another process hears the network until this one does."""
 
     def missed(self, gap_s: float | None) -> None:
-        """Sweep soon, unless nothing was missed. If the gap was long or unknown, lanes wait for their history.
-
-        What another process heard until now keeps no lane waiting.
-        """
-        is_heard, self.is_heard = self.is_heard, False
+        """Sweep soon, unless nothing was missed. If the gap was long or unknown, lanes wait for their history."""
         if gap_s == 0.0 and not self._missed.is_set():
             self._lanes.release(self._adapter.name)
             return
-        if not is_heard and (gap_s is None or gap_s > SHORT_GAP_S):
+        if gap_s is None or gap_s > SHORT_GAP_S:
             self._lanes.hold(self._adapter.name)
         self._missed.set()
 
@@ -135,12 +129,12 @@ class Networks:
         *,
         chance: Callable[[], float],
         roles: Roles,
-        hold_back: Callable[[str], Awaitable[bool]] | None = None,
+        hold_back: Callable[[Sequence[str]], Awaitable[None]] | None = None,
     ) -> None:
         """Listen on `adapters`; `failed` is called if none of them can ever be heard, or the store fails.
 
         To listen to a distant one is one of the `roles`. Where others share the store, `hold_back` has all of them wait
-        for a network's history, unless another process hears it now, and returns whether one does.
+        for the histories of networks.
         """
         self._adapters, self._mind, self._lanes, self._intake, self._failed = adapters, mind, lanes, intake, failed
         self._chance, self._roles, self._hold_back = chance, roles, hold_back
@@ -232,10 +226,14 @@ class Networks:
         }
 
     async def _log_in(self, adapter: Adapter, speaker: LogsIn) -> None:
-        try:
-            await speaker.log_in()
-        except AdapterRefused as error:
-            self._refuse(adapter, error)
+        while True:
+            try:
+                return await speaker.log_in()
+            except AdapterRefused as error:
+                return self._refuse(adapter, error)
+            except Exception:  # likewise
+                log.exception("an adapter could not log in", extra={"adapter": adapter.name})
+                await asyncio.sleep(FELL_S)
 
     def _refuse(self, adapter: Adapter, error: AdapterRefused) -> None:
         log.error("network refused", extra={"adapter": adapter.name, "error": error.message})
@@ -248,12 +246,11 @@ class Networks:
     async def _hear(self, adapter: Adapter) -> None:
         """Listen on a distant network, and read what was missed, until cancelled or refused."""
         name = adapter.name
-        is_heard = bool(self._hold_back and await self._hold_back(name))
+        self._lanes.hold(name)
+        if self._hold_back:
+            await self._hold_back(self._lanes.unread)
         sweeper = self._sweepers[name] = Sweeper(adapter, self._mind, self._lanes, self._intake, self._chance)
-        sweeper.is_heard = is_heard
         adapter.link.on_missed(sweeper.missed)
-        if not is_heard:
-            self._lanes.hold(name)
         opening = asyncio.get_running_loop().call_later(PATIENCE_S, self._lanes.release, name)
         sweeping = asyncio.create_task(self._sweep(sweeper), name=f"sweep {name}")
         try:

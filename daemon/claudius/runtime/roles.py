@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 AGAIN_S = 5.0
 """How long to wait before a role's work is begun again that the store has failed."""
 
+END_S, GIVE_S = 3.0, 1.0
+"""How long a role's work may take to end, and how long the store to note that it is given up."""
+
 
 class Role(Struct, frozen=True, eq=False):
     """One role, and its work."""
@@ -64,8 +67,7 @@ class Roles:
         while True:
             await asyncio.sleep(leases.times.look_s)
             await self.look(leases)
-            for place in [one for one in self._held if not leases.roles.is_held(one)]:
-                await self._end(place, "its lease is past")
+            await self._end([one for one in self._held if not leases.roles.is_held(one)], "its lease is past")
 
     async def look(self, leases: LeaseStore) -> None:
         """Take what is free now, and prolong the leases of what is held, if it is time."""
@@ -77,15 +79,15 @@ class Roles:
     async def close(self, *named: str) -> None:
         """End the work of the roles that are `named` as in `worker.roles`, and give them up; without a name, of all.
 
-        They are not taken again.
+        They are not taken again. It takes `END_S` and `GIVE_S` at most.
         """
         self._roles = [role for role in self._roles if not may(role.name, named or ("all",))]
         states = {place: text for place, text in self._states().items() if may(place, named or ("all",))}
-        for place in states:
-            await self._end(place, "")
+        await self._end(list(states), "")
         if self._leases and states:
-            with suppress(StoreError):  # else they are free when their leases are past
-                await self._leases.roles.give_back(states)
+            with suppress(StoreError, TimeoutError):  # else they are free when their leases are past
+                async with asyncio.timeout(GIVE_S):
+                    await self._leases.roles.give_back(states)
 
     async def _take_and_renew(self, leases: LeaseStore) -> None:
         ended = {place: role for place, (role, task) in self._held.items() if task.done()}
@@ -97,15 +99,17 @@ class Roles:
             await leases.roles.give_back(states)
         wanted = {place: role for role in self._roles if not self.has(role.name) for place in _places(role)}
         if wanted:
-            for place, state in (await leases.roles.take(list(wanted))).items():
-                log.info("this process has a role", extra={"role": place})
-                wanted[place].resume(json.loads(state))
-                self._begin(place, wanted[place])
+            taken = await leases.roles.take(list(wanted))
+            for place, state in taken.items():
+                if wanted[place] in self._roles:  # else it was given up meanwhile
+                    log.info("this process has a role", extra={"role": place})
+                    wanted[place].resume(json.loads(state))
+                    self._begin(place, wanted[place])
+            await leases.roles.give_back({place: state for place, state in taken.items() if place not in self._held})
         now_s = asyncio.get_running_loop().time()
         if self._held and now_s - self._renewed_s >= leases.times.renew_s:
             self._renewed_s = now_s
-            for place in await leases.roles.renew(self._states()):
-                await self._end(place, "another process has it")
+            await self._end(await leases.roles.renew(self._states()), "another process has it")
 
     def _states(self) -> dict[str, str]:
         return {place: json.dumps(role.state()) for place, (role, _) in self._held.items()}
@@ -123,14 +127,18 @@ class Roles:
                 self._failed(error)
                 await asyncio.sleep(AGAIN_S)
 
-    async def _end(self, place: str, why: str) -> None:
-        _, task = self._held.pop(place, (None, None))
-        if task is None:
-            return  # it was lost, or given up, meanwhile
-        if why:
-            log.warning("this process has a role no more", extra={"role": place, "reason": why})
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    async def _end(self, places: Sequence[str], why: str) -> None:
+        tasks = []
+        for place in places:
+            _, task = self._held.pop(place, (None, None))
+            if task is None:
+                continue  # it was lost, or given up, meanwhile
+            if why:
+                log.warning("this process has a role no more", extra={"role": place, "reason": why})
+            task.cancel()
+            tasks.append(task)
+        if tasks:
+            await asyncio.wait(tasks, timeout=END_S)
 
 
 def _places(role: Role) -> Sequence[str]:

@@ -22,7 +22,7 @@ from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, StoreTooNew
 from claudius.failure import failure_of
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
-from claudius.memory.leases import LeaseStore, may
+from claudius.memory.leases import listens, may
 from claudius.memory.semantic import Semantic
 from claudius.memory.store import Waiting
 from claudius.perception import SELF, Place
@@ -125,6 +125,18 @@ class Server:
         self._control = ControlSocket(home.socket, {**handlers, **own}, services.serve if services else None)
         self._leases, self._allowed = mind.store.leases, roles
         self._roles = Roles(self._leases, roles, self._failed)
+        self._leasing = (
+            Leasing(
+                self._leases,
+                self._lanes,
+                self._failed,
+                self._takes,
+                local={name for name, one in adapters.items() if getattr(one, "is_local", False)},
+                let_go=self._forgetting.let_go,
+            )
+            if self._leases
+            else None
+        )
         self._networks = Networks(
             adapters,
             mind,
@@ -133,14 +145,10 @@ class Server:
             self._failed,
             chance=chance,
             roles=self._roles,
-            hold_back=partial(self._hold_back, self._leases) if self._leases else None,
+            hold_back=self._leasing.hold_back if self._leasing else None,
         )
         if self._leases:
             self._leases.share(resources.rests)
-        let_go = self._forgetting.let_go
-        self._leasing = (
-            Leasing(self._leases, self._lanes, self._failed, self._takes, let_go=let_go) if self._leases else None
-        )
         self.health = Health(
             mind,
             home,
@@ -185,10 +193,10 @@ class Server:
         self._keep_house()
         if self._leases and self._leasing:
             await self._roles.look(self._leases)
-            self._run_beside(self._leasing.run(), "leases")
+            self._run_beside(self._leasing.run(), "leases", is_vital=True)
             self._run_beside(self._leasing.listen(), "notices")
-            self._run_beside(self._roles.run(self._leases), "roles")
-        what = "awake" if may("listen", self._allowed) else "awake for lanes"
+            self._run_beside(self._roles.run(self._leases), "roles", is_vital=True)
+        what = "awake" if listens(self._allowed) else "awake for lanes"
         log.info(what, extra={"boot": self.boot, "waiting": len(waiting.conversations)})
         return waiting
 
@@ -202,24 +210,13 @@ class Server:
         if may("clock", self._allowed):
             auditing = watch(self._mind, self._home.soul, self._resources.fingerprints)
             self._run_beside(self._while_the_store_works(auditing), "audit")
-        if self._alerts and may("listen", self._allowed):
+        if self._alerts and listens(self._allowed):
             self._run_beside(self._alerts.run(), "alerts")
 
     def _takes(self) -> Sequence[str]:
         """Return the networks whose lanes this process takes; jobs of the clock are done where the clock is."""
         inner = (SELF,) if self._roles.has("clock") else ()
         return (*self._networks.spoken, *inner) if may("lanes", self._allowed) else ()
-
-    async def _hold_back(self, leases: LeaseStore, network: str) -> bool:
-        """Have every process wait while this one reads a network's history, unless another one hears it.
-
-        Returns whether one does. Raises: StoreError.
-        """
-        is_heard = any(one.startswith(f"listen/{network}/") for one in await leases.roles.held())
-        if not is_heard and self._leasing:
-            self._lanes.hold(network)
-            await self._leasing.hold_back(self._lanes.unread)
-        return is_heard
 
     async def ready(self) -> None:
         """Return once every network is connected, or is known to be retried later.
@@ -296,10 +293,10 @@ class Server:
         self._lock.release()
         log.info("asleep", extra={"boot": self.boot})
 
-    def _run_beside(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        """Run work until the stop. If it ends with an error, the log says so."""
+    def _run_beside(self, work: Coroutine[Any, Any, None], name: str, *, is_vital: bool = False) -> None:
+        """Run work until the stop. If it ends with an error, the log says so; what `is_vital` ends the process then."""
         task = asyncio.create_task(work, name=name)
-        task.add_done_callback(_ended_badly)
+        task.add_done_callback(self._ended_vitally if is_vital else _ended_badly)
         self._beside.append(task)
 
     async def _watch(self) -> None:
@@ -384,6 +381,11 @@ class Server:
             self._resources.disk.strike(error)
         else:
             self._end(error)
+
+    def _ended_vitally(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()):
+            _ended_badly(task)
+            self._end(ClaudiusError(f"a part of the process ended ({type(error).__name__}); its log says where"))
 
     def _end(self, error: ClaudiusError) -> None:
         if not self._ended.done():

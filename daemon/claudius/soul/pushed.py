@@ -76,15 +76,23 @@ class SoulInForce:
     def _source(self) -> SoulSource:
         return self._pushed[1] if self._pushed else self._own
 
-    def look(self) -> None:
-        """Ask the store what was pushed last; the next turn thinks with it. Raises: StoreError, OSError."""
+    def look(self) -> bool:
+        """Ask the store what was pushed last; the next turn thinks with it. Raises: StoreError.
+
+        Returns False if the home cannot be written to: then what was in force stays so.
+        """
         newest, before = self._newest(), self._pushed[0] if self._pushed else None
         if newest and (before is None or newest.number != before.number):
-            self._pushed = newest, self._of(written(self._home_soul, newest))
+            try:
+                self._pushed = newest, self._of(written(self._home_soul, newest))
+            except OSError as error:
+                log.error("a pushed soul cannot be kept here", extra={"error": str(error)})  # noqa: TRY400 - no trace
+                return False
             log.info("a pushed soul is in force", extra={"sha256": newest.sha256[:12], "host": newest.host})
             for old in (self._home_soul / PLACE).iterdir():
                 if before and old.name != str(newest.number):
                     shutil.rmtree(old, ignore_errors=True)
+        return True
 
     def current(self) -> SoulText:
         """Return the soul in force: the same object while nothing has changed. Raises: BadSoul."""

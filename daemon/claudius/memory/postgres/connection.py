@@ -233,8 +233,11 @@ class PostgresConnection:
     def at_leisure(self, sql: str) -> None:
         """Run one statement of ours outside of any transaction, however long it takes. Raises: psycopg.Error."""
         self._made.limit(0.0)
-        self._made.execute(sql.encode())
-        self._made.limit(self._answer_s)
+        try:
+            self._made.execute(sql.encode())
+        finally:
+            if not self._made.closed:
+                self._made.limit(self._answer_s)
 
     def _connect(self) -> TimedConnection[NamedRow]:
         url = parameters(self._place, self._place.url)

@@ -351,10 +351,9 @@ class PostgresRoles:
             self._held.pop(role, None)
         return lost
 
-    async def held(self) -> Sequence[str]:
-        return [row["role"] for row in self._core.look("roles_shown") if row["worker"] != self._core.boot]
-
     async def give_back(self, states: Mapping[str, str]) -> None:
+        if not states:
+            return
         roles = dump(self._of(states))
         await self._core.write(lambda db: db.run("roles_give_back", worker=self._core.boot, roles=roles))
         for role in states:

@@ -20,7 +20,7 @@ class PostgresSouls:
     def __init__(self, core: Core) -> None:
         """Read and write in the store of `core`."""
         self._core, self.in_force, self._known = core, "", 0
-        self.pushed: Callable[[], None] = lambda: None
+        self.pushed: Callable[[], bool] = lambda: True
         self.newest_number: int | None = None
         """Of the newest push, as of the last renewal."""
 
@@ -36,14 +36,12 @@ class PostgresSouls:
 
     def newest(self) -> PushedSoul | None:
         with self._core.snapshot() as db:
-            found = newest_soul(db)
-        self._known = found.number if found else 0
-        return found
+            return newest_soul(db)
 
     def look(self) -> None:
         """Have this process look, if what was pushed last is not what it knows."""
-        if self.newest_number and self.newest_number != self._known:
-            self.pushed()
+        if self.newest_number and self.newest_number != self._known and self.pushed():
+            self._known = self.newest_number
 
 
 def newest_soul(db: Database) -> PushedSoul | None:

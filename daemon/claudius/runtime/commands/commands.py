@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 
 from claudius.cognition.mind import Mind
-from claudius.errors import ClaudiusError, RowInvalid, StoreError
+from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreError
 from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Adapter, TellsLacks
 from claudius.runtime.commands.about import About
@@ -109,15 +109,16 @@ class Commands:
 
     async def _run(self, conversation: str) -> None:
         leases = self._mind.store.leases
+        inbox = leases.store_of(conversation).inbox if leases else self._mind.store.inbox
         try:
             while True:
                 self._again.discard(conversation)
                 heard = await leases.heard(conversation) if leases else 0
                 try:
-                    pending = await self._mind.store.inbox.oldest(conversation)
+                    pending = await inbox.oldest(conversation)
                 except RowInvalid as error:
                     log.error("a command is given up: its row is damaged", extra={"error": error.message})  # noqa: TRY400 - no trace
-                    await self._mind.store.inbox.give_up(int(error.row), error.message)
+                    await inbox.give_up(int(error.row), error.message)
                     continue
                 if pending is None:
                     if conversation not in self._again and (
@@ -126,8 +127,10 @@ class Commands:
                         break
                     continue
                 text = await self._do(pending.perception)
-                await self._mind.store.inbox.withdraw(pending.seq, "carried out")
+                await inbox.withdraw(pending.seq, "carried out")
                 await self._answer(pending.perception, text)
+        except StaleTurn:
+            log.warning("a command is left to the process that has it now")
         except StoreError as error:
             log.error("a command waits for the next start", extra={"error": error.message})  # noqa: TRY400 - no trace
             if leases:
