@@ -8,7 +8,7 @@ import queue
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -219,7 +219,11 @@ class Writer:
             while not self._jobs.empty():
                 batch += self._jobs.get()
             is_last = bool([job for job in batch if job.is_last])
-            self._commit(batch)
+            try:
+                self._commit(batch)
+            except Exception as error:  # noqa: BLE001 - it belongs to the callers, who would wait for ever
+                for job in batch:
+                    job.error = job.error or error
             if is_last:
                 self._database.connection.close()
             assert self._loop is not None  # noqa: S101 - the caller of the first job set it
@@ -253,7 +257,8 @@ class Writer:
                 connection.execute("COMMIT")
         except connection.Error as error:
             if connection.in_transaction:
-                connection.execute("ROLLBACK")
+                with suppress(connection.Error):  # a connection that is lost holds nothing
+                    connection.execute("ROLLBACK")
             translated = self._translate(error)
             for job in batch:
                 job.error = job.error or translated
@@ -267,7 +272,8 @@ class Writer:
                 job.result = job.run(self._database)
         except Exception:  # noqa: BLE001 - each job is run again and then gets its own error
             if connection.in_transaction:
-                connection.execute("ROLLBACK")
+                with suppress(connection.Error):  # likewise
+                    connection.execute("ROLLBACK")
             return False
         connection.execute("COMMIT")
         return True
