@@ -51,7 +51,10 @@ def test_s25_nothing_turns_a_receiver_on() -> None:
     """One setting opens a port, for the whisper endpoint of S26. No setting names a receiver of network events."""
     named = {name: set(re.split(r"[._]", name.lower())) for name in (*SETTINGS, *SECRETS)}
 
-    assert {name for name, words in named.items() if words & {"listen", "bind"}} == {"http.listen"}
+    assert {name for name, words in named.items() if words & {"listen", "bind"}} == {
+        "http.listen",
+        "store.listen_url",
+    }  # the latter is where a process connects to
     assert {name for name, words in named.items() if words & {"port", "host"}} == {"kothar.host", "kothar.port"}
     # `alerts.webhook` is where the soul posts to, and no receiver
     assert {name for name, words in named.items() if words & {"webhook", "signing"}} == {"alerts.webhook"}

@@ -113,19 +113,6 @@ def test_scale_a_worker_needs_a_server(tmp_path: Path) -> None:
     assert "store.url" in ran.shown
 
 
-def test_scale_one_process_has_all_roles(machine: Machine, postgres_url: str, tmp_path: Path) -> None:
-    """A second daemon or chat on the same store is refused with 75, and told of `claudius worker`."""
-    import psycopg  # noqa: PLC0415 - an extra
-
-    machine.run("chat", "--once", "Good morning.")
-    with psycopg.connect(postgres_url, autocommit=True) as other:
-        other.execute("SELECT pg_advisory_lock(%s::int, current_schema()::regnamespace::oid::int)", [0x436C6476])
-        ran = machine.run("chat", "--once", "Good evening.")
-
-    assert ran.code == 75
-    assert "claudius worker" in ran.stderr
-
-
 def test_scale_w10_sqlite_imports_nothing_of_it(tmp_path: Path) -> None:
     """W10: a soul on SQLite has a turn without the driver, and without a module of the other store."""
     code = (

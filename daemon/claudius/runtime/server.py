@@ -207,9 +207,8 @@ class Server:
         self._roles.add(Role("clock", partial(keep_time, self._mind, self._lanes.wake, self._planned, look)))
         if self._semantic:
             self._roles.add(Role("clock/vectors", self._semantic.run))
-        if may("clock", self._allowed):
-            auditing = watch(self._mind, self._home.soul, self._resources.fingerprints)
-            self._run_beside(self._while_the_store_works(auditing), "audit")
+        auditing = partial(watch, self._mind, self._home.soul, self._resources.fingerprints)
+        self._roles.add(Role("clock/audit", auditing))
         if self._alerts and listens(self._allowed):
             self._run_beside(self._alerts.run(), "alerts")
 
@@ -354,12 +353,6 @@ class Server:
             await connection.send({"event": "error", "message": str(error)})
             return
         await connection.send({"event": "forgotten", "receipt": receipt})
-
-    async def _while_the_store_works(self, work: Coroutine[Any, Any, None]) -> None:
-        try:
-            await work
-        except StoreError as error:
-            self._failed(error)
 
     async def _archive_from_now_on(self, archive: Archive) -> None:
         await asyncio.sleep(ARCHIVE_AFTER_S)

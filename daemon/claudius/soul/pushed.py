@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,6 +21,8 @@ log = logging.getLogger(__name__)
 
 OVERRULED = "the soul files of this home are not in force: another soul was pushed"
 FIX = "`claudius soul push` puts this home's files in force on every machine"
+NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+"""The name of a soul's file: nothing of what a store holds is written elsewhere."""
 PLACE = ".pushed"
 """Where a home keeps what was pushed, below `soul/`."""
 
@@ -38,17 +42,26 @@ class PushedSoul(Struct, frozen=True, kw_only=True):
 
 def written(home_soul: Path, pushed: PushedSoul) -> Path:
     """Write what was pushed below a home's own files, where nobody edits it; return its directory. Raises: OSError."""
-    place = home_soul / PLACE / str(pushed.number)
+    place = home_soul / PLACE / _named(pushed)
     if not place.is_dir():
         fresh = place.with_suffix(".new")
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=DIRECTORY_MODE, parents=True)
         for name, text in pushed.files.items():
+            if not NAME.fullmatch(name):
+                log.error("a pushed file is left out: it has no name of a soul's file", extra={"file": name[:80]})
+                continue
             path = fresh / name
             path.parent.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
             write_private(path, text)
         fresh.rename(place)
     return place
+
+
+def _named(pushed: PushedSoul) -> str:
+    """Return the directory's name: a number may be given again after a restore."""
+    texts = sha256(repr(sorted(pushed.files.items())).encode()).hexdigest()
+    return f"{pushed.number}-{texts[:16]}"
 
 
 class SoulInForce:
@@ -90,7 +103,7 @@ class SoulInForce:
                 return False
             log.info("a pushed soul is in force", extra={"sha256": newest.sha256[:12], "host": newest.host})
             for old in (self._home_soul / PLACE).iterdir():
-                if before and old.name != str(newest.number):
+                if old.name != _named(newest):
                     shutil.rmtree(old, ignore_errors=True)
         return True
 
@@ -99,13 +112,15 @@ class SoulInForce:
         text = self._source.current()
         self._tell(text.sha256)
         if self._pushed:
-            with suppress(BadSoul):  # what is wrong there is not in force
+            with suppress(BadSoul, OSError):  # what is wrong there is not in force
                 self._compare(self._own.current())
         return text
 
     def _compare(self, own: SoulText) -> None:
-        if self._pushed and own.sha256 != self._warned and differs(own, self._home_soul, self._pushed[0]):
-            self._warned = own.sha256
+        if self._pushed is None or own.sha256 == self._warned:
+            return
+        self._warned = own.sha256
+        if differs(own, self._home_soul, self._pushed[0]):
             log.warning(
                 "%s; %s",
                 OVERRULED,

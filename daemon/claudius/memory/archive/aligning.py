@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Protocol, TypeVar
 
 from msgspec import Struct
@@ -106,6 +107,13 @@ class Aligning:
         `pending`: the tokens of the changes that are committed next. Returns whether what git holds is recorded anew.
         Raises: GitFailed, OSError, StoreError; not if the remote fails.
         """
+        with ExitStack() as undo:
+            undo.callback(self.begin)  # else what was fetched and not taken over would count as known
+            is_anew = await self._look(pending)
+            undo.pop_all()
+        return is_anew
+
+    async def _look(self, pending: Container[str]) -> bool:
         theirs, last = await self._fetched(), self.last
         if self._is_shared and last and await self._store.commit_of(last[0]) != last[1]:
             self._is_begun = False  # erased and built anew by another process
@@ -159,8 +167,8 @@ class Aligning:
             if not remote.is_ours(theirs, recorded, {one.token for one in mine if one.token}):
                 why = "it holds the history of another soul: empty it, or name another repository"
                 self._note(remote, RemoteFailed(f"{remote.shown}: {why}"))
-            elif not theirs.line[0].token:
-                log.warning("what others committed at %s on a history that is rewritten is not kept", remote.shown)
+            else:
+                log.warning("%s is rewritten: what others may have committed there is not kept", remote.shown)
         return mine if fits(mine, recorded, pending) else None
 
     async def _fetched(self) -> Theirs | None:

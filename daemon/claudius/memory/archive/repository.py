@@ -292,7 +292,8 @@ class Repository:
             try:
                 return _finish(running.proc, args[0], within_s)
             except GitSlow:
-                self.clear_locks(after_s=began_s)  # ours: with anyone else's, the command would have failed
+                if "GIT_DIR" not in also:  # ours: with anyone else's, the command would have failed
+                    self.clear_locks(after_s=began_s)
                 raise
             finally:
                 self._running = None

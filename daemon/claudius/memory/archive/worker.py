@@ -114,7 +114,7 @@ class Archive:
     @property
     def remote_problem(self) -> str | None:
         """What keeps commits from the remote, in one line; None if nothing does."""
-        return self._remote.problem if self._remote else None
+        return self._remote.problem if self._remote and self._holds() else None
 
     def begin(self) -> None:
         """Believe nothing of an earlier round: another process may have archived since."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 import psycopg
 
+from claudius.decoding import decoder
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import parameters
 from claudius.memory.sqlite.rows import dump
@@ -59,6 +60,6 @@ async def listen(place: StorePlace, worker: str, told: Callable[[Mapping[str, st
 def _read(payload: str) -> tuple[str, Mapping[str, str]]:
     """Return who says what; of what is no notice of ours, that something was said. Pure."""
     try:
-        return msgspec.json.decode(payload, type=tuple[str, dict[str, str]])
+        return decoder(tuple[str, dict[str, str]]).decode(payload)
     except msgspec.DecodeError:
         return "", {}
