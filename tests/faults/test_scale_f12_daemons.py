@@ -8,7 +8,7 @@ from pathlib import Path
 
 from company import Company, company
 
-HOLDERS = "SELECT role, worker FROM role WHERE lease_until > clock_timestamp() AND role !~ '/vectors|/erasures'"
+HOLDERS = "SELECT role, worker FROM role WHERE lease_until > clock_timestamp() AND role !~ '^clock/'"
 ROLES = {"archive", "clock", "cortex", "listen/slack"}
 WITHIN_S = 60.0
 
