@@ -231,3 +231,26 @@ async def test_a_network_that_is_there_is_ready(home: Home) -> None:
     """`ready` returns once the first try of each network has ended."""
     async with alive(home, Scripted(default=echo)) as soul, asyncio.timeout(20):
         await soul.server.ready()
+
+
+async def test_a_listener_that_is_ended_before_it_listens_holds_no_lane(home: Home) -> None:
+    """The role is lost while the others are asked to wait: this process may answer there again."""
+    asked = asyncio.Event()
+
+    async def hold_back(_: Any) -> None:
+        """Wait for a server that does not answer."""
+        asked.set()
+        await asyncio.Event().wait()
+
+    async with alive(home, Scripted(default=echo)) as soul:
+        networks = soul.server._networks
+        networks._hold_back = hold_back
+        hearing = asyncio.create_task(networks._hear(RehearsalAdapter(name="other")))
+        await asked.wait()
+        during = list(soul.server._lanes.unread)
+        hearing.cancel()
+        await asyncio.gather(hearing, return_exceptions=True)
+        after = list(soul.server._lanes.unread)
+
+    assert "other" in during
+    assert "other" not in after

@@ -226,14 +226,7 @@ class Networks:
         }
 
     async def _log_in(self, adapter: Adapter, speaker: LogsIn) -> None:
-        while True:
-            try:
-                return await speaker.log_in()
-            except AdapterRefused as error:
-                return self._refuse(adapter, error)
-            except Exception:  # likewise
-                log.exception("an adapter could not log in", extra={"adapter": adapter.name})
-                await asyncio.sleep(FELL_S)
+        await self._persist(adapter, speaker.log_in)
 
     def _refuse(self, adapter: Adapter, error: AdapterRefused) -> None:
         log.error("network refused", extra={"adapter": adapter.name, "error": error.message})
@@ -246,14 +239,14 @@ class Networks:
     async def _hear(self, adapter: Adapter) -> None:
         """Listen on a distant network, and read what was missed, until cancelled or refused."""
         name = adapter.name
-        self._lanes.hold(name)
-        if self._hold_back:
-            await self._hold_back(self._lanes.unread)
         sweeper = self._sweepers[name] = Sweeper(adapter, self._mind, self._lanes, self._intake, self._chance)
         adapter.link.on_missed(sweeper.missed)
+        self._lanes.hold(name)
         opening = asyncio.get_running_loop().call_later(PATIENCE_S, self._lanes.release, name)
         sweeping = asyncio.create_task(self._sweep(sweeper), name=f"sweep {name}")
         try:
+            if self._hold_back:
+                await self._hold_back(self._lanes.unread)
             await self._listen(adapter)
         finally:
             opening.cancel()
@@ -264,9 +257,13 @@ class Networks:
             del self._sweepers[name]
 
     async def _listen(self, adapter: Adapter) -> None:
+        await self._persist(adapter, partial(adapter.listen, self._intake.accept))
+
+    async def _persist(self, adapter: Adapter, work: Callable[[], Awaitable[None]]) -> None:
+        """Do an adapter's work until it is done or the network refuses us; after any other failure it begins again."""
         while True:
             try:
-                await adapter.listen(self._intake.accept)
+                await work()
             except AdapterRefused as error:
                 self._refuse(adapter, error)
                 return

@@ -8,7 +8,7 @@ import shutil
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from copy import copy
 from datetime import datetime
 from functools import partial
@@ -196,18 +196,17 @@ class PostgresStore(SqlStore):
         if core.is_open:
             return
         queries = load_texts(self._memory)
-        opened: list[PostgresConnection] = []
-        try:
-            opened.append(self._connect())
-            prepare(opened[0], self._memory, core.name)
-            opened.append(self._connect())
-            opened[0].limit(2 * self._silent_s)  # it may have to wait for one that fell silent
-            opened[1].limit(self._silent_s, in_loop=True)
-        except BaseException as error:
-            for one in opened:
-                one.close()
-            raise core.translate(error) if isinstance(error, psycopg.Error) else error from error
-        writer, reader = (PostgresDatabase(one, queries) for one in opened)
+        with ExitStack() as undo:
+            try:
+                writes = undo.enter_context(closing(self._connect()))
+                prepare(writes, self._memory, core.name)
+                reads = undo.enter_context(closing(self._connect()))
+                writes.limit(2 * self._silent_s)  # it may have to wait for one that fell silent
+                reads.limit(self._silent_s, in_loop=True)
+            except psycopg.Error as error:
+                raise core.translate(error) from error
+            undo.pop_all()
+        writer, reader = PostgresDatabase(writes, queries), PostgresDatabase(reads, queries)
         counting = self.writer(writer, core.translate, self._linger_s, relieve=self._relieve)
         if self.leases and isinstance(counting, PostgresWriter):
             counting.tally = self.leases.tally

@@ -8,7 +8,7 @@ import re
 import sqlite3
 import subprocess
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import quote
@@ -87,7 +87,9 @@ def back_up(database: Path, directory: Path, now: datetime, name: str = "") -> B
     with private_files(), closing(open_reader(database, cache_kib=ONCE_KIB)) as connection:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         aside.unlink(missing_ok=True)
-        try:
+        with ExitStack() as undo:
+            undo.callback(sum_of(directory / name).unlink, missing_ok=True)
+            undo.callback(aside.unlink, missing_ok=True)
             connection.execute("BEGIN")
             counts = row_counts(connection)
             connection.execute("COMMIT")
@@ -98,10 +100,7 @@ def back_up(database: Path, directory: Path, now: datetime, name: str = "") -> B
                 kept.write(f"{_sha256(aside)}  {name}\n")
                 kept.flush()
                 os.fsync(kept.fileno())  # an empty one after a power loss would refuse a good copy
-        except BaseException:
-            aside.unlink(missing_ok=True)
-            sum_of(directory / name).unlink(missing_ok=True)
-            raise
+            undo.pop_all()
         aside.rename(directory / name)
     return Backup(path=directory / name, bytes=made.bytes, checks=made.checks)
 

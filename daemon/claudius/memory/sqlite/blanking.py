@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -179,7 +180,8 @@ def _rewrite(db: Database, table: str, columns: Sequence[str], where: str, value
     connection.execute("PRAGMA foreign_keys = OFF")
     try:
         connection.execute("BEGIN IMMEDIATE")
-        try:
+        with ExitStack() as undo:
+            undo.callback(connection.execute, "ROLLBACK")
             found = connection.execute(f'SELECT {names} FROM "{table}" WHERE {where}', values)  # noqa: S608 - names of our own schema
             rows = [tuple(row) for row in found]
             guards = connection.execute(_GUARDS, (table,)).fetchall()
@@ -190,9 +192,7 @@ def _rewrite(db: Database, table: str, columns: Sequence[str], where: str, value
             for guard in guards:
                 connection.execute(guard["sql"])
             connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
+            undo.pop_all()
     finally:
         connection.execute("PRAGMA foreign_keys = ON")
 

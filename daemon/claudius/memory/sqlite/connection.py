@@ -7,7 +7,7 @@ import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -44,7 +44,8 @@ def open_writer(path: Path) -> sqlite3.Connection:
     """Open an existing database for writing. Raises: sqlite3.Error."""
     with private_files():
         connection = _connect(path, "rw")
-        try:
+        with ExitStack() as undo:
+            undo.callback(connection.close)
             add_functions(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
@@ -55,9 +56,7 @@ def open_writer(path: Path) -> sqlite3.Connection:
                 "BEGIN IMMEDIATE"
             )  # creates -wal and -shm now, under our umask, and shows if it may write
             connection.execute("ROLLBACK")
-        except BaseException:
-            connection.close()
-            raise
+            undo.pop_all()
     for file in (path, *siblings(path)):
         with suppress(FileNotFoundError):
             if file.stat().st_mode & 0o077:
@@ -97,14 +96,13 @@ def open_reader(path: Path, *, cache_kib: int = _CACHE_KIB, is_alone: bool = Fal
     alone = "ro&vfs=unix-none" if wal.exists() and wal.stat().st_size else "ro&immutable=1"
     with private_files():
         connection = _connect(path, alone if is_alone else "ro")
-        try:
+        with ExitStack() as undo:
+            undo.callback(connection.close)
             if is_alone:
                 connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # its own index of the log, in memory
             connection.execute(f"PRAGMA cache_size = -{cache_kib}")
             connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-        except BaseException:
-            connection.close()
-            raise
+            undo.pop_all()
     return connection
 
 
