@@ -11,7 +11,7 @@ FROM python:3.13-slim-bookworm
 # git keeps the history of portraits, postgresql-client copies a database server; their versions are the distribution's
 # hadolint ignore=DL3008
 RUN apt-get update \
-    && apt-get install --yes --no-install-recommends git postgresql-client \
+    && apt-get install --yes --no-install-recommends git openssh-client postgresql-client \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 10001 --user-group --home-dir /var/lib/claudius --shell /usr/sbin/nologin claudius \
     && install -d -m 0700 -o claudius -g claudius /var/lib/claudius
