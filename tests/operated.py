@@ -156,6 +156,7 @@ async def operated(root: Path, **settings: str) -> AsyncIterator[Operated]:
         for runner in runners:
             stack.push_async_callback(runner.cleanup)
         server = await stack.enter_async_context(DiscordServer())
+        await server.world.set(identify_every_s=0.0)  # the tests' daemon does not wait between its attempts
         daemon = await stack.enter_async_context(slack_daemon(root, **ours))
         daemon.machine.env |= {
             "CLAUDIUS_DISCORD_API_URL": server.base_url,

@@ -103,6 +103,9 @@ UPDATE role SET worker = NULL, lease_until = '-infinity', state = json_extract(s
 FROM json_each(:roles) AS said
 WHERE role.role = json_extract(said.value, '$[0]') AND role.token = json_extract(said.value, '$[1]')::bigint AND role.worker = :worker;
 
+-- name: role_others
+SELECT count(*) FROM role WHERE role LIKE :role || '/%' AND worker <> :worker AND lease_until > clock_timestamp();
+
 -- name: roles_left
 UPDATE role SET worker = NULL, lease_until = '-infinity' WHERE worker = :worker;
 

@@ -231,6 +231,19 @@ def test_scale_doctor_fails_on_a_process_that_is_set_up_otherwise(
     assert says in failing(machine)[check]
 
 
+def test_scale_doctor_fails_where_nobody_listens(machine: Machine, url: str) -> None:
+    """A process that only thinks hears nothing: a network whose tokens are here needs one that listens to it."""
+    tokens = {"SLACK_BOT_TOKEN": "xoxb-1", "SLACK_APP_TOKEN": "xapp-1", "CLAUDIUS_SLACK_API_URL": "http://127.0.0.1:9"}
+    beside(url, started_at="2026-01-01")
+    deaf = failing(machine, **tokens)
+    run(url, "INSERT INTO role (role, worker, lease_until) VALUES ('listen/slack/1', 'w', 'infinity')")
+    heard = failing(machine, **tokens)
+
+    assert "nothing that is said arrives" in deaf["slack listeners"]
+    assert "slack listeners" not in heard
+    assert "discord listeners" not in deaf
+
+
 @pytest.mark.slow
 def test_scale_doctor_fails_where_no_standby_follows(machine: Machine) -> None:
     """Whoever counts on a standby is told that none follows synchronously."""

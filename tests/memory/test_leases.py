@@ -228,6 +228,23 @@ async def test_scale_a_good_end_gives_every_lane_back(postgres_url: str) -> None
         assert await taken_by(two) == [DM]
 
 
+async def test_scale_a_process_sees_who_else_has_a_place(postgres_url: str) -> None:
+    """The other places of a role are counted while their leases last; one's own are not, nor another role's."""
+    places = ("listen/slack/0", "listen/slack/1")
+    async with worker(postgres_url, "one") as one, worker(postgres_url, "two") as two:
+        assert one.leases
+        assert two.leases
+        mine = await one.leases.roles.take(places)
+        alone = await one.leases.roles.others("listen/slack")
+        theirs = await two.leases.roles.take([*places, "listen/slackers/0"])
+        both = await one.leases.roles.others("listen/slack")
+        await two.leases.roles.give_back(theirs)
+        again = await one.leases.roles.others("listen/slack")
+
+    assert sorted((*mine, *theirs)) == ["listen/slack/0", "listen/slack/1", "listen/slackers/0"]
+    assert (alone, both, again) == (0, 1, 0)
+
+
 async def test_scale_what_a_transaction_waits_for_others_is_counted(postgres_url: str) -> None:
     """A transaction that waits for another one's lock adds that wait, by the server's clock."""
     import psycopg  # noqa: PLC0415 - an extra

@@ -22,6 +22,7 @@ class Given:
         self.kept: dict[str, str] = {}
         self.states: dict[str, str] = {}
         self.error: StoreError | None = None
+        self.others_have = 0
 
     async def take(self, wanted: Sequence[str]) -> Mapping[str, str]:
         """Give what is free."""
@@ -41,6 +42,11 @@ class Given:
         self.free |= states
         for one in states:
             self.kept.pop(one, None)
+
+    async def others(self, role: str) -> int:
+        """Return what the test says."""
+        assert role == "listen/slack"
+        return self.others_have
 
     def is_held(self, role: str) -> bool:
         """Return whether the test has not withdrawn it."""
@@ -157,6 +163,23 @@ async def test_what_a_holder_leaves_is_what_the_next_goes_on_with() -> None:
     assert seen == [{"sequence": 7}]
     assert given.states == {"listen/discord/0": '{"sequence": 9}'}
     assert given.free == {"listen/discord/0": '{"sequence": 9}'}
+
+
+async def test_a_holder_knows_since_when_nobody_else_has_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what lies between two looks that found nobody else counts, and not what is near either of them."""
+    given, loop = Given(), asyncio.get_running_loop()
+    began_s, now_s = loop.time(), 0.0
+    monkeypatch.setattr(loop, "time", lambda: began_s + now_s)
+    roles = Roles(shared(given), ("all",), broken)
+    roles.add(Role("listen/slack", Work(), places=2))
+    given.free = {"listen/slack/1": "{}"}
+    seen = []
+    for now_s, given.others_have in ((0.0, 1), (100.0, 0), (200.0, 0), (300.0, 1)):  # noqa: B007 - the clock reads it
+        await roles.look(shared(given))
+        seen.append([roles.was_alone("listen/slack", ago_s) for ago_s in (0.5, 50.0, 99.5, 150.0)])
+    await roles.close()
+
+    assert seen == [[False] * 4, [False] * 4, [False, True, False, False], [False] * 4]
 
 
 async def test_what_cannot_be_done_here_is_left_to_others() -> None:

@@ -93,6 +93,10 @@ class RoleStore(Protocol):
         """Give these roles up, for whoever looks next; one that is lost already keeps its new holder's state."""
         ...
 
+    async def others(self, role: str) -> int:
+        """Return how many other processes have one of a role's numbered places now."""
+        ...
+
     def is_held(self, role: str) -> bool:
         """Return whether a role is held, by this process's own clock, with a tenth of the lease to spare."""
         ...

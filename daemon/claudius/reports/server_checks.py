@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from claudius.config import Loaded, common, load
+from claudius.config import Loaded, common, load, networks_on
 from claudius.home import Home
 from claudius.memory.opening import StorePlace, place_of
 from claudius.reports.network_checks import Check
@@ -27,6 +27,8 @@ SKEW_S = 60.0
 PAUSES = 3
 """A lease lasts longer than this many of the longest pauses that were seen."""
 UNSAFE_OFF = ("fsync", "synchronous_commit", "full_page_writes")
+BEGINS_S = 30.0
+"""A process that is up for longer has taken what nobody else has."""
 NOTICE_S = 2.0
 """How long a notice may take from one connection to another."""
 
@@ -131,6 +133,7 @@ def _of_workers(home: Home, loaded: Loaded) -> Iterator[Check]:
     if at_work and not others:
         many = "1 process has" if len(at_work) == 1 else f"{len(at_work)} processes have"
         yield Check("configurations", ok=True, detail=f"{many} the settings of this home")
+    yield from _of_listeners(loaded, at_work)
     yield from _of_souls(home, at_work)
     longest = max(at_work, key=lambda one: one["pause_s"], default=None)
     if longest:
@@ -141,6 +144,18 @@ def _of_workers(home: Home, loaded: Loaded) -> Iterator[Check]:
             detail=f"{lease_s:.0f} s; the longest pause was {longest['pause_s']:.1f} s ({_named(longest)})",
             fix=f"raise worker.lease_s above {PAUSES * longest['pause_s']:.0f}, or give that machine more time",
         )
+
+
+def _of_listeners(loaded: Loaded, at_work: Sequence[Mapping[str, Any]]) -> Iterator[Check]:
+    """Check that somebody listens to each network whose tokens are here, once a process had the time to begin."""
+    held = [place for one in at_work for place in one["holds"]]
+    if not any(one["up_s"] > BEGINS_S for one in at_work):
+        return
+    for network in networks_on(loaded):
+        is_heard = any(place.startswith(f"listen/{network}/") for place in held)
+        detail = "a process listens" if is_heard else "no process at work listens: nothing that is said arrives"
+        fix = f"start `claudius daemon`, or `claudius worker --roles lanes,listen/{network}`"
+        yield Check(f"{network} listeners", ok=is_heard, detail=detail, fix=fix)
 
 
 def _of_souls(home: Home, at_work: Sequence[Mapping[str, Any]]) -> Iterator[Check]:

@@ -37,6 +37,8 @@ class Link:
         self.reconnects = 0
         self.listeners = 1
         """How many processes of this soul may listen at once."""
+        self.was_alone: Callable[[float], bool] = lambda _: True
+        """Whether this process was the only one that listened, so many seconds ago; False where nobody can say."""
         self.detail = ""
         """What is wrong, in words for `claudius status`; empty = nothing."""
         self.last_error = ""

@@ -156,6 +156,8 @@ class Networks:
             places = getattr(adapter, "places", 1)
             if self._hold_back:
                 adapter.link.listeners = places
+            if self._hold_back and places > 1:
+                adapter.link.was_alone = partial(self._roles.was_alone, f"listen/{name}")
             if self._hold_back and isinstance(adapter, LogsIn):
                 self._tasks.append(asyncio.create_task(self._log_in(adapter, adapter), name=f"log in {name}"))
             role = Role(f"listen/{name}", partial(self._hear, adapter), places)

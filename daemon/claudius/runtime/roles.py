@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -25,6 +26,10 @@ AGAIN_S = 5.0
 
 END_S, GIVE_S = 3.0, 1.0
 """How long a role's work may take to end, and how long the store to note that it is given up."""
+
+
+SPARE_S = 1.0
+"""How far a network's clock may be from ours."""
 
 
 class Role(Struct, frozen=True, eq=False):
@@ -50,6 +55,8 @@ class Roles:
         self._roles: list[Role] = []
         self._held: dict[str, tuple[Role, asyncio.Task[None]]] = {}
         self._renewed_s = 0.0
+        self._alone: dict[str, tuple[float, float]] = {}
+        """Roles with several places of which no other process was seen to have one: since when, and until when."""
 
     def add(self, role: Role) -> None:
         """Do a role's work as long as this process has it; without other processes, from now on."""
@@ -61,6 +68,11 @@ class Roles:
     def has(self, name: str) -> bool:
         """Return whether this process has a role now, in whichever place."""
         return any(role.name == name for role, _ in self._held.values())
+
+    def was_alone(self, name: str, ago_s: float) -> bool:
+        """Return whether nobody else had a place of a role so many seconds ago; False where that is not known."""
+        since_s, until_s = self._alone.get(name, (math.inf, -math.inf))
+        return since_s + SPARE_S <= asyncio.get_running_loop().time() - ago_s <= until_s - SPARE_S
 
     async def run(self, leases: LeaseStore) -> None:
         """Look for roles that are free, and keep those that are held, until cancelled."""
@@ -110,6 +122,13 @@ class Roles:
         if self._held and now_s - self._renewed_s >= leases.times.renew_s:
             self._renewed_s = now_s
             await self._end(await leases.roles.renew(self._states()), "another process has it")
+            await self._look_for_others(leases, now_s)
+
+    async def _look_for_others(self, leases: LeaseStore, now_s: float) -> None:
+        before, self._alone = self._alone, {}
+        for name in [role.name for role, _ in self._held.values() if role.places > 1]:
+            if not await leases.roles.others(name):
+                self._alone[name] = before.get(name, (now_s, now_s))[0], now_s
 
     def _states(self) -> dict[str, str]:
         return {place: json.dumps(role.state()) for place, (role, _) in self._held.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import logging
 from datetime import UTC, datetime, timedelta
 from typing import cast
@@ -212,7 +213,7 @@ async def test_what_another_listener_may_have_heard_is_not_missed(
     """Slack gives each event to one of them: a few that did not come here prove nothing, many in a row do."""
     await slack.say("D1", "U1", "hello")
     await ear.until(1)
-    adapter.link.listeners = 2
+    adapter.link.listeners, adapter.link.was_alone = 2, lambda _: False
     found = missed_by(adapter)
 
     for n in range(3):
@@ -224,6 +225,26 @@ async def test_what_another_listener_may_have_heard_is_not_missed(
         await slack.say("D1", "U1", f"to nobody {n}", deliver=False)
 
     assert few == 0
+    assert await asyncio.wait_for(found.get(), 20) >= QUICK.deaf_s
+
+
+async def test_one_message_to_nobody_is_found_by_whoever_listens_alone(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+) -> None:
+    """What is said after the other listener went can have come to nobody else: one message proves it."""
+    await slack.say("D1", "U1", "hello")
+    await ear.until(1)
+    found = missed_by(adapter)
+    await slack.say("D1", "U1", "to the other one", deliver=False)
+    went = time.time()
+    adapter.link.listeners, adapter.link.was_alone = 2, lambda ago_s: time.time() - ago_s > went
+    looked_at = len(await slack.calls("conversations.history"))
+    await slack.until_called("conversations.history", looked_at + 3)
+    before = found.qsize()
+
+    await slack.say("D1", "U1", "to nobody", deliver=False)
+
+    assert before == 0
     assert await asyncio.wait_for(found.get(), 20) >= QUICK.deaf_s
 
 

@@ -24,7 +24,21 @@ class Said:
 
     def happen(self, town: Town, now_s: float) -> None:
         """Have it said."""
-        town.say(self.number, self.person, self.thread, self.text, now_s)
+        town.say(f"{self.number:06d}", self.person, self.thread, self.text, now_s)
+
+
+@dataclass(frozen=True, slots=True)
+class LastWord:
+    """A person says something as soon as they see the next reply: while whoever thought it lets go of the lane."""
+
+    at_s: float
+    person: str
+    thread: str
+
+    def happen(self, town: Town, now_s: float) -> None:
+        """Have them wait for it."""
+        del now_s
+        town.last_words.append((self.person, self.thread))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +94,7 @@ class Edited:
         town.edit(self.number, self.at, now_s)
 
 
-Event = Said | Changed | Joined | Edited
+Event = Said | LastWord | Changed | Joined | Edited
 
 
 @dataclass(frozen=True, slots=True)

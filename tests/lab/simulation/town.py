@@ -34,6 +34,11 @@ APPEARS_S = 5.0
 """A post whose answer was lost may become visible so late."""
 
 
+def place_of(person: str, thread: str) -> str:
+    """Return where a person talks: in a thread, or, where none is named, in a DM. Pure."""
+    return f"{NETWORK}:t:{'c1' if thread else f'dm-{person}'}:{thread}"
+
+
 def instant(now_s: float) -> datetime:
     """Return the wall clock's reading. Pure."""
     return BEGAN + timedelta(seconds=now_s)
@@ -77,25 +82,26 @@ class Town(Struct):
     """What each post that stands is called, oldest first."""
     shown: int = 0
     """How many posts ever became visible."""
+    last_words: list[tuple[str, str]] = field(default_factory=list)
+    """Who says something, and where, as soon as the next reply is to be seen there: person and thread."""
 
     def one_in_hundred(self, times: int) -> bool:
         """Say yes so often in a hundred."""
         return self.chance.randrange(100) < times
 
-    def say(self, number: int, person: str, thread: str, text: str, now_s: float) -> None:
+    def say(self, position: str, person: str, thread: str, text: str, now_s: float) -> None:
         """Have a person say something: in a DM, or, where a thread is named, in it. Whoever listens may hear of it."""
-        channel = "c1" if thread else f"dm-{person}"
-        place = f"{NETWORK}:t:{channel}:{thread}"
+        place = place_of(person, thread)
         who = f"{NETWORK}:t:{person}"
         perception = Perception(
-            key=f"{NETWORK}:{channel}:{number:06d}",
+            key=f"{place.rpartition(':')[0]}:{position}",
             conversation=place,
             audience=shared(place) if thread else private(who),
             person=who,
-            name=f"{person.capitalize()} {number // 8}",  # a new display name now and then: the files move
+            name=f"{person.capitalize()} {len(self.said) // 8}",  # a new display name now and then: the files move
             text=text,
             at=instant(now_s),
-            position=f"{number:06d}",
+            position=position,
             kind=Kind.MENTION if thread else Kind.MESSAGE,
         )
         self.said.append(perception)
@@ -175,15 +181,19 @@ class Town(Struct):
         """Let what is due by now be seen."""
         for at_s, post in sorted(self.due, key=lambda one: one[0]):
             if at_s <= now_s:
-                self.appear(post)
+                self.appear(post, now_s)
         self.due = [one for one in self.due if one[0] > now_s]
 
-    def appear(self, post: Visible) -> str:
-        """Let a post be seen; return its receipt."""
+    def appear(self, post: Visible, now_s: float) -> str:
+        """Let a post be seen; return its receipt. Whoever waited for it has the last word."""
         self.shown += 1
         receipt = f"seen:{self.shown}"
         self.posts.append(post)
         self.receipts[receipt] = post
+        for one in [one for one in self.last_words if place_of(*one) == post.conversation]:
+            self.last_words.remove(one)
+            between = f"{self.said[-1].position}a"  # after this one and its changes, before the next number
+            self.say(between, *one, f"after {len(self.posts)}", now_s)
         return receipt
 
     def receipt_of(self, key: str) -> str | None:
@@ -271,7 +281,7 @@ class TownAdapter(Struct):
             await asyncio.sleep(town.chance.uniform(0.0, 3.0))
             raise DeliveryUnknown("no answer")
         await asyncio.sleep(town.chance.uniform(0.0, 0.1))
-        receipt = town.appear(post)
+        receipt = town.appear(post, now_s)
         await asyncio.sleep(town.chance.uniform(0.0, 0.4))
         return receipt
 

@@ -32,7 +32,7 @@ from claudius.runtime.server import Server
 from lab.simulation.history import History, SlowArchive, archiving
 from lab.simulation.life import DEAD, Life, damage, digest, judged, mind_of, quick_disk, resources_of, whispered
 from lab.simulation.loop import Killed, VirtualLoop
-from lab.simulation.script import Damage, Event, Script, script_of
+from lab.simulation.script import Damage, Event, LastWord, Said, Script, script_of
 from lab.simulation.server import VirtualServer, WorkerStore
 from lab.simulation.town import BEFORE_ALL, NETWORK, WORKSPACE, Town, TownAdapter, instant
 
@@ -88,9 +88,14 @@ def shared_script_of(seed: int, messages: int = 20) -> SharedScript:
         }[kind]
         at_s = chance.choice(instants) + chance.choice((0.0, 0.3, 3.0, 30.0)) * chance.uniform(0.0, 2.0)
         faults.append(Fault(at_s, chance.randrange(workers), kind, chance.randrange(60), for_s))
+    last_words = [
+        LastWord(one.at_s, one.person, one.thread)
+        for one in script.events
+        if isinstance(one, Said) and chance.randrange(2)
+    ]
     return SharedScript(
         seed=seed,
-        events=script.events,
+        events=tuple(sorted((*script.events, *last_words), key=lambda one: one.at_s)),
         kills=(),
         whispers=script.whispers,
         damages=script.damages,
@@ -340,6 +345,7 @@ class _TogetherLife:
         for fault in script.faults:
             self._at(fault.at_s, partial(self._befall, fault))
         last_s = max(at_s for at_s, *_ in self._agenda)
+        self._at(last_s + LEASE_S, self.town.last_words.clear)
         self._ends_s = last_s + AFTERWARDS_S
         self._at(self._ends_s, self._end)
         self._at(self._ends_s + AT_REST_S, self._be_late)

@@ -277,7 +277,7 @@ class SlackProbe:
     async def _missing(self, channel: str) -> list[str]:
         """Return the timestamps of others' messages and latest replies in the history that did not arrive.
 
-        Where several processes listen, none as long as the other ones may have heard them.
+        Where several processes listen, one that another may have heard counts only with many others in a row.
         """
         try:
             async with asyncio.timeout(ANSWERS_S):
@@ -295,6 +295,7 @@ class SlackProbe:
             if last := message.get("latest_reply"):
                 found.append(str(last))
         missing = [ts for ts in found if not self._reached.has(channel, ts)]
-        if self._link.listeners > 1 and sum(ts > self._reached.newest.get(channel, "") for ts in missing) < UNLIKELY:
-            return []
-        return missing
+        ours = [ts for ts in missing if self._link.was_alone(time() - float(ts))]
+        if not ours and sum(ts > self._reached.newest.get(channel, "") for ts in missing) >= UNLIKELY:
+            return missing
+        return ours

@@ -359,6 +359,10 @@ class PostgresRoles:
         for role in states:
             self._held.pop(role, None)
 
+    async def others(self, role: str) -> int:
+        values = {"role": role, "worker": self._core.boot}
+        return int(await self._core.write(lambda db: db.value("role_others", **values)))
+
     def is_held(self, role: str) -> bool:
         _, until_s = self._held.get(role, (0, 0.0))
         return self._clock() < until_s - (1 - TRUSTED) * self._lease_s
