@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
 import logging
+import time
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
