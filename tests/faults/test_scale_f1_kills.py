@@ -12,9 +12,9 @@ import pytest
 
 from company import company
 
-SIZES = {"push": (6, 16, 8, 200), "full": (60, 100, 40, 1800), "nightly": (1000, 100, 100, 7200)}
-"""Kills, conversations, messages in each, and seconds to wait at most, by the profile of the tests."""
-KILLS, PLACES, EACH, PATIENCE_S = SIZES[os.environ.get("CLAUDIUS_TEST_PROFILE", "push")]
+SIZES = {"push": (6, 16, 128, 200), "full": (60, 100, 4_000, 1800), "nightly": (1000, 100, 10_000, 7200)}
+"""Kills, conversations, messages at least, and seconds to wait at most, by the profile of the tests."""
+KILLS, PLACES, MESSAGES, PATIENCE_S = SIZES[os.environ.get("CLAUDIUS_TEST_PROFILE", "push")]
 WORKERS = 3
 
 
@@ -30,24 +30,32 @@ async def test_scale_f1_random_kills_lose_nothing_and_double_nothing(postgres_ur
             person = f"U9{n:03d}"
             await people.add_user(person, f"p{n}")
             dms[await people.open_dm(person)] = person
+        is_over = asyncio.Event()
 
-        async def talk() -> None:
-            """Have people talk, all at once."""
-            for n in range(EACH):
-                for place, person in dms.items():
-                    said[place].append(f"{person} {n}")
-                    await people.say(place, person, said[place][-1])
-                await people.until_visible(n * PLACES // 2, within_s=PATIENCE_S)
+        async def talk() -> int:
+            """Have people talk as long as processes are killed, now and then heard twice; return how often."""
+            count = 0
+            while count < MESSAGES or not is_over.is_set():
+                place, person = chance.choice(list(dms.items()))
+                said[place].append(f"{person} {len(said[place])}")
+                if times := chance.choice((0, 0, 1, 2)):
+                    await people.double_events(times)
+                await people.say(place, person, said[place][-1])
+                count += 1
+                await people.until_visible(count - PLACES, within_s=PATIENCE_S)
+            return count
 
         talking = asyncio.create_task(talk())
         for _ in range(KILLS):
-            seen = len(await people.visible())
-            await people.until_visible(min(seen + chance.randint(0, PLACES), PLACES * EACH), within_s=PATIENCE_S)
+            seen = len(await people.visible()) + chance.randint(0, 2 * MESSAGES // KILLS)
+            reached = asyncio.create_task(people.until_visible(seen, within_s=PATIENCE_S))
+            await asyncio.wait((talking, reached), return_when=asyncio.FIRST_COMPLETED)  # few may be left to say
+            reached.cancel()
             n = chance.choice(list(soul.running))
             await soul.kill(n)
             await soul.start(n)
-        await talking
-        wanted = sum(map(len, said.values()))
+        is_over.set()
+        wanted = await talking
         try:
             await people.until_visible(wanted, within_s=PATIENCE_S)
         except TimeoutError:
