@@ -23,7 +23,7 @@ from claudius.cognition.mind import Mind, lately
 from claudius.cognition.steps import STEPS
 from claudius.compose import Settings
 from claudius.home import Home, shipped
-from claudius.intent import Utterance
+from claudius.intent import Intent, Utterance
 from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import SQLITE, StorePlace, open_store
 from claudius.perception import Perception, private
@@ -141,6 +141,9 @@ class Crowd:
         place = StorePlace(url or SQLITE)
         times = LeaseTimes(most=1000, lease_s=lease_s, renew_s=lease_s / 3)
         self.store = open_store(self.home, place, disk.release, roles=roles, times=times)
+        self.commits_ms: list[float] = []
+        """How long each turn's commit took, WRITE 2, its wait for others included."""
+        self._commit, self.store.turns.commit = self.store.turns.commit, self._timed  # type: ignore[method-assign]
         self.voice, self.square = Knowing(call_s), square or Square()
         self.voice.is_let.set()
         soul = SoulSource(self.home.soul, shipped("soul"), steps=tuple(STEPS))
@@ -156,6 +159,11 @@ class Crowd:
         )
         self.server: Server
         self._number = 0
+
+    async def _timed(self, intent: Intent) -> None:
+        began = time.perf_counter()
+        await self._commit(intent)
+        self.commits_ms.append(1000 * (time.perf_counter() - began))
 
     async def open(self) -> None:
         """Wake the soul."""
@@ -239,13 +247,20 @@ class Rounds:
         self._loop.run_until_complete(self._crowd.open())
 
     def talk(self, conversations: int, turns: int) -> dict[str, Any]:
-        """Take turns in many conversations at once. Returns the milliseconds of each, turns a second, and CPU."""
+        """Take turns in many conversations at once. Returns the milliseconds of each and its commit, turns/s, CPU."""
         crowd = self._awake()
+        crowd.commits_ms.clear()
         cpu, began = cpu_s(), time.perf_counter()
         times = self._loop.run_until_complete(crowd.talk(range(conversations), turns))
         wall_s = time.perf_counter() - began
         count = conversations * turns
-        return {"ms": times, "per_s": count / wall_s, "wall_s": wall_s, "cpu_ms": 1000 * (cpu_s() - cpu) / count}
+        return {
+            "ms": times,
+            "commits_ms": list(crowd.commits_ms),
+            "per_s": count / wall_s,
+            "wall_s": wall_s,
+            "cpu_ms": 1000 * (cpu_s() - cpu) / count,
+        }
 
     def rest(self, seconds: float) -> float:
         """Do nothing for a while. Returns the share of a core that the process took, in percent."""

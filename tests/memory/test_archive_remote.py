@@ -7,10 +7,12 @@ import os
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
 from archiving import Kept, at, bare, commit_there, linear
+from claudius.errors import StoreAway
 from claudius.home import Home
 from claudius.memory.archive import Archive, Remote
 from claudius.testing.store_contract.ground import ANA, BEN
@@ -63,6 +65,29 @@ async def test_what_a_person_commits_there_becomes_a_version(copied: Kept, remot
     assert linear(remote)[:3] == ["v1", f"by hand: {path}", "by hand: notes/README"]
     assert sorted(linear(remote)[3:]) == ["edited by hand", "v2"]
     assert copied.git("status", "--porcelain") == ""
+    await copied.is_whole()
+
+
+async def test_a_look_that_is_interrupted_loses_nobodys_commit(
+    copied: Kept, remote: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a look has fetched and could not take over is taken over by the next one, not pushed over."""
+    await copied.learn("one", "v1")
+    await copied.settle()
+    path = str(copied.file().relative_to(copied.home.memory))
+    commit_there(remote, path, "by a person", tmp_path / "a")
+    await copied.again()
+    documents = type(copied.store.documents)
+    with monkeypatch.context() as broken:
+        broken.setattr(documents, "archived_commits", AsyncMock(side_effect=StoreAway("gone")))
+        with pytest.raises(StoreAway):
+            await copied.round()
+    await copied.settle()
+    await copied.learn("of Ben", "v2", person=BEN)
+    await copied.settle()
+
+    assert await copied.text() == "by a person"
+    assert linear(remote)[:2] == ["v1", f"by hand: {path}"]
     await copied.is_whole()
 
 

@@ -13,7 +13,8 @@ from claudius.home import shipped
 from claudius.memory.leases import SoulStore
 from claudius.memory.opening import StorePlace
 from claudius.soul import SoulSource
-from claudius.soul.pushed import SoulInForce, own_files
+from claudius.soul.pushed import PushedSoul, SoulInForce, own_files, written
+from claudius.testing.store_contract.ground import NOW
 
 
 def of(directory: Path) -> SoulSource:
@@ -72,3 +73,26 @@ async def test_scale_a_push_is_in_force_with_the_next_news(
     finally:
         await one.close(clean=False)
         await other.close(clean=False)
+
+
+def pushed(number: int, files: dict[str, str]) -> PushedSoul:
+    """Return a push as a store holds it."""
+    return PushedSoul(number=number, sha256="0" * 64, host="far", at=NOW, files=files)
+
+
+def test_scale_a_pushed_file_stays_in_its_place(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever can write to the store cannot have a file written elsewhere on another machine."""
+    names = ("../up.md", "/tmp/up.md", "a/../../up.md", "steps/a/b.md", ".hidden", "", "a\0b", "steps/..")  # noqa: S108 - written nowhere
+    place = written(tmp_path / "soul", pushed(1, {"soul.md": "I am.", **dict.fromkeys(names, "no")}))
+
+    found = [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()]
+    assert found == [str((place / "soul.md").relative_to(tmp_path))]
+    assert [record.levelname for record in caplog.records] == ["ERROR"] * len(names)
+
+
+def test_scale_a_number_that_is_given_again_is_another_push(tmp_path: Path) -> None:
+    """After a restore of the store a number may name other files: they are written beside the first ones."""
+    first, second = (written(tmp_path, pushed(1, {"soul.md": text})) for text in ("I am one.", "I am two."))
+
+    assert (first / "soul.md").read_text() == "I am one."
+    assert (second / "soul.md").read_text() == "I am two."
