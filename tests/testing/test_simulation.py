@@ -16,8 +16,8 @@ KEPT = Path(__file__).parents[1] / "faults" / "seeds.txt"
 """Seeds that failed once, one a line."""
 PUSH, FULL, NIGHTLY = 12, 300, 20_000
 PUSH_OF_WORKERS, FULL_OF_WORKERS = 2, 40
-OFTEN_SEEN = ("a_start_that_voids_all_leases", "own_clock_for_leases")
-SELDOM_SEEN = ("release_without_heard",)
+OFTEN_SEEN = ("a_start_that_voids_all_leases", "own_clock_for_leases", "release_without_heard")
+SELDOM_SEEN = ("no_lock_soul",)
 """What breaks one of the first few lives with several workers, and what one in some hundreds; the others, in dozens."""
 WITHIN = 1000
 """Within this many seeds, a product that is broken on purpose is found out."""
