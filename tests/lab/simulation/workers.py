@@ -44,6 +44,8 @@ SWEEP_EVERY_S, AFTERWARDS_S = 600.0, 2000.0
 AT_REST_S = 20_000.0
 """A life that is not at rest so long after its end never will be."""
 NEVER = float("inf")
+LOOKS_BACK_S = 10.0
+"""A process that was paused may have spoken late. It is not killed before it could take that down: nobody else can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ class _Worker:
         self.number, self.wrong_s, self._life = number, wrong_s, life
         self.loop = VirtualLoop(life.now_s)
         self.loop.rests = True
-        self.paused_until_s, self.pauses_for_s = -NEVER, 0.0
+        self.paused_until_s, self.pauses_for_s, self.woke_s = -NEVER, 0.0, -NEVER
         self.is_over = False
         """Whether it ended in good order."""
         self.is_leaving = asyncio.Event()
@@ -205,6 +207,10 @@ class _Worker:
     def go_on(self, now_s: float) -> None:
         """Do what is to be done now. Raises: Killed."""
         self.loop.now_s = now_s
+        if self.woke_s < self.paused_until_s:
+            self.woke_s = now_s
+            if self.loop.dies_in is not None:
+                raise Killed  # while it was paused
         self.loop.run_forever()
         if self.loop.steps >= self.loop.pauses_in:
             self.paused_until_s, self.loop.pauses_in = now_s + self.pauses_for_s, NEVER
@@ -364,9 +370,12 @@ class _TogetherLife:
         if worker is None or worker.is_leaving.is_set():
             return
         match fault.kind:
+            case "kill" if self.now_s < worker.woke_s + LOOKS_BACK_S:
+                self._at(worker.woke_s + LOOKS_BACK_S, partial(self._befall, fault))
             case "kill":
                 worker.rests_for_s = fault.for_s
-                worker.loop.dies_in = worker.loop.steps + fault.steps + 1
+                goes_on = 0 if self.now_s < worker.paused_until_s else fault.steps
+                worker.loop.dies_in = worker.loop.steps + goes_on + 1
                 worker.paused_until_s = -NEVER  # who is paused is killed as well
             case "pause":
                 worker.loop.pauses_in, worker.pauses_for_s = worker.loop.steps + fault.steps + 1, fault.for_s
