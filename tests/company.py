@@ -114,6 +114,16 @@ class Company:
         with self._reading() as db:
             return db.execute(sql.encode()).fetchall()
 
+    def said(self) -> int:
+        """Return how many replies the soul has noted as said."""
+        return int(self.read("SELECT count(*) FROM outbox WHERE state = 'sent'")[0][0])
+
+    async def until_said(self, count: int, within_s: float) -> None:
+        """Wait for so many."""
+        async with asyncio.timeout(within_s):
+            while self.said() < count:
+                await asyncio.sleep(0.1)
+
     async def drained(self, within_s: float) -> None:
         """Wait until nothing is left to be thought or said, so that what would come twice has come."""
         from claudius.memory.postgres.records import PostgresRecords  # noqa: PLC0415 - an extra

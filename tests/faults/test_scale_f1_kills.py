@@ -42,14 +42,13 @@ async def test_scale_f1_random_kills_lose_nothing_and_double_nothing(postgres_ur
                     await people.double_events(times)
                 await people.say(place, person, said[place][-1])
                 count += 1
-                if count % (PLACES // 4) == 0:
-                    await people.until_visible(count - PLACES, within_s=PATIENCE_S)
+                await soul.until_said(count - PLACES, PATIENCE_S)
             return count
 
         talking = asyncio.create_task(talk())
         for _ in range(KILLS):
-            seen = len(await people.visible()) + chance.randint(0, 2 * MESSAGES // KILLS)
-            reached = asyncio.create_task(people.until_visible(seen, within_s=PATIENCE_S))
+            more = chance.randint(0, 2 * MESSAGES // KILLS)
+            reached = asyncio.create_task(soul.until_said(soul.said() + more, PATIENCE_S))
             await asyncio.wait((talking, reached), return_when=asyncio.FIRST_COMPLETED)  # few may be left to say
             reached.cancel()
             n = chance.choice(list(soul.running))
