@@ -143,7 +143,7 @@ class Crowd:
         self.store = open_store(self.home, place, disk.release, roles=roles, times=times)
         self.commits_ms: list[float] = []
         """How long each turn's commit took, WRITE 2, its wait for others included."""
-        self._commit, self.store.turns.commit = self.store.turns.commit, self._timed  # type: ignore[method-assign]
+        self._commit, self.store.turns.commit = self.store.turns.commit, self._timed  # type: ignore[method-assign]  # to time it
         self.voice, self.square = Knowing(call_s), square or Square()
         self.voice.is_let.set()
         soul = SoulSource(self.home.soul, shipped("soul"), steps=tuple(STEPS))

@@ -10,6 +10,7 @@ ClaudiusError                      one line for a person: what is wrong, where, 
 ├── StoreError                     exit 78 unless said otherwise
 │   ├── StoreCorrupt               not a database, damaged, or not ours
 │   ├── StoreTooNew                written by a later version
+│   ├── StoreMoved                 the soul is being moved, or has moved away
 │   ├── StoreFull                  exit 75: no space at a write; nothing was accepted
 │   ├── StoreAway                  exit 75: the database server cannot be reached; nothing was accepted
 │   ├── StoreReadOnly              the database, its log or its directory may not be written
@@ -141,6 +142,12 @@ class StoreCorrupt(StoreError):
 
 class StoreTooNew(StoreError):
     """The database was written by a later version of Claudius."""
+
+
+class StoreMoved(StoreError):
+    """The soul is being moved, or has moved to another store."""
+
+    exit_code = EXIT_TRY_AGAIN
 
 
 class StoreFull(StoreError):

@@ -76,6 +76,10 @@ ON CONFLICT (conversation) DO UPDATE SET heard = lane.heard + 1, ready = true, s
 -- name: lanes_heard
 SELECT conversation, heard FROM lane WHERE token IN (SELECT value::bigint FROM json_each(:tokens));
 
+-- name: turns_given_back
+-- Whoever ends in good order did not fail at what it was thinking.
+UPDATE inbox SET boots = boots - 1, boot = NULL WHERE boot = :worker AND state = 'taken' AND boots > 0;
+
 -- name: lanes_given_back
 UPDATE lane SET worker = NULL, lease_until = '-infinity' WHERE worker = :worker;
 

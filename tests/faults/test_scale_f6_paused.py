@@ -14,10 +14,14 @@ import pytest
 
 from claudius.intent import Utterance
 from claudius.testing.rehearsal_adapter import RehearsalAdapter, Visible
+from driven import reply
 from workers import World
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.store import PostgresStore
+
+
+PARTS = 2
 
 
 class Loose(RehearsalAdapter):
@@ -27,7 +31,7 @@ class Loose(RehearsalAdapter):
     """What stands, by its receipt; of all workers."""
     stops_before = stops_after = False
     """Where a post of this worker stops, as its process does."""
-    taken_down = 0
+    taken_down = ended = 0
 
     def __init__(self, posts: dict[str, Visible]) -> None:
         super().__init__()
@@ -42,6 +46,7 @@ class Loose(RehearsalAdapter):
         self.visible.append(made)
         self.posts[receipt] = made
         await self._stop(at=self.stops_after)
+        self.ended += 1
         return receipt
 
     async def _stop(self, *, at: bool) -> None:
@@ -128,3 +133,31 @@ async def test_scale_f6_a_worker_that_is_paused_while_it_speaks(where: str, post
     assert first.mind.store.leases
     assert slow.taken_down == first.mind.store.leases.tally.late == slow.stops_before
     assert world.calls() <= 2 * len(world.said)  # the late one may think what it can commit no more
+
+
+async def test_scale_f4_a_worker_that_wakes_in_the_middle_of_a_long_reply(postgres_url: str, tmp_path: Path) -> None:
+    """It sends no further part: whoever has the lane now has sent them, although its own first part was believed."""
+    world, posts = World(postgres_url, tmp_path), dict[str, Visible]()
+    slow, quick = Loose(posts), Loose(posts)
+    slow.post_chars = quick.post_chars = 40
+    slow.stops_after = True
+    async with AsyncExitStack() as stack:
+        first = await world.worker(stack, network=slow, prepare=pausing(slow.reached, slow.goes_on))
+        world.voices[0].default = lambda _: reply(
+            "one two three four five six seven eight nine ten eleven twelve and more"
+        )
+        await world.offer(first, world.post(1, 0))
+        await slow.reached.wait()
+        world.past(first)
+        second = await world.worker(stack, network=quick)
+        async with asyncio.timeout(60):
+            while len(posts) < PARTS:
+                await asyncio.sleep(0.02)
+        await second.idle()
+        slow.goes_on.set()
+        async with asyncio.timeout(60):
+            while slow.ended < 1:
+                await asyncio.sleep(0.02)
+        await first.idle()
+
+    assert (slow.ended, slow.taken_down, len(posts)) == (1, 0, PARTS)

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from claudius.errors import StoreError
 from claudius.memory.opening import StorePlace
 from claudius.perception import Perception
-from claudius.providers.scripted import Scripted
+from claudius.providers.scripted import Line, Scripted
 from claudius.runtime.commands.words import as_command
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from lab import postgres
-from workers import START, World
+from workers import START, TIMES, World
 
 
 async def test_scale_f1_two_workers_share_the_work(postgres_url: str, tmp_path: Path) -> None:
@@ -142,5 +142,59 @@ async def test_scale_f7_the_server_stops_and_starts_under_traffic(tmp_path: Path
                         await asyncio.to_thread(server.start)
                     await world.until_accepted(soul, message)
             await world.answered()
+
+    world.judge()
+
+
+class Speaks(RehearsalAdapter):
+    """A network to which every process can speak, whether it listens or not, as Slack and Discord."""
+
+    async def log_in(self) -> None:
+        """Need nothing."""
+
+
+async def test_scale_a_process_that_ends_takes_nothing_new(postgres_url: str, tmp_path: Path) -> None:
+    """While it waits for a slow turn of its own, the others take what comes."""
+    world = World(postgres_url, tmp_path)
+    async with AsyncExitStack() as stack, AsyncExitStack() as doomed:
+        hears = await world.worker(stack, network=Speaks(), times=replace(TIMES, most=0))
+        ending = await world.worker(doomed, network=Speaks())
+        world.voices[-1].default = Line(hang=True)
+        await world.offer(hears, world.post(0, 0))
+        async with asyncio.timeout(60):
+            while not world.calls():
+                await asyncio.sleep(0.02)
+        await world.worker(stack, network=Speaks())
+        stopping = asyncio.create_task(doomed.aclose())
+        while not ending.server._is_stopping:
+            await asyncio.sleep(0.02)
+        for n in range(1, 13):
+            await world.offer(hears, world.post(n, 0))
+        await world.until_visible(12)
+        is_stopping = not stopping.done()
+        await stopping
+        await world.answered()
+
+    assert is_stopping
+    assert len(world.voices[1].requests) == 1
+    world.judge()
+
+
+async def test_scale_restarts_in_good_order_are_not_the_messages_fault(postgres_url: str, tmp_path: Path) -> None:
+    """Three processes that are restarted while a slow turn runs did not fail at it: the fourth one answers."""
+    world = World(postgres_url, tmp_path)
+    said = world.post(1, 0)
+    for n in range(3):
+        async with AsyncExitStack() as stack:
+            soul = await world.worker(stack)
+            world.voices[-1].default = Line(hang=True)
+            if not n:
+                await world.offer(soul, said)
+            async with asyncio.timeout(60):
+                while world.calls() <= n:
+                    await asyncio.sleep(0.02)
+    async with AsyncExitStack() as stack:
+        await world.worker(stack)
+        await world.answered()
 
     world.judge()

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
-from claudius.errors import StaleTurn, StoreError
+from claudius.errors import StaleTurn, StoreError, StoreMoved
+from claudius.home import shipped
 from claudius.memory.opening import StorePlace
 from claudius.memory.sqlite.connection import Database
 from claudius.testing.check_store import CASES, Case, check_store
+from claudius.testing.store_contract.ground import NOW, heard
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -20,6 +24,32 @@ async def test_the_postgres_store_keeps_the_contract(case: Case, postgres_url: s
     from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - needs the extra `postgres`
 
     await check_store(case, lambda: PostgresStore(StorePlace(postgres_url)))
+
+
+async def test_scale_nothing_is_written_where_the_soul_has_left(postgres_url: str, tmp_path: Path) -> None:
+    """A process that was cut off while the soul moved away hears, takes, commits and renews nothing there any more."""
+    from claudius.memory.postgres.moving import to_sqlite  # noqa: PLC0415 - likewise
+    from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - likewise
+
+    place = StorePlace(postgres_url)
+    store = PostgresStore(place)
+    await store.start("one", NOW)
+    with psycopg.connect(postgres_url, autocommit=True) as made:
+        made.execute("UPDATE worker SET seen_at = clock_timestamp() - interval '61 s'")
+    to_sqlite(place, tmp_path / "moved.db", shipped("memory"), lambda *_: None, is_kept=True)
+    leases = store.leases
+    assert leases
+    for write in (
+        lambda: store.inbox.accept((heard(),), NOW),
+        lambda: leases.take(("slack",), 1),
+        leases.renew,
+        store.flush,
+        lambda: store.close(clean=True),
+    ):
+        with pytest.raises(StoreMoved, match="has moved away"):
+            await write()
+
+    assert not store.core.is_open
 
 
 def _raises(_: Database) -> None:

@@ -182,6 +182,29 @@ async def test_a_holder_knows_since_when_nobody_else_has_a_place(monkeypatch: py
     assert seen == [[False] * 4, [False] * 4, [False, True, False, False], [False] * 4]
 
 
+async def test_what_was_known_of_others_ends_with_the_role(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a process did not have the role, another may have had it: nothing is known of that time."""
+    given, loop = Given(), asyncio.get_running_loop()
+    began_s, now_s = loop.time(), 0.0
+    monkeypatch.setattr(loop, "time", lambda: began_s + now_s)
+    roles = Roles(shared(given), ("all",), broken)
+    roles.add(Role("listen/slack", Work(), places=2))
+    given.free = {"listen/slack/1": "{}"}
+    for now_s in (0.0, 20.0):  # noqa: B007 - the clock reads it
+        await roles.look(shared(given))
+    given.kept.clear()
+    await roles._end(["listen/slack/1"], "its lease is past")  # as `run` does
+    now_s = 100.0
+    await roles.look(shared(given))
+    given.free = {"listen/slack/1": "{}"}
+    for now_s in (200.0, 220.0):  # noqa: B007 - likewise
+        await roles.look(shared(given))
+    known = {at_s: roles.was_alone("listen/slack", now_s - at_s) for at_s in (10.0, 110.0, 210.0)}
+    await roles.close()
+
+    assert known == {10.0: False, 110.0: False, 210.0: True}
+
+
 async def test_what_cannot_be_done_here_is_left_to_others() -> None:
     """A work that returns, as one whose token is refused, gives its role up for good; others of it go on elsewhere."""
     given = Given()

@@ -122,8 +122,10 @@ class WorkerSettings(SettingsTable, frozen=True):
     lanes: Annotated[Positive, Meta(description="the most conversations that one process holds at a time")] = 64
     lease_s: Annotated[Seconds, Meta(description="after how long a dead process's conversations are taken over")] = 60.0
     renew_s: Annotated[
-        Seconds, Meta(description="how often a process renews its leases; at most a third of lease_s")
+        float,
+        Meta(gt=0, le=30, description="how often a process renews its leases; at most 30, and a third of lease_s"),
     ] = 20.0
+    """A process that has not renewed for a minute counts as gone, whatever the settings of who looks."""
     roles: Annotated[
         tuple[Annotated[str, Meta(pattern=ROLE)], ...],
         Meta(description="what a process may do: all, or lanes, listen, listen/slack, clock, cortex, archive"),

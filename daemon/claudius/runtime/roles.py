@@ -137,6 +137,7 @@ class Roles:
         task = asyncio.create_task(self._work(role), name=place)
         task.add_done_callback(_ended_badly)
         self._held[place] = role, task
+        self._alone.pop(role.name, None)
 
     async def _work(self, role: Role) -> None:
         while True:

@@ -18,7 +18,7 @@ import claudius
 from claudius.cognition.mind import Mind
 from claudius.cognition.turn import Turned
 from claudius.config import blot
-from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, StoreTooNew
+from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, StoreMoved, StoreTooNew
 from claudius.failure import failure_of
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
@@ -162,6 +162,7 @@ class Server:
         self._beside: list[asyncio.Task[None]] = []
         self._started_at = resources.clock.steady()
         self._planned = asyncio.Event()
+        self._is_stopping = False
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def start(self) -> Waiting:
@@ -213,9 +214,9 @@ class Server:
             self._run_beside(self._alerts.run(), "alerts")
 
     def _takes(self) -> Sequence[str]:
-        """Return the networks whose lanes this process takes; jobs of the clock are done where the clock is."""
+        """Return the networks whose lanes this process takes: none once it ends; the clock's jobs with that role."""
         inner = (SELF,) if self._roles.has("clock") else ()
-        return (*self._networks.spoken, *inner) if may("lanes", self._allowed) else ()
+        return (*self._networks.spoken, *inner) if may("lanes", self._allowed) and not self._is_stopping else ()
 
     async def ready(self) -> None:
         """Return once every network is connected, or is known to be retried later.
@@ -252,7 +253,7 @@ class Server:
         A damaged store is copied aside as it is: no more turns are completed, and the stop is not marked as clean.
         """
         is_damaged = self._ended.done() and isinstance(self._ended.exception(), StoreCorrupt)
-        stop_at_s = time.monotonic() + grace_s + AFTER_DRAIN_S
+        stop_at_s, self._is_stopping = time.monotonic() + grace_s + AFTER_DRAIN_S, True
         self._intake.shut()
         others = ("listen",) if self._leases else ()  # another process hears from now on
         await self._roles.close("clock", "cortex", *others)
@@ -370,7 +371,7 @@ class Server:
 
     def _failed(self, error: ClaudiusError) -> None:
         """Handle an error: stop intake if the disk is full, let a busy store be retried, otherwise end the process."""
-        if isinstance(error, StoreError) and not isinstance(error, (StoreCorrupt, StoreTooNew)):
+        if isinstance(error, StoreError) and not isinstance(error, (StoreCorrupt, StoreTooNew, StoreMoved)):
             self._resources.disk.strike(error)
         else:
             self._end(error)

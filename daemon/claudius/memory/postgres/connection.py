@@ -15,7 +15,7 @@ from psycopg.pq import Format, TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumper
 
-from claudius.errors import StaleTurn, StoreAway, StoreError, StoreFull, StoreReadOnly
+from claudius.errors import StaleTurn, StoreAway, StoreError, StoreFull, StoreMoved, StoreReadOnly
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.foresight import Foresight
 from claudius.memory.postgres.timed import MadeBeside, TimedConnection
@@ -400,8 +400,9 @@ class PostgresConnection:
         self._send(b"DELETE FROM moment_new", None)
 
 
-LOST = "CL001"
-"""What `lane_held` raises on the server: the lane's token has moved."""
+LOST, MOVED = "CL001", "CL002"
+"""What `lane_held` and `soul_is_here` raise on the server: the lane's token has moved; the soul is not there."""
+MOVED_AWAY = "a move has not finished, or the soul has moved away: `claudius migrate` again ends it"
 ENDS = ("COMMIT", "ROLLBACK")
 _MOMENTS_COME = ("INSERT INTO moment ", "UPDATE moment ", 'UPDATE "moment" ')
 _NEW_MOMENTS = b"""SELECT m.id, m.text, m.pictures, m.name, m.audience_number
@@ -464,6 +465,8 @@ def translate(error: Exception, name: str) -> StoreError:
     first = re.sub(r"\s+", " ", str(error).strip().split("\n")[0])
     if isinstance(error, psycopg.Error) and error.sqlstate == LOST:
         return StaleTurn(first)
+    if isinstance(error, psycopg.Error) and error.sqlstate == MOVED:
+        return StoreMoved(f"{name}: {MOVED_AWAY}")
     if isinstance(error, psycopg.errors.DiskFull):
         return StoreFull(f"{name}: no space left to write to; free some, nothing was accepted meanwhile")
     if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):

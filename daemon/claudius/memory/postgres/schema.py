@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from claudius.errors import StoreCorrupt, StoreTooNew, TryAgain
-from claudius.memory.postgres.connection import PostgresConnection
+from claudius.memory.postgres.connection import MOVED_AWAY, PostgresConnection
 
 BASE = 25
 """The version of `schema.sql`, and the SQLite schema that it mirrors; later ones are files beside it, `NNNN_*.sql`."""
@@ -102,7 +102,7 @@ AND seen_at > clock_timestamp() - interval '60 s' ORDER BY started_at LIMIT 1"""
 def check_settled(connection: PostgresConnection, name: str) -> None:
     """Check that no move to or from this server is unfinished. Raises: TryAgain."""
     if connection.execute("SELECT migrating FROM release WHERE id = 1").fetchone()["migrating"]:
-        raise TryAgain(f"{name}: a move has not finished, or the soul has moved away: `claudius migrate` again ends it")
+        raise TryAgain(f"{name}: {MOVED_AWAY}")
 
 
 def is_empty(connection: PostgresConnection) -> bool:

@@ -120,6 +120,17 @@ class LaneOutbox(SqliteOutbox):
         super().__init__(core)
         self._open = core.open_core
 
+    async def attempt(self, key: str) -> None:
+        boot = self._open.boot
+
+        def take(db: Database) -> None:
+            if not db.change("attempt", key=key, boot=boot):
+                found = db.one("part_state", key=key)
+                if found is None or (found["state"], found["boot"]) != ("taken", boot):
+                    raise StaleTurn(key)  # whoever had the lane meanwhile has sent it, or sends it
+
+        await self._core.write(take)
+
     async def settle(self, key: str, receipt: str, now: datetime) -> str:
         boot = self._open.boot
         try:
@@ -132,7 +143,7 @@ class LaneOutbox(SqliteOutbox):
         return str(kept["receipt"] or receipt)
 
 
-_ENDS = ("lanes_given_back", "roles_left", "worker_ends")
+_ENDS = ("turns_given_back", "lanes_given_back", "roles_left", "worker_ends")
 LEAST_SILENT_S = 5.0
 """A shorter silence inside a transaction is that of a busy machine."""
 _LSN = "SELECT pg_current_wal_lsn()::text AS lsn"
@@ -237,11 +248,13 @@ class PostgresStore(SqlStore):
     async def close(self, *, clean: bool) -> None:
         """Give every lane back, if `clean`, and close."""
         boot = self.core.boot
-        if self.core.is_open and clean and boot:
-            await self.core.write(lambda db: [db.run(one, worker=boot) for one in _ENDS])
-            if self.leases:
-                await self.leases.tell({})
-        await super().close(clean=clean)
+        try:
+            if self.core.is_open and clean and boot:
+                await self.core.write(lambda db: [db.run(one, worker=boot) for one in _ENDS])
+                if self.leases:
+                    await self.leases.tell({})
+        finally:
+            await super().close(clean=clean)
 
     @property
     def shelf(self) -> Shelf:

@@ -29,10 +29,10 @@ _NAMED = re.compile(r"('(?:[^']|'')*'|\"[^\"]*\"|::)|:([a-z_]\w*)")
 TRANSACTIONS = {
     "BEGIN": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",  # a snapshot
     "BEGIN IMMEDIATE": "BEGIN; SELECT pg_advisory_xact_lock(1131176053, current_schema()::regnamespace::oid::int), "
-    "extract(epoch FROM clock_timestamp() - statement_timestamp())::float8 AS waited_s",
+    "extract(epoch FROM clock_timestamp() - statement_timestamp())::float8 AS waited_s, soul_is_here()",
 }
-"""A transaction that writes is alone: so versions, counts and the order of ids mean what they mean with one writer, and
-no two batches wait for each other."""
+"""A transaction that writes is alone, and where the soul is: so versions, counts and the order of ids mean what they
+mean with one writer, and no two batches wait for each other."""
 
 
 def translated(sql: str) -> str:
