@@ -8,16 +8,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 
-from claudius.errors import StoreError
 from claudius.memory.opening import StorePlace
 from claudius.perception import Perception
 from claudius.providers.scripted import Line, Scripted
 from claudius.runtime.commands.words import as_command
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from lab import postgres
 from workers import START, TIMES, World
 
 
@@ -123,27 +120,6 @@ async def test_scale_a_command_is_carried_out_once_by_whoever_has_its_lane(postg
                 await asyncio.sleep(0.01)
 
     assert sorted(answers()) == ["whoami"] * 3 + ["why"]
-
-
-@pytest.mark.skipif(not postgres.programs(), reason=postgres.MISSING)
-async def test_scale_f7_the_server_stops_and_starts_under_traffic(tmp_path: Path) -> None:
-    """No ack without a row: what was refused is offered again, and everything is answered once, in order."""
-    with postgres.running({"fsync": "on"}) as server, postgres.schema(server, "f7") as url:
-        world = World(url, tmp_path)
-        async with AsyncExitStack() as stack:
-            soul = await world.worker(stack)
-            for n in range(4):
-                for conversation in range(6):
-                    message = world.post(conversation, n)
-                    if conversation == n:
-                        await asyncio.to_thread(server.stop)
-                        with pytest.raises(StoreError):
-                            await world.offer(soul, message)
-                        await asyncio.to_thread(server.start)
-                    await world.until_accepted(soul, message)
-            await world.answered()
-
-    world.judge()
 
 
 class Speaks(RehearsalAdapter):
