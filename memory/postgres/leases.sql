@@ -57,9 +57,10 @@ SELECT lane_held(:conversation, :token);
 SELECT heard FROM lane WHERE conversation = :conversation AND token = :token;
 
 -- name: lane_release
--- What waits for a history that is being read is looked at again after that.
+-- What waited for a history that was being read is looked at again: `oldest` did not show it.
 UPDATE lane SET worker = NULL, ready = split_part(:conversation, ':', 4) NOT LIKE '!%' AND EXISTS (
-        SELECT 1 FROM unread WHERE network = split_part(:conversation, ':', 1) AND until > clock_timestamp()), lease_until = '-infinity'
+        SELECT 1 FROM inbox WHERE inbox.conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')),
+    lease_until = '-infinity'
 WHERE conversation = :conversation AND token = :token AND heard = :heard;
 
 -- name: network_unread

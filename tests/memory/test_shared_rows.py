@@ -198,3 +198,21 @@ async def test_scale_w6_what_is_under_way_counts_as_spent_until_it_is_known(post
 
     assert may == [True, False, True]
     assert spent == pytest.approx([0.8, 0.0, 0.5, 0.4, 0.5])
+
+
+async def test_scale_what_waited_for_a_history_is_not_forgotten(postgres_url: str) -> None:
+    """The history has been read between a lane's last look, which was shown nothing, and its release: it is taken again."""
+    network = DM.partition(":")[0]
+    async with two(postgres_url) as (one, other):
+        assert one.leases
+        assert other.leases
+        await one.inbox.accept((heard(),), NOW)
+        taken = await one.leases.take((network,), 16)
+        await other.leases.hold_back((network,))
+        mark = await one.leases.heard(DM)
+        shown = await one.inbox.oldest(DM)
+        await other.leases.hold_back((), read=(network,))
+        is_released = await one.leases.release(DM, mark)
+        again = await other.leases.take((network,), 16)
+
+    assert (taken, shown, is_released, again) == ([DM], None, True, [DM])
