@@ -22,8 +22,9 @@ UPDATE lane SET token = nextval('lane_token'), worker = :worker, lease_until = c
 FROM (
     SELECT conversation FROM lane
     WHERE ready AND lease_until < clock_timestamp() AND EXISTS (SELECT 1 FROM release WHERE oldest <= :schema)
-      AND (split_part(conversation, ':', 4) LIKE '!%'
-        OR NOT EXISTS (SELECT 1 FROM unread WHERE network = split_part(conversation, ':', 1) AND until > clock_timestamp()))
+      AND (split_part(conversation, ':', 4) LIKE '!%' OR NOT EXISTS (
+        SELECT 1 FROM unread WHERE network IN (split_part(conversation, ':', 1), CASE WHEN conversation LIKE 'terminal:%' THEN '' ELSE '*' END)
+          AND until > clock_timestamp()))
       AND (:networks = '[]' OR split_part(conversation, ':', 1) IN (SELECT value FROM json_each(:networks))
         OR conversation IN (SELECT value FROM json_each(:wanted)))
     ORDER BY since LIMIT :most FOR UPDATE SKIP LOCKED
@@ -57,9 +58,10 @@ SELECT lane_held(:conversation, :token);
 SELECT heard FROM lane WHERE conversation = :conversation AND token = :token;
 
 -- name: lane_release
--- What waits for a history that is being read is looked at again after that.
+-- What waits for a history that is being read, or for the soul to go on, is looked at again after that.
 UPDATE lane SET worker = NULL, ready = split_part(:conversation, ':', 4) NOT LIKE '!%' AND EXISTS (
-        SELECT 1 FROM unread WHERE network = split_part(:conversation, ':', 1) AND until > clock_timestamp()), lease_until = '-infinity'
+        SELECT 1 FROM unread WHERE network IN (split_part(:conversation, ':', 1), CASE WHEN :conversation LIKE 'terminal:%' THEN '' ELSE '*' END)
+          AND until > clock_timestamp()), lease_until = '-infinity'
 WHERE conversation = :conversation AND token = :token AND heard = :heard;
 
 -- name: network_unread
@@ -68,6 +70,24 @@ ON CONFLICT (network) DO UPDATE SET until = excluded.until;
 
 -- name: network_read
 UPDATE unread SET until = '-infinity' WHERE network IN (SELECT value FROM json_each(:networks));
+
+-- name: soul_pauses
+-- For every network but the terminal: '*'.
+INSERT INTO unread (network, until) VALUES ('*', 'infinity') ON CONFLICT (network) DO UPDATE SET until = excluded.until;
+
+-- name: soul_resumes
+DELETE FROM unread WHERE network = '*';
+
+-- name: lanes_resumed
+-- Whoever is just giving up a lane in which something waits finds that it did: what was hidden until now became ready.
+UPDATE lane SET heard = lane.heard + 1, ready = true FROM (
+    SELECT conversation FROM lane WHERE conversation IN (
+        SELECT conversation FROM inbox WHERE state = 'pending' OR state = 'taken' OR state = 'thought')
+    ORDER BY conversation FOR UPDATE
+) AS waiting WHERE lane.conversation = waiting.conversation;
+
+-- name: soul_paused
+SELECT EXISTS (SELECT 1 FROM unread WHERE network = '*' AND until > clock_timestamp()) AS paused;
 
 -- name: lane_wanted
 INSERT INTO lane (conversation, heard, ready) VALUES (:conversation, 1, true)
