@@ -148,7 +148,8 @@ SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
 SELECT count(*) FILTER (WHERE lease_until > clock_timestamp()) AS held,
     count(*) FILTER (WHERE ready AND lease_until <= clock_timestamp()) AS ready,
     coalesce(extract(epoch FROM clock_timestamp() - min(since) FILTER (WHERE ready AND lease_until <= clock_timestamp())), 0)::float8
-        AS oldest_wait_s
+        AS oldest_wait_s,
+    EXISTS (SELECT 1 FROM unread WHERE network = '*' AND until > clock_timestamp()) AS paused
 FROM lane;
 
 -- name: letting_go_begins
