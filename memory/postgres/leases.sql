@@ -22,8 +22,9 @@ UPDATE lane SET token = nextval('lane_token'), worker = :worker, lease_until = c
 FROM (
     SELECT conversation FROM lane
     WHERE ready AND lease_until < clock_timestamp() AND EXISTS (SELECT 1 FROM release WHERE oldest <= :schema)
-      AND (split_part(conversation, ':', 4) LIKE '!%'
-        OR NOT EXISTS (SELECT 1 FROM unread WHERE network = split_part(conversation, ':', 1) AND until > clock_timestamp()))
+      AND (split_part(conversation, ':', 4) LIKE '!%' OR NOT EXISTS (
+        SELECT 1 FROM unread WHERE network IN (split_part(conversation, ':', 1), CASE WHEN conversation LIKE 'terminal:%' THEN '' ELSE '*' END)
+          AND until > clock_timestamp()))
       AND (:networks = '[]' OR split_part(conversation, ':', 1) IN (SELECT value FROM json_each(:networks))
         OR conversation IN (SELECT value FROM json_each(:wanted)))
     ORDER BY since LIMIT :most FOR UPDATE SKIP LOCKED
@@ -57,7 +58,7 @@ SELECT lane_held(:conversation, :token);
 SELECT heard FROM lane WHERE conversation = :conversation AND token = :token;
 
 -- name: lane_release
--- What waited for a history that was being read is looked at again: `oldest` did not show it.
+-- What waited for a history that was being read, or for the soul to go on, is looked at again: `oldest` did not show it.
 UPDATE lane SET worker = NULL, ready = split_part(:conversation, ':', 4) NOT LIKE '!%' AND EXISTS (
         SELECT 1 FROM inbox WHERE inbox.conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')),
     lease_until = '-infinity'
@@ -69,6 +70,24 @@ ON CONFLICT (network) DO UPDATE SET until = excluded.until;
 
 -- name: network_read
 UPDATE unread SET until = '-infinity' WHERE network IN (SELECT value FROM json_each(:networks));
+
+-- name: soul_pauses
+-- For every network but the terminal: '*'.
+INSERT INTO unread (network, until) VALUES ('*', 'infinity') ON CONFLICT (network) DO UPDATE SET until = excluded.until;
+
+-- name: soul_resumes
+DELETE FROM unread WHERE network = '*';
+
+-- name: lanes_resumed
+-- Whoever is just giving up a lane in which something waits finds that it did: what was hidden until now became ready.
+UPDATE lane SET heard = lane.heard + 1, ready = true FROM (
+    SELECT conversation FROM lane WHERE conversation IN (
+        SELECT conversation FROM inbox WHERE state = 'pending' OR state = 'taken' OR state = 'thought')
+    ORDER BY conversation FOR UPDATE
+) AS waiting WHERE lane.conversation = waiting.conversation;
+
+-- name: soul_paused
+SELECT EXISTS (SELECT 1 FROM unread WHERE network = '*' AND until > clock_timestamp()) AS paused;
 
 -- name: lane_wanted
 INSERT INTO lane (conversation, heard, ready) VALUES (:conversation, 1, true)
@@ -133,7 +152,8 @@ SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
 SELECT count(*) FILTER (WHERE lease_until > clock_timestamp()) AS held,
     count(*) FILTER (WHERE ready AND lease_until <= clock_timestamp()) AS ready,
     coalesce(extract(epoch FROM clock_timestamp() - min(since) FILTER (WHERE ready AND lease_until <= clock_timestamp())), 0)::float8
-        AS oldest_wait_s
+        AS oldest_wait_s,
+    EXISTS (SELECT 1 FROM unread WHERE network = '*' AND until > clock_timestamp()) AS paused
 FROM lane;
 
 -- name: letting_go_begins

@@ -72,12 +72,13 @@ UPDATE outbox SET state = 'unknown_after_send' WHERE state = 'taken' AND boot IS
   AND NOT EXISTS (SELECT 1 FROM lane WHERE lane.conversation = outbox.conversation AND lane.lease_until > clock_timestamp());
 
 -- name: oldest
--- Nothing is thought while the history of its network is being read: an earlier message may be there.
+-- Nothing is thought while the history of its network is being read: an earlier message may be there; nor while the soul is paused.
 SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped,
     boot IS :boot AS here FROM inbox
 WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')
-  AND (split_part(:conversation, ':', 4) LIKE '!%'
-    OR NOT EXISTS (SELECT 1 FROM unread WHERE network = split_part(:conversation, ':', 1) AND until > clock_timestamp()))
+  AND (split_part(:conversation, ':', 4) LIKE '!%' OR NOT EXISTS (
+    SELECT 1 FROM unread WHERE network IN (split_part(:conversation, ':', 1), CASE WHEN :conversation LIKE 'terminal:%' THEN '' ELSE '*' END)
+      AND until > clock_timestamp()))
 ORDER BY position, seq LIMIT 1;
 
 -- name: vector_keep

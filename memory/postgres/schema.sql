@@ -776,7 +776,7 @@ CREATE TABLE let_go (                      -- one row a process that keeps nothi
     worker text COLLATE "C" NOT NULL,      -- who
     PRIMARY KEY (number, worker)
 );
-CREATE TABLE unread (                      -- one row a network whose history is being read: its lanes wait for that
+CREATE TABLE unread (                      -- one row a network whose history is being read: its lanes wait for that; '*' = the soul is paused
     network text COLLATE "C" PRIMARY KEY,  -- slack, discord
     until timestamptz NOT NULL             -- for how long at most
 );

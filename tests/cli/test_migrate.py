@@ -107,6 +107,16 @@ def test_scale_f18_what_is_said_there_comes_back(machine: Machine, postgres_url:
         assert terms[0] > 0
 
 
+def test_scale_f18_a_pause_comes_back(machine: Machine, postgres_url: str) -> None:
+    """A soul that was paused for every process is paused by its settings where it is kept in a file again."""
+    machine.ok("migrate", postgres_url)
+    machine.ok("config", "set", "runtime.paused", "true")
+    there = machine.ok("config", "get", "runtime.paused").stdout.strip()
+    machine.ok("migrate", "sqlite")
+
+    assert (there, machine.ok("config", "get", "runtime.paused").stdout.strip()) == ("false", "true")
+
+
 def test_scale_f18_the_index_of_moments_is_what_postgres_would_have_made(machine: Machine, postgres_url: str) -> None:
     """The stems that are copied are those that the store would have indexed."""
     from claudius.memory.stemming import stemmed  # noqa: PLC0415 - heavy

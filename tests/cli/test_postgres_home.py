@@ -51,6 +51,22 @@ def test_scale_the_owner_edits_and_reads_beside(machine: Machine) -> None:
     assert [(one["act"], one["target"]) for one in audit] == [("state", "currentTopic"), ("read", person)]
 
 
+def test_scale_the_owner_pauses_every_process_from_the_command_line(machine: Machine) -> None:
+    """`config set runtime.paused` is no setting of one home: `status` shows it, and the terminal is answered as ever."""
+    machine.ok("chat", "--once", "Good morning.")
+    said = machine.ok("config", "set", "runtime.paused", "true").stdout
+    paused, shown = machine.run("status", "--json").json, machine.run("status").stdout
+    machine.ok("chat", "--once", "Are you there?")
+    machine.ok("config", "set", "runtime.paused", "false")
+    resumed, audit = machine.run("status", "--json").json, machine.ok("audit", "--json").json
+
+    assert "for every process" in said
+    assert (paused["server"]["lanes"]["paused"], resumed["server"]["lanes"]["paused"]) == (True, False)
+    assert "paused: nobody but the terminal" in shown
+    assert "paused" not in (machine.home / "config.toml").read_text()
+    assert [one["act"] for one in audit] == ["pause", "resume"]
+
+
 def test_scale_whoever_is_forgotten_is_in_no_table(machine: Machine) -> None:
     """`users forget` erases the server's rows, and a file of before; the receipt is verified, and names what is not ours."""
     machine.ok("chat", "--once", "I am Tom, and this is a file.", env={"CLAUDIUS_STORE_URL": "sqlite"})

@@ -75,7 +75,7 @@ async def test_scale_f7_the_server_stops_under_traffic(server: postgres.Server, 
 
         talking = [asyncio.create_task(talk(conversation)) for conversation in range(6)]
         for n in range(STOPS):
-            await asyncio.sleep(chance.uniform(0.1, 1.0))
+            await world.until_visible(len(world.visible) + chance.randint(1, 12))
             await asyncio.to_thread(server.stop)
             before = set(acked)
             await asyncio.to_thread(server.start)

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
+
 from claudius.errors import StoreError
 from claudius.memory.leases import LeaseStore, LeaseTimes
 from claudius.runtime.lanes import Lanes
 from claudius.runtime.leasing import Leasing
 
-TERMINAL, CHANNEL = "terminal:local:main:", "slack:t:c:"
+TERMINAL, CHANNEL, COMMANDS = "terminal:local:main:", "slack:t:c:", "slack:t:c:!u"
 
 
 class Shared:
@@ -22,6 +24,7 @@ class Shared:
         self.times = LeaseTimes(renew_s=0.001, look_s=0.001)
         self.is_draining = False
         self.asked: list[list[str]] = []
+        self.networks: tuple[str, ...] = ()
         self.free: list[str] = []
         self.mine: set[str] = set()
         self.looks = asyncio.Condition()
@@ -30,6 +33,7 @@ class Shared:
         """Give what is free and wanted."""
         async with self.looks:
             self.asked.append(list(wanted))
+            self.networks = tuple(networks)
             self.looks.notify_all()
         taken = [one for one in wanted if one in self.free]
         self.mine |= set(taken)
@@ -53,7 +57,9 @@ class Shared:
             await self.looks.wait_for(lambda: len(self.asked) >= wanted)
 
 
-def leasing(shared: Shared, wanted: dict[str, str], errors: list[StoreError], *, trouble: bool = False) -> Leasing:
+def leasing(
+    shared: Shared, wanted: dict[str, str], errors: list[StoreError], *, trouble: bool = False, is_paused: bool = False
+) -> Leasing:
     """Return what looks for lanes, of which these are wanted at first."""
     lanes = SimpleNamespace(
         wanted=lambda: wanted, unread=(), stuck=lambda _: (), wake=lambda _: None, looking=asyncio.Event()
@@ -68,10 +74,24 @@ def leasing(shared: Shared, wanted: dict[str, str], errors: list[StoreError], *,
         cast("LeaseStore", shared),
         cast("Lanes", lanes),
         errors.append,
-        lambda: ("slack",),
+        lambda: ("slack", "terminal"),
+        is_paused=lambda: is_paused,
         local={"terminal"},
         let_go=let_go,
     )
+
+
+@pytest.mark.parametrize("is_paused", [False, True])
+async def test_a_process_that_its_settings_pause_takes_no_lane_of_a_network(*, is_paused: bool) -> None:
+    """It takes the terminal's, and those of the commands that it heard; the others are for whoever is awake."""
+    shared = Shared()
+    wanted = {TERMINAL: "", CHANNEL: "", COMMANDS: ""}
+    looking = asyncio.create_task(leasing(shared, wanted, [], is_paused=is_paused).run())
+    await shared.until_looked(1)
+    looking.cancel()
+
+    assert shared.networks == (("terminal",) if is_paused else ("slack", "terminal"))
+    assert shared.asked[0] == ([COMMANDS, TERMINAL] if is_paused else [TERMINAL])
 
 
 async def test_a_lane_of_this_machine_is_wanted_until_it_is_held() -> None:

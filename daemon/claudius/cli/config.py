@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,7 +12,13 @@ from claudius.config import SECRETS, SETTINGS, load, overriding, parse_value, sh
 from claudius.config import write_setting as write
 from claudius.errors import EXIT_CONFIG, BadConfiguration
 from claudius.home import Home
-from claudius.reports.opened import noted
+from claudius.memory.opening import place_of
+from claudius.reports.opened import edit, noted
+
+if TYPE_CHECKING:
+    from claudius.memory.store import Store
+
+PAUSED = "runtime.paused"
 
 
 @click.group(cls=Group)
@@ -58,6 +64,11 @@ def set_(key: str, value: str) -> None:
     if key in SECRETS:
         raise BadConfiguration("config.toml", key, "is a secret", f"write it into {home.env_file} (mode 0600)")
     parsed = parse_value(key, value)
+    if key == PAUSED and (place := place_of(home)).is_postgres:
+        _pause(home, is_paused=parsed)
+        click.echo(f"{key} = {toml(parsed)}, for every process of {place.shown}")
+        if parsed or not load(home, os.environ).config.runtime.paused:
+            return
     write_setting(home, key, parsed)
     override = overriding(home, os.environ, key)
     but = f"; it has no effect while {override[0]} is set ({override[1]})" if override else ""
@@ -80,6 +91,17 @@ def check(*, as_json: bool) -> int:
     lines = [error.message for error in errors] or ["the configuration can be used"]
     print_result({"ok": not errors, "problems": problems}, lines, as_json=as_json)
     return EXIT_CONFIG if errors else 0
+
+
+def _pause(home: Home, *, is_paused: bool) -> None:
+    """Pause or resume every process that shares the store, and note it in the audit log. Raises: StoreError."""
+
+    async def change(store: Store) -> None:
+        if leases := store.leases:
+            await (leases.pause() if is_paused else leases.resume())
+
+    noted(home, "pause" if is_paused else "resume")
+    edit(home, change)
 
 
 def write_setting(home: Home, key: str, value: Any) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from claudius.memory.postgres.moving import MovedTable, Told
 
 KEY = "store.url"
+PAUSED = "runtime.paused"
 READ_ONLY = 0o400
 
 
@@ -92,6 +93,8 @@ def _to_file(home: Home, is_kept: bool) -> dict[str, Any]:  # noqa: FBT001 - cal
     with _progress(moving.rows_at(place)) as told:
         moved = moving.to_sqlite(place, fresh, shipped("memory"), told, is_kept=is_kept)
     if is_kept:
+        if moving.is_paused(place):
+            write(home, PAUSED, value=True)
         _put(fresh, home)
         write(home, KEY, SQLITE)
         _note(home)

@@ -86,6 +86,8 @@ def _served(document: dict[str, Any]) -> Iterator[str]:
     yield f"PostgreSQL {server['version']}{trip}{standby}"
     waits = f", the oldest for {lanes['oldest_wait_s']:.0f} s" if lanes["ready"] else ""
     yield f"lanes: {lanes['held']} held, {lanes['ready']} wait for a process{waits}"
+    if lanes["paused"]:
+        yield "paused: nobody but the terminal is answered (`claudius config set runtime.paused false`)"
     for one in at_work:
         yield safe(f"worker: {one['host']} {one['pid']}, {' '.join(one['holds']) or 'no role'}, {one['lanes']} lanes")
     if document["soul"]:

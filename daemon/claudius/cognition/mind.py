@@ -19,7 +19,7 @@ from claudius.config import BudgetSettings, Config
 from claudius.memory.store import Store
 from claudius.memory.turns import SpendingCap
 from claudius.observed import ConsultAnswer, ConsultRequest
-from claudius.perception import Perception, Place
+from claudius.perception import Perception, Place, is_terminal
 from claudius.provider import Provider
 from claudius.psyche.gate import acknowledgement
 from claudius.recollection import Recollection
@@ -189,15 +189,28 @@ class Mind(Struct, frozen=True, kw_only=True):
 
         While the soul is paused, it does no work of its own.
         """
-        config = self.config()
-        if perception is None and config.runtime.paused:
+        if perception is None and self.is_paused():
             return Stage.REFUSING
-        budget = config.budget
+        budget = self.config().budget
         is_capped = budget.daily_usd or budget.monthly_usd
         if not is_capped and not (perception and (budget.person_daily_usd or budget.channel_daily_usd)):
             return Stage.OPEN
         found = await self.spending(perception)
         return tightest(found).stage if found else Stage.OPEN
+
+    def is_paused(self) -> bool:
+        """Return whether the soul is paused: by the settings here, or for every process that shares its store."""
+        leases = self.store.leases
+        return self.config().runtime.paused or (leases is not None and leases.is_paused())
+
+    async def is_silent(self, conversation: str) -> bool:
+        """Return whether nobody but an owner is answered here; if only this process is paused, others get the lane."""
+        leases = self.store.leases
+        if leases is None or is_terminal(conversation):
+            return self.is_paused()
+        if is_paused := self.config().runtime.paused:  # while the whole soul is, `oldest` finds nothing
+            await leases.release(conversation, -1)
+        return is_paused
 
     def acknowledgement(self, turn: str) -> str:
         """Return the line for a turn that needs no thought; empty if the soul has none."""

@@ -181,6 +181,18 @@ class LeaseStore(Protocol):
         """
         ...
 
+    def is_paused(self) -> bool:
+        """Return whether the soul is paused for every process. Raises: StoreError."""
+        ...
+
+    async def pause(self) -> None:
+        """Have no process take a lane, or find what waits in one, but in those of commands and of the terminal."""
+        ...
+
+    async def resume(self) -> None:
+        """Have every process answer again, and find what waited."""
+        ...
+
     async def ask_to_let_go(self, ids: Sequence[str]) -> tuple[int, Sequence[str]]:
         """Have every other process let go of a person, and wait until each one at work has said so.
 

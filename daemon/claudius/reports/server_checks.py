@@ -129,6 +129,7 @@ def _of_workers(home: Home, loaded: Loaded) -> Iterator[Check]:
     for one in others:
         detail = f"{_named(one)} runs with other settings than this home's"
         fix = "make config.toml the same (but log, http, worker and storage), then restart that process"
+        fix += "; `/claudius owner` writes `owners` on the machine that heard it alone"
         yield Check("configurations", ok=False, detail=detail, fix=fix)
     if at_work and not others:
         many = "1 process has" if len(at_work) == 1 else f"{len(at_work)} processes have"

@@ -255,6 +255,7 @@ class Lanes:
 
     def look_again(self) -> None:
         """Have every lane that waits for an instant check the clock again."""
+        self.looking.set()
         for lane in self._lanes.values():
             lane.bell.set()
 
@@ -350,7 +351,7 @@ class Lanes:
             return await lane.be_idle(mind, self._services)
         if pending.not_before and pending.not_before > now:
             return (pending.not_before - now).total_seconds()
-        if self._resources.disk.shut or (mind.config().runtime.paused and not pending.perception.is_owner):
+        if self._resources.disk.shut or (not pending.perception.is_owner and await mind.is_silent(lane.conversation)):
             return STUMBLE_S
         if not pending.is_stopped and (pending.held or mind.config().runtime.merge_while_busy):
             pending = await together(pending, mind)

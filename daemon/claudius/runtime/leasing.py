@@ -34,6 +34,7 @@ class Leasing:
         failed: Callable[[StoreError], None],
         networks: Callable[[], Sequence[str]],
         *,
+        is_paused: Callable[[], bool] = lambda: False,
         local: Collection[str],
         let_go: Callable[[LeaseStore], Awaitable[None]],
         leave: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGTERM),
@@ -42,11 +43,12 @@ class Leasing:
 
         `failed` is called when the store fails. After each renewal `let_go` drops what is kept of whom another process
         erases. While this process reads a network's history, the others wait as well. If it is drained, `leave` ends
-        it in good order.
+        it in good order. While this process `is_paused` by its own settings, it takes lanes of this machine and those
+        of the commands that it heard.
         """
         self._leases, self._lanes, self._failed, self._networks = leases, lanes, failed, networks
         self._local, self._let_go, self._leave = local, let_go, leave
-        self._unread: list[str] = []
+        self._is_paused, self._unread = is_paused, list[str]()
         self._wanted: set[str] = set()
         """Lanes of this machine that are wanted, and not held yet."""
 
@@ -74,13 +76,20 @@ class Leasing:
         renewed_s = loop.time()
         while True:
             wanted = self._lanes.wanted()
-            self._wanted |= {one for one in wanted if Place.of(one).network in self._local}
+            is_paused, places = self._is_paused(), {one: Place.of(one) for one in wanted}
+            self._wanted |= {
+                one
+                for one, place in places.items()
+                if place.network in self._local or (is_paused and place.is_for_commands)
+            }
             try:
                 if (unread := list(self._lanes.unread)) != self._unread:
                     await self.hold_back(unread)
                 stuck = self._lanes.stuck(self._leases.times.lease_s / 4)
                 away = {Place.of(conversation).network for conversation in stuck}
                 networks = [one for one in self._networks() if one not in away]
+                if is_paused:
+                    networks = [one for one in networks if one in self._local]
                 found = await self._leases.take(networks or NONE, AT_ONCE, sorted(self._wanted))
                 for conversation in found:
                     self._lanes.wake(conversation)

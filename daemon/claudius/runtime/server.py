@@ -131,6 +131,7 @@ class Server:
                 self._lanes,
                 self._failed,
                 self._takes,
+                is_paused=lambda: mind.config().runtime.paused,
                 local={name for name, one in adapters.items() if getattr(one, "is_local", False)},
                 let_go=self._forgetting.let_go,
             )
@@ -422,7 +423,7 @@ class Server:
             yield f"{one['name']}: {'connected' if one['hears'] else 'not heard'}, {last}"
         if problem := self._resources.told()["disk"]["problem"]:
             yield f"Nothing new is accepted: {problem}"
-        if self._mind.config().runtime.paused:
+        if self._mind.is_paused():
             yield "I am paused."
 
     async def _status(self, connection: Connection, _: Mapping[str, Any]) -> None:

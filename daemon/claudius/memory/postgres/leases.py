@@ -166,6 +166,15 @@ class PostgresLeases:
 
         await self._core.write(write)
 
+    def is_paused(self) -> bool:
+        return bool(self._core.look("soul_paused")[0]["paused"])
+
+    async def pause(self) -> None:
+        await self._core.write(lambda db: db.run("soul_pauses"))
+
+    async def resume(self) -> None:
+        await self._core.write(lambda db: [db.run(one) for one in ("soul_resumes", "lanes_resumed")])
+
     async def ask_to_let_go(self, ids: Sequence[str]) -> tuple[int, Sequence[str]]:
         worker, lease_s = self._core.boot, self._lease_s
         number = int(await self._core.write(lambda db: db.value("letting_go_begins", ids=dump(list(ids)))))

@@ -103,6 +103,12 @@ def rows_at(place: StorePlace) -> int:
         return int(value_of(made, _ABOUT) or 0)
 
 
+def is_paused(place: StorePlace) -> bool:
+    """Return whether the soul is paused there, for every process."""
+    with connected(place) as made:
+        return bool(value_of(made, "SELECT EXISTS (SELECT 1 FROM unread WHERE network = '*')"))
+
+
 def finish(place: StorePlace) -> None:
     """Open a server for processes that take turns: the move is done, and `store.url` names it."""
     with connected(place) as made:

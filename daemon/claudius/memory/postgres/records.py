@@ -22,7 +22,7 @@ from claudius.memory.sqlite.rows import dump
 from claudius.memory.sqlite.schema import empty_database, load_migrations
 from claudius.soul.pushed import PushedSoul
 
-NO_LANES = {"held": 0, "ready": 0, "oldest_wait_s": 0.0}
+NO_LANES = {"held": 0, "ready": 0, "oldest_wait_s": 0.0, "paused": False}
 
 
 class PostgresRecords(SqlRecords):
@@ -33,7 +33,10 @@ class PostgresRecords(SqlRecords):
         super().__init__(_open(place, memory or shipped("memory")), memory_files, partial(translate, name=place.shown))
 
     def served(self) -> Mapping[str, Any] | None:
-        """Return `{"version", "round_trip_ms", "standby", "lanes": {"held", "ready", "oldest_wait_s"}, "roles"}`."""
+        """Return `{"version", "round_trip_ms", "standby", "lanes", "roles"}`.
+
+        Of the lanes `{"held", "ready", "oldest_wait_s", "paused"}`: whether the soul is paused for every process.
+        """
         with self._snapshot() as db:
             if type(db) is Database:  # nobody has begun there yet
                 return {"version": "", "round_trip_ms": None, "standby": None, "lanes": NO_LANES, "roles": []}

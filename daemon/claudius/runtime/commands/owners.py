@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import Callable, Iterable
 from typing import Literal
 
@@ -25,6 +26,9 @@ NOT_GOOD = "That code is not good. `claudius onboard` makes a new one, for an ho
 PAUSED = "I pause: I hear everything and keep it, and answer it when you say: resume."
 RESUMED = "I go on, with what waited."
 OVERRIDDEN = " But {0} is set where I run, and overrides what I wrote into config.toml: change it there."
+
+ONE_HOME = " It stands in config.toml of one machine, {1}: add {0} to `owners` on the others, too."
+ONE_CODE = " A code is known on the machine that made it, and {1} heard you: there, add {0} to `owners` in config.toml."
 
 
 class OwnerCommands:
@@ -46,9 +50,10 @@ class OwnerCommands:
         if perception.person in owners:
             return "You are an owner of mine already."
         if not asked.redeem(code, self._mind.clock()):
-            return NOT_GOOD
+            return NOT_GOOD + self._of_one_machine(ONE_CODE, perception.person)
         await note(self._mind, perception, "owner", perception.person)
-        return "You are an owner of mine now." + await self._set(perception, "owners", [*owners, perception.person])
+        override = await self._set(perception, "owners", [*owners, perception.person])
+        return "You are an owner of mine now." + override + self._of_one_machine(ONE_HOME, perception.person)
 
     async def status(self, perception: Perception, _: str) -> str:
         """Report the soul's status."""
@@ -75,10 +80,23 @@ class OwnerCommands:
         return answer
 
     async def _pause(self, perception: Perception, act: Literal["pause", "resume"], answer: str) -> str:
-        if not is_owner(perception, self._mind.config()):
+        """Set `runtime.paused`; where several processes share the store, a row of it, which all of them read."""
+        config, leases = self._mind.config(), self._mind.store.leases
+        if not is_owner(perception, config):
             return NOT_AN_OWNER
         await note(self._mind, perception, act)
+        if leases and act == "pause":
+            await leases.pause()
+            return answer
+        if leases:
+            await leases.resume()
+            if not config.runtime.paused:
+                return answer
         return answer + await self._set(perception, "runtime.paused", act == "pause")
+
+    def _of_one_machine(self, told: str, person: str) -> str:
+        """Return what to do where several processes share the store, each with settings of its own; else nothing."""
+        return told.format(person, socket.gethostname()) if self._mind.store.leases else ""
 
     async def _set(self, perception: Perception, key: str, value: object) -> str:
         """Write a setting; return what overrides it, as a sentence."""
