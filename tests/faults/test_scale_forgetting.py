@@ -6,16 +6,20 @@ import asyncio
 import json
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 
 from claudius.errors import ClaudiusError, StoreError, TryAgain
 from claudius.memory.leases import LeaseTimes
 from claudius.memory.postgres.store import PostgresErasure
+from claudius.perception import Perception
 from claudius.runtime.server import Server
+from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from workers import LEASE_S, World
 
 OWNER = "rehearsal:t:owner"
@@ -251,3 +255,29 @@ async def test_scale_f16_the_receipt_names_a_home_at_rest_on_the_same_machine(
 
     assert [line for line in receipt["not_ours"] if str(resting) in line]
     assert known == [(str(one.home.root),), (str(resting),)]
+
+
+@dataclass(slots=True)
+class Answering(RehearsalAdapter):
+    """A network that answers a command to whoever said it."""
+
+    answers: list[str] = field(default_factory=list)
+
+    async def answer(self, perception: Perception, text: str) -> None:  # noqa: ARG002 - the protocol's signature
+        """Keep the answer."""
+        self.answers.append(text)
+
+
+async def test_scale_forget_me_may_be_confirmed_at_another_process(postgres_url: str, tmp_path: Path) -> None:
+    """Any process takes the yes to what another one has asked, once, and not without having been asked."""
+    world, answers = World(postgres_url, tmp_path), list[str]()
+    async with AsyncExitStack() as stack:
+        souls = [await world.worker(stack, network=Answering(answers=answers)) for _ in range(2)]
+        await world.offer(souls[0], world.post(1, 0))
+        await world.answered()
+        for n in (1, 2):
+            await world.offer(souls[n % 2], replace(world.post(1, n), text="!forget me yes"))
+            await until(lambda count=n: len(answers) == count)
+
+    assert "If you mean it" in answers[0]
+    assert answers[1].startswith("You are forgotten")
