@@ -83,7 +83,9 @@ class World:
         home, network = Home(self.root / f"w{self.born}"), network or RehearsalAdapter()
         home.create()
         network.visible = self.visible
-        store = PostgresStore(StorePlace(url or self.url, listen_url=listen_url), times=times, roles="lanes")
+        store = PostgresStore(
+            StorePlace(url or self.url, listen_url=listen_url), times=times, roles="lanes", home=str(home.root)
+        )
         prepare(store)
         self.voices.append(Scripted(default=echo))
         soul = alive(home, self.voices[-1], network=network, store=store, clean=clean, settings=settings, clock=clock)

@@ -26,7 +26,7 @@ CREATE TABLE early (                       -- one row an edit or deletion that c
     at timestamptz NOT NULL DEFAULT clock_timestamp() -- when it was heard
 );
 CREATE TABLE code (                        -- one row a code that somebody has an hour to show, or a question to answer
-    kind text COLLATE "C" NOT NULL,        -- pairing, link, question, wrong
+    kind text COLLATE "C" NOT NULL,        -- pairing, link, question, guess, forget
     person text COLLATE "C" NOT NULL,      -- who was given it
     name text COLLATE "C" NOT NULL,        -- their display name
     network text COLLATE "C" NOT NULL,     -- slack, discord

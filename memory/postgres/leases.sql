@@ -1,9 +1,14 @@
 -- Lanes and their leases. Times are the server's: no other clock decides who holds a lane.
 
 -- name: worker_begins
-INSERT INTO worker (worker, host, pid, version, schema, roles, configuration, soul, skew_s)
-VALUES (:worker, :host, :pid, :version, :schema, :roles, :configuration, :soul, :wall_s - extract(epoch FROM clock_timestamp()))
+INSERT INTO worker (worker, host, home, pid, version, schema, roles, configuration, soul, skew_s)
+VALUES (:worker, :host, :home, :pid, :version, :schema, :roles, :configuration, :soul, :wall_s - extract(epoch FROM clock_timestamp()))
 ON CONFLICT DO NOTHING;
+
+-- name: workers_before
+-- The earlier processes of a home that begins again; not those at work, in case another machine has the same names.
+DELETE FROM worker WHERE host = :host AND home = :home AND home <> '' AND worker <> :worker
+    AND (clean OR seen_at < clock_timestamp() - make_interval(secs => :lease_s));
 
 -- name: worker_ends
 UPDATE worker SET clean = true, seen_at = clock_timestamp() WHERE worker = :worker;
@@ -157,22 +162,39 @@ SELECT count(*) FILTER (WHERE lease_until > clock_timestamp()) AS held,
 FROM lane;
 
 -- name: letting_go_begins
-INSERT INTO letting_go (ids, conversations, audiences)
-SELECT :ids, (SELECT coalesce(json_agg(DISTINCT conversation), '[]')::text FROM conversation_person WHERE person IN (SELECT value FROM json_each(:ids))),
+INSERT INTO letting_go (worker, ids, aliases, conversations, audiences)
+SELECT :worker, :ids, :aliases,
+    (SELECT coalesce(json_agg(DISTINCT conversation), '[]')::text FROM conversation_person WHERE person IN (SELECT value FROM json_each(:ids))),
     (SELECT coalesce(json_agg(DISTINCT audience), '[]')::text FROM audience_member WHERE person IN (SELECT value FROM json_each(:ids)))
 RETURNING number;
 
 -- name: letting_go_waits
--- Who is at work and has not let go yet. Who did not renew for a whole lease holds nothing any more.
-SELECT count(*) AS waiting FROM worker w WHERE NOT w.clean AND w.worker <> :worker
-    AND w.seen_at > clock_timestamp() - make_interval(secs => :lease_s)
-    AND NOT EXISTS (SELECT 1 FROM let_go g WHERE g.number = :number AND g.worker = w.worker);
+-- Who is at work and has not let go yet, and whose erasure began earlier: one at a time. Who did not renew for a whole
+-- lease holds nothing any more.
+SELECT (SELECT count(*) FROM worker w WHERE NOT w.clean AND w.worker <> :worker
+        AND w.seen_at > clock_timestamp() - make_interval(secs => :lease_s)
+        AND (NOT EXISTS (SELECT 1 FROM let_go g WHERE g.number = :number AND g.worker = w.worker)
+            OR EXISTS (SELECT 1 FROM letting_go l WHERE l.number < :number AND l.worker = w.worker))) AS waiting,
+    NOT EXISTS (SELECT 1 FROM letting_go WHERE number = :number) AS is_withdrawn;
 
 -- name: letting_go_ends
-DELETE FROM letting_go WHERE number <= :number;
+-- Also an earlier erasure of the same person that a process left, which this one has done as well.
+DELETE FROM letting_go WHERE number = :number OR (
+    number < :number AND ids = (SELECT ids FROM letting_go WHERE number = :number)
+    AND worker NOT IN (SELECT worker FROM worker WHERE NOT clean AND seen_at > clock_timestamp() - make_interval(secs => :lease_s)));
+
+-- name: letting_go_given_up
+UPDATE letting_go SET worker = '' WHERE number = :number AND worker = :worker;
+
+-- name: letting_go_taken_over
+-- What a process left that failed, or is at work no more.
+UPDATE letting_go SET worker = :worker WHERE number = (
+    SELECT min(number) FROM letting_go WHERE worker NOT IN (
+        SELECT worker FROM worker WHERE NOT clean AND seen_at > clock_timestamp() - make_interval(secs => :lease_s)))
+RETURNING number;
 
 -- name: letting_go_asked
-SELECT number, ids, conversations, audiences, EXISTS (
+SELECT number, worker, ids, aliases, conversations, audiences, worker IS NOT DISTINCT FROM :worker OR EXISTS (
     SELECT 1 FROM let_go g WHERE g.number = letting_go.number AND g.worker = :worker) AS is_done
 FROM letting_go ORDER BY number;
 
@@ -180,9 +202,10 @@ FROM letting_go ORDER BY number;
 INSERT INTO let_go (number, worker) SELECT :number, :worker WHERE EXISTS (SELECT 1 FROM letting_go WHERE number = :number)
 ON CONFLICT DO NOTHING;
 
--- name: machines_at_rest
-SELECT DISTINCT host FROM worker WHERE host <> :host AND host NOT IN (
-    SELECT host FROM worker WHERE NOT clean AND seen_at > clock_timestamp() - make_interval(secs => :lease_s)) ORDER BY host;
+-- name: homes_at_rest
+SELECT DISTINCT host, home FROM worker WHERE (host, home) <> (:host, :home) AND (host, home) NOT IN (
+    SELECT host, home FROM worker WHERE NOT clean AND seen_at > clock_timestamp() - make_interval(secs => :lease_s))
+ORDER BY host, home;
 
 -- name: changed
 INSERT INTO changed (name) VALUES (:name) ON CONFLICT (name) DO UPDATE SET number = excluded.number;

@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from claudius.memory.postgres.dumps import LEFT_BESIDE
+from claudius.memory.postgres.dumps import BESIDE, LEFT_BESIDE, NAME_CHARS
 from driven import Machine
 
 MARK = "walnut cakes"
@@ -55,6 +55,18 @@ def test_scale_a_server_is_copied_verified_and_restored(machine: Machine, postgr
     assert "_replaced_" in kept[0]
     assert [one["act"] for one in machine.ok("audit", "--json").json] == ["restore"]
     machine.ok("users", "forget", "terminal:local:ada", "--yes")
+    assert schemas(postgres_url) == []
+
+
+def test_scale_two_copies_are_made_at_once(machine: Machine, postgres_url: str) -> None:
+    """A copy is verified in a schema of its own: while another one is, and while one is put back, nothing waits."""
+    with psycopg.connect(postgres_url) as other:
+        (schema,) = other.execute("SELECT current_schema()").fetchone() or ("",)
+        other.execute(f'CREATE SCHEMA "{schema[:NAME_CHARS]}{BESIDE}"')
+        made = machine.ok("backup", "create", "--json").json
+        other.rollback()
+
+    assert made["verified"]
     assert schemas(postgres_url) == []
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from claudius.errors import AdapterRefused, DeliveryUnknown
 from claudius.home import Home
@@ -39,6 +40,18 @@ class Stumbling(RehearsalAdapter):
         if not self.stumbled:
             self.stumbled = True
             raise KeyError("author")
+        async for swept in super().catch_up(gap):
+            yield swept
+
+
+class Lasting(RehearsalAdapter):
+    """A network whose history can be read again and again."""
+
+    history: Sequence[Perception] = ()
+
+    async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
+        """Return the whole history."""
+        self.missed = list(self.history)
         async for swept in super().catch_up(gap):
             yield swept
 
@@ -134,6 +147,28 @@ async def test_a_sweep_that_falls_is_not_the_last(home: Home, monkeypatch: pytes
 
     assert [one.text for one in seen] == ["re m1"]
     assert network.stumbled
+
+
+async def test_what_somebody_said_who_is_being_erased_is_read_again_later(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sweep takes what the others said, moves no mark past what it left out, and comes back for it."""
+    network = Lasting(audiences={"shared:rehearsal:t:ops": (ANA,)})
+    monkeypatch.setattr("claudius.runtime.networks.AGAIN_S", 0.05)
+
+    async with alive(home, Scripted(default=echo), network=network) as soul:
+        soul.server._forgetting.frozen = frozenset({ANA})
+        network.history = [said(1), replace(said(2, OPS), person="rehearsal:t:ben")]
+        network.link.deaf()
+        await network.hear("then", person="ben")  # it is connected again
+        await network.until_visible(2)
+        marks = await soul.mind.store.inbox.marks("rehearsal")
+        soul.server._forgetting.frozen = frozenset()
+        seen = await network.until_visible(3)
+        await soul.idle()
+
+    assert "t:dm-ana" not in marks
+    assert sorted(one.text for one in seen) == ["re m1", "re m2", "re then"]
 
 
 @pytest.mark.parametrize("is_applied", [True, False])

@@ -9,6 +9,7 @@ Source: the scale design, section 4.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
@@ -69,10 +70,12 @@ class Asked(Struct, frozen=True, kw_only=True):
 
     number: int
     ids: tuple[str, ...]
+    aliases: Mapping[str, str]
+    """What stands for each id in the audit log."""
     conversations: tuple[str, ...]
     audiences: tuple[str, ...]
     is_done: bool
-    """Whether this process has said that it let go."""
+    """Whether this process has said that it let go, or is the one that erases."""
 
 
 class RoleStore(Protocol):
@@ -99,6 +102,34 @@ class RoleStore(Protocol):
 
     def is_held(self, role: str) -> bool:
         """Return whether a role is held, by this process's own clock, with a tenth of the lease to spare."""
+        ...
+
+
+class ForgettingStore(Protocol):
+    """Whom one process erases, and all let go of. What it leaves unfinished, another process finishes."""
+
+    def letting_go(self, ids: Sequence[str], aliases: Mapping[str, str]) -> AbstractAsyncContextManager[Sequence[str]]:
+        """Have every other process let go of a person for the block, and wait until each one at work has said so.
+
+        One that dies meanwhile is waited for until its leases are past; another erasure that began earlier is, too.
+        Yields the homes in which none is at work, whose logs nobody can rewrite now. The request ends with the block;
+        if that fails, the request stays for whoever finishes it. Raises: StoreError, TryAgain if it was withdrawn.
+        """
+        ...
+
+    def left(self) -> AbstractAsyncContextManager[Asked | None]:
+        """Take over what a process left that failed or is at work no more, and wait as `letting_go` does.
+
+        Yields whose rows are to be erased, or None if there is nothing. The request ends with the block.
+        """
+        ...
+
+    async def asked(self) -> Sequence[Asked]:
+        """Return who is being erased now. What this process itself began and failed in is free to be taken over."""
+        ...
+
+    async def have_let_go(self, number: int) -> None:
+        """Say that this process keeps nothing more of that person."""
         ...
 
 
@@ -129,6 +160,9 @@ class LeaseStore(Protocol):
     def roles(self) -> RoleStore:
         """What one process at a time does."""
         ...
+
+    forgetting: ForgettingStore
+    """Whom every process lets go of."""
 
     @property
     def souls(self) -> SoulStore:
@@ -191,26 +225,6 @@ class LeaseStore(Protocol):
 
     async def resume(self) -> None:
         """Have every process answer again, and find what waited."""
-        ...
-
-    async def ask_to_let_go(self, ids: Sequence[str]) -> tuple[int, Sequence[str]]:
-        """Have every other process let go of a person, and wait until each one at work has said so.
-
-        One that dies meanwhile is waited for until its leases are past. Returns the number of the request, and the
-        machines on which none is at work, whose logs nobody can rewrite now.
-        """
-        ...
-
-    async def end_letting_go(self, number: int) -> None:
-        """Withdraw the request, and those before it: the person is erased."""
-        ...
-
-    async def asked_to_let_go(self) -> Sequence[Asked]:
-        """Return whom every process is to let go of now."""
-        ...
-
-    async def have_let_go(self, number: int) -> None:
-        """Say that this process keeps nothing more of that person."""
         ...
 
     is_draining: bool

@@ -91,7 +91,8 @@ def open_store(
             from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise StoreError(MISSING) from error
-        return PostgresStore(place, memory_files=home.memory, relieve=relieve, roles=roles, times=times)
+        own = str(home.root.resolve())
+        return PostgresStore(place, memory_files=home.memory, relieve=relieve, roles=roles, times=times, home=own)
     from claudius.memory.sqlite import SqliteStore  # noqa: PLC0415 - not for PostgreSQL's records
 
     return SqliteStore(home.database, relieve=relieve)

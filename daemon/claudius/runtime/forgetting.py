@@ -3,6 +3,8 @@
 Others are answered meanwhile. Each step is idempotent, and the next start resumes an erasure that a crash interrupted:
 `state/erasures.jsonl` records whose erasure began and did not end, `state/erasing-*.json` what it searches for. The
 record comes before the row in the audit log, that row before anything is erased; an erasure without it is refused.
+Where several processes share the store, each lets go of the person first, and nobody hears them until the store holds
+nothing of them: if the process that erases fails or dies, another one erases what is left in the store.
 
 Source: the security design, section 9.
 """
@@ -26,7 +28,7 @@ from claudius.memory import search
 from claudius.memory.archive import Archive
 from claudius.memory.audit import CLI, AuditEntry
 from claudius.memory.erasure import Erased, Erasures, Probes
-from claudius.memory.leases import LeaseStore
+from claudius.memory.leases import Asked, LeaseStore
 from claudius.memory.sqlite.backups import is_ours
 from claudius.memory.store import Store
 
@@ -67,6 +69,7 @@ class Forgetting:
         self._frozen_elsewhere: frozenset[str] = frozenset()
         self._ledger = Erasures(home.state)
         self._one_at_a_time = asyncio.Lock()
+        self._is_erasing = False
 
     async def forget(self, person: str, now: datetime, by: str, origin: str = CLI) -> dict[str, Any]:
         """Erase a person, by any id of theirs, and return the receipt. Raises: ClaudiusError if the id is unknown.
@@ -90,21 +93,47 @@ class Forgetting:
         who = alias if by == THEMSELF else by
         await self._store.audit.note(AuditEntry(who=who, act="forget", target=alias, origin=origin), now)
 
-    async def let_go(self, leases: LeaseStore) -> None:
-        """Keep nothing more of whom another process is erasing, and say so; hear them again once it is done."""
-        asked = await leases.asked_to_let_go()
+    async def look(self, leases: LeaseStore) -> Sequence[Asked]:
+        """Hear nobody whom any process erases now, and return who that is."""
+        asked = await leases.forgetting.asked()
         self._frozen_elsewhere = frozenset(one for person in asked for one in person.ids)
-        for person in (one for one in asked if not one.is_done):
+        return asked
+
+    async def let_go(self, leases: LeaseStore) -> None:
+        """Keep nothing more of whom another process is erasing, and say so; hear them again once it is done.
+
+        While this process erases somebody it lets nobody else go: the other erasure waits for that.
+        """
+        asked = await self.look(leases)
+        for person in (one for one in asked if not one.is_done and not self._is_erasing):
             for conversation in person.conversations:
                 await self._end_session(conversation)
             for audience in person.audiences:
                 self._forget_members(audience)
             await asyncio.to_thread(self._leave_out, _says(person.ids))
-            if self._archive and not self.frozen:
+            if self._archive:
                 await self._archive.let_go(person.ids)
-            await leases.have_let_go(person.number)
+            await leases.forgetting.have_let_go(person.number)
         if self._archive and not asked:
             self._archive.rests = False
+
+    async def finish(self, leases: LeaseStore) -> None:
+        """Erase from the store what a process left that failed or died, so that the person is heard again; for ever.
+
+        Files, copies and the search are the business of that process's home, when it starts again.
+        """
+        while True:
+            try:
+                await self._finish(leases)
+            except ClaudiusError as error:
+                log.error("an erasure is not finished yet", extra={"error": error.message})  # noqa: TRY400 - no trace
+            await asyncio.sleep(leases.times.renew_s)
+
+    async def _finish(self, leases: LeaseStore) -> None:
+        async with self._one_at_a_time, leases.forgetting.left() as person:
+            if person:
+                log.warning("an erasure that another process left is finished")
+                await self._store.erasure.erase(person.ids, person.aliases)
 
     def is_frozen(self, person: str) -> bool:
         """Return whether a person is being erased just now, here or by another process."""
@@ -153,15 +182,15 @@ class Forgetting:
                 return await self._erase(ids, probes, now)
             for left in self._home.state.glob(f"{self._home.database.name}*"):
                 left.unlink()  # a file that the soul left, or that was there before `store.url` was set
-            number, at_rest = await leases.ask_to_let_go(ids)
-            receipt = await self._erase(ids, probes, now)
-            await leases.end_letting_go(number)
-            logs = [f"the logs and files on {host}, where no process of this soul runs now" for host in at_rest]
+            async with leases.forgetting.letting_go(ids, self._ledger.aliases(ids)) as at_rest:
+                receipt = await self._erase(ids, probes, now)
+            logs = [f"the logs and files of {home}, where no process of this soul runs now" for home in at_rest]
             return receipt | {"not_ours": [*receipt["not_ours"], *logs]}
         finally:
-            self.frozen = frozenset()
+            self.frozen, self._is_erasing = frozenset(), False
 
     async def _erase(self, ids: Sequence[str], probes: Probes, now: datetime) -> dict[str, Any]:
+        self._is_erasing = True
         if self._archive:
             async with self._archive.halted() as build_anew:
                 erased = await self._erase_rows(ids, probes)

@@ -85,8 +85,8 @@ class Intake:
     async def accept(self, perception: Perception) -> bool:
         """Make a perception durable, then wake its lane. Returns False if it is known or not to be heard.
 
-        Raises: StoreError, OverBudget, ConnectionAbortedError when shut; then nothing was accepted. The first message
-        over a rate is accepted, and answered with an apology without a model call.
+        Raises: StoreError, OverBudget, TryAgain, ConnectionAbortedError when shut; then nothing was accepted. The first
+        message over a rate is accepted, and answered with an apology without a model call.
         """
         self._check_open()
         place = Place.of(perception.conversation)
@@ -95,6 +95,8 @@ class Intake:
         is_our_own = isinstance(perception.extra, MoveExtra) and perception.extra.is_our_own
         if is_our_own and perception.kind is Kind.LEAVE:
             await self._modes.removed(place.of_channel)
+        if self._forgetting.is_frozen(perception.person):
+            raise TryAgain("this person is being forgotten just now")
         admitted = await self._admit(perception)
         if admitted is None:
             return False
@@ -113,14 +115,16 @@ class Intake:
         self._lanes.wake(admitted.conversation)
         return new
 
-    async def hear(self, missed: Sequence[Perception]) -> None:
+    async def hear(self, missed: Sequence[Perception]) -> bool:
         """Accept missed perceptions, in order. They were said over a longer time, so no rate applies, but to bots.
 
-        Raises: StoreError, ConnectionAbortedError when shut.
+        Returns False if some are to be read again later, because whoever said them is being erased just now. Raises:
+        StoreError, ConnectionAbortedError when shut.
         """
         self._check_open()
         self.last_at |= {Place.of(one.conversation).network: self._resources.clock.steady() for one in missed}
-        admitted = [one for heard in missed if (one := await self._admit(heard))]
+        now_heard = [one for one in missed if not self._forgetting.is_frozen(one.person)]
+        admitted = [one for heard in now_heard if (one := await self._admit(heard))]
         stops = [one for one in admitted if is_stop(one)]
         if said := [one for one in admitted if one not in stops]:
             await self._keep(said, RateLimits(bot_turns=self._mind.config().bots.turns))
@@ -128,6 +132,7 @@ class Intake:
             await self._amend(stop)
         for conversation in dict.fromkeys(one.conversation for one in said):
             self._lanes.wake(conversation)
+        return len(now_heard) == len(missed)
 
     def _check_open(self) -> None:
         if self._is_shut:
@@ -166,8 +171,6 @@ class Intake:
     async def _admit(self, perception: Perception) -> Perception | None:
         """Return the perception as it is accepted here: a command as a command, talk by the channel's mode."""
         place = Place.of(perception.conversation).of_channel
-        if self._forgetting.is_frozen(perception.person):
-            raise TryAgain("this person is being forgotten just now")
         if perception.kind in (Kind.JOIN, Kind.LEAVE):
             self._lanes.members.forget(perception.audience)
         is_paired, mode = await self._modes.access(perception.person, place)

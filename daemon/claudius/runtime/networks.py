@@ -83,7 +83,11 @@ class Sweeper:
                 self._lanes.release(self._adapter.name)
 
     async def _sweep(self) -> bool:
-        """Read the whole history. Returns False if the network did not let us read to the end."""
+        """Read the whole history. Returns False if it is to be read again soon.
+
+        Either the network did not let us read to the end, or somebody in it is being erased just now. From their
+        message on, no mark moves.
+        """
         network, now = self._adapter.name, self._mind.clock()
         restored = (await self._mind.store.inbox.marks(EVERY_NETWORK)).get("")
         oldest = now - timedelta(hours=self._hours)
@@ -93,15 +97,15 @@ class Sweeper:
             marks=await self._mind.store.inbox.marks(network),
             conversations=await self._mind.store.turns.recent(network, now - RECENT),
         )
-        found = 0
+        found, is_whole = 0, True
         try:
             async for swept in self._adapter.catch_up(gap):
                 found += len(swept.perceptions)
                 self.left_out += swept.left_out
                 if swept.left_out:
                     log.warning("messages left out", extra={"channel": swept.channel, "count": swept.left_out})
-                await self._intake.hear(swept.perceptions)
-                if swept.position:
+                is_whole = await self._intake.hear(swept.perceptions) and is_whole
+                if swept.position and is_whole:
                     await self._mind.store.inbox.swept(network, swept.channel, swept.position, self._mind.clock())
                 if swept.conversation:
                     self._lanes.release(network, swept.conversation)
@@ -109,7 +113,7 @@ class Sweeper:
             log.warning("history not read", extra={"network": network, "error": repr(error)})
             return False
         log.info("swept", extra={"network": network, "looked_at": found})
-        return True
+        return is_whole
 
 
 FELL_S = 5.0

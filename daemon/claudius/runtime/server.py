@@ -176,6 +176,7 @@ class Server:
             self._resources.clock.follow(self._leases.wall)
             self._resources.disk.probe_store = self._leases.probe
             self._started_at = self._resources.clock.steady()
+            await self._forgetting.look(self._leases)
         if not waiting.was_clean:
             log.warning("the last process did not stop in good order", extra={"waiting": len(waiting.conversations)})
             self._resources.recovery.begin(waiting.conversations)
@@ -204,7 +205,11 @@ class Server:
 
     def _keep_house(self) -> None:
         """Finish erasures, keep the clock, the vectors, the audit log and the alerts, beside the turns."""
-        self._roles.add(Role("clock/erasures", self._forget_what_was_begun))
+        if self._leases:
+            self._run_beside(self._forget_what_was_begun(), "erasures")  # this home's own, whatever roles it may have
+            self._roles.add(Role("clock/erasures", partial(self._forgetting.finish, self._leases)))
+        else:
+            self._roles.add(Role("clock/erasures", self._forget_what_was_begun))
         look = self._services.look if self._services else None
         self._roles.add(Role("clock", partial(keep_time, self._mind, self._lanes.wake, self._planned, look)))
         if self._semantic:

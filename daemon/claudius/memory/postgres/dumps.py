@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import zlib
@@ -88,13 +89,16 @@ def _refuse_unverified(place: StorePlace, made: Backup) -> None:
 
 
 def verify(place: StorePlace, path: Path, memory: Path, *, exactly: Mapping[str, int] | None = None) -> Backup:
-    """Restore a copy in a schema beside the store, count its rows, and take all of it back. Raises: StoreError."""
+    """Restore a copy in a schema beside the store, count its rows, and take all of it back. Raises: StoreError.
+
+    The schema has a name of its own, so that several copies can be verified at once.
+    """
     checks = dict.fromkeys(("opens", "is_ours", "rows"), False)
     if (kept := sum_of(path)).exists():
         checks["sha256"] = kept.read_text("utf-8", "replace").split()[:1] == [_sha256(path)]
     with connected(place) as made:
         try:
-            _load(made, path, memory)
+            _load(made, path, memory, f"{BESIDE}_{secrets.token_hex(4)}")
             counts = row_counts(made)
             checks |= {"opens": True, "is_ours": True, "rows": exactly is None or counts == exactly}
         except (OSError, EOFError, zlib.error):
@@ -165,9 +169,9 @@ def _dump(program: str, place: StorePlace, schema: str, snapshot: str, path: Pat
         raise StoreError(f"{place.shown}: {(ran.stderr.strip() or 'pg_dump failed').splitlines()[-1]}")
 
 
-def _load(made: Made, path: Path, memory: Path) -> str:
-    """Make a schema beside the store's own, and fill it; return its name. It is this transaction's from then on."""
-    beside = f"{value_of(made, 'SELECT current_schema()')[:NAME_CHARS]}{BESIDE}"
+def _load(made: Made, path: Path, memory: Path, end: str = BESIDE) -> str:
+    """Make a schema beside the store's own, whose name ends so, and fill it; return its name. It is uncommitted."""
+    beside = f"{value_of(made, 'SELECT current_schema()')[:NAME_CHARS]}{end}"
     made.execute(f"DROP SCHEMA IF EXISTS {quoted(beside)} CASCADE".encode())
     made.execute(f"CREATE SCHEMA {quoted(beside)}; SET LOCAL search_path = {quoted(beside)}".encode())
     version = _version_in(path)

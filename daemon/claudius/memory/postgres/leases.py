@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -16,14 +14,15 @@ from claudius import errors
 from claudius.errors import ProviderError, StaleTurn
 from claudius.intent import Call, Intent
 from claudius.memory.inbox import Pending
-from claudius.memory.leases import Asked, LeaseTally, LeaseTimes, RoleStore
+from claudius.memory.leases import ForgettingStore, LeaseTally, LeaseTimes, RoleStore
 from claudius.memory.postgres.connection import PostgresDatabase
+from claudius.memory.postgres.letting_go import PostgresForgetting
 from claudius.memory.postgres.notices import listen, notice
 from claudius.memory.postgres.schema import too_old
 from claudius.memory.postgres.souls import NEWS, PostgresSouls
 from claudius.memory.sqlite.connection import Database, Row
 from claudius.memory.sqlite.core import Core, Writer
-from claudius.memory.sqlite.rows import dump, parse
+from claudius.memory.sqlite.rows import dump
 from claudius.memory.sqlite.turns import SqliteTurns, spent_since
 from claudius.memory.sqlite.whispers import SqliteWhispers
 from claudius.memory.turns import RecallLimits, SpendingCap
@@ -67,8 +66,9 @@ class PostgresLeases:
         times: LeaseTimes,
         *,
         clock: Callable[[], float] = time.monotonic,
+        home: str = "",
     ) -> None:
-        """Hold lanes of `store`; `clock` is monotonic, in seconds."""
+        """Hold lanes of `store`; `clock` is monotonic, in seconds; `home` is the path of this process's home."""
         self._store, self._core, self._clock = store, store.core, clock
         self.times, self._lease_s = times, times.lease_s
         self._held: dict[str, HeldLane] = {}
@@ -80,6 +80,9 @@ class PostgresLeases:
         self._seen_made, self._doubts_until_s = 0, 0.0
         self.roles: RoleStore = PostgresRoles(store.core, self._lease_s, clock)
         self.souls = PostgresSouls(store.core)
+        self.forgetting: ForgettingStore = PostgresForgetting(
+            store.core, times.lease_s, times.look_s, home, store.shelf.clear
+        )
 
     @property
     def tally(self) -> LeaseTally:
@@ -174,34 +177,6 @@ class PostgresLeases:
 
     async def resume(self) -> None:
         await self._core.write(lambda db: [db.run(one) for one in ("soul_resumes", "lanes_resumed")])
-
-    async def ask_to_let_go(self, ids: Sequence[str]) -> tuple[int, Sequence[str]]:
-        worker, lease_s = self._core.boot, self._lease_s
-        number = int(await self._core.write(lambda db: db.value("letting_go_begins", ids=dump(list(ids)))))
-        asked = {"number": number, "worker": worker, "lease_s": lease_s}
-        while self._core.look("letting_go_waits", **asked)[0]["waiting"]:  # noqa: ASYNC110 - the others are processes
-            await asyncio.sleep(self.times.look_s)
-        at_rest = self._core.look("machines_at_rest", host=socket.gethostname(), lease_s=lease_s)
-        return number, [row["host"] for row in at_rest]
-
-    async def end_letting_go(self, number: int) -> None:
-        await self._core.write(lambda db: db.run("letting_go_ends", number=number))
-
-    async def asked_to_let_go(self) -> Sequence[Asked]:
-        return [
-            Asked(
-                number=row["number"],
-                ids=tuple(parse(row["ids"])),
-                conversations=tuple(parse(row["conversations"])),
-                audiences=tuple(parse(row["audiences"])),
-                is_done=bool(row["is_done"]),
-            )
-            for row in self._core.look("letting_go_asked", worker=self._core.boot)
-        ]
-
-    async def have_let_go(self, number: int) -> None:
-        self._store.shelf.clear()
-        await self._core.write(lambda db: db.run("let_go_now", number=number, worker=self._core.boot))
 
     async def renew(self, but: Sequence[str] = ()) -> Sequence[str]:
         asked_s, worker = self._clock(), self._core.boot

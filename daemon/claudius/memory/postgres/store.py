@@ -167,7 +167,7 @@ class PostgresStore(SqlStore):
 
     writer: ClassVar[type[Writer]] = PostgresWriter
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but one have a default
         self,
         place: StorePlace,
         *,
@@ -178,11 +178,12 @@ class PostgresStore(SqlStore):
         times: LeaseTimes | None = None,
         clock: Callable[[], float] = time.monotonic,
         roles: str = "all",
+        home: str = "",
     ) -> None:
         """Set the place; nothing is opened yet.
 
         `memory_files` is the directory of the archive; `memory`, `linger_s` and `relieve` are those of `SqliteStore`;
-        `clock` is monotonic, in seconds; `roles`: what it may do, for those who look.
+        `clock` is monotonic, in seconds; `roles`: what it may do, `home`: the path of its home, for those who look.
         """
         name, times = place.shown, times or LeaseTimes()
         self._silent_s = max(LEAST_SILENT_S, times.lease_s / 4)
@@ -191,8 +192,8 @@ class PostgresStore(SqlStore):
         self.inbox, self.people = PostgresInbox(self.core), PostgresPeople(self.core)
         self.codes = PostgresCodes(self.core)
         self.erasure = PostgresErasure(self.core)
-        self.leases: LeaseStore | None = PostgresLeases(self, times, clock=clock)
-        self._lease_s = times.lease_s
+        self.leases: LeaseStore | None = PostgresLeases(self, times, clock=clock, home=home)
+        self._lease_s, self._home = times.lease_s, home
         self.place, self._roles, self._configuration = place, roles, times.configuration
         self._memory_files = memory_files
         self._memory = memory or shipped("memory")
@@ -227,12 +228,14 @@ class PostgresStore(SqlStore):
         """Begin as one worker of perhaps many: what stands under a lease that is not past stays as it is."""
         await self.open()
         waiting = await super().start(boot, now)
-        who = {"worker": boot, "host": socket.gethostname(), "pid": os.getpid(), "version": claudius.__version__}
+        here = {"worker": boot, "host": socket.gethostname(), "home": self._home}
 
         def begin(db: Database) -> bool:
             set_up = {"schema": self.schema, "configuration": self._configuration, "wall_s": time.time()}
             set_up |= {"soul": self.leases.souls.in_force if self.leases else ""}
-            db.run("worker_begins", **who, **set_up, roles=self._roles)
+            set_up |= {"pid": os.getpid(), "version": claudius.__version__, "roles": self._roles}
+            db.run("worker_begins", **here, **set_up)
+            db.run("workers_before", **here, lease_s=self._lease_s)
             db.run("rates_past")
             db.run("early_past")
             db.run("rests_void", worker=boot, lease_s=self._lease_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -10,6 +11,7 @@ from claudius.cognition.mind import Mind
 from claudius.cognition.prompt.snapshot import Snapshot
 from claudius.cognition.steps.user_model import merge_update
 from claudius.decoding import decoder
+from claudius.memory.codes import OpenCode
 from claudius.memory.erasure import ERASED
 from claudius.perception import SELF, Perception, Place, given_in, private, shared
 from claudius.recollection import UserModel
@@ -18,6 +20,8 @@ from claudius.runtime.commands.words import is_direct
 from claudius.runtime.forgetting import THEMSELF, Forgetting
 from claudius.runtime.intake import is_owner
 
+SURE = "forget"
+"""The question whether somebody is sure to be erased; any process takes the answer."""
 CONFIRM_WITHIN = timedelta(minutes=10)
 CORRECTIONS = "Corrections"
 CORRECTION_CHARS = 500
@@ -28,8 +32,7 @@ class About:
     """Commands about one person's own memory, for that person alone."""
 
     def __init__(self, mind: Mind, forgetting: Forgetting) -> None:
-        self._mind, self._forgetting = mind, forgetting
-        self._sure: dict[str, datetime] = {}
+        self._mind, self._forgetting, self._codes = mind, forgetting, mind.store.codes
 
     async def whoami(self, perception: Perception, _: str) -> str:
         """Show what is known of the person who asks, as far as they may see it."""
@@ -92,15 +95,23 @@ class About:
         if until is not None:
             again = f"{until:%Y-%m-%d %H:%M} UTC"
             return f"I erased what I kept of you less than a day ago. I can do it again from {again} on."
-        asked_at = self._sure.pop(person, None)
-        if words != ["me", "yes"] or asked_at is None or now - asked_at > CONFIRM_WITHIN:
-            self._sure[person] = now
-            field = " (/claudius forget me yes:True)" if Place.of(perception.conversation).network == "discord" else ""
+        if words != ["me", "yes"] or not await self._was_asked(person, now):
+            await self._codes.drop(SURE, person)
+            network = Place.of(perception.conversation).network
+            asked = OpenCode(kind=SURE, person=person, name=perception.name, network=network, asked_at=now)
+            await self._codes.open(asked, sys.maxsize)
+            field = " (/claudius forget me yes:True)" if network == "discord" else ""
             return (
                 "This erases all that I keep of you, everywhere, my backups too, and cannot be undone. "
                 f"If you mean it, say within ten minutes: forget me yes{field}"
             )
         return told(await self._forgetting.forget(person, now, THEMSELF, origin_of(perception)))
+
+    async def _was_asked(self, person: str, now: datetime) -> bool:
+        """Return whether some process asked this person lately if they are sure, and end that question."""
+        asked = [one for one in await self._codes.valid(SURE, now) if one.person == person]
+        is_lately = any(now - one.asked_at <= CONFIRM_WITHIN for one in asked)
+        return await self._codes.drop(SURE, person) and is_lately
 
     async def export(self, perception: Perception, _: str) -> str:
         """Return all that is stored of the person who asks, as far as they may see it."""
