@@ -209,6 +209,7 @@ async def compose(
         await store.open()
         if store.leases:
             soul = _in_force(home, kept, store.leases.souls)
+            store.leases.configuration = partial(_common_now, settings, settings.loaded)
         undo.pop_all()
     resources = ProcessResources(
         clock=clock,
@@ -286,6 +287,11 @@ async def compose(
         semantic=semantic,
     )
     return Composed(server=server, settings=settings, soul=soul)
+
+
+def _common_now(settings: Settings, began: Loaded) -> str:
+    settings.current()
+    return common(settings.loaded, began)
 
 
 def _source(home: Home, kept: Path, directory: Path) -> SoulSource:

@@ -161,6 +161,11 @@ class StoreAway(StoreError):
 
     exit_code = EXIT_TRY_AGAIN
 
+    def __init__(self, message: str | None = None, fix: str = "") -> None:
+        """State what is wrong, and the remedy (may be empty)."""
+        super().__init__(f"{message}; {fix}" if message and fix else message)
+        self.fix = fix
+
 
 class StoreReadOnly(StoreError):
     """The database may not be written."""

@@ -13,6 +13,10 @@ DELETE FROM worker WHERE host = :host AND home = :home AND home <> '' AND worker
 -- name: worker_ends
 UPDATE worker SET clean = true, seen_at = clock_timestamp() WHERE worker = :worker;
 
+-- name: worker_before
+-- The last one that began on this machine: what another machine's left is not this one's to be careful about.
+SELECT pid, clean FROM worker WHERE host = :host AND worker <> :worker ORDER BY started_at DESC LIMIT 1;
+
 -- name: workers_shown
 SELECT w.worker, w.host, w.pid, w.version, w.roles, w.clean, w.configuration, w.soul, w.skew_s, w.pause_s,
     extract(epoch FROM clock_timestamp() - w.started_at)::float8 AS up_s,
@@ -50,7 +54,7 @@ WHERE worker = :worker AND lease_until > clock_timestamp() AND token IN (SELECT 
 RETURNING conversation;
 
 -- name: worker_seen
-UPDATE worker SET seen_at = clock_timestamp(), pause_s = greatest(pause_s, :pause_s), soul = :soul
+UPDATE worker SET seen_at = clock_timestamp(), pause_s = greatest(pause_s, :pause_s), soul = :soul, configuration = :configuration
 WHERE worker = :worker RETURNING draining;
 
 -- name: release_shown
@@ -154,12 +158,15 @@ SELECT split_part(current_setting('server_version'), ' ', 1) AS version,
     (SELECT max(sync_state) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')) AS standby;
 
 -- name: lanes_shown
-SELECT count(*) FILTER (WHERE lease_until > clock_timestamp()) AS held,
-    count(*) FILTER (WHERE ready AND lease_until <= clock_timestamp()) AS ready,
-    coalesce(extract(epoch FROM clock_timestamp() - min(since) FILTER (WHERE ready AND lease_until <= clock_timestamp())), 0)::float8
-        AS oldest_wait_s,
+-- A lane waits if something in it is unfinished: one that nobody has looked at again since may be ready without that.
+SELECT (SELECT count(*) FROM lane WHERE lease_until > clock_timestamp()) AS held, count(*) AS ready,
+    coalesce(extract(epoch FROM clock_timestamp() - min(since)), 0)::float8 AS oldest_wait_s,
     EXISTS (SELECT 1 FROM unread WHERE network = '*' AND until > clock_timestamp()) AS paused
-FROM lane;
+FROM lane WHERE ready AND lease_until <= clock_timestamp() AND (
+    EXISTS (SELECT 1 FROM inbox WHERE inbox.conversation = lane.conversation
+        AND (inbox.state = 'pending' OR inbox.state = 'taken' OR inbox.state = 'thought'))
+    OR EXISTS (SELECT 1 FROM outbox WHERE outbox.conversation = lane.conversation
+        AND (outbox.state = 'pending' OR outbox.state = 'taken' OR outbox.state = 'unknown_after_send')));
 
 -- name: letting_go_begins
 INSERT INTO letting_go (worker, ids, aliases, conversations, audiences)

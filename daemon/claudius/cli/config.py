@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,8 +13,8 @@ from claudius.config import SECRETS, SETTINGS, load, overriding, parse_value, sh
 from claudius.config import write_setting as write
 from claudius.errors import EXIT_CONFIG, BadConfiguration
 from claudius.home import Home
-from claudius.memory.opening import place_of
-from claudius.reports.opened import edit, noted
+from claudius.memory.opening import StorePlace, place_of
+from claudius.reports.opened import edit, noted, noted_after
 
 if TYPE_CHECKING:
     from claudius.memory.store import Store
@@ -105,8 +106,14 @@ def _pause(home: Home, *, is_paused: bool) -> None:
 
 
 def write_setting(home: Home, key: str, value: Any) -> None:
-    """Write one setting to config.toml, and that it was changed into the audit log. Raises: BadConfiguration."""
+    """Write one setting to config.toml, and that it was changed into the audit log. Raises: BadConfiguration.
+
+    The audit log is that of the store before the change, because the new one may have a password still to come.
+    """
     from claudius.compose import check_names
 
-    noted(home, "setting", key)
+    before: StorePlace | None = None
+    with suppress(BadConfiguration):
+        before = place_of(home)
     write(home, key, value, lambda loaded: check_names(loaded, home))
+    noted_after(home, before, "setting", key)

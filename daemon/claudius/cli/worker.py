@@ -31,7 +31,9 @@ def worker(*, roles: str) -> None:
     home, wanted = Home.of(os.environ), tuple(filter(None, roles.replace(" ", "").split(",")))
     for role in wanted:
         if not re.fullmatch(ROLE, role):
-            raise UsageProblem(f"{role!r} is no role: all, lanes, listen, listen/slack, clock, cortex or archive")
+            raise UsageProblem(
+                f"{role!r} is no role: all, lanes, listen, listen/slack, listen/discord, clock, cortex or archive"
+            )
 
     async def waking(lock: HomeLock, pause: Pause) -> Awake:
         from claudius.compose import compose

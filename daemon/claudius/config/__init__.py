@@ -1,6 +1,7 @@
 """Load, validate and hold the settings and secrets."""
 
 from claudius.config.load import (
+    OF_A_MACHINE,
     SECRETS,
     TOKENS,
     Loaded,
@@ -36,6 +37,7 @@ from claudius.config.write import write_setting
 __all__ = [
     "ALIASES",
     "KOTHAR",
+    "OF_A_MACHINE",
     "SECRETS",
     "SETTINGS",
     "TOKENS",

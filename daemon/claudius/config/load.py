@@ -50,6 +50,17 @@ _PASSWORD = re.compile(r"\w+://[^/@]*:[^/@]*@")
 _OWN_IT = "make it a text file that you own"
 OF_A_MACHINE = {"ensoul", "http", "log", "storage", "store", "terminal", "upgrade", "worker"}
 """Sections that may differ between the machines of one soul."""
+READ_ONCE = {
+    "adapters",
+    "archive.remote",
+    "discord.api_url",
+    "discord.gateway_url",
+    "discord.typing",
+    "pipeline.steps",
+    "slack.api_url",
+    "slack.status",
+}
+"""Settings that a process reads only when it starts, besides those of a machine."""
 RETIRED = {
     "psyche.episode_threshold": "every message that says something is kept",
     "psyche.top_k": "memory.remembered says how many moments are shown",
@@ -217,11 +228,15 @@ def overriding(home: Home, env: Mapping[str, str], key: str) -> tuple[str, str] 
     return None
 
 
-def common(loaded: Loaded) -> str:
-    """Return a hash of the settings that all processes of one soul should share: all but a machine's own. Pure."""
+def common(loaded: Loaded, began: Loaded | None = None) -> str:
+    """Return a hash of the settings that all processes of one soul should share: all but a machine's own. Pure.
+
+    `began`: the settings with which the process began, for those that it reads only then.
+    """
     import hashlib  # noqa: PLC0415 - only where several processes share a store
 
-    values = {key: toml(shown(loaded, key)) for key in sorted(SETTINGS) if key.partition(".")[0] not in OF_A_MACHINE}
+    shared = [key for key in sorted(SETTINGS) if key.partition(".")[0] not in OF_A_MACHINE]
+    values = {key: toml(shown(began if began and key in READ_ONCE else loaded, key)) for key in shared}
     return hashlib.sha256("\n".join(f"{key} = {value}" for key, value in values.items()).encode()).hexdigest()[:12]
 
 

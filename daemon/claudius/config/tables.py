@@ -128,7 +128,7 @@ class WorkerSettings(SettingsTable, frozen=True):
     """A process that has not renewed for a minute counts as gone, whatever the settings of who looks."""
     roles: Annotated[
         tuple[Annotated[str, Meta(pattern=ROLE)], ...],
-        Meta(description="what a process may do: all, or lanes, listen, listen/slack, clock, cortex, archive"),
+        Meta(description="what it may do: all, or lanes, listen, listen/slack, listen/discord, clock, cortex, archive"),
     ] = ("all",)
 
 

@@ -40,7 +40,7 @@ class LeaseTimes(Struct, frozen=True, kw_only=True):
     look_s: float = 1.0
     most: int = 64
     configuration: str = ""
-    """A hash of the settings that all processes of one soul should share; the others see it."""
+    """A hash of the settings at the start that all processes of one soul should share."""
 
 
 class LeaseTally(Struct):
@@ -62,7 +62,7 @@ class LeaseTally(Struct):
     lock_wait_s: float = 0.0
     """How long transactions waited for others before they could write."""
     pause_s: float = 0.0
-    """The longest time in which it did not look for lanes, beyond the interval in which it looks."""
+    """The longest time in which it neither looked for lanes nor waited for the server, beyond its interval."""
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -155,6 +155,8 @@ class LeaseStore(Protocol):
 
     times: LeaseTimes
     """How often `take` and `renew` are to be called."""
+    configuration: Callable[[], str]
+    """Returns a hash of the settings in force that all processes of one soul should share; the others see it."""
 
     @property
     def roles(self) -> RoleStore:

@@ -13,7 +13,7 @@ from typing import Any
 from claudius.cognition.steps import STEPS
 from claudius.cognition.timing import FAILS
 from claudius.config import TOKENS, Config, Loaded, blot, daimon_modes, held, load
-from claudius.errors import BadConfiguration, ClaudiusError, UsageProblem
+from claudius.errors import BadConfiguration, ClaudiusError, StoreAway, StoreError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
 from claudius.memory.opening import place_of
 from claudius.memory.sqlite.schema import VACUUM_TAKES
@@ -26,6 +26,9 @@ from claudius.runtime.health import backup_failure, growth
 
 OF_THE_STORE = ("given_up", "disk", "backup")
 """Problems that are checked in the store itself, whether or not a process runs."""
+
+SERVER = "server"
+"""The check that fails where the store's server cannot be asked."""
 
 
 def checks(home: Home, *, live: bool = False, security: bool = False) -> list[Check]:
@@ -41,7 +44,9 @@ def checks(home: Home, *, live: bool = False, security: bool = False) -> list[Ch
         for room in rooms
         for check in _held(room, home)
     )
-    return list(dict.fromkeys(each))  # one broken setting can fail several checks with the same result
+    found = list(dict.fromkeys(each))  # one broken setting can fail several checks with the same result
+    is_away = any(one.name == SERVER for one in found)
+    return [one for one in found if not (is_away and one.name == "store")]  # what a process there says of it
 
 
 def doctor(found: Sequence[Check]) -> dict[str, Any]:
@@ -54,6 +59,10 @@ def _held(room: Callable[[Home], Iterator[Check]], home: Home) -> Iterator[Check
         yield from room(home)
     except BadConfiguration as error:
         yield Check("configuration", ok=False, detail=error.message.removesuffix(f"; {error.fix}"), fix=error.fix)
+    except StoreError as error:  # of a server, each room says the same
+        fix = error.fix if isinstance(error, StoreAway) else ""
+        name = SERVER if place_of(home).is_postgres else room.__name__.strip("_")
+        yield Check(name, ok=False, detail=error.message.removesuffix(f"; {fix}"), fix=fix)
     except ClaudiusError as error:
         yield Check(room.__name__.strip("_"), ok=False, detail=error.message)
 

@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
-from claudius.errors import BadHome, StoreError
+from claudius.errors import BadHome, ClaudiusError, StoreError
 from claudius.home import Home
 from claudius.memory.audit import CLI
 from claudius.memory.records import Records
 
 if TYPE_CHECKING:
     from claudius.memory.audit import Act
+    from claudius.memory.opening import StorePlace
     from claudius.memory.store import Store
 
 T = TypeVar("T")
@@ -41,12 +42,37 @@ def noted(home: Home, act: Act, target: str = "", origin: str = CLI) -> None:
 
     `origin`: from where, `cli` or `console`.
     """
+    from claudius.memory.opening import place_of
+
+    home.create()
+    _note(home, place_of(home), act, target, origin)
+
+
+def _note(home: Home, place: StorePlace, act: Act, target: str, origin: str) -> None:
     from claudius.adapters.terminal import own_person
     from claudius.memory.audit import AuditEntry
 
     entry = AuditEntry(who=own_person(), act=act, target=target, origin=origin)
-    home.create()
-    edit(home, lambda store: store.audit.note(entry, datetime.now(UTC)))
+    _edit_at(home, place, lambda store: store.audit.note(entry, datetime.now(UTC)))
+
+
+def noted_after(home: Home, before: StorePlace | None, act: Act, target: str = "", origin: str = CLI) -> None:
+    """Record what is done already, where `before` says, else where the store is now. stderr says if neither takes it.
+
+    So what is wrong with the store can be mended by a command.
+    """
+    from claudius.memory.opening import place_of
+
+    failed: Exception | None = None
+    for place in (before, None):
+        try:
+            found = place or place_of(home)
+            if failed is None or found != before:
+                return _note(home, found, act, target, origin)
+        except (ClaudiusError, OSError) as error:
+            failed = error
+    sys.stderr.write(f"claudius: this is done, but could not be noted in the audit log: {failed}\n")
+    return None
 
 
 def looked(home: Home, act: Act, target: str = "", origin: str = CLI) -> None:
@@ -59,10 +85,16 @@ def looked(home: Home, act: Act, target: str = "", origin: str = CLI) -> None:
 
 def edit(home: Home, change: Callable[[Store], Awaitable[T]]) -> T:
     """Open the home's store, run one change by the owner's hand, and return its result. Raises: StoreError."""
-    from claudius.memory.opening import open_store, place_of
+    from claudius.memory.opening import place_of
+
+    return _edit_at(home, place_of(home), change)
+
+
+def _edit_at(home: Home, place: StorePlace, change: Callable[[Store], Awaitable[T]]) -> T:
+    from claudius.memory.opening import open_store
 
     async def opened() -> T:
-        store = open_store(home, place_of(home))
+        store = open_store(home, place)
         await store.open()
         try:
             return await change(store)

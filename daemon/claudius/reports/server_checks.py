@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from claudius.config import Loaded, common, load, networks_on
+from claudius.config import OF_A_MACHINE, Loaded, common, load, networks_on
 from claudius.home import Home
 from claudius.memory.opening import StorePlace, place_of
 from claudius.reports.network_checks import Check
@@ -128,7 +128,10 @@ def _of_workers(home: Home, loaded: Loaded) -> Iterator[Check]:
     others = [one for one in at_work if one["configuration"] not in ("", ours)]
     for one in others:
         detail = f"{_named(one)} runs with other settings than this home's"
-        fix = "make config.toml the same (but log, http, worker and storage), then restart that process"
+        fix = (
+            f"make config.toml the same (but {', '.join(sorted(OF_A_MACHINE))}); the process shows it within "
+            "worker.renew_s, or, for what is read only at its start, once it is restarted"
+        )
         fix += "; `/claudius owner` writes `owners` on the machine that heard it alone"
         yield Check("configurations", ok=False, detail=detail, fix=fix)
     if at_work and not others:
@@ -155,7 +158,7 @@ def _of_listeners(loaded: Loaded, at_work: Sequence[Mapping[str, Any]]) -> Itera
     for network in networks_on(loaded):
         is_heard = any(place.startswith(f"listen/{network}/") for place in held)
         detail = "a process listens" if is_heard else "no process at work listens: nothing that is said arrives"
-        fix = f"start `claudius daemon`, or `claudius worker --roles lanes,listen/{network}`"
+        fix = f"`claudius daemon start`, or `claudius worker --roles lanes,listen/{network}`"
         yield Check(f"{network} listeners", ok=is_heard, detail=detail, fix=fix)
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind, caps, day_start
 from claudius.config import AlertSettings, BudgetSettings
-from claudius.errors import StoreError
+from claudius.errors import StoreAway, StoreError
 from claudius.home import Home
 from claudius.memory.records import Records
 from claudius.provider import TellsState, VoiceState
@@ -57,6 +57,10 @@ class Spending(Struct, frozen=True):
         return 100.0 * self.spent_usd / self.limit_usd if self.limit_usd > 0 else 0.0
 
 
+ROOM = "make room or permit writing as it says; nothing that was accepted is lost"
+"""What to do where the store takes no writes, if nothing better is known."""
+
+
 class Kept(Struct, frozen=True, kw_only=True):
     """What the store says of itself."""
 
@@ -86,6 +90,8 @@ class HealthFacts(Struct, frozen=True, kw_only=True):
     voice: VoiceState
     store: str = ""
     """What keeps the store from writing; empty = nothing."""
+    store_fix: str = ROOM
+    """What to do about it."""
     archive: str = ""
     """What keeps commits from the archive's remote; empty = nothing."""
     apologies: int = 0
@@ -128,8 +134,7 @@ def problems(facts: HealthFacts, settings: AlertSettings) -> tuple[Problem, ...]
         if one.unheard_s is not None
     ]
     if facts.store:
-        fix = "make room or permit writing as it says; nothing that was accepted is lost"
-        found.append(Problem(kind="store", detail=facts.store, fix=fix))
+        found.append(Problem(kind="store", detail=facts.store, fix=facts.store_fix))
     found += _of_voice(facts.voice)
     found += [one for spent in facts.kept.spending if (one := _of_budget(spent))]
     kept = facts.kept
@@ -267,17 +272,18 @@ class Health:
         """Return what is wrong now. What the store says of itself may be `fresh_s` seconds old."""
         mind, now = self._mind, self._mind.clock()
         kept = await self._kept(now, fresh_s)
-        store = self._disk.shut.error.message if self._disk.shut else ""
+        error: StoreError | None = self._disk.shut.error if self._disk.shut else None
         if isinstance(kept, StoreError):
-            store, kept = store or kept.message, Kept()
+            error, kept = error or kept, Kept()
         else:
             try:
                 async with asyncio.timeout(WRITES_S):
                     await mind.store.flush()
             except TimeoutError:
-                store = store or f"what is queued was not written within {WRITES_S:.0f} s"
-            except StoreError as error:
-                store = store or error.message
+                error = error or StoreError(f"what is queued was not written within {WRITES_S:.0f} s")
+            except StoreError as failed:
+                error = error or failed
+        fix = error.fix if isinstance(error, StoreAway) and error.fix else ROOM
         voices = (mind.provider, *(one.provider for one in mind.voices.values()))
         states = [voice.state() for voice in {id(one): one for one in voices}.values() if isinstance(voice, TellsState)]
         facts = HealthFacts(
@@ -288,7 +294,8 @@ class Health:
                 resting=tuple(resting for one in states for resting in one.resting),
                 notices=tuple(dict.fromkeys(notice for one in states for notice in one.notices)),
             ),
-            store=store,
+            store=error.message.removesuffix(f"; {fix}") if error else "",
+            store_fix=fix,
             archive=self._archive() or "",
             apologies=self._apologies(),
             kept=kept,

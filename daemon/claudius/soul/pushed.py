@@ -102,6 +102,8 @@ class SoulInForce:
                 log.error("a pushed soul cannot be kept here", extra={"error": str(error)})  # noqa: TRY400 - no trace
                 return False
             log.info("a pushed soul is in force", extra={"sha256": newest.sha256[:12], "host": newest.host})
+            with suppress(BadSoul):
+                self._tell(self._source.current().sha256)
             for old in (self._home_soul / PLACE).iterdir():
                 if old.name != _named(newest):
                     shutil.rmtree(old, ignore_errors=True)

@@ -101,6 +101,10 @@ def verify(place: StorePlace, path: Path, memory: Path, *, exactly: Mapping[str,
             _load(made, path, memory, f"{BESIDE}_{secrets.token_hex(4)}")
             counts = row_counts(made)
             checks |= {"opens": True, "is_ours": True, "rows": exactly is None or counts == exactly}
+        except psycopg.errors.InsufficientPrivilege as error:
+            who, where = quoted(made.info.user), quoted(made.info.dbname)
+            lacks = "a copy is restored in a schema beside the store, which this user may not create"
+            raise StoreError(f"{place.shown}: {lacks}: GRANT CREATE ON DATABASE {where} TO {who}") from error
         except (OSError, EOFError, zlib.error):
             pass
         except (StoreCorrupt, psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -73,6 +74,7 @@ class PostgresLeases:
         self.times, self._lease_s = times, times.lease_s
         self._held: dict[str, HeldLane] = {}
         self.is_draining, self._seen = False, 0
+        self.configuration: Callable[[], str] = lambda: times.configuration
         self._tally, self._looked_s = LeaseTally(), 0.0
         self._rests = Rests()
         self._server: datetime | None = None
@@ -127,8 +129,19 @@ class PostgresLeases:
         self._core.look("round_trip")
         return time.perf_counter() - began_s
 
+    @contextmanager
+    def _asking(self) -> Iterator[float]:
+        """Yield the time; a pause is what passes between two such blocks: waiting for the server is none."""
+        asked_s = self._clock()
+        if self._looked_s:
+            self._tally.pause_s = max(self._tally.pause_s, asked_s - self._looked_s - self.times.look_s)
+        try:
+            yield asked_s
+        finally:
+            self._looked_s = self._clock()
+
     async def take(self, networks: Sequence[str], most: int, wanted: Sequence[str] = ()) -> Sequence[str]:
-        asked_s, worker, before = self._clock(), self._core.boot, dict(self._held)
+        worker, before = self._core.boot, dict(self._held)
         room = max(0, min(most, self.times.most - len(before)))
         values = {"worker": worker, "lease_s": self._lease_s, "networks": dump(list(networks)), "most": room}
         values |= {"schema": self._store.schema}
@@ -144,13 +157,11 @@ class PostgresLeases:
             held = db.all("lanes_heard", tokens=tokens) if before else []
             return taken, {row["conversation"]: row["heard"] for row in held}
 
-        taken, marks = await self._core.write(take)
+        with self._asking() as asked_s:
+            taken, marks = await self._core.write(take)
         if self._clock() - asked_s > TRUSTED * self._lease_s:  # it was paused: they are for whoever looks then
             taken = []
         self._tally.looks += 1
-        if self._looked_s:
-            self._tally.pause_s = max(self._tally.pause_s, asked_s - self._looked_s - self.times.look_s)
-        self._looked_s = self._clock()
         rung = []
         for conversation, heard in marks.items():
             one = self._held.get(conversation)
@@ -167,7 +178,8 @@ class PostgresLeases:
             for network in networks:
                 db.run("network_unread", network=network, unread_s=UNREAD_S)
 
-        await self._core.write(write)
+        with self._asking():
+            await self._core.write(write)
 
     def is_paused(self) -> bool:
         return bool(self._core.look("soul_paused")[0]["paused"])
@@ -179,14 +191,13 @@ class PostgresLeases:
         await self._core.write(lambda db: [db.run(one) for one in ("soul_resumes", "lanes_resumed")])
 
     async def renew(self, but: Sequence[str] = ()) -> Sequence[str]:
-        asked_s, worker = self._clock(), self._core.boot
+        worker, configuration = self._core.boot, self.configuration()
         before = {conversation: one for conversation, one in self._held.items() if conversation not in but}
         tokens = dump([one.token for one in before.values()])
         rests = list[Row]()
 
         def renew(db: Database) -> list[str]:
-            seen = {"worker": worker, "pause_s": self._tally.pause_s, "soul": self.souls.in_force}
-            self.is_draining = bool(db.value("worker_seen", **seen))
+            self.is_draining = bool(db.value("worker_seen", **self._seen_as(worker, configuration)))
             release = db.one("release_shown")
             self.souls.newest_number = release["soul"] if release else None
             if release and release["oldest"] > self._store.schema:
@@ -195,9 +206,14 @@ class PostgresLeases:
             self.read_clock(db)
             return db.values("lanes_renew", worker=worker, lease_s=self._lease_s, tokens=tokens) if before else []
 
-        kept = set(await self._core.write(renew))
+        with self._asking() as asked_s:
+            kept = set(await self._core.write(renew))
         self._rest(rests)
+        thought_with = self.souls.in_force
         self.souls.look()
+        if self.souls.in_force != thought_with:  # the others see it now, not a renewal later
+            with self._asking():
+                await self._core.write(lambda db: db.value("worker_seen", **self._seen_as(worker, configuration)))
         lost = []
         for conversation, one in before.items():
             if self._held.get(conversation) is not one:
@@ -209,6 +225,10 @@ class PostgresLeases:
                 lost.append(conversation)
         self._tally.lost += len(lost)
         return lost
+
+    def _seen_as(self, worker: str, configuration: str) -> dict[str, Any]:
+        soul, pause_s = self.souls.in_force, self._tally.pause_s
+        return {"worker": worker, "pause_s": pause_s, "soul": soul, "configuration": configuration}
 
     async def drain(self, worker: str) -> bool:
         return await self._core.write(lambda db: db.change("worker_drains", worker=worker)) > 0
@@ -270,7 +290,8 @@ class PostgresLeases:
     async def tell(self, about: Mapping[str, str]) -> None:
         if self._store.place.notices_url:
             payload = notice(self._core.boot, about)
-            await self._core.alone(lambda db: db.run("notice", payload=payload))
+            with self._asking():
+                await self._core.alone(lambda db: db.run("notice", payload=payload))
 
     async def listen(self, told: Callable[[Mapping[str, str]], None]) -> None:
         if self._store.place.notices_url:

@@ -11,6 +11,7 @@ import psycopg
 from claudius.errors import TryAgain
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import OURS, translate
+from claudius.memory.postgres.remedies import check_encoding
 
 GONE_S = 60.0
 """A process that has not renewed its leases for so long does not count as one at work."""
@@ -26,6 +27,7 @@ def connected(place: StorePlace) -> Iterator[Made]:
     words = OURS | ({"password": place.password} if place.password else {})
     try:
         with psycopg.connect(psycopg.conninfo.make_conninfo(place.url, **words)) as made:
+            check_encoding(made, place.shown)
             made.execute("SET idle_in_transaction_session_timeout = 0; SET lock_timeout = '10s'")
             yield made
     except psycopg.Error as error:

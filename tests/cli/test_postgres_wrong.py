@@ -1,0 +1,165 @@
+"""A server that is set up wrongly, or is away: each line says what to do, and a command corrects what it has set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+from claudius.memory.postgres.connection import translate
+from driven import Machine
+from lab import postgres
+
+PASSWORD = "the-right-word"
+AWAY = "postgres://tom@127.0.0.1:1/soul"
+
+
+@pytest.fixture(scope="module")
+def strict() -> Iterator[postgres.Server]:
+    """Return a server that asks its user `soul` for a password, and has a database of that user's and one in SQL_ASCII."""
+    if not postgres.programs():
+        pytest.skip(postgres.MISSING)
+    with postgres.running() as server:
+        if server.data is None:
+            pytest.skip("a server of our own is needed")
+        with psycopg.connect(server.url, autocommit=True) as made:
+            made.execute(f"CREATE ROLE soul LOGIN PASSWORD '{PASSWORD}'".encode())
+            made.execute(b"CREATE DATABASE soul OWNER soul")
+            made.execute(b"CREATE DATABASE shared")
+            made.execute(
+                b"CREATE DATABASE ascii OWNER soul ENCODING SQL_ASCII LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
+            )
+        rules = server.data / "pg_hba.conf"
+        rules.write_text(f"local all soul scram-sha-256\n{rules.read_text()}")
+        with psycopg.connect(server.url, autocommit=True) as made:
+            made.execute(b"SELECT pg_reload_conf()")
+        yield server
+
+
+def url_of(server: postgres.Server, database: str = "soul") -> str:
+    """Return where the user `soul` finds a database of the server."""
+    return server.url.replace("claudius@", "soul@").replace("/postgres?", f"/{database}?")
+
+
+def homed(tmp_path: Path, url: str, password: str = "") -> Machine:
+    """Return a machine whose home names a store."""
+    made = Machine(tmp_path)
+    made.home.mkdir(parents=True, mode=0o700)
+    (made.home / "config.toml").write_text(f'[store]\nurl = "{url}"\n')
+    if password:
+        (made.home / ".env").write_text(f"CLAUDIUS_STORE_PASSWORD={password}\n")
+        (made.home / ".env").chmod(0o600)
+    return made
+
+
+def test_scale_a_wrong_store_is_corrected_by_the_command_that_set_it(tmp_path: Path, postgres_url: str) -> None:
+    """`config set store.url` works with a store that cannot be reached; the right store has it in its audit log."""
+    machine = homed(tmp_path, AWAY)
+
+    ran = machine.ok("config", "set", "store.url", postgres_url)
+
+    assert ran.stderr == ""
+    assert machine.ok("config", "get", "store.url").stdout.strip() == postgres_url
+    assert [one["target"] for one in machine.ok("audit", "--json").json] == ["store.url"]
+
+
+def test_scale_a_setting_is_written_where_the_audit_cannot_be(tmp_path: Path) -> None:
+    """A setting is set while the server is away: one line on stderr says that it could not be noted."""
+    machine = homed(tmp_path, AWAY)
+
+    ran = machine.ok("config", "set", "history.budget_tokens", "9000")
+
+    assert "budget_tokens = 9000" in (machine.home / "config.toml").read_text()
+    assert len(ran.stderr.splitlines()) == 1
+    assert "could not be noted in the audit log" in ran.stderr
+
+
+def test_scale_a_refused_setting_is_in_no_audit_log(tmp_path: Path) -> None:
+    """What was not set is not said to have been."""
+    machine = Machine(tmp_path)
+
+    machine.run("config", "set", "store.url", "postgres://tom:hunter2-hunter2@host/soul")
+
+    assert machine.ok("audit", "--json").json == []
+
+
+@pytest.mark.parametrize("password", ["", "the-wrong-word"])
+def test_scale_a_wrong_password_says_where_it_stands(tmp_path: Path, strict: postgres.Server, password: str) -> None:
+    """A missing or wrong password: the line names the variable and the file."""
+    ran = homed(tmp_path, url_of(strict), password).run("chat", "--once", "Hello")
+
+    assert ran.code == 75
+    assert "correct CLAUDIUS_STORE_PASSWORD in .env" in ran.stderr
+
+
+def test_scale_the_right_password_needs_no_remedy(tmp_path: Path, strict: postgres.Server) -> None:
+    """With it, the soul speaks."""
+    homed(tmp_path, url_of(strict), PASSWORD).ok("chat", "--once", "Hello")
+
+
+def test_scale_a_database_that_is_not_there_is_told_with_its_remedy(tmp_path: Path, strict: postgres.Server) -> None:
+    """A misspelt database: correct it, or create it."""
+    ran = homed(tmp_path, url_of(strict, "nosoul"), PASSWORD).run("chat", "--once", "Hello")
+
+    assert ran.code == 75
+    assert "correct store.url, or create it" in ran.stderr
+
+
+def test_scale_a_database_in_another_encoding_is_one_line(tmp_path: Path, strict: postgres.Server) -> None:
+    """An SQL_ASCII database: no traceback, but what it must be; doctor says the same, once."""
+    machine = homed(tmp_path, url_of(strict, "ascii"), PASSWORD)
+
+    ran = machine.run("chat", "--once", "Hello")
+    failing = [one for one in machine.run("doctor", "--json").json["checks"] if not one["ok"]]
+
+    assert ran.code == 78
+    assert "Traceback" not in ran.stderr
+    assert "is a database in SQL_ASCII" in ran.stderr
+    assert "createdb --encoding UTF8" in ran.stderr
+    assert ["SQL_ASCII" in one["detail"] for one in failing] == [True]
+
+
+def test_scale_doctor_says_once_that_a_server_is_away(tmp_path: Path) -> None:
+    """One check fails, with its remedy; nothing advises to make room."""
+    checks = homed(tmp_path, AWAY).run("doctor", "--json").json["checks"]
+
+    failing = [one for one in checks if not one["ok"]]
+    assert [one["name"] for one in failing] == ["server"]
+    assert failing[0]["fix"] == "make sure that the server is running, and that store.url names it"
+    assert failing[0]["fix"] not in failing[0]["detail"]
+
+
+def test_scale_a_copy_that_may_not_be_verified_names_the_right(tmp_path: Path, strict: postgres.Server) -> None:
+    """A user who may not create schemas in the database is told which right a copy needs."""
+    with psycopg.connect(strict.url.replace("/postgres?", "/shared?"), autocommit=True) as made:
+        made.execute(b"CREATE SCHEMA soul AUTHORIZATION soul")
+    machine = homed(tmp_path, f"{url_of(strict, 'shared')}&options={quote('-csearch_path=soul')}", PASSWORD)
+    machine.ok("chat", "--once", "Hello")
+
+    ran = machine.run("backup", "create")
+
+    assert ran.code == 78
+    assert 'GRANT CREATE ON DATABASE "shared" TO "soul"' in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [
+        ("failed to resolve host 'db.exmaple.org': [Errno -2] Name or service not known", "the host in store.url"),
+        ('connection to server at "db" failed: Connection refused', "the server is running"),
+        ("connection timeout expired", "the server is running"),
+        ('root certificate file "/root/.postgresql/root.crt" does not exist', "sslrootcert="),
+        ('FATAL: no pg_hba.conf entry for host "10.0.0.2"', "pg_hba.conf"),
+        ("SSL error: something new", ""),
+    ],
+)
+def test_scale_a_way_that_fails_is_told_with_its_remedy(said: str, remedy: str) -> None:
+    """What the driver says of the usual causes is followed by what to do; of others, by nothing."""
+    error = translate(psycopg.OperationalError(said), "postgres://db/soul")
+
+    assert error.message.startswith(f"postgres://db/soul cannot be reached: {said}")
+    assert remedy in error.message
+    assert bool(remedy) is ("; " in error.message)
