@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from claudius.cli.output import Group, json_option, print_result
-from claudius.config import SECRETS, SETTINGS, load, overriding, parse_value, shown, toml
+from claudius.config import SECRETS, SETTINGS, check_setting, load, overriding, parse_value, shown, toml
 from claudius.config import write_setting as write
 from claudius.errors import EXIT_CONFIG, BadConfiguration
 from claudius.home import Home
@@ -86,5 +86,6 @@ def write_setting(home: Home, key: str, value: Any) -> None:
     """Write one setting to config.toml, and that it was changed into the audit log. Raises: BadConfiguration."""
     from claudius.compose import check_names
 
+    check_setting(home, key, value, lambda loaded: check_names(loaded, home))
     noted(home, "setting", key)
     write(home, key, value, lambda loaded: check_names(loaded, home))
