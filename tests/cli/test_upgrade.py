@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 
 import claudius
 from claudius.home import shipped
+from claudius.memory.postgres.schema import known
 from driven import Machine
 
 KNOWN = len([*(shipped("memory") / "schema").glob("*.sql")])
@@ -87,3 +89,23 @@ def test_an_index_that_is_away_is_tried_again(tmp_path: Path) -> None:
     assert away.code == 75
     assert "127.0.0.1:9" in away.stdout
     assert bare.code == 2
+
+
+@pytest.mark.parametrize(("oldest", "code"), [(25, 0), (99, 1)])
+def test_scale_the_schema_of_a_server_is_told(tmp_path: Path, postgres_url: str, oldest: int, code: int) -> None:
+    """With a server, its own version is told, and that it fits as long as this release may write beside it."""
+    machine, env = Machine(tmp_path), {"CLAUDIUS_STORE_URL": postgres_url}
+    with index(claudius.__version__) as (url, _):
+        env |= {"CLAUDIUS_UPGRADE_INDEX_URL": url}
+        empty = machine.ok("upgrade", "--check", "--json", env=env).json
+        machine.ok("chat", "--once", "hello", env=env)
+        with psycopg.connect(postgres_url) as made:
+            made.execute("UPDATE release SET schema = 99, oldest = %s", (oldest,))
+        ran = machine.run("upgrade", "--check", env=env)
+        found = machine.run("upgrade", "--check", "--json", env=env).json
+
+    assert (empty["schema"], empty["schema_known"], empty["ok"]) == (None, known(shipped("memory")), True)
+    assert ran.code == code
+    assert f"knows schema {known(shipped('memory'))}; postgres://claudius@/postgres has 99" in ran.stdout
+    assert ("a later release wrote the database" in ran.stdout) is bool(code)
+    assert found["schema"] == 99

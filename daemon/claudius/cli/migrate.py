@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
+import socket
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -15,19 +17,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from claudius.cli.output import json_option, print_result
-from claudius.config import load, overriding, parse_value
+from claudius.config import check_setting, holds_password, load, overriding, parse_value
 from claudius.config import write_setting as write
-from claudius.errors import BadConfiguration, ClaudiusError, StoreError, TryAgain
-from claudius.home import Home, shipped
+from claudius.errors import BadConfiguration, ClaudiusError, StoreError, TryAgain, UsageProblem
+from claudius.home import Home, shipped, write_private
 from claudius.memory.opening import MISSING, PASSWORD, SQLITE, StorePlace, place_of
 from claudius.runtime.lock import HomeLock
 
 if TYPE_CHECKING:
+    from claudius.memory.postgres.closed import Move
     from claudius.memory.postgres.moving import MovedTable, Told
 
 KEY = "store.url"
 PAUSED = "runtime.paused"
+ARGUMENT = "the argument of `claudius migrate`"
 READ_ONLY = 0o400
+COPIED = " copied"
+"""Follows the move's name in the home's note of it once the file that it made is whole."""
 
 
 @click.command()
@@ -37,15 +43,15 @@ READ_ONLY = 0o400
 def migrate(to: str, *, dry_run: bool, as_json: bool) -> None:
     """Move the soul to a PostgreSQL server, or back to a file, and set `store.url`.
 
-    Nothing may run. Every table is copied and compared; if this is interrupted, nothing has moved: run it again. The
-    file that the soul leaves is kept in the home's backups, read-only.
+    Nothing may run. Every table is copied and compared; if this is interrupted, nothing has moved: run it again in the
+    same home. The file that the soul leaves is kept in the home's backups, read-only.
     """
-    home = Home.of(os.environ)
-    url = parse_value(KEY, to)
+    home, url = Home.of(os.environ), _asked(to)
     if (override := overriding(home, os.environ, KEY)) and place_of(home).url != url:
         fix = "write it into config.toml instead, where this command changes it"
         raise BadConfiguration(override[1], override[0], "is set", fix)
     home.create()
+    check_setting(home, KEY, url)
     with HomeLock(home):
         try:
             document = _to_server(home, url, is_kept=not dry_run) if url != SQLITE else _to_file(home, not dry_run)
@@ -54,51 +60,104 @@ def migrate(to: str, *, dry_run: bool, as_json: bool) -> None:
     print_result(document, _lines(document), as_json=as_json)
 
 
+def _asked(to: str) -> str:
+    """Return the URL that was typed. Raises: UsageProblem, BadConfiguration."""
+    if holds_password(to):
+        raise BadConfiguration(ARGUMENT, "", "holds a password", f"put it into .env as {PASSWORD}")
+    try:
+        return str(parse_value(KEY, to))
+    except BadConfiguration as error:
+        raise UsageProblem(f"{ARGUMENT} must be postgres://user@host/database or sqlite (found {to!r})") from error
+
+
 def _to_server(home: Home, url: str, *, is_kept: bool) -> dict[str, Any]:
     from claudius.memory.postgres import moving
+    from claudius.memory.postgres.closed import closed_at
 
     secret = load(home, os.environ).secrets.get(PASSWORD)
     place, began_s = StorePlace(url, secret.reveal() if secret else ""), time.monotonic()
-    state = moving.state_of(place)
+    state, closed = moving.state_of(place), closed_at(place)
+    move, _ = _begun(home, closed.move.id if closed else "")
     if not home.database.exists():
-        if state == "unfinished" and place_of(home).url == url:  # all was moved but the last word
+        if state == "unfinished" and closed and closed.is_of(move):  # all was moved but the last word
             moving.finish(place)
+            _note_of(home).unlink(missing_ok=True)
             return _document(SQLITE, place.shown, [], began_s)
+        if closed:
+            raise TryAgain(closed.line(place.shown, url))
         raise ClaudiusError(f"{home.database} does not exist: there is nothing to move")
     if state == "soul":
         raise TryAgain(f"{place.shown} holds a soul already: name an empty database or schema")
     _check_rested(home)
     if is_kept:
         _note(home)
+        _keep(home, move.id)
     with _progress(_rows_of(home.database)) as told:
-        moved = moving.to_postgres(home.database, place, shipped("memory"), told, is_kept=is_kept)
+        moved = moving.to_postgres(home.database, place, shipped("memory"), told, is_kept=is_kept, move=move)
     kept = None
     if is_kept:
         if place_of(home).url != url:
             write(home, KEY, url)
         kept = _aside(home, READ_ONLY)
         moving.finish(place)
+        _note_of(home).unlink(missing_ok=True)
     return _document(SQLITE, place.shown, moved, began_s, kept, is_dry=not is_kept)
 
 
 def _to_file(home: Home, is_kept: bool) -> dict[str, Any]:  # noqa: FBT001 - called once
     from claudius.memory.postgres import moving
+    from claudius.memory.postgres.closed import closed_at
 
     place, began_s = place_of(home), time.monotonic()
     if not place.is_postgres:
         raise ClaudiusError(f"{home.root} keeps everything in a file already")
     if moving.state_of(place) == "empty":
         raise ClaudiusError(f"{place.shown} holds nothing: there is nothing to move")
-    fresh = home.state / ".moving.db"
-    with _progress(moving.rows_at(place)) as told:
-        moved = moving.to_sqlite(place, fresh, shipped("memory"), told, is_kept=is_kept)
+    fresh, closed, moved = (
+        home.state / (".moving.db" if is_kept else ".trying.db"),
+        closed_at(place),
+        list["MovedTable"](),
+    )
+    move, is_copied = _begun(home, closed.move.id if closed else "")
+    if not is_copied:
+        if is_kept:
+            _keep(home, move.id)
+        with _progress(moving.rows_at(place)) as told:
+            moved = moving.to_sqlite(place, fresh, shipped("memory"), told, is_kept=is_kept, move=move)
     if is_kept:
         if moving.is_paused(place):
             write(home, PAUSED, value=True)
-        _put(fresh, home)
+        _keep(home, move.id + COPIED)
+        if fresh.exists():
+            _put(fresh, home)
         write(home, KEY, SQLITE)
+        _note_of(home).unlink(missing_ok=True)
         _note(home)
     return _document(place.shown, SQLITE, moved, began_s, is_dry=not is_kept)
+
+
+def _begun(home: Home, closed_by: str) -> tuple[Move, bool]:
+    """Return the move that this home began, if it closed the server, else a new one; and whether its file is whole."""
+    from claudius.memory.postgres.closed import Move
+
+    note = _note_of(home)
+    begun, _, rest = note.read_text("utf-8").partition(" ") if note.exists() else ("", "", "")
+    is_same = bool(begun) and begun == closed_by
+    name = begun if is_same else secrets.token_hex(16)
+    return Move(name, f"{home.root} on {socket.gethostname()}"), is_same and rest == COPIED.strip()
+
+
+def _keep(home: Home, text: str) -> None:
+    """Write which move this home has begun, so that it outlasts whatever interrupts the move."""
+    from claudius.memory.postgres.moving import sync
+
+    write_private(_note_of(home), text)
+    sync(_note_of(home))
+
+
+def _note_of(home: Home) -> Path:
+    """Return the file that says which move this home has begun."""
+    return home.state / "move"
 
 
 def _check_rested(home: Home) -> None:
@@ -198,6 +257,9 @@ def _document(
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:
+    if not document["tables"]:
+        yield f"the interrupted move is ended; the soul is at {document['to']} now"
+        return
     counted = f"{document['rows']} rows in {len(document['tables'])} tables, equal on both, {document['seconds']} s"
     if document["dry_run"]:
         yield f"{counted}; the copy was taken back, nothing has moved"

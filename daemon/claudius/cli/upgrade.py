@@ -17,8 +17,9 @@ import click
 import claudius
 from claudius.cli.output import json_option, print_result
 from claudius.config import load
-from claudius.errors import EXIT_FAILED, EXIT_TRY_AGAIN, UsageProblem
+from claudius.errors import EXIT_FAILED, EXIT_TRY_AGAIN, StoreError, UsageProblem
 from claudius.home import Home, shipped
+from claudius.memory.opening import MISSING, StorePlace, place_of
 
 NAME = "claudius-daemon"
 TIMEOUT_S = 10.0
@@ -33,10 +34,11 @@ def upgrade(*, check: bool, as_json: bool) -> int:
     if not check:
         raise UsageProblem(f"it only checks, with --check; {HOW}")
     home = Home.of(os.environ)
+    place = place_of(home)
+    here, oldest, known = _at_server(place) if place.is_postgres else _in_file(home)
     latest, problem = _latest(load(home, os.environ).config.upgrade.index_url)
-    here, known = _schema(home), len([*(shipped("memory") / "schema").glob("*.sql")])
     is_newest = latest is not None and _parts(latest) <= _parts(claudius.__version__)
-    fits = here is None or here <= known
+    fits = oldest <= known
     document: dict[str, Any] = {
         "version": claudius.__version__,
         "latest": latest,
@@ -45,9 +47,8 @@ def upgrade(*, check: bool, as_json: bool) -> int:
         "ok": is_newest and fits,
         "problem": problem or None,
     }
-    lines = [
-        f"this is {NAME} {claudius.__version__}, which knows schema {known}; the database has {here or 'none yet'}"
-    ]
+    where = place.shown if place.is_postgres else "the database"
+    lines = [f"this is {NAME} {claudius.__version__}, which knows schema {known}; {where} has {here or 'none yet'}"]
     if not fits:
         lines.append(
             "a later release wrote the database: this one does not open it; install that one, or restore a backup"
@@ -77,11 +78,24 @@ def _latest(index_url: str) -> tuple[str | None, str]:
         return None, f"{url} could not be asked ({type(error).__name__}): try again, or see upgrade.index_url"
 
 
-def _schema(home: Home) -> int | None:
+def _in_file(home: Home) -> tuple[int | None, int, int]:
+    """Return the schema of the file (None: there is none), the oldest that may write to it, and the one we know."""
+    known = len([*(shipped("memory") / "schema").glob("*.sql")])
     if not home.database.exists():
-        return None
+        return None, 0, known
     with closing(sqlite3.connect(f"file:{quote(str(home.database))}?mode=ro", uri=True)) as database:
-        return int(database.execute("PRAGMA user_version").fetchone()[0])
+        here = int(database.execute("PRAGMA user_version").fetchone()[0])
+    return here, here, known
+
+
+def _at_server(place: StorePlace) -> tuple[int | None, int, int]:
+    """Return the same of a server, as it says itself. Raises: StoreError."""
+    try:
+        from claudius.memory.postgres.schema import known, released
+    except ImportError as error:
+        raise StoreError(MISSING) from error
+    schema, oldest = released(place)
+    return schema, oldest, known(shipped("memory"))
 
 
 def _parts(version: str) -> tuple[int, ...]:

@@ -55,8 +55,9 @@ def workers(context: click.Context, *, as_json: bool) -> None:
         return
     from claudius.reports import workers as reports
 
-    found = reports.workers(Home.of(os.environ))
-    print_result(found, _lines(found), as_json=as_json)
+    home = Home.of(os.environ)
+    found = reports.workers(home)
+    print_result(found, _lines(found, home), as_json=as_json)
 
 
 @workers.command()
@@ -70,9 +71,17 @@ def drain(name: str) -> None:
     click.echo(f"{name} ends its turns and leaves")
 
 
-def _lines(found: list[dict[str, Any]]) -> Iterator[str]:
+def _lines(found: list[dict[str, Any]], home: Home) -> Iterator[str]:
+    from claudius.memory.opening import place_of
+    from claudius.reports.workers import closed
+
+    if line := closed(home):
+        yield line
+    elif not place_of(home).is_postgres:
+        yield "one process at a time takes turns of this home: `store.url` names no database server"
+    elif not found:
+        yield "nobody has begun at this server yet"
     if not found:
-        yield "one process at a time takes turns of this home: `store.url` names no database server, or nobody began"
         return
     yield from table(
         ("worker", "host", "pid", "may", "has", "lanes", "since", "last seen", "state"),

@@ -10,6 +10,7 @@ from claudius.config.load import (
     blot,
     common,
     held,
+    holds_password,
     load,
     networks_on,
     overriding,
@@ -32,7 +33,7 @@ from claudius.config.schema import (
 )
 from claudius.config.settings import ALIASES, SETTINGS, Setting
 from claudius.config.tables import AccessSettings, AlertSettings, BudgetSettings, SettingsTable
-from claudius.config.write import write_setting
+from claudius.config.write import check_setting, write_setting
 
 __all__ = [
     "ALIASES",
@@ -55,10 +56,12 @@ __all__ = [
     "Settings",
     "SettingsTable",
     "blot",
+    "check_setting",
     "common",
     "daimon_modes",
     "daimons",
     "held",
+    "holds_password",
     "load",
     "networks_on",
     "overriding",

@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 from msgspec import Struct
@@ -47,6 +48,7 @@ BLOT_CHARS = 6
 _DAIMON_KEYS = sorted((item.name for item in msgspec.structs.fields(DaimonSettings)), key=len, reverse=True)
 """A daimon's settings, longest first, so that `llm_timeout_s` is not taken for `timeout_s`."""
 _PASSWORD = re.compile(r"\w+://[^/@]*:[^/@]*@")
+_PASSWORDS = {"password", "sslpassword"}
 _OWN_IT = "make it a text file that you own"
 OF_A_MACHINE = {"ensoul", "http", "log", "storage", "store", "terminal", "upgrade", "worker"}
 """Sections that may differ between the machines of one soul."""
@@ -112,9 +114,12 @@ class Loaded(Struct, frozen=True):
         return found.reveal() if found else ""
 
 
-def load(home: Home, env: Mapping[str, str]) -> Loaded:
-    """Read config.toml and .env of a home, overridden by `env`. Raises: BadConfiguration, one line each."""
-    tree = _read_toml(home.config)
+def load(home: Home, env: Mapping[str, str], text: str | None = None) -> Loaded:
+    """Read config.toml and .env of a home, overridden by `env`. Raises: BadConfiguration, one line each.
+
+    `text`: what config.toml is going to hold, read in its place.
+    """
+    tree = _read_toml(home.config, text)
     _leave_out(tree, home.config)
     sources = dict.fromkeys(SETTINGS, "default") | dict.fromkeys(_keys(tree), "config.toml")
     dotenv = read_env_file(home.env_file)
@@ -136,10 +141,11 @@ def load(home: Home, env: Mapping[str, str]) -> Loaded:
     _check_zone(config.clock.timezone, *((str(home.config), zone.key) if in_file else (source, zone.env)))
     urls = (
         ("store.url", config.store.url, "STORE_PASSWORD"),
+        ("store.listen_url", config.store.listen_url, "STORE_PASSWORD"),
         ("archive.remote", config.archive.remote, "ARCHIVE_TOKEN"),
     )
     for key, url, name in urls:
-        if _PASSWORD.match(url):
+        if holds_password(url):
             raise BadConfiguration(sources[key], key, "holds a password", f"put it into .env as CLAUDIUS_{name}")
     if 3 * config.worker.renew_s > config.worker.lease_s:
         fix = "make it at most a third of worker.lease_s"
@@ -247,9 +253,16 @@ def parse_value(key: str, text: str) -> Any:
     return _parse(SETTINGS[key], text, ("config.toml", key))
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
+def holds_password(url: str) -> bool:
+    """Return whether a URL holds a password, before its host or as a parameter of libpq. Pure."""
+    parameters = url.partition("?")[2].replace("&", " ").split()
+    names = {unquote(one.partition("=")[0]).lower() for one in parameters}
+    return bool(_PASSWORD.match(url) or names & _PASSWORDS)
+
+
+def _read_toml(path: Path, text: str | None) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text("utf-8-sig"))
+        return tomllib.loads(path.read_text("utf-8-sig") if text is None else text)
     except FileNotFoundError:
         return {}
     except RecursionError as error:
@@ -307,7 +320,8 @@ def _parse(setting: Setting, text: str, where: tuple[str, str]) -> Any:
     try:
         return msgspec.to_builtins(msgspec.convert(value, setting.type, strict=False))
     except msgspec.ValidationError as error:
-        raise BadConfiguration(*where, f"{_detail(error)} (found {text!r})", _remedy(setting)) from error
+        found = "" if holds_password(text) else f" (found {text!r})"
+        raise BadConfiguration(*where, f"{_detail(error)}{found}", _remedy(setting)) from error
 
 
 def _detail(error: msgspec.ValidationError) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from typing import Any
 
 from claudius.config.load import Loaded, load, toml
-from claudius.errors import BadConfiguration
+from claudius.errors import BadHome
 from claudius.home import Home, write_private
 
 
@@ -17,14 +18,21 @@ def write_setting(home: Home, key: str, value: Any, check: Callable[[Loaded], No
     `check` looks at all settings, and raises BadConfiguration if the file is to stay as it was.
     """
     home.create()
+    write_private(home.config.resolve(), check_setting(home, key, value, check))
+
+
+def check_setting(home: Home, key: str, value: Any, check: Callable[[Loaded], None] = lambda _: None) -> str:
+    """Check that a setting can be written to config.toml and read back; return the file's new text.
+
+    Writes nothing. Raises: BadConfiguration, also by `check`; BadHome.
+    """
     file = home.config.resolve()  # it may be a symlink to where the owner keeps such files
     before = file.read_text("utf-8-sig") if file.exists() else ""
-    write_private(file, _with(before, key, toml(value)))
-    try:
-        check(load(home, {}))
-    except BadConfiguration:
-        write_private(file, before)
-        raise
+    if file.parent.exists() and not os.access(file.parent, os.W_OK):
+        raise BadHome(f"{file.parent} cannot be written to: {key} is set there")
+    text = _with(before, key, toml(value))
+    check(load(home, {}, text))
+    return text
 
 
 def _with(text: str, key: str, value: str) -> str:

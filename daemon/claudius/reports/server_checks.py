@@ -39,6 +39,7 @@ def server(home: Home) -> Iterator[Check]:
     from claudius.memory.postgres.session import connected
 
     with connected(place) as made:
+        yield from _of_moves(made, place)
         yield from _of_settings(made, loaded)
         yield from _of_text(made)
         skew_s = time.time() - float(_one(made, "SELECT extract(epoch FROM clock_timestamp())::float8"))
@@ -58,6 +59,15 @@ def _one(made: Made, sql: str) -> Any:
     from claudius.memory.postgres.session import value_of
 
     return value_of(made, sql)
+
+
+def _of_moves(made: Made, place: StorePlace) -> Iterator[Check]:
+    """Report a server at which nothing can start."""
+    from claudius.memory.postgres.closed import closed_by
+
+    closed = closed_by(made)
+    if closed:
+        yield Check("move", ok=False, detail=f"nothing can start: {closed.why()}", fix=closed.fix(place.url))
 
 
 def _of_settings(made: Made, loaded: Loaded) -> Iterator[Check]:

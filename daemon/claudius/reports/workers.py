@@ -22,6 +22,22 @@ def workers(home: Home) -> list[dict[str, Any]]:
         return workers_of(records)
 
 
+def closed(home: Home) -> str:
+    """Return why nobody can take turns at the server, and what to do; empty if they can, or the store is a file.
+
+    Raises: StoreError.
+    """
+    from claudius.memory.opening import place_of
+
+    place = place_of(home)
+    if not place.is_postgres:
+        return ""
+    from claudius.memory.postgres.closed import closed_at
+
+    found = closed_at(place)
+    return found.line(place.shown, place.url) if found else ""
+
+
 def drain(home: Home, name: str) -> bool:
     """Have a process end its turns and leave. Returns False if none of this name is at work. Raises: StoreError."""
     from claudius.reports.opened import edit

@@ -203,6 +203,7 @@ class PostgresConnection:
         keep everybody else waiting.
         """
         self._place, self._silent_s = place, silent_s
+        self.url = place.url
         self._is_inside = False
         self._pipeline: Pipeline | None = None
         self.was_undone = False
@@ -404,7 +405,7 @@ class PostgresConnection:
 
 LOST, MOVED = "CL001", "CL002"
 """What `lane_held` and `soul_is_here` raise on the server: the lane's token has moved; the soul is not there."""
-MOVED_AWAY = "a move has not finished, or the soul has moved away: `claudius migrate` again ends it"
+MOVED_AWAY = "a move has not finished, or the soul has moved away: `claudius doctor` says what to do"
 ENDS = ("COMMIT", "ROLLBACK")
 _MOMENTS_COME = ("INSERT INTO moment ", "UPDATE moment ", 'UPDATE "moment" ')
 _NEW_MOMENTS = b"""SELECT m.id, m.text, m.pictures, m.name, m.audience_number

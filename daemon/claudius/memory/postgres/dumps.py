@@ -120,7 +120,7 @@ def restore_beside(place: StorePlace, path: Path, memory: Path) -> StorePlace:
         check_nobody_works(made, place)
         last = value_of(made, "SELECT pg_sequence_last_value('lane_token'::regclass)") or 0
         beside = _load(made, path, memory)
-        made.execute("TRUNCATE worker, unread; UPDATE release SET migrating = 0")
+        made.execute("TRUNCATE worker, unread; UPDATE release SET migrating = 0, move = '', mover = ''")
         made.execute("UPDATE lane SET worker = NULL, lease_until = '-infinity'")
         made.execute(b"SELECT setval('lane_token', greatest(%s, nextval('lane_token')))", (last + 1,))
     return beside_of(place, beside)

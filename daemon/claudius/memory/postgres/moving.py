@@ -1,8 +1,8 @@
 """Copy a whole soul from the SQLite file to PostgreSQL or back, and compare both, table by table.
 
-A copy to the server is one transaction, and a copy to a file is a new file: one that is cut off leaves nothing. While
-`release.migrating` is 1, no process takes turns there or writes: either a move to it has not finished, or the soul has
-moved away. The truth is what `store.url` names.
+A copy to the server is one transaction, and a copy to a file is a new file: one that is cut off leaves nothing. Unless
+`release.migrating` is 0, no process takes turns there or writes: a move to it has not finished, or the soul has left it
+(`closed`). Only the home that began a move ends it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from msgspec import Struct
 from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, TryAgain
 from claudius.home import shipped
 from claudius.memory.opening import StorePlace
+from claudius.memory.postgres.closed import COMING, HERE, LEFT, Closed, Move, closed_by
 from claudius.memory.postgres.connection import INSTEAD, NUL
-from claudius.memory.postgres.schema import CREATING, create_sql, known
+from claudius.memory.postgres.schema import CREATING, create_sql, known, migrate_sql, too_old
 from claudius.memory.postgres.session import Made, check_nobody_works, connected, quoted, value_of
 from claudius.memory.search import tables
 from claudius.memory.sqlite.connection import open_reader, open_writer, pragma, siblings
@@ -33,6 +34,7 @@ ROWS = 1000
 """Rows that are read at a time, and after which progress is told."""
 NEEDS = 140000
 """The oldest server, as `server_version_num` says it."""
+NOBODY = Move()
 
 Told = Callable[[str, int], None]
 """Called with a table's name and how many of its rows were copied or compared since the last call."""
@@ -65,7 +67,7 @@ class _Table(Struct, frozen=True):
 
 
 def state_of(place: StorePlace) -> str:
-    """Return what is at a server: `empty`, `soul`, or `unfinished` if a move was cut off or the soul has moved away.
+    """Return what is at a server: `empty`, `soul`, `unfinished` if a move to it was cut off, or `left`.
 
     Raises: StoreError if it cannot be reached, or cannot hold a soul.
     """
@@ -89,12 +91,16 @@ def _state(made: Made, place: StorePlace, version: int) -> str:
         raise StoreCorrupt(
             f"{place.shown} holds tables that are not Claudius's: name a database or a schema of its own"
         )
-    schema, migrating = made.execute("SELECT schema, migrating FROM release").fetchone() or (0, 0)
+    schema, closed = value_of(made, "SELECT schema FROM release") or 0, closed_by(made)
+    if schema > version:
+        raise too_old(place.shown, schema, version)
+    if closed:  # of whatever schema: nobody can start there
+        return "left" if closed.is_left else "unfinished"
     if schema != version:
         raise StoreError(
             f"{place.shown} has the schema {schema}, this release has {version}: start it once with this one"
         )
-    return "unfinished" if migrating else "soul"
+    return "soul"
 
 
 def rows_at(place: StorePlace) -> int:
@@ -112,22 +118,31 @@ def is_paused(place: StorePlace) -> bool:
 def finish(place: StorePlace) -> None:
     """Open a server for processes that take turns: the move is done, and `store.url` names it."""
     with connected(place) as made:
-        made.execute("UPDATE release SET migrating = 0")
+        _close(made, HERE, NOBODY)
 
 
-def to_postgres(file: Path, place: StorePlace, memory: Path, told: Told, *, is_kept: bool) -> list[MovedTable]:
-    """Copy a file to a server that is empty or unfinished, and compare; without `is_kept` the copy is taken back.
+def _close(made: Made, migrating: int, move: Move) -> None:
+    values = (migrating, move.id, move.home)
+    made.execute("UPDATE release SET migrating = %s, move = %s, mover = %s", values)
 
-    Nothing else may write to the file. Raises: StoreError if anything differs; then nothing was copied.
+
+def _refuse(place: StorePlace, closed: Closed) -> None:
+    raise TryAgain(closed.line(place.shown, place.url))
+
+
+def to_postgres(
+    file: Path, place: StorePlace, memory: Path, told: Told, *, is_kept: bool, move: Move = NOBODY
+) -> list[MovedTable]:
+    """Copy a file to a server that is empty or closed, and compare; without `is_kept` the copy is taken back.
+
+    Nothing else may write to the file. `move`: what closes the server until `finish`. Raises: StoreError if anything
+    differs, TryAgain if another home's move there has not finished; then nothing was copied.
     """
     with closing(open_reader(file)) as source, connected(place) as made:
         source.row_factory = None
         source.execute("BEGIN")
         made.execute("SELECT pg_advisory_xact_lock(%s)", (CREATING,))
-        if _state(made, place, known(memory)) == "soul":
-            raise TryAgain(f"{place.shown} holds a soul already")
-        if value_of(made, "SELECT to_regclass('release') IS NULL"):
-            made.execute(create_sql(memory, known(memory)).encode())
+        _make_room(made, place, memory, move)
         both = _tables(made, source)
         every = made.execute(_EVERY).fetchall()
         made.execute(f"TRUNCATE {', '.join(quoted(name) for (name,) in every)}".encode())
@@ -147,7 +162,7 @@ def to_postgres(file: Path, place: StorePlace, memory: Path, told: Told, *, is_k
             if one.number:
                 used = source.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (one.name,)).fetchone()
                 made.execute(_COUNT_ON.format(one).encode(), {"used": used[0] if used else 0})
-        made.execute("UPDATE release SET migrating = 1")
+        _close(made, COMING, move)
         made.execute("ANALYZE")
         _compare(moved, ((one, _rows(made, one)) for one in both), place.shown, told)
         if not is_kept:
@@ -155,10 +170,27 @@ def to_postgres(file: Path, place: StorePlace, memory: Path, told: Told, *, is_k
     return moved
 
 
-def to_sqlite(place: StorePlace, file: Path, memory: Path, told: Told, *, is_kept: bool) -> list[MovedTable]:
+def _make_room(made: Made, place: StorePlace, memory: Path, move: Move) -> None:
+    """Make the tables that are filled next, or this release's of those that are there. Raises: StoreError, TryAgain."""
+    if _state(made, place, known(memory)) == "soul":
+        raise TryAgain(f"{place.shown} holds a soul already")
+    if value_of(made, "SELECT to_regclass('release') IS NULL"):
+        made.execute(create_sql(memory, known(memory)).encode())
+        return
+    closed = closed_by(made)
+    if closed and not closed.is_left and closed.move.id and not closed.is_of(move):
+        _refuse(place, closed)
+    if (found := value_of(made, "SELECT schema FROM release")) < known(memory):
+        made.execute(migrate_sql(memory, found).encode())
+
+
+def to_sqlite(
+    place: StorePlace, file: Path, memory: Path, told: Told, *, is_kept: bool, move: Move = NOBODY
+) -> list[MovedTable]:
     """Copy a server to a new file, and compare; nobody may write to the server afterwards, if it `is_kept`.
 
-    Raises: TryAgain if a process is at work there; StoreError if anything differs; then there is no file.
+    Raises: TryAgain if a process is at work there, or if the soul is not there and it was not this `move` that took
+    it; StoreError if anything differs; then there is no file.
     """
     for one in (file, *siblings(file)):
         one.unlink(missing_ok=True)
@@ -168,6 +200,8 @@ def to_sqlite(place: StorePlace, file: Path, memory: Path, told: Told, *, is_kep
         with connected(place) as made, closing(open_writer(file)) as sink:
             made.execute("SELECT pg_advisory_xact_lock(1131176053, current_schema()::regnamespace::oid::int)")
             _state(made, place, known(memory))
+            if (closed := closed_by(made)) and not (closed.is_left and closed.is_of(move)):
+                _refuse(place, closed)
             check_nobody_works(made, place)
             _check_drained(made, place)
             moved = _fill(made, sink, told)
@@ -175,11 +209,11 @@ def to_sqlite(place: StorePlace, file: Path, memory: Path, told: Told, *, is_kep
             there = ((one, sink.execute(one.in_order)) for one in _tables(made, sink))
             _compare(moved, there, str(file), told)
             if is_kept:
-                made.execute("UPDATE release SET migrating = 1")
+                _close(made, LEFT, move)
                 sink.execute("PRAGMA journal_mode = WAL")
                 sink.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         if is_kept:
-            _sync(file)
+            sync(file)
         undo.pop_all()
     if not is_kept:
         _remove(file)
@@ -315,7 +349,8 @@ def _remove(file: Path) -> None:
             one.unlink()
 
 
-def _sync(file: Path) -> None:
+def sync(file: Path) -> None:
+    """Have a file, and its name, outlast a loss of power. Raises: ClaudiusError."""
     for path in (file, file.parent):
         descriptor = os.open(path, os.O_RDONLY)
         try:

@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from claudius.errors import StoreCorrupt, StoreTooNew, TryAgain
-from claudius.memory.postgres.connection import MOVED_AWAY, PostgresConnection
+from claudius.memory.opening import StorePlace
+from claudius.memory.postgres.closed import SQL, closed_of
+from claudius.memory.postgres.connection import PostgresConnection
+from claudius.memory.postgres.session import connected, value_of
 
 BASE = 25
 """The version of `schema.sql`, and the SQLite schema that it mirrors; later ones are files beside it, `NNNN_*.sql`."""
@@ -100,9 +103,9 @@ AND seen_at > clock_timestamp() - interval '60 s' ORDER BY started_at LIMIT 1"""
 
 
 def check_settled(connection: PostgresConnection, name: str) -> None:
-    """Check that no move to or from this server is unfinished. Raises: TryAgain."""
-    if connection.execute("SELECT migrating FROM release WHERE id = 1").fetchone()["migrating"]:
-        raise TryAgain(f"{name}: {MOVED_AWAY}")
+    """Check that no move to this server is unfinished, and that the soul has not left it. Raises: TryAgain."""
+    if closed := closed_of(connection.execute(SQL).fetchone()):
+        raise TryAgain(closed.line(name, connection.url))
 
 
 def is_empty(connection: PostgresConnection) -> bool:
@@ -122,6 +125,18 @@ def check_identity(connection: PostgresConnection, name: str, version: int) -> i
     if row["oldest"] > version:
         raise too_old(name, row["schema"], version)
     return int(row["schema"])
+
+
+def released(place: StorePlace) -> tuple[int | None, int]:
+    """Return a server's version, None if it holds no tables of ours, and the oldest that may write beside it.
+
+    Raises: StoreError.
+    """
+    with connected(place) as made:
+        if value_of(made, "SELECT to_regclass('release') IS NULL"):
+            return None, 0
+        schema, oldest = made.execute("SELECT schema, oldest FROM release").fetchone() or (None, 0)
+    return schema, oldest
 
 
 def too_old(name: str, schema: int, version: int) -> StoreTooNew:
