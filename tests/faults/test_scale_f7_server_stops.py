@@ -62,6 +62,7 @@ async def test_scale_f7_the_server_stops_under_traffic(server: postgres.Server, 
         is_over = asyncio.Event()
 
         async def offer(message: Perception) -> None:
+            """Offer a message until it is acknowledged."""
             await world.until_accepted(chance.choice(workers), message)
             acked.add(message.key)
 

@@ -156,6 +156,7 @@ async def test_scale_f16_another_process_finishes_what_a_dead_one_left(
     erase = PostgresErasure.erase
 
     async def hangs(*_: object) -> None:
+        """Be under way for ever."""
         begun.set()
         await asyncio.Event().wait()
 

@@ -104,6 +104,7 @@ async def test_scale_a_command_is_carried_out_once_by_whoever_has_its_lane(postg
     world, networks = World(postgres_url, tmp_path), (Answering(), Answering())
 
     def answers() -> list[str]:
+        """Return which commands were answered."""
         return [one.partition(":")[0] for network in networks for one in network.answers]
 
     async with AsyncExitStack() as stack:

@@ -123,6 +123,7 @@ async def test_scale_waiting_for_the_server_is_no_pause(postgres_url: str, monke
         clock.now_s += 1.0
 
         async def away(_: object) -> None:
+            """Fail after a long time."""
             clock.now_s += 79.0
             raise StoreAway("gone")
 
