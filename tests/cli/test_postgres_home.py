@@ -110,7 +110,7 @@ def test_scale_a_password_in_the_url_is_refused(tmp_path: Path) -> None:
     [
         "postgres://tom:secret-word@host/soul",
         "postgres://tom@host/soul?sslmode=require&password=secret-word",
-        "postgres://tom@host/soul?passwor%64=secret-word",
+        "postgres://tom@host/soul?%70assword=secret-word",
         "postgres://tom@host/soul?sslpassword=secret-word",
     ],
 )

@@ -148,7 +148,7 @@ def test_scale_a_copy_that_may_not_be_verified_names_the_right(tmp_path: Path, s
 @pytest.mark.parametrize(
     ("said", "remedy"),
     [
-        ("failed to resolve host 'db.exmaple.org': [Errno -2] Name or service not known", "the host in store.url"),
+        ("failed to resolve host 'db.other.org': [Errno -2] Name or service not known", "the host in store.url"),
         ('connection to server at "db" failed: Connection refused', "the server is running"),
         ("connection timeout expired", "the server is running"),
         ('root certificate file "/root/.postgresql/root.crt" does not exist', "sslrootcert="),
