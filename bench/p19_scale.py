@@ -94,10 +94,12 @@ def one_worker(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
 
         sides: dict[str, Callable[[], Any]] = {name: lambda name=name: talk(name) for name in souls}
         found = alternate(bench.rounds, sides)
+        vacuum_itself(url, does=False)  # the server's own transactions are nobody's at rest
         souls["postgres"].ask("rest", seconds=REPORTED_S)
         began = transactions(url)
         core = souls["postgres"].ask("rest", seconds=REST_S)
         asked = (transactions(url) - began - 2) / REST_S
+        vacuum_itself(url, does=True)
         answered = [one.ask("end") for one in souls.values()]
     assert answered == [(bench.rounds + 1) * (LANES * turns + serial)] * 2, answered
     for key, name, unit, bound in (
@@ -303,6 +305,13 @@ def _figure(
 ) -> Figure:
     anchor = Beside(name=beside, bound=bound, samples=theirs)
     return Figure(id="P19", name=f"{of}: {name}", unit=unit, samples=ours, beside=(anchor,), is_counted=is_counted)
+
+
+def vacuum_itself(url: str, *, does: bool) -> None:
+    """Say whether the server may clean and count its tables of its own accord."""
+    with psycopg.connect(url, autocommit=True) as made:
+        made.execute(f"ALTER SYSTEM SET autovacuum = {'on' if does else 'off'}".encode())
+        made.execute("SELECT pg_reload_conf()")
 
 
 def transactions(url: str) -> int:

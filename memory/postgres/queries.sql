@@ -23,8 +23,8 @@ SELECT peer_id FROM peer WHERE lower(name) = lower(:name);
 SELECT :pages AS pages WHERE false;
 
 -- name: moment_stems
-SELECT i.stem AS term, count(*) AS doc FROM json_each(:stems) q CROSS JOIN json_each(:audiences) a
-JOIN moment_index i ON i.stem = q.value || ':' || a.value GROUP BY i.stem;
+SELECT found.term, found.doc FROM json_each(:stems) q CROSS JOIN json_each(:audiences) a CROSS JOIN LATERAL
+    (SELECT i.stem AS term, count(*) AS doc FROM moment_index i WHERE i.stem = q.value || ':' || a.value GROUP BY i.stem) found;
 
 -- name: moment_stems_all
 SELECT i.stem AS term, count(*) AS doc FROM json_each(:stems) q

@@ -32,6 +32,15 @@ OWN = load_queries(MEMORY / "postgres", "queries.sql")
 ASKS = re.compile(r"^(SELECT|WITH)\b|\bRETURNING\b", re.MULTILINE)
 NUMBERS = {"answers", "entries", "version", "invocation_count", "history_from"}
 UNNAMED = ("1", "?column?")
+ASKED = (
+    "max('b', 'a')", "max('a', NULL)", "min('B', 'a')", "min(NULL, 'a')", "max(2, 10)", "max(NULL, 10)", "min(2, 10)",
+    "json_extract('{\"a\": \"x\"}', '$.a')", "json_extract('[\"x\", \"y\"]', '$[1]')", "json_extract(NULL, '$.a')",
+    "(SELECT group_concat(value) FROM json_each('[\"x\", \"y\"]'))", "(SELECT count(*) FROM json_each(NULL))",
+    "(SELECT group_concat(key, ' ') FROM json_each('{\"x\": 1, \"y\": 2}'))",
+    "(SELECT group_concat(value) FROM json_each('{\"k\": [\"x\", \"y\"]}', '$.k'))",
+    "(SELECT count(*) FROM json_each('{}', '$.k'))",
+)  # fmt: skip
+"""Expressions with SQLite's functions, as far as queries use them."""
 INTERNAL = {
     "release", "moment_index", "moment_new", "lane", "worker", "role", "unread", "changed", "whisper_claim",
     "letting_go", "let_go", "rate", "early", "code", "rest", "told", "booking", "soul_push", "soul_file",
@@ -85,6 +94,38 @@ def test_every_query_gives_the_same_columns_on_both(postgres_url: str) -> None:
 
     assert differing == {}
     assert texts.keys() == QUERIES.keys() | load_queries(MEMORY / "postgres", "leases.sql").keys()
+
+
+def test_functions_answer_the_same_on_both(postgres_url: str) -> None:
+    """What PostgreSQL has in the place of SQLite's functions gives the same, of nothing too."""
+    from claudius.memory.postgres.connection import PostgresConnection  # noqa: PLC0415 - an extra
+    from claudius.memory.postgres.schema import prepare  # noqa: PLC0415 - likewise
+
+    with (
+        closing(empty_database(load_migrations(MEMORY / "schema"))) as kept,
+        closing(PostgresConnection(StorePlace(postgres_url))) as served,
+    ):
+        prepare(served, MEMORY, "a test")
+        for asked in ASKED:
+            (found,), (wanted,) = (one.execute(f"SELECT {asked} AS found").fetchone() for one in (served, kept))
+
+            assert found == wanted, asked
+
+
+def test_scale_recall_finds_by_an_index_while_the_tables_are_empty(postgres_url: str) -> None:
+    """The plan that a new soul's first turns make stays in use while the tables grow: it must not read them whole."""
+    from claudius.memory.postgres.connection import PostgresConnection, load_texts  # noqa: PLC0415 - an extra
+    from claudius.memory.postgres.schema import prepare  # noqa: PLC0415 - likewise
+
+    with closing(PostgresConnection(StorePlace(postgres_url))) as served:
+        prepare(served, MEMORY, "a test")
+        served.execute("SET plan_cache_mode = force_generic_plan")
+        for name in ("moment_stems", "moments_found", "moments_near", "entries_recalled"):
+            sql = load_texts(MEMORY)[name]
+            values = {one: 1 if one in NUMBERS | {"most", "first", "last"} else "[]" for one in queries_of(sql)}
+            plan = "\n".join(row["QUERY PLAN"] for row in served.execute(f"EXPLAIN {sql}", values))
+
+            assert not re.search(r"Hash Join|Merge Join|Seq Scan on (moment|entry)", plan), f"{name}\n{plan}"
 
 
 def columns(connection: Any, sql: str) -> list[str]:

@@ -46,6 +46,9 @@ _SERVER_ALIVE = "".join(
     )
 )
 """The same for the server: a session of whom nobody hears any more ends, and lets go of its locks."""
+_PLANNED = "".join(f"; SET {way} = off" for way in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"))
+"""Rows are found by an index, as SQLite finds them. A plan of another kind suits a table that is still empty, and stays
+in use until the server has counted its rows again."""
 _STATEMENTS = 512
 """Statements that stay prepared on the server: more than there are queries."""
 NUL, INSTEAD = "\0", "\ufffd"
@@ -247,7 +250,7 @@ class PostgresConnection:
         check_encoding(made, self._place.shown)
         made.answer_s = CONNECT_S
         silent = f"SET idle_in_transaction_session_timeout = '{self._silent_s}s'; SET lock_timeout = '{LOCK_S}s'"
-        made.execute((silent + _SERVER_ALIVE).encode())
+        made.execute((silent + _SERVER_ALIVE + _PLANNED).encode())
         made.limit(self._answer_s)
         made.prepared_max = _STATEMENTS
         made.adapters.register_dumper(str, _Text)

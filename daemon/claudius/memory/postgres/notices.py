@@ -9,15 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 import psycopg
+from psycopg.abc import PQGen
 
 from claudius.decoding import decoder
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import parameters
 from claudius.memory.sqlite.rows import dump
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 FIRST_S, MOST_S = 0.5, 60.0
 """How long to wait before the connection is made anew, at first and at most."""
@@ -25,6 +28,14 @@ LONGEST = 7000
 """The longest notice in bytes; the server takes less than 8,000."""
 CHANNEL = "SELECT 'claudius_' || current_schema()::regnamespace::oid"
 """The name on which the processes of one soul speak: several souls may share a database."""
+
+
+class _Ear(psycopg.AsyncConnection[Any]):
+    """A connection that sleeps until something comes; psycopg looks ten times a second besides."""
+
+    async def wait(self, gen: PQGen[T], interval: float = MOST_S, timeout: float | None = None) -> T:  # noqa: ASYNC109 - psycopg's own word
+        """Wait for what psycopg waits for. Raises: psycopg.Error."""
+        return await super().wait(gen, interval, timeout)
 
 
 def notice(worker: str, about: Mapping[str, str]) -> str:
@@ -42,7 +53,7 @@ async def listen(place: StorePlace, worker: str, told: Callable[[Mapping[str, st
     while True:
         try:
             words = parameters(place, place.notices_url)
-            async with await psycopg.AsyncConnection.connect(words, autocommit=True) as ear:
+            async with await _Ear.connect(words, autocommit=True) as ear:
                 (channel,) = await (await ear.execute(CHANNEL.encode())).fetchone() or ("",)
                 await ear.execute(f'LISTEN "{channel}"'.encode())
                 pause_s = FIRST_S
