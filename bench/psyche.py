@@ -20,9 +20,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "daemon"))
 
 from claudius.home import shipped
 from claudius.memory.ranking import asked_for, rank
-from claudius.memory.sqlite.connection import Database, load_queries, open_writer
-from claudius.memory.sqlite.moments import find_moments
-from claudius.memory.sqlite.psyche import move_psyche, recall_psyche
+from claudius.memory.sql.connection import Database, load_queries
+from claudius.memory.sql.moments import find_moments
+from claudius.memory.sql.psyche import move_psyche, recall_psyche
+from claudius.memory.sqlite.file import open_writer
 from claudius.memory.sqlite.schema import create_database, load_migrations
 from claudius.perception import Perception, private
 from claudius.psyche import Attention, GateSettings, attend, settle

@@ -16,8 +16,8 @@ from claudius.home import Home
 from claudius.memory.archive import Archive, Remote, Round
 from claudius.memory.archive.repository import Repository
 from claudius.memory.documents import Document
+from claudius.memory.sql.store import SqlStore
 from claudius.memory.sqlite import SqliteStore
-from claudius.memory.sqlite.store import SqlStore
 from claudius.perception import private
 from claudius.testing.store_contract.ground import ANA, NOW
 

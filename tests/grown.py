@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from claudius.memory.sqlite.connection import add_functions
+from claudius.memory.sqlite.file import add_functions
 
 TABLES = ("conversation", "conversation_person", "turn_record", "turn", "entry", "inbox", "outbox", "step", "moment")
 CHANGED = {

@@ -32,8 +32,8 @@ from claudius.memory.archive import Archive, Remote
 from claudius.memory.leases import LeaseTimes, SoulStore, listens
 from claudius.memory.opening import PASSWORD, StorePlace, open_store
 from claudius.memory.semantic import Embedder
+from claudius.memory.sql.store import SqlStore
 from claudius.memory.sqlite.backups import quarantine
-from claudius.memory.sqlite.store import SqlStore
 from claudius.observed import Thinking
 from claudius.provider import CallTally, Provider, Rests
 from claudius.providers.chain import NO_VOICE, Chain, CurrentVoice, NoVoice, choose, mark_of, may_rehearse, met_model

@@ -73,7 +73,7 @@ async def test_memory_k2_the_whole_text_is_searched_and_a_part_is_shown(tmp_path
 
 async def test_memory_k3_the_least_important_go_beyond_the_cap_and_none_that_states_a_fact(tmp_path: Path) -> None:
     """K3: beyond the cap of an audience the oldest of equal importance go first, other audiences and facts stay."""
-    from claudius.memory.sqlite.moments import let_go  # noqa: PLC0415 - the one test of a row's fate
+    from claudius.memory.sql.moments import let_go  # noqa: PLC0415 - the one test of a row's fate
 
     async with living(tmp_path, {"CLAUDIUS_PSYCHE_ENABLED": "0"}) as life:  # so all are equally important
         await life.hear(ANA, "I am allergic to walnuts", START, HOME)

@@ -21,10 +21,10 @@ from claudius.errors import StoreFull
 from claudius.home import Home
 from claudius.memory import search
 from claudius.memory.erasure import BLANK, Erasures
+from claudius.memory.sql.audit import SqlAudit
+from claudius.memory.sql.connection import Database
+from claudius.memory.sql.core import Core, Writer
 from claudius.memory.sqlite import SqliteRecords
-from claudius.memory.sqlite.audit import SqliteAudit
-from claudius.memory.sqlite.connection import Database
-from claudius.memory.sqlite.core import Core, Writer
 from claudius.providers.scripted import Scripted
 from claudius.runtime.commands.about import About
 from claudius.runtime.forgetting import THEMSELF
@@ -283,7 +283,7 @@ async def test_r28_an_erasure_that_is_refused_is_not_carried_on(home: Home, monk
     async with alive(home, learning()) as soul:
         await talked(soul, 1)
         with monkeypatch.context() as context:
-            context.setattr(SqliteAudit, "note", full)
+            context.setattr(SqlAudit, "note", full)
             with pytest.raises(StoreFull):
                 await soul.server._forgetting.forget(ANA, soul.mind.clock(), THEMSELF)
         waits = await soul.server._forgetting.waits_until(ANA, soul.mind.clock())

@@ -10,7 +10,7 @@ import pytest
 from claudius.home import Home
 from claudius.memory.audit import AuditEntry
 from claudius.memory.sqlite import SqliteStore
-from claudius.memory.sqlite.blanking import steps
+from claudius.memory.sqlite.rewriting import steps
 from claudius.testing.store_contract.ground import ANA, NOW
 
 

@@ -17,7 +17,7 @@ from claudius.errors import EXIT_CONFIG, StoreCorrupt, StoreError, StoreTooNew
 from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.memory.sqlite.backups import back_up
-from claudius.memory.sqlite.connection import open_reader
+from claudius.memory.sqlite.file import open_reader
 from claudius.memory.sqlite.schema import translate
 from claudius.testing.store_contract.ground import DM, NOW, exchange, heard
 

@@ -11,8 +11,8 @@ import pytest
 
 from claudius.errors import StoreFull
 from claudius.home import Home
+from claudius.memory.sql.connection import Database
 from claudius.memory.sqlite import SqliteStore
-from claudius.memory.sqlite.connection import Database
 from claudius.testing.store_contract.ground import NOW, exchange, heard, recalled, thought
 
 PATIENT_S = 3600.0

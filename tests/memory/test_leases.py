@@ -15,8 +15,8 @@ from claudius.errors import StaleTurn
 from claudius.ledger_types import Interaction, Noted
 from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import StorePlace
-from claudius.memory.sqlite.connection import Database
-from claudius.memory.sqlite.store import SqlStore
+from claudius.memory.sql.connection import Database
+from claudius.memory.sql.store import SqlStore
 from claudius.memory.store import Store
 from claudius.memory.turns import RecallLimits
 from claudius.memory.whispers import Whisper

@@ -10,8 +10,8 @@ import pytest
 
 from claudius.home import shipped
 from claudius.memory.ranking import asked_for
-from claudius.memory.sqlite.connection import Database, load_queries
-from claudius.memory.sqlite.moments import find_moments
+from claudius.memory.sql.connection import Database, load_queries
+from claudius.memory.sql.moments import find_moments
 from claudius.memory.sqlite.schema import _migrate, load_migrations
 from claudius.memory.stemming import stemmed
 from claudius.perception import private

@@ -13,7 +13,7 @@ import pytest
 from claudius.errors import StaleTurn, StoreError, StoreMoved
 from claudius.home import shipped
 from claudius.memory.opening import StorePlace
-from claudius.memory.sqlite.connection import Database
+from claudius.memory.sql.connection import Database
 from claudius.testing.check_store import CASES, Case, check_store
 from claudius.testing.store_contract.ground import NOW, heard
 

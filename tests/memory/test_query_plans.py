@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import claudius.memory.sql
 import claudius.memory.sqlite
 from claudius.home import shipped
-from claudius.memory.sqlite.connection import load_queries
+from claudius.memory.sql.connection import load_queries
 from claudius.memory.sqlite.schema import empty_database, load_migrations
 
 QUERIES = load_queries(shipped("memory") / "queries")
@@ -28,7 +29,8 @@ def database() -> sqlite3.Connection:
 @cache
 def sources() -> str:
     """Return the source of every module that runs a query."""
-    return "".join(path.read_text("utf-8") for path in Path(str(claudius.memory.sqlite.__file__)).parent.glob("*.py"))
+    rooms = (claudius.memory.sql, claudius.memory.sqlite)
+    return "".join(path.read_text("utf-8") for room in rooms for path in Path(str(room.__file__)).parent.glob("*.py"))
 
 
 def plan(database: sqlite3.Connection, sql: str) -> list[str]:

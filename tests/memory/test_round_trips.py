@@ -10,7 +10,7 @@ import pytest
 
 from claudius.home import Home
 from claudius.memory.opening import StorePlace
-from claudius.memory.sqlite import moments, turns
+from claudius.memory.sql import moments, turns
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
 from driven import reply

@@ -11,9 +11,9 @@ import pytest
 
 from claudius.errors import RowInvalid, StoreError
 from claudius.home import Home, shipped
+from claudius.memory.sql.connection import load_queries
+from claudius.memory.sql.rows import Decoding, parse_object, parse_strings
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
-from claudius.memory.sqlite.connection import load_queries
-from claudius.memory.sqlite.rows import Decoding, parse_object, parse_strings
 from claudius.memory.sqlite.schema import empty_database, load_migrations
 from claudius.testing.store_contract.ground import DM, NOW, heard, taken
 

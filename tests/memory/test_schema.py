@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from claudius.home import shipped
-from claudius.memory.sqlite.connection import APPLICATION_ID, load_queries
+from claudius.memory.sql.connection import load_queries
+from claudius.memory.sqlite.file import APPLICATION_ID
 from claudius.memory.sqlite.schema import create_database, empty_database, load_migrations, open_database
 
 SCHEMA = shipped("memory") / "schema"

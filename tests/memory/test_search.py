@@ -15,9 +15,9 @@ import pytest
 
 from claudius.memory import search
 from claudius.memory.packing import pack
+from claudius.memory.sql.connection import Database
 from claudius.memory.sqlite import SqliteStore
-from claudius.memory.sqlite.blanking import steps
-from claudius.memory.sqlite.connection import Database
+from claudius.memory.sqlite.rewriting import steps
 
 WITHIN_S = 60.0
 WORDS = {

@@ -23,7 +23,7 @@ from claudius.errors import StoreFull, StoreReadOnly
 from claudius.eval.long_talks import LATER, Life, living
 from claudius.memory import semantic
 from claudius.memory.semantic import Embedder
-from claudius.memory.sqlite.connection import add_functions
+from claudius.memory.sqlite.file import add_functions
 from claudius.memory.use_embedder import build
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception, may_show, private, shared
 from lab.facts_abroad import ABROAD

@@ -12,8 +12,8 @@ import pytest
 
 from claudius.errors import StoreCorrupt, StoreError
 from claudius.home import Home
+from claudius.memory.sql.recall import Shelf
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
-from claudius.memory.sqlite.recall import Shelf
 from claudius.recollection import PastTurn
 from claudius.testing.store_contract.ground import DM, NOW, Ground, awake, exchange, heard, recalled
 

@@ -12,8 +12,8 @@ import pytest
 
 from claudius.errors import EXIT_CONFIG, EXIT_TRY_AGAIN, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
 from claudius.home import Home
+from claudius.memory.sql.connection import Database
 from claudius.memory.sqlite import SqliteStore
-from claudius.memory.sqlite.connection import Database
 from claudius.memory.sqlite.schema import forbidden, translate
 from claudius.testing.store_contract.ground import NOW, heard
 

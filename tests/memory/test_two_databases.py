@@ -16,7 +16,8 @@ import pytest
 from claudius.home import Home, shipped
 from claudius.memory.opening import StorePlace, open_store
 from claudius.memory.records import Records
-from claudius.memory.sqlite.connection import Database, add_functions, load_queries
+from claudius.memory.sql.connection import Database, load_queries
+from claudius.memory.sqlite.file import add_functions
 from claudius.memory.sqlite.schema import empty_database, load_migrations
 from claudius.perception import Kind, Perception, edited, private, shared
 from claudius.provider import Request

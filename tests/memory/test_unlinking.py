@@ -10,7 +10,7 @@ from archiving import Kept
 from claudius.home import Home
 from claudius.memory.documents import short_id
 from claudius.memory.sqlite import SqliteStore
-from claudius.memory.sqlite.connection import add_functions
+from claudius.memory.sqlite.file import add_functions
 from claudius.perception import private
 from claudius.testing.store_contract.ground import ANA, DM, NOW, Ground, awake, exchange, heard
 

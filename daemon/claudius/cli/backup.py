@@ -33,7 +33,7 @@ from claudius.reports.status import EVERY, backups
 from claudius.runtime.lock import HomeLock
 
 if TYPE_CHECKING:
-    from claudius.memory.sqlite.store import SqlStore
+    from claudius.memory.sql.store import SqlStore
 
 MANIFEST = "MANIFEST.json"
 DATABASE = "claudius.db"

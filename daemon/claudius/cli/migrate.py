@@ -165,7 +165,7 @@ def _check_rested(home: Home) -> None:
     import sqlite3
 
     from claudius.memory.postgres.moving import UNFINISHED, unfinished
-    from claudius.memory.sqlite.connection import open_reader
+    from claudius.memory.sqlite.file import open_reader
     from claudius.memory.sqlite.schema import check_identity, load_migrations, translate
 
     try:
@@ -200,7 +200,7 @@ def _note(home: Home) -> None:
 
 def _rows_of(database: Path) -> int:
     from claudius.memory.sqlite.backups import row_counts
-    from claudius.memory.sqlite.connection import open_reader
+    from claudius.memory.sqlite.file import open_reader
 
     with closing(open_reader(database)) as found:
         return sum(row_counts(found).values())
@@ -230,7 +230,7 @@ def _put(fresh: Path, home: Home) -> None:
 
 def _aside(home: Home, mode: int = 0) -> Path:
     """Move the database and its log to a directory of the backups; return where it is."""
-    from claudius.memory.sqlite.connection import siblings
+    from claudius.memory.sqlite.file import siblings
 
     aside = home.backups / f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
     aside.mkdir(mode=0o700)

@@ -25,8 +25,8 @@ from claudius.cognition.steps import STEPS
 from claudius.config import KOTHAR, load
 from claudius.errors import Cut, Overloaded, TimedOut
 from claudius.home import Home, shipped
+from claudius.memory.sql.core import Writer
 from claudius.memory.sqlite import SqliteStore
-from claudius.memory.sqlite.core import Writer
 from claudius.memory.store import Store
 from claudius.memory.whispers import Whisper
 from claudius.perception import SELF

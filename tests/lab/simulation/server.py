@@ -28,12 +28,13 @@ from claudius.memory.postgres.connection import PostgresDatabase, load_texts
 from claudius.memory.postgres.schema import create_sql, known
 from claudius.memory.postgres.store import PostgresStore
 from claudius.memory.records import Records
+from claudius.memory.sql.connection import Connection, load_queries
+from claudius.memory.sql.core import Core, Writer
+from claudius.memory.sql.inbox import SqlInbox
+from claudius.memory.sql.rows import stamp
+from claudius.memory.sqlite import SqliteRecords
 from claudius.memory.sqlite.backups import backups_of
-from claudius.memory.sqlite.connection import Connection, load_queries, open_reader
-from claudius.memory.sqlite.core import Core, Writer
-from claudius.memory.sqlite.inbox import SqliteInbox
-from claudius.memory.sqlite.records import SqliteRecords
-from claudius.memory.sqlite.rows import stamp
+from claudius.memory.sqlite.file import open_reader
 from claudius.memory.sqlite.schema import load_migrations, open_database, translate
 from lab.simulation.town import instant
 
@@ -162,13 +163,13 @@ class VirtualServer:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Remember when each row was taken; the writing comes later."""
-        take = SqliteInbox.take
+        take = SqlInbox.take
 
-        def decide(inbox: SqliteInbox, seq: int, *how: Any) -> None:
+        def decide(inbox: SqlInbox, seq: int, *how: Any) -> None:
             self.decided[seq] = self.now()
             take(inbox, seq, *how)
 
-        with patch.object(SqliteInbox, "take", decide):
+        with patch.object(SqlInbox, "take", decide):
             yield
 
     def wrote(self, db: Connection, worker: str) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 from msgspec.structs import asdict
 
 from claudius.memory.codes import LIFE, WRONG_TRIES, OpenCode, admitted, find
-from claudius.memory.sqlite.connection import Database, Row
-from claudius.memory.sqlite.core import Core
-from claudius.memory.sqlite.rows import instant, stamp
+from claudius.memory.sql.connection import Database, Row
+from claudius.memory.sql.core import Core
+from claudius.memory.sql.rows import instant, stamp
 
 
 class PostgresCodes:

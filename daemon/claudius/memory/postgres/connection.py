@@ -21,7 +21,7 @@ from claudius.memory.postgres.foresight import Foresight
 from claudius.memory.postgres.remedies import check_encoding, remedy
 from claudius.memory.postgres.timed import MadeBeside, TimedConnection
 from claudius.memory.postgres.translation import for_rows, translated
-from claudius.memory.sqlite.connection import Cursor, Database, load_queries
+from claudius.memory.sql.connection import Cursor, Database, load_queries
 from claudius.memory.stemming import stemmed
 
 CONNECT_S = 10

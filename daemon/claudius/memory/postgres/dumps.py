@@ -26,7 +26,7 @@ from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.schema import BASE, create_sql, known, migrate_sql, too_old
 from claudius.memory.postgres.session import Made, check_nobody_works, connected, quoted, value_of
 from claudius.memory.sqlite.backups import Backup, sum_of
-from claudius.memory.sqlite.connection import private_files
+from claudius.memory.sqlite.file import private_files
 
 PASSING = ("letting_go", "let_go")
 """Tables whose rows no copy holds: they name who is being erased."""

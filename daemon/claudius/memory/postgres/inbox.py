@@ -8,17 +8,17 @@ from datetime import datetime
 
 from claudius.errors import OverBudget
 from claudius.memory.inbox import UNLIMITED, Amended, RateLimits, RateVerdict, exceeds, in_force
-from claudius.memory.sqlite.connection import Database, Row
-from claudius.memory.sqlite.core import Core
-from claudius.memory.sqlite.inbox import SHUT_FOR_NOW, SqliteInbox, accept_one, amend
-from claudius.memory.sqlite.rows import dump_valid, perception_of, stamp
+from claudius.memory.sql.connection import Database, Row
+from claudius.memory.sql.core import Core
+from claudius.memory.sql.inbox import SHUT_FOR_NOW, SqlInbox, accept_one, amend
+from claudius.memory.sql.rows import dump_valid, perception_of, stamp
 from claudius.perception import Perception, amended_key
 
 MOST_SHUT = 1000
 """Who is refused without asking the server."""
 
 
-class PostgresInbox(SqliteInbox):
+class PostgresInbox(SqlInbox):
     """What was heard by any process of the soul."""
 
     def __init__(self, core: Core) -> None:

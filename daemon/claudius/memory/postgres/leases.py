@@ -21,11 +21,11 @@ from claudius.memory.postgres.letting_go import PostgresForgetting
 from claudius.memory.postgres.notices import listen, notice
 from claudius.memory.postgres.schema import too_old
 from claudius.memory.postgres.souls import NEWS, PostgresSouls
-from claudius.memory.sqlite.connection import Database, Row
-from claudius.memory.sqlite.core import Core, Writer
-from claudius.memory.sqlite.rows import dump
-from claudius.memory.sqlite.turns import SqliteTurns, spent_since
-from claudius.memory.sqlite.whispers import SqliteWhispers
+from claudius.memory.sql.connection import Database, Row
+from claudius.memory.sql.core import Core, Writer
+from claudius.memory.sql.rows import dump
+from claudius.memory.sql.turns import SqlTurns, spent_since
+from claudius.memory.sql.whispers import SqlWhispers
 from claudius.memory.turns import RecallLimits, SpendingCap
 from claudius.prompt import valid
 from claudius.provider import Account, Rests
@@ -404,10 +404,10 @@ class LaneCore(Core):
         return fenced
 
 
-class LaneTurns(SqliteTurns):
+class LaneTurns(SqlTurns):
     """What a turn recalls and commits as the holder of one lane: no other turn has its whispers."""
 
-    def __init__(self, core: LaneCore, open_turns: SqliteTurns) -> None:
+    def __init__(self, core: LaneCore, open_turns: SqlTurns) -> None:
         """Share the claims and the cache of the process's own turns."""
         super().__init__(core, open_turns.claims, open_turns.shelf)
         self._lane, self._leases = core.lane, core.leases
@@ -442,7 +442,7 @@ class LaneTurns(SqliteTurns):
         self._core.writer.later(lambda db: db.run("booking_ends", conversation=self._lane["conversation"]), turn)
 
 
-class LaneWhispers(SqliteWhispers):
+class LaneWhispers(SqlWhispers):
     """What daimons keep, as the holder of one lane sees it."""
 
     def release(self, turn: str) -> None:

@@ -27,7 +27,7 @@ from claudius.memory.postgres.connection import INSTEAD, NUL
 from claudius.memory.postgres.schema import CREATING, create_sql, known, migrate_sql, too_old
 from claudius.memory.postgres.session import Made, check_nobody_works, connected, quoted, value_of
 from claudius.memory.search import tables
-from claudius.memory.sqlite.connection import open_reader, open_writer, pragma, siblings
+from claudius.memory.sqlite.file import open_reader, open_writer, pragma, siblings
 from claudius.memory.sqlite.schema import create_database, load_migrations
 
 ROWS = 1000

@@ -18,7 +18,7 @@ from psycopg.abc import PQGen
 from claudius.decoding import decoder
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import parameters
-from claudius.memory.sqlite.rows import dump
+from claudius.memory.sql.rows import dump
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -16,9 +16,9 @@ from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
 from claudius.memory.postgres.schema import check_identity, is_empty, known
 from claudius.memory.postgres.souls import newest_soul
-from claudius.memory.sqlite.connection import Database, load_queries
-from claudius.memory.sqlite.records import SqlRecords
-from claudius.memory.sqlite.rows import dump
+from claudius.memory.sql.connection import Database, load_queries
+from claudius.memory.sql.records import SqlRecords
+from claudius.memory.sql.rows import dump
 from claudius.memory.sqlite.schema import empty_database, load_migrations
 from claudius.soul.pushed import PushedSoul
 

@@ -33,18 +33,18 @@ from claudius.memory.postgres.records import PostgresRecords
 from claudius.memory.postgres.schema import known, prepare
 from claudius.memory.records import Records
 from claudius.memory.search import ROWS, Needles, plain
-from claudius.memory.sqlite.connection import Database
-from claudius.memory.sqlite.core import Core, Writer
-from claudius.memory.sqlite.erasure import SqliteErasure
-from claudius.memory.sqlite.outbox import SqliteOutbox, settle
-from claudius.memory.sqlite.people import SqlitePeople
-from claudius.memory.sqlite.recall import Shelf
-from claudius.memory.sqlite.store import SqlStore
-from claudius.memory.sqlite.turns import SqliteTurns
+from claudius.memory.sql.connection import Database
+from claudius.memory.sql.core import Core, Writer
+from claudius.memory.sql.erasure import SqlErasure
+from claudius.memory.sql.outbox import SqlOutbox, settle
+from claudius.memory.sql.people import SqlPeople
+from claudius.memory.sql.recall import Shelf
+from claudius.memory.sql.store import SqlStore
+from claudius.memory.sql.turns import SqlTurns
 from claudius.memory.store import Store, Waiting
 
 
-class PostgresErasure(SqliteErasure):
+class PostgresErasure(SqlErasure):
     """Everything that is kept of one person, found and removed; the server's own files are not ours to overwrite."""
 
     async def rows_with(self, probes: Probes) -> Sequence[Mapping[str, Any]]:
@@ -82,7 +82,7 @@ def _ours(db: Database) -> PostgresConnection:
     return db.connection
 
 
-class PostgresPeople(SqlitePeople):
+class PostgresPeople(SqlPeople):
     """People as every process sees them now: nothing of who may talk is kept in memory."""
 
     async def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
@@ -112,7 +112,7 @@ class PostgresWriter(Writer):
             self.tally.lock_wait_s = _ours(self._database).lock_wait_s
 
 
-class LaneOutbox(SqliteOutbox):
+class LaneOutbox(SqlOutbox):
     """The outbox as the holder of one lane writes to it."""
 
     def __init__(self, core: LaneCore) -> None:
@@ -275,14 +275,14 @@ class PostgresStore(SqlStore):
     def shelf(self) -> Shelf:
         """The past turns that this process has at hand."""
         turns = self.turns
-        assert isinstance(turns, SqliteTurns)  # noqa: S101 - made above
+        assert isinstance(turns, SqlTurns)  # noqa: S101 - made above
         return turns.shelf
 
     def of_lane(self, core: LaneCore) -> Store:
         """Return this store as the holder of one lane writes to it."""
         lane = copy(self)
         turns = self.turns
-        assert isinstance(turns, SqliteTurns)  # noqa: S101 - made above
+        assert isinstance(turns, SqlTurns)  # noqa: S101 - made above
         lane.core = core
         lane.inbox, lane.outbox = PostgresInbox(core), LaneOutbox(core)
         lane.turns, lane.whispers = LaneTurns(core, turns), LaneWhispers(core, turns.claims)

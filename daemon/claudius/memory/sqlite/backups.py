@@ -16,7 +16,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from claudius.errors import StoreCorrupt
-from claudius.memory.sqlite.connection import APPLICATION_ID, ONCE_KIB, open_reader, pragma, private_files, siblings
+from claudius.memory.sqlite.file import APPLICATION_ID, ONCE_KIB, open_reader, pragma, private_files, siblings
 
 PATTERN, DUMP_PATTERN = "claudius-*.db", "claudius-*.sql.gz"
 """Names of copies of a file, and of those of a database server."""

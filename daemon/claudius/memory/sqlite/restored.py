@@ -17,9 +17,10 @@ from typing import Any
 from claudius.errors import StoreError
 from claudius.home import shipped
 from claudius.memory.inbox import EVERY_NETWORK
-from claudius.memory.sqlite.connection import Database, load_queries, open_reader, open_writer, siblings
-from claudius.memory.sqlite.core import Core
-from claudius.memory.sqlite.rows import stamp
+from claudius.memory.sql.connection import Database, load_queries
+from claudius.memory.sql.core import Core
+from claudius.memory.sql.rows import stamp
+from claudius.memory.sqlite.file import open_reader, open_writer, siblings
 from claudius.memory.sqlite.schema import check_log, check_pages, look
 
 REASON = "answered before this copy was restored"

@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from claudius.errors import StoreCorrupt, StoreError, StoreFull, StoreReadOnly, StoreTooNew
 from claudius.memory.sqlite.backups import back_up, backups_of, newest_backup
-from claudius.memory.sqlite.connection import (
+from claudius.memory.sqlite.file import (
     APPLICATION_ID,
     add_functions,
     open_reader,

@@ -1,4 +1,4 @@
-"""`store.documents` in SQLite: portraits and the soul's state, version by version, and which of them git holds."""
+"""`store.documents`: portraits and the soul's state, version by version, and which of them git holds."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Literal
 from claudius.errors import StaleTurn
 from claudius.intent import ModelVersion, StateChange
 from claudius.memory.documents import Document, KeptFile, Unarchived, state_document
-from claudius.memory.sqlite.connection import Database
-from claudius.memory.sqlite.core import Core
-from claudius.memory.sqlite.rows import instant, stamp
-from claudius.memory.sqlite.seeing import canonical
+from claudius.memory.sql.connection import Database
+from claudius.memory.sql.core import Core
+from claudius.memory.sql.rows import instant, stamp
+from claudius.memory.sql.seeing import canonical
 from claudius.prompt import valid
 
 
-class SqliteDocuments:
+class SqlDocuments:
     """Portraits and the soul's state, version by version."""
 
     def __init__(self, core: Core) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from claudius.failure import Failure
 from claudius.memory.erasure import ERASED
-from claudius.memory.sqlite.rows import Decoding, parse
+from claudius.memory.sql.rows import Decoding, parse
 from claudius.memory.turns import KeptTurn, snapshot_of, unpack
 
 

@@ -1,4 +1,4 @@
-"""`store.plans` in SQLite: plans and jobs, and what becomes of them when they are due."""
+"""`store.plans`: plans and jobs, and what becomes of them when they are due."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from claudius.errors import RowInvalid
 from claudius.intent import PROMISE_DUE, Intent, Schedule
 from claudius.memory.inbox import turn_of
 from claudius.memory.plans import MOST_OPEN, Due
-from claudius.memory.sqlite.connection import Database, Row
-from claudius.memory.sqlite.core import Core
-from claudius.memory.sqlite.inbox import hold, keep, position
-from claudius.memory.sqlite.rows import Decoding, dump, instant, parse_object, parse_strings, stamp
+from claudius.memory.sql.connection import Database, Row
+from claudius.memory.sql.core import Core
+from claudius.memory.sql.inbox import hold, keep, position
+from claudius.memory.sql.rows import Decoding, dump, instant, parse_object, parse_strings, stamp
 from claudius.perception import SELF, Kind, Origin, Perception, ScheduledExtra, TickExtra
 from claudius.prompt import valid
 from claudius.psyche_types import Milestone
@@ -190,7 +190,7 @@ def _params(schedule_id: int, params: str) -> dict[str, Any] | None:
         return None
 
 
-class SqlitePlans:
+class SqlPlans:
     """Plans, and the jobs of the scheduler."""
 
     def __init__(self, core: Core) -> None:

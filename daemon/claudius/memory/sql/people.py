@@ -1,4 +1,4 @@
-"""`store.people` in SQLite: members, participation, pairing, ids, and what persons may know of themselves."""
+"""`store.people`: members, participation, pairing, ids, and what persons may know of themselves."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from claudius.errors import StoreError
 from claudius.intent import ModelVersion
 from claudius.memory.documents import joined
 from claudius.memory.people import Mode, PersonKnowledge, SeenPlaces
-from claudius.memory.sqlite.connection import Database
-from claudius.memory.sqlite.core import Core
-from claudius.memory.sqlite.documents import write_model
-from claudius.memory.sqlite.erasure import everyone, export
-from claudius.memory.sqlite.recall import models_of, state_of
-from claudius.memory.sqlite.rows import dump, instant, parse, stamp
-from claudius.memory.sqlite.seeing import Seeing, alone, canonical
+from claudius.memory.sql.connection import Database
+from claudius.memory.sql.core import Core
+from claudius.memory.sql.documents import write_model
+from claudius.memory.sql.erasure import everyone, export
+from claudius.memory.sql.recall import models_of, state_of
+from claudius.memory.sql.rows import dump, instant, parse, stamp
+from claudius.memory.sql.seeing import Seeing, alone, canonical
 from claudius.perception import private
 
 MOST_SEEN = 1000
 """How many shared audiences of one network are read for one person."""
 
 
-class SqlitePeople:
+class SqlPeople:
     """Members, participation, pairing, ids, and what persons may know of themselves."""
 
     def __init__(self, core: Core) -> None:

@@ -1,4 +1,4 @@
-"""`store.outbox` in SQLite: the parts of committed replies, moved through their states."""
+"""`store.outbox`: the parts of committed replies, moved through their states."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from datetime import datetime
 
 from claudius.intent import Utterance
 from claudius.memory.outbox import Delivery
-from claudius.memory.sqlite.connection import Database
-from claudius.memory.sqlite.core import Core
-from claudius.memory.sqlite.rows import delivery_of, stamp, utterance_row
+from claudius.memory.sql.connection import Database
+from claudius.memory.sql.core import Core
+from claudius.memory.sql.rows import delivery_of, stamp, utterance_row
 
 
-class SqliteOutbox:
+class SqlOutbox:
     """The parts of committed replies."""
 
     def __init__(self, core: Core) -> None:

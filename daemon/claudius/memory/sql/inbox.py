@@ -1,4 +1,4 @@
-"""`store.inbox` in SQLite: what was heard, and what edits, deletions, reactions and stop requests make of it.
+"""`store.inbox`: what was heard, and what edits, deletions, reactions and stop requests make of it.
 
 A turn commits only while the perceptions that it answers still name it. A change of what is answered therefore gives
 the perception another turn id, and a turn that was based on the old words is refused as stale.
@@ -17,10 +17,10 @@ from msgspec.structs import replace
 
 from claudius.errors import OverBudget, RowInvalid
 from claudius.memory.inbox import UNLIMITED, Amended, Pending, RateLimits, Rates, RateVerdict, in_force, turn_of
-from claudius.memory.sqlite.connection import Database, Row
-from claudius.memory.sqlite.core import Core
-from claudius.memory.sqlite.moments import amend_moment
-from claudius.memory.sqlite.rows import (
+from claudius.memory.sql.connection import Database, Row
+from claudius.memory.sql.core import Core
+from claudius.memory.sql.moments import amend_moment
+from claudius.memory.sql.rows import (
     Decoding,
     call_of,
     dump,
@@ -54,7 +54,7 @@ GONE = "~"
 """As the position of the newest change: the message was deleted, and nothing changes it any more."""
 
 
-class SqliteInbox:
+class SqlInbox:
     """What was heard and is not answered yet."""
 
     def __init__(self, core: Core) -> None:

@@ -1,4 +1,4 @@
-"""`store.audit` in SQLite: one row an act, and the digests of settings and soul files at the last comparison."""
+"""`store.audit`: one row an act, and the digests of settings and soul files at the last comparison."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from claudius.memory.audit import FILES, AuditEntry
-from claudius.memory.sqlite.connection import Database
-from claudius.memory.sqlite.core import Core
-from claudius.memory.sqlite.rows import Decoding, dump, parse, stamp
+from claudius.memory.sql.connection import Database
+from claudius.memory.sql.core import Core
+from claudius.memory.sql.rows import Decoding, dump, parse, stamp
 
 
-class SqliteAudit:
+class SqlAudit:
     """The audit log."""
 
     def __init__(self, core: Core) -> None:

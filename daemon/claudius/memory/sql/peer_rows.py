@@ -1,4 +1,4 @@
-"""The ledger in SQLite: what a turn adds, how an assessment is recorded, and peers as an audience may see them."""
+"""The ledger: what a turn adds, how an assessment is recorded, and peers as an audience may see them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from msgspec.structs import asdict, replace
 
 from claudius.ledger_types import TRAJECTORY, Assessment, Interaction, Noted, Peer, Promise, Proposal
 from claudius.memory.ledger import Tally, check_proposal, clamp_trust, together
-from claudius.memory.sqlite.connection import Database, Row
-from claudius.memory.sqlite.rows import Decoding, dump, instant, maybe_instant, parse_strings, stamp
-from claudius.memory.sqlite.seeing import Seeing
+from claudius.memory.sql.connection import Database, Row
+from claudius.memory.sql.rows import Decoding, dump, instant, maybe_instant, parse_strings, stamp
+from claudius.memory.sql.seeing import Seeing
 from claudius.prompt import valid
 
 log = logging.getLogger(__name__)

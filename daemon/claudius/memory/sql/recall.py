@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from claudius.ledger_types import Belief, Peer
 from claudius.memory.inbox import Pending
-from claudius.memory.sqlite import peer_rows
-from claudius.memory.sqlite.connection import Database, Row
-from claudius.memory.sqlite.ledger import belief_of
-from claudius.memory.sqlite.psyche import psyche_if_whole
-from claudius.memory.sqlite.rows import (
+from claudius.memory.sql import peer_rows
+from claudius.memory.sql.connection import Database, Row
+from claudius.memory.sql.ledger import belief_of
+from claudius.memory.sql.psyche import psyche_if_whole
+from claudius.memory.sql.rows import (
     Decoding,
     dump,
     entry_of,
@@ -30,7 +30,7 @@ from claudius.memory.sqlite.rows import (
     parse_strings,
     stamp,
 )
-from claudius.memory.sqlite.seeing import Seeing
+from claudius.memory.sql.seeing import Seeing
 from claudius.memory.turns import RecallLimits
 from claudius.perception import Origin
 from claudius.recollection import (

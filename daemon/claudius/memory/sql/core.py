@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from claudius.errors import StoreError, StoreFull
-from claudius.memory.sqlite.connection import Connection, Database, Row
+from claudius.memory.sql.connection import Connection, Database, Row
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -11,10 +11,10 @@ from typing import Any
 from claudius.decoding import decoder
 from claudius.ledger_types import Assessment, Belief, Peer, Reflection
 from claudius.memory.packing import unpacked
-from claudius.memory.sqlite import ledger, peer_rows
-from claudius.memory.sqlite.connection import Database
-from claudius.memory.sqlite.psyche import recall_psyche
-from claudius.memory.sqlite.rows import Decoding, dump, parse, stamp
+from claudius.memory.sql import ledger, peer_rows
+from claudius.memory.sql.connection import Database
+from claudius.memory.sql.psyche import recall_psyche
+from claudius.memory.sql.rows import Decoding, dump, parse, stamp
 from claudius.psyche_types import Edge, Numbers, Psyche
 
 ASSESSMENTS, TIMELINE = 10_000, 200

@@ -1,4 +1,4 @@
-"""`store.ledger` in SQLite: peers, and what the cortex reads, believes and has learned."""
+"""`store.ledger`: peers, and what the cortex reads, believes and has learned."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from claudius.ledger_types import (
     Reflection,
     Tuned,
 )
-from claudius.memory.sqlite import peer_rows
-from claudius.memory.sqlite.connection import Database, Row
-from claudius.memory.sqlite.core import Core
-from claudius.memory.sqlite.inbox import accept
-from claudius.memory.sqlite.rows import Decoding, dump, instant, maybe_instant, parse, parse_strings, stamp
-from claudius.memory.sqlite.seeing import Seeing
+from claudius.memory.sql import peer_rows
+from claudius.memory.sql.connection import Database, Row
+from claudius.memory.sql.core import Core
+from claudius.memory.sql.inbox import accept
+from claudius.memory.sql.rows import Decoding, dump, instant, maybe_instant, parse, parse_strings, stamp
+from claudius.memory.sql.seeing import Seeing
 from claudius.prompt import valid
 from claudius.provider import Usage
 
 
-class SqliteLedger:
+class SqlLedger:
     """Peers, and what the soul thinks of them."""
 
     def __init__(self, core: Core) -> None:

@@ -18,7 +18,7 @@ from claudius.errors import RowInvalid
 from claudius.intent import Call, Utterance
 from claudius.memory.inbox import Pending
 from claudius.memory.outbox import Delivery
-from claudius.memory.sqlite.connection import Row
+from claudius.memory.sql.connection import Row
 from claudius.perception import Perception
 from claudius.prompt import valid
 from claudius.provider import Usage

@@ -1,4 +1,4 @@
-"""Moments and facts in SQLite: kept with their turn, amended with their message, let go beyond the cap, found again.
+"""Moments and facts: kept with their turn, amended with their message, let go beyond the cap, found again.
 
 `store.moments` finds moments by their rarest stems, facts by person, and lines by most of the words.
 """
@@ -17,10 +17,10 @@ from claudius.intent import Intent
 from claudius.memory.facts import stated_facts
 from claudius.memory.ranking import Beside, Found, rarest, rarity
 from claudius.memory.semantic import Held, Near, Semantic
-from claudius.memory.sqlite.connection import Database, Row
-from claudius.memory.sqlite.core import Core
-from claudius.memory.sqlite.rows import Decoding, dump, entry_of
-from claudius.memory.sqlite.seeing import Seeing
+from claudius.memory.sql.connection import Database, Row
+from claudius.memory.sql.core import Core
+from claudius.memory.sql.rows import Decoding, dump, entry_of
+from claudius.memory.sql.seeing import Seeing
 from claudius.memory.stemming import TEXT_CHARS
 from claudius.perception import Perception
 from claudius.prompt import valid
@@ -40,7 +40,7 @@ _WORD = re.compile(r"\w{3,}")
 _FACTS = decoder(tuple[Fact, ...])
 
 
-class SqliteMoments:
+class SqlMoments:
     """Moments, facts and lines of conversation."""
 
     def __init__(self, core: Core) -> None:

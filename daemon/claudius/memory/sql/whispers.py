@@ -1,4 +1,4 @@
-"""`store.whispers` in SQLite, and the claims that keep a whisper from being felt in two turns."""
+"""`store.whispers`, and the claims that keep a whisper from being felt in two turns."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from datetime import datetime
 from msgspec import Struct, field
 
 from claudius.memory.inbox import Pending
-from claudius.memory.sqlite.connection import Database, Row
-from claudius.memory.sqlite.core import Core
-from claudius.memory.sqlite.rows import Decoding, dump, instant, maybe_instant, parse_strings, stamp
-from claudius.memory.sqlite.seeing import Seeing
+from claudius.memory.sql.connection import Database, Row
+from claudius.memory.sql.core import Core
+from claudius.memory.sql.rows import Decoding, dump, instant, maybe_instant, parse_strings, stamp
+from claudius.memory.sql.seeing import Seeing
 from claudius.memory.whispers import HEARD_BEFORE, DaimonRecord, DaimonScene, Whisper
 from claudius.perception import SELF, Origin, Perception
 from claudius.recollection import STATE_DEFAULTS, Intuition, StateKey
@@ -67,7 +67,7 @@ def _modes(db: Database, conversation: str, modes: Mapping[str, str]) -> dict[st
     return {**modes, **{row["daimon"]: row["mode"] for row in rows if row["daimon"] in modes}}
 
 
-class SqliteWhispers:
+class SqlWhispers:
     """What daimons keep and recall."""
 
     def __init__(self, core: Core, claims: Claims) -> None:

@@ -1,4 +1,4 @@
-"""`store.turns` in SQLite: WRITE 2, which applies one turn's intent as a whole, and the records of turns."""
+"""`store.turns`: WRITE 2, which applies one turn's intent as a whole, and the records of turns."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from claudius.memory.erasure import ERASED
 from claudius.memory.inbox import Pending
 from claudius.memory.packing import pack
 from claudius.memory.plans import TOO_MANY
-from claudius.memory.sqlite.connection import Database
-from claudius.memory.sqlite.core import Core
-from claudius.memory.sqlite.documents import write_model, write_state
-from claudius.memory.sqlite.moments import keep_moments
-from claudius.memory.sqlite.outbox import say
-from claudius.memory.sqlite.peer_rows import note
-from claudius.memory.sqlite.plans import keep_plans
-from claudius.memory.sqlite.psyche import move_psyche
-from claudius.memory.sqlite.recall import Shelf, let_go, recall
-from claudius.memory.sqlite.rows import (
+from claudius.memory.sql.connection import Database
+from claudius.memory.sql.core import Core
+from claudius.memory.sql.documents import write_model, write_state
+from claudius.memory.sql.moments import keep_moments
+from claudius.memory.sql.outbox import say
+from claudius.memory.sql.peer_rows import note
+from claudius.memory.sql.plans import keep_plans
+from claudius.memory.sql.psyche import move_psyche
+from claudius.memory.sql.recall import Shelf, let_go, recall
+from claudius.memory.sql.rows import (
     Decoding,
     call_row,
     dump,
@@ -34,8 +34,8 @@ from claudius.memory.sqlite.rows import (
     parse_object,
     stamp,
 )
-from claudius.memory.sqlite.seeing import Seeing, alone, canonical
-from claudius.memory.sqlite.whispers import Claims
+from claudius.memory.sql.seeing import Seeing, alone, canonical
+from claudius.memory.sql.whispers import Claims
 from claudius.memory.turns import (
     NO_SNAPSHOT,
     Answered,
@@ -70,7 +70,7 @@ def spent_since(db: Database, since: datetime, person: str, channel: str) -> flo
 _DEFAULT_LIMITS = RecallLimits(ttl_hours=72.0)
 
 
-class SqliteTurns:
+class SqlTurns:
     """What a turn recalls and commits."""
 
     def __init__(self, core: Core, claims: Claims, shelf: Shelf | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from claudius.memory.sqlite.connection import Database
+from claudius.memory.sql.connection import Database
 from claudius.perception import (
     SELF,
     Members,

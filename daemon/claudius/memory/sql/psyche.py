@@ -1,4 +1,4 @@
-"""The psyche in SQLite: read once in a turn's snapshot, folded once in its commit."""
+"""The psyche: read once in a turn's snapshot, folded once in its commit."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from claudius.decoding import decoder, ready
 from claudius.intent import Intent
 from claudius.memory.packing import pack, unpacked
 from claudius.memory.psyche import OldTraces, Trace
-from claudius.memory.sqlite.connection import Database, Row
-from claudius.memory.sqlite.core import Core
-from claudius.memory.sqlite.plans import plan_milestone
-from claudius.memory.sqlite.rows import Decoding, dump, dump_valid, parse, stamp
+from claudius.memory.sql.connection import Database, Row
+from claudius.memory.sql.core import Core
+from claudius.memory.sql.plans import plan_milestone
+from claudius.memory.sql.rows import Decoding, dump, dump_valid, parse, stamp
 from claudius.psyche_types import FAULTS, Arc, Drift, Edge, Intention, Numbers, Psyche
 
 log = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ def move_psyche(db: Database, intent: Intent, at: str) -> None:
         plan_milestone(db, intent, milestone)
 
 
-class SqlitePsyche:
+class SqlPsyche:
     """The psyche outside a turn: as it stands, and its traces."""
 
     def __init__(self, core: Core) -> None:

@@ -1,0 +1,383 @@
+"""`SqlRecords`: what commands read beside the process that takes turns, in the shapes of the outward interfaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from claudius.errors import StoreError
+from claudius.failure import Failure
+from claudius.memory.documents import model_path
+from claudius.memory.moments import cut
+from claudius.memory.records import Expired
+from claudius.memory.sql.connection import Database
+from claudius.memory.sql.erasure import export
+from claudius.memory.sql.inner_records import InnerRecords
+from claudius.memory.sql.rows import Decoding, dump, parse, stamp
+from claudius.memory.sql.turn_documents import (
+    call_of,
+    expired_entries,
+    kept_of,
+    perception_of,
+    remembered,
+    unfinished,
+    usage_of,
+)
+from claudius.memory.turns import is_damaged, unpack
+from claudius.perception import Place
+from claudius.recollection import PastTurn, Shown
+
+if TYPE_CHECKING:
+    pass
+
+By = Literal["day", "model", "person", "conversation", "job"]
+
+_FEW = 20
+_AFTER_ALL = 2**62
+"""Later than the number of any turn."""
+
+
+class SqlRecords(InnerRecords):
+    """A read-only view of one database. If there is no database yet, everything is empty."""
+
+    def __init__(self, database: Database, memory: Path, translate: Callable[[Exception], StoreError]) -> None:
+        """Read with `database`; `memory` is the directory of the archive's files, `translate` makes errors ours."""
+        self._db, self._memory_home, self._translate = database, memory, translate
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.connection.close()
+
+    def counts(self, now: datetime) -> Mapping[str, Any]:
+        """Return the counts that `status` shows. Today is the day of `now` in its own time zone."""
+        today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        with self._snapshot() as db:
+            inbox = {row["state"]: int(row["waiting"]) for row in db.all("count_inbox")}
+            dead = inbox.pop("dead", 0)
+            return {
+                "inbox": {"pending": sum(inbox.values()), "dead": dead},
+                "outbox": {"pending": _number(db, "count_outbox_open"), "failed": _number(db, "count_outbox_dead")},
+                "turns": {
+                    "total": _number(db, "count_turns"),
+                    "today": _number(db, "count_turns_since", since=stamp(today)),
+                },
+            }
+
+    def waits_since(self) -> Mapping[str, datetime]:
+        """Return since when the oldest unfinished row waits, by queue."""
+        with self._snapshot() as db:
+            rows = db.dicts("waits_since")
+        with Decoding("inbox"):
+            return {row["queue"]: datetime.fromisoformat(row["at"]) for row in rows if row["at"]}
+
+    def conversations(self) -> Sequence[Mapping[str, Any]]:
+        """Return all conversations, latest first."""
+        with self._snapshot() as db:
+            return db.dicts("conversations")
+
+    def conversation(self, conversation: str) -> Mapping[str, Any] | None:
+        """Return one conversation with its entries, oldest first."""
+        with self._snapshot() as db:
+            found = db.dicts("conversation_shown", conversation=conversation)
+            if not found:
+                return None
+            entries = db.dicts("entries_shown", conversation=conversation)
+        with Decoding("conversation", conversation):
+            for entry in entries:
+                entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
+                entry["unsaid"] = bool(entry["unsaid"])
+            return {**found[0], "params": parse(found[0]["params"]), "entries": entries}
+
+    def turns(self, conversation: str, before: str, most: int) -> Mapping[str, Any] | None:
+        """Return the newest turns of a conversation before one of its turns (empty: the newest of all)."""
+        with self._snapshot() as db:
+            found = db.dicts("conversation_shown", conversation=conversation)
+            at = db.value("turn_number", turn=before, conversation=conversation) if before else _AFTER_ALL
+            if not found or at is None:
+                return None
+            rows = db.dicts("turns_page", conversation=conversation, before=at, most=most + 1)
+            page = rows[:most][::-1]
+            low = page[0]["number"] if page else at
+            entries = db.dicts("entries_page", conversation=conversation, low=low, before=at)
+            known = {entry["turn"] for entry in entries}
+            gone = [row for row in page if row["turn"] not in known]
+            heard = db.dicts("turns_heard", turns=dump([row["turn"] for row in gone]))
+        with Decoding("conversation", conversation):
+            for entry in entries:
+                entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
+                entry["unsaid"] = bool(entry["unsaid"])
+            by_turn = {row["turn"]: [one for one in entries if one["turn"] == row["turn"]] for row in page}
+            by_turn |= {row["turn"]: expired_entries(row, heard) for row in gone}
+            document = {**found[0], "params": parse(found[0]["params"])}
+        document["entries"] = [entry for row in page for entry in by_turn[row["turn"]]]
+        document["before"] = page[0]["turn"] if len(rows) > most else None
+        return document
+
+    def turns_between(self, begin: datetime, end: datetime) -> Sequence[Mapping[str, Any]]:
+        """Return the turns between two instants, oldest first."""
+        with self._snapshot() as db:
+            return db.dicts("turns_between", begin=stamp(begin), end=stamp(end))
+
+    def newest_turns(self, most: int) -> Sequence[str]:
+        """Return the newest turns whose record is kept, newest first."""
+        with self._snapshot() as db:
+            return [str(row["turn"]) for row in db.all("newest_kept", most=most)]
+
+    def positions(self) -> Sequence[Mapping[str, Any]]:
+        """Return each conversation's position in its mental processes, by process."""
+        with self._snapshot() as db:
+            return db.dicts("positions")
+
+    def plans(self) -> Sequence[Mapping[str, Any]]:
+        """Return the soul's pending plans, soonest first, and those that lapsed."""
+        with self._snapshot() as db:
+            rows = db.dicts("plans_shown")
+        with Decoding("due"):
+            return [row | {"params": parse(row["params"])} for row in rows]
+
+    def turn(self, turn: str) -> Mapping[str, Any] | None:
+        """Return one turn's record: the row, its perceptions, entries, calls, thoughts, deliveries."""
+        with self._snapshot() as db:
+            found = db.dicts("turn_shown", turn=turn)
+            if not found:
+                return unfinished(turn, db.dicts("turn_perceptions", turn=turn))
+            row = found[0]
+            entries = db.dicts("turn_entries", conversation=row["conversation"], number=row.pop("number"))
+            with Decoding("inbox", turn):
+                perceptions = [perception_of(one, entries) for one in db.dicts("turn_perceptions", turn=turn)]
+            previews = [] if entries else db.dicts("turns_heard", turns=dump([turn]))
+            heard = perceptions or remembered(entries) or [one | {"text": ""} for one in previews]
+            calls = [call_of(one) for one in db.dicts("calls", turn=turn)]
+            parts = db.dicts("turn_delivery", turn=turn)
+            reactions = db.dicts("reactions_to", turn=turn)
+        with Decoding("turn", turn):
+            row |= kept_of(row, calls)
+            for name in ("shown", "flags"):
+                row[name] = parse(row[name])
+            for entry in entries:
+                entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
+                entry["unsaid"] = bool(entry["unsaid"])
+        thought = [call for call in calls if call["purpose"] != "summary"]
+        apology = next((part["apology"] for part in parts if part["apology"]), None)
+        return {
+            **row,
+            "perception": (heard[-1] if heard else {}) | ({"preview": previews[-1]["preview"]} if previews else {}),
+            "perceptions": heard,
+            "entries": entries,
+            "calls": calls,
+            "response": thought[0]["response"] if thought else None,
+            "utterance": "".join(part.pop("body") for part in parts) or None,
+            "apology": apology,
+            "provider": thought[0]["provider"] if thought else None,
+            "model": thought[0]["model"] if thought else None,
+            "usage": usage_of(calls),
+            "delivery": parts,
+            "reactions": reactions,
+        }
+
+    def last_turn(self, audience: str = "") -> str | None:
+        """Return the newest turn of an audience, or of all; one that is still tried counts too."""
+        with self._snapshot() as db:
+            found = db.value("last_unfinished", audience=audience) or db.value("last_turn", audience=audience)
+        return str(found) if found else None
+
+    def last_failure(self) -> Mapping[str, Any] | None:
+        """Return why the turn that is being tried, or else the newest one, fails; None if it does not."""
+        with self._snapshot() as db:
+            rows = [*db.dicts("failing_now"), *db.dicts("newest_record")]
+        for row in rows:
+            failure = Failure.read(row["reason"]) or (unpack(row["kept"]).failure if row["kept"] else None)
+            if failure:
+                return {"turn": row["turn"], "at": row["at"], **msgspec.structs.asdict(failure)}
+        return None
+
+    def state(self, *, every_audience: bool = False) -> Mapping[str, Any]:
+        """Return the soul state: per key its newest value, or a list of every audience's, newest first."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        with self._snapshot() as db:
+            for row in db.dicts("state_shown"):
+                found.setdefault(row.pop("key"), []).append(row)
+        return found if every_audience else {key: rows[0] for key, rows in found.items()}
+
+    def people(self) -> Sequence[Mapping[str, Any]]:
+        """Return every person with a model or a message; linked ids are listed under their canonical one."""
+        with self._snapshot() as db:
+            rows = db.dicts("people")
+        aliases: dict[str, list[str]] = {}
+        for row in rows:
+            if row["canonical"]:
+                aliases.setdefault(row["canonical"], []).append(row["person"])
+        return [_one_of_the_people(row, aliases.get(row["person"], [])) for row in rows if not row["canonical"]]
+
+    def person(self, person: str) -> Mapping[str, Any] | None:
+        """Return one person (by id, linked id, or unambiguous display name) with the newest model per audience."""
+        with self._snapshot() as db:
+            canonical = _find(db, person)
+            if canonical is None:
+                return None
+            known = db.one("person_recalled", person=canonical)
+            ids = db.values("linked", canonical=canonical)
+            models = db.dicts("person_models", person=canonical)
+        name = known["name"] if known else ""
+        for model in models:
+            below = model["file"] or model_path(canonical, name, model["audience"])
+            model |= {"file": str(self._memory_home / below), "suspect": bool(model["suspect"])}
+        return {"person": canonical, "name": name, "ids": ids, "models": models}
+
+    def versions(self, person: str) -> Sequence[Mapping[str, Any]]:
+        """Return every version of a person's models, oldest first, markdown included."""
+        with self._snapshot() as db:
+            canonical = _find(db, person)
+            rows = db.dicts("person_versions", person=canonical) if canonical else []
+        return [row | {"suspect": bool(row["suspect"])} for row in rows]
+
+    def personal(self, ids: Sequence[str]) -> Mapping[str, Any]:
+        """Return what these ids of a person said and were answered, and the state that was learned from them."""
+        with self._snapshot() as db:
+            return export(db, ids)
+
+    def kinds_heard(self, network: str) -> frozenset[str]:
+        """Return the kinds of event (message, mention, join …) that a network delivered recently."""
+        with self._snapshot() as db:
+            return frozenset(db.values("kinds_heard", prefix=f"{network}:", after=f"{network};"))
+
+    def usage(self, by: By) -> Mapping[str, Any]:
+        """Return `{"rows": [...], "total": {...}}`; a cost is None if no price is known."""
+        with self._snapshot() as db:
+            return {"rows": db.dicts(f"usage_by_{by}"), "total": db.dicts("usage_total")[0]}
+
+    def spent_since(self, since: datetime) -> float:
+        """Return the cost of all calls since then, in dollars."""
+        with self._snapshot() as db:
+            return float(db.value("spent_since", since=stamp(since)))
+
+    def audit(self, since: str, most: int) -> Sequence[Mapping[str, Any]]:
+        """Return the newest acts since a time (RFC 3339 UTC; empty = ever), oldest first: `at who act target from`."""
+        with self._snapshot() as db:
+            rows = db.dicts("audit_shown", since=since, most=most)
+        return [
+            {name: row[name] for name in ("at", "who", "act", "target")} | {"from": row["origin"]} for row in rows[::-1]
+        ]
+
+    def jobs(self) -> Sequence[Mapping[str, Any]]:
+        """Return the scheduler's jobs, soonest first."""
+        with self._snapshot() as db:
+            return db.dicts("jobs_shown")
+
+    def daimons(self) -> Sequence[Mapping[str, Any]]:
+        """Return the status of each daimon that was ever asked, with the time of its last whisper."""
+        with self._snapshot() as db:
+            fared = {row["daimon"]: row for row in db.dicts("daimons_shown")}
+            told = {row["daimon"]: row for row in db.dicts("whispers_shown")}
+        nothing = {"asked_at": None, "failures": 0, "rests_until": None, "reason": "", "mode": None}
+        names = sorted({*fared, *told})
+        quiet = {"last_whisper_at": None, "whispers": 0}
+        return [{"daimon": name, **nothing, **quiet, **fared.get(name, {}), **told.get(name, {})} for name in names]
+
+    def blob(self, sha256: str) -> bytes | None:
+        """Return stored content by its hash; None if it was erased."""
+        with self._snapshot() as db:
+            content: bytes | None = db.value("blob", sha256=sha256)
+        return content
+
+    def past_turn(self, conversation: str, number: int) -> PastTurn | None:
+        """Return a turn as committed, its portraits without text; None if it was erased.
+
+        Raises: Expired, RowInvalid.
+        """
+        with self._snapshot() as db:
+            row = db.one("past_kept", conversation=conversation, number=number)
+        if row is not None and row["expired_at"]:
+            raise Expired(row["expired_at"])
+        if row is None or row["kept"] is None:
+            return None
+        with Decoding("turn", conversation, number):
+            return PastTurn(
+                turn=row["turn"],
+                nonce=row["nonce"],
+                number=number,
+                entries=unpack(row["kept"]).entries,
+                shown=tuple(Shown(**fields) for fields in parse(row["shown"])),
+            )
+
+    def portrait(self, person: str, audience: str, version: int) -> str | None:
+        """Return the text of one version of a portrait; None if it was erased."""
+        with self._snapshot() as db:
+            for one in dict.fromkeys((person, db.value("canonical", person=person) or person)):
+                text = db.value("model_version", person=one, audience=audience, version=version)
+                if text is not None:
+                    return str(text)
+        return None
+
+    def recalled(self, row: str) -> str | None:
+        """Return the text of a recalled line by its row; None if it is no longer kept."""
+        kind, number, *part = row.split(":")
+        with self._snapshot() as db:
+            text: str | None = db.value({"moment": "moment_text", "fact": "fact_text"}[kind], id=int(number))
+        return text if text is None or not part else cut(text, *map(int, part))
+
+    def dead(self) -> Sequence[Mapping[str, Any]]:
+        """Return dead rows, latest first."""
+        with self._snapshot() as db:
+            return db.dicts("dead")
+
+    def invalid(self) -> Sequence[tuple[str, str]]:
+        """Return rows with a value that does not decode, as table and primary key; at most a few."""
+        with self._snapshot() as db:
+            found = [(one["table"], one["row"]) for one in db.all("rows_invalid", most=_FEW)]
+            rows = db.connection.execute(db.queries["rows_packed"])
+            damaged = ((one["table"], one["row"]) for one in rows if is_damaged(one["kept"]))
+            return [*found, *islice(damaged, _FEW - len(found))]
+
+    def archive_lag(self) -> int:
+        """Return how many versions git does not hold yet."""
+        with self._snapshot() as db:
+            return _number(db, "archive_lag")
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[Database]:
+        try:
+            self._db.connection.execute("BEGIN")
+            try:
+                yield self._db
+            finally:
+                self._db.connection.execute("ROLLBACK")
+        except self._db.connection.Error as error:
+            raise self._translate(error) from error
+
+
+def _number(db: Database, query: str, **values: Any) -> int:
+    return int(db.value(query, **values) or 0)
+
+
+def _find(db: Database, person: str) -> str | None:
+    linked: str | None = db.value("canonical", person=person)
+    if linked:
+        return linked
+    if db.values("person_by_id", person=person):
+        return person
+    named = db.values("person_by_name", name=person)
+    return str(named[0]) if len(named) == 1 else None
+
+
+def _one_of_the_people(row: Mapping[str, Any], aliases: list[str]) -> dict[str, Any]:
+    try:
+        network = Place.of(f"{row['person']}::").network
+    except ValueError:
+        network = ""
+    return {
+        "person": row["person"],
+        "name": row["name"],
+        "network": network,
+        "audiences": parse(row["audiences"]),
+        "versions": row["versions"],
+        "updated_at": row["updated_at"],
+        "is_bot": bool(row["is_bot"]),
+        "linked": aliases,
+    }
