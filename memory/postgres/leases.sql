@@ -40,13 +40,15 @@ FROM (
 ) AS free WHERE lane.conversation = free.conversation
 RETURNING lane.conversation, lane.token, lane.heard;
 
--- name: lane_void_heard
--- Also what this process itself began under an earlier token: it may have been paused for longer than its lease.
-UPDATE inbox SET state = 'pending' WHERE conversation = :conversation AND state = 'taken';
+-- name: lanes_void_heard
+-- In the lanes just taken: their tokens are higher than any that this process had before. Also what it began itself under
+-- an earlier one: it may have been paused for longer than its lease.
+UPDATE inbox SET state = 'pending'
+WHERE conversation IN (SELECT conversation FROM lane WHERE worker = :worker AND token > :before) AND state = 'taken';
 
--- name: lane_void_said
+-- name: lanes_void_said
 UPDATE outbox SET state = 'unknown_after_send'
-WHERE conversation = :conversation AND state = 'taken';
+WHERE conversation IN (SELECT conversation FROM lane WHERE worker = :worker AND token > :before) AND state = 'taken';
 
 -- name: lanes_renew
 UPDATE lane SET lease_until = clock_timestamp() + make_interval(secs => :lease_s)
@@ -103,7 +105,8 @@ INSERT INTO lane (conversation, heard, ready) VALUES (:conversation, 1, true)
 ON CONFLICT (conversation) DO UPDATE SET heard = lane.heard + 1, ready = true, since = clock_timestamp() WHERE NOT lane.ready;
 
 -- name: lanes_heard
-SELECT conversation, heard FROM lane WHERE token IN (SELECT value::bigint FROM json_each(:tokens));
+SELECT conversation, heard FROM lane
+WHERE worker = :worker AND token IN (SELECT value::bigint FROM json_each(:tokens));
 
 -- name: turns_given_back
 -- Whoever ends in good order did not fail at what it was thinking.

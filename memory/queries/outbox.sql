@@ -3,8 +3,8 @@
 -- name: promise_kept
 -- What was said in the turn of a fired plan is delivered, so its promise is kept; an apology keeps no promise.
 UPDATE promise SET state = 'kept' WHERE state IN ('open', 'overdue')
-  AND plan IN (SELECT id FROM due WHERE fired_turn = :turn AND fired_turn <> '')
-  AND NOT EXISTS (SELECT 1 FROM outbox WHERE turn = :turn AND kind = 'apology');
+  AND plan IN (SELECT id FROM due WHERE fired_turn = (SELECT turn FROM outbox WHERE key = :key) AND fired_turn <> '')
+  AND NOT EXISTS (SELECT 1 FROM outbox WHERE turn = (SELECT turn FROM outbox WHERE key = :key) AND (kind = 'apology' OR state <> 'sent'));
 
 -- name: say
 INSERT INTO outbox (key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, boot, attempts, at)
@@ -39,19 +39,19 @@ WHERE key = :key AND state IN ('pending', 'unknown_after_send');
 
 -- name: settle_part
 UPDATE outbox SET state = 'sent', receipt = :receipt, sent_at = :now, not_before = NULL, reason = NULL
-WHERE key = :key AND (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send') RETURNING turn, part, parts;
+WHERE key = :key AND (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send');
 
 -- name: take_next_part
 UPDATE outbox SET state = 'taken', boot = :boot, attempts = attempts + 1
-WHERE turn = :turn AND part = :part + 1 AND state = 'pending' AND not_before IS NULL;
-
--- name: unsettled_parts
-SELECT count(*) AS parts FROM outbox WHERE turn = :turn AND state <> 'sent';
+WHERE state = 'pending' AND not_before IS NULL AND (turn, part) = (
+    SELECT turn, part + 1 FROM outbox WHERE key = :key AND state = 'sent' AND sent_at = :now);
 
 -- name: settle_turn
+-- Once every part of the turn is sent.
 UPDATE inbox SET state = 'settled', settled_at = :now, payload = CASE WHEN json_valid(payload)
         THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE '{"text":""}' END
-WHERE turn = :turn AND state = 'committed';
+WHERE turn = (SELECT turn FROM outbox WHERE key = :key) AND state = 'committed'
+  AND NOT EXISTS (SELECT 1 FROM outbox WHERE turn = inbox.turn AND state <> 'sent');
 
 -- name: delay
 UPDATE outbox SET state = :state, not_before = :not_before, reason = :reason

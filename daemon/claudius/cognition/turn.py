@@ -127,7 +127,7 @@ def _inputs(pending: Pending, mind: Mind) -> tuple[datetime, str]:
 
 
 async def _recalled(pending: Pending, mind: Mind, surface: Surface, now: datetime, nonce: str) -> TurnState:
-    """Recall everything the turn needs. Raises: RowInvalid, StoreError."""
+    """Recall everything the turn needs. Raises: RowInvalid, StaleTurn, StoreError."""
     config = mind.config()
     settings = EngineSettings.of(
         config,
@@ -142,6 +142,7 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface, now: datetim
         beliefs=mind.reflects(),
         psyche=config.psyche.enabled,
         daimons=daimon_modes(config),
+        in_order=True,
     )
     recollection = await mind.store.turns.recall(pending, nonce=nonce, now=now, limits=limits)
     return TurnState(

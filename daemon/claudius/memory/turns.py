@@ -47,6 +47,8 @@ class RecallLimits(Struct, frozen=True, kw_only=True):
     """Whether the psyche is read."""
     own_only: bool = False
     """Read only what was learned from the speaker alone, or from no one: no place that anybody else sees."""
+    in_order: bool = False
+    """Refuse, as stale, what is no longer the next to be answered in its conversation."""
 
 
 class Quiet(Struct, frozen=True, kw_only=True):
@@ -101,7 +103,10 @@ class TurnStore(Protocol):
     """One read snapshot before a turn, one transaction after it, and the record of every turn."""
 
     async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
-        """Read everything that the turn may know, in one read snapshot, filtered by the audience rule."""
+        """Read everything that the turn may know, in one read snapshot, filtered by the audience rule.
+
+        Raises: StaleTurn if `limits.in_order` and something else is to be answered first.
+        """
         ...
 
     async def commit(self, intent: Intent) -> None:

@@ -61,6 +61,8 @@ class Lane(Struct, eq=False):
     """Writes to the store as the holder of this lane."""
     speaking_s: float | None = None
     """Since when parts are being sent, which are to be noted, or taken down, even if the lane is lost meanwhile."""
+    heard: int = -1
+    """The mark of what had become ready in it before the last look, where several processes share the store."""
     last: Turned | None = None
     """The last turn since the lane was last idle."""
     signed: Perception | None = None
@@ -303,18 +305,17 @@ class Lanes:
         return bool(self._leases and not self._leases.is_of(lane.mind.store, lane.conversation))
 
     async def _let_go(self, lane: Lane, leases: LeaseStore) -> bool:
-        """Look once more, then give the lane up. Returns False if there is something to do after all."""
+        """Give the lane up. Returns False if something became ready in it since the last look."""
         try:
-            heard = await leases.heard(lane.conversation)
-            if await self._try(lane) is not None or lane.bell.is_set():
-                return False
-            return await leases.release(lane.conversation, heard)
+            return await leases.release(lane.conversation, lane.heard)
         except StoreError:
             await leases.release(lane.conversation, -1)  # whoever looks when its lease is past has it
             raise
 
     async def _try(self, lane: Lane) -> float | None:
         try:
+            if self._leases:
+                lane.heard = await self._leases.heard(lane.conversation)
             return await self._step(lane)
         except StoreCorrupt:
             raise
@@ -385,10 +386,6 @@ class Lanes:
         try:
             if await self._is_settled_before(lane, pending, now):
                 return
-            if lane.bell.is_set() or self._leases:  # what another process accepts rings no bell here
-                oldest = await mind.store.inbox.oldest(lane.conversation)
-                if oldest is None or oldest.seq != pending.seq:  # an earlier perception has arrived meanwhile
-                    return
             lane.hearing = arrivals(pending, mind)
             surface = self._surface(lane, pending, lane.hearing)
             turn = take_turn(pending, patient(mind, pending.perception, heard_s), surface)

@@ -28,7 +28,7 @@ from claudius.memory.postgres.connection import PostgresDatabase, load_texts
 from claudius.memory.postgres.schema import create_sql, known
 from claudius.memory.postgres.store import PostgresStore
 from claudius.memory.records import Records
-from claudius.memory.sql.connection import Connection, load_queries
+from claudius.memory.sql.connection import Connection, Database, load_queries
 from claudius.memory.sql.core import Core, Writer
 from claudius.memory.sql.inbox import SqlInbox
 from claudius.memory.sql.rows import stamp
@@ -341,6 +341,7 @@ class VirtualDatabase(PostgresDatabase):
 
     __slots__ = ()
     is_far = False
+    late, together = Database.late, Database.together
 
     def ahead(self, **asked: Any) -> None:
         """Ask when it is needed."""

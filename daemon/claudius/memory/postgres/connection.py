@@ -21,7 +21,7 @@ from claudius.memory.postgres.foresight import Foresight
 from claudius.memory.postgres.remedies import check_encoding, remedy
 from claudius.memory.postgres.timed import MadeBeside, TimedConnection
 from claudius.memory.postgres.translation import for_rows, translated
-from claudius.memory.sql.connection import Cursor, Database, load_queries
+from claudius.memory.sql.connection import Cursor, Database, Row, load_queries
 from claudius.memory.stemming import stemmed
 
 CONNECT_S = 10
@@ -162,12 +162,14 @@ class Answer:
 
 
 class Pipeline:
-    """Sends the statements of one transaction without waiting for the answers that nobody asked for yet."""
+    """Sends statements without waiting for the answers that nobody asked for yet."""
 
     def __init__(self, made: TimedConnection[NamedRow]) -> None:
         """Begin on a connection that is in no transaction."""
         self.sent = self.answered = self.trips = 0
         """Statements sent; of these, those whose answer is here; and how often one was waited for."""
+        self.failed: Callable[[], None] = lambda: None
+        """Is called before an error is raised."""
         self._made, self._open = made, ExitStack()
         self._pipeline = self._open.enter_context(made.pipeline())
 
@@ -175,7 +177,19 @@ class Pipeline:
         """Wait for the answers to everything that was sent so far. Raises: psycopg.Error, of the first that failed."""
         self.answered = self.sent
         self.trips += 1
-        self._pipeline.sync()
+        try:
+            self._pipeline.sync()
+        except psycopg.Error:
+            self.failed()
+            raise
+
+    def go_on(self) -> None:
+        """Have the server carry out what was sent so far. Its answers are read with the next ones.
+
+        psycopg has no public word for a Sync that nobody waits for.
+        """
+        self._pipeline._enqueue_sync()  # noqa: SLF001 - see above
+        self._made.wait(self._pipeline._communicate_gen())  # noqa: SLF001 - likewise
 
     def execute(self, text: bytes, values: Any = None) -> Answer:
         """Send a statement."""
@@ -192,7 +206,8 @@ class PostgresConnection:
     """One connection, which is made anew at the next transaction if it was lost. Not thread-safe.
 
     Inside a transaction a statement's failure may show as late as at the next answer, or at the commit. From its first
-    savepoint on, each statement is waited for.
+    savepoint on, each statement is waited for. The end of one that only reads is not: it costs no round trip, and what
+    may have failed in it shows with the next answer.
     """
 
     Error, OperationalError, IntegrityError = psycopg.Error, psycopg.OperationalError, psycopg.IntegrityError
@@ -211,8 +226,7 @@ class PostgresConnection:
         self._pipeline: Pipeline | None = None
         self.was_undone = False
         """Whether the last COMMIT undid everything, because a statement before it had failed."""
-        self.trips = 0
-        """How often the server's answer was waited for since it was opened."""
+        self._trips = 0
         self._ahead: dict[tuple[str, frozenset[tuple[str, Any]]], Cursor] = {}
         self._foresight = Foresight()
         self._texts: dict[str, bytes] = {}
@@ -221,6 +235,8 @@ class PostgresConnection:
         self._answer_s = 0.0
         self._beside: MadeBeside[NamedRow] | None = None
         self._has_new_moments = False
+        self._new_moments: Cursor | None = None
+        """The moments to be indexed, asked for ahead; None if that is to be asked."""
         self.lock_wait_s = 0.0
         """How long transactions waited for one another before they could write, by the server's clock."""
         self._locked: Cursor | None = None
@@ -237,6 +253,7 @@ class PostgresConnection:
 
     def at_leisure(self, sql: str) -> None:
         """Run one statement of ours outside of any transaction, however long it takes. Raises: psycopg.Error."""
+        self._leave_pipeline()
         self._made.limit(0.0)
         try:
             self._made.execute(sql.encode())
@@ -261,33 +278,50 @@ class PostgresConnection:
         return made
 
     @property
+    def trips(self) -> int:
+        """How often the server's answer was waited for since it was opened."""
+        return self._trips + (self._pipeline.trips if self._pipeline else 0)
+
+    @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open, failed or not."""
-        status = self._made.info.transaction_status  # a pipeline that has heard of a failure at once looks idle
-        return self._pipeline is not None or status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
+        if self._pipeline is not None:  # it looks idle while its answers are under way
+            return self._is_inside
+        return self._made.info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
 
     def execute(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = (), /) -> Cursor:
         """Run one statement that is written for SQLite. Raises: psycopg.Error."""
-        begins = sql.startswith("BEGIN")
-        if self._made.closed and (begins or not self._is_inside):
-            self._made = self._beside.take() if self._beside else self._connect()
-            self.made += 1
-        if begins:
+        if sql.startswith("BEGIN"):
             return self._begin(sql)
+        self._be_connected()
         if sql in ENDS:
             self._end(sql)
             return psycopg.Cursor(self._made)  # nothing is in it, and the connection may be lost
         if sql.startswith("SAVEPOINT"):
             self._leave_pipeline()
             self.fenced.clear()
-        elif sql.startswith(_MOMENTS_COME):
-            self._has_new_moments = True
+            self._new_moments = None  # what follows may be undone by itself
         if isinstance(values, dict) and (self._ahead or self._foresight.is_noting):
             key = (sql, frozenset(values.items()))
             self._foresight.note(key)
             if found := self._ahead.pop(key, None):
                 return found
-        return self._send(self._text(sql), values or None)
+        answer = self._send(self._text(sql), values or None)
+        if sql.startswith(_MOMENTS_COME):
+            self._has_new_moments = True
+            self._new_moments = self._send(_NEW_MOMENTS, None) if self._pipeline is not None else None
+        if self._pipeline is not None and not self._is_inside:
+            self._pipeline.wait()
+        return answer
+
+    def together(self, asked: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Cursor]:
+        """Ask several queries in one round trip, outside of a transaction; none sees less than the one before it.
+
+        Raises: psycopg.Error.
+        """
+        self._be_connected()
+        self._enter_pipeline()
+        return [self._send(self._text(sql), dict(values)) for sql, values in asked]
 
     def ahead(self, *asked: tuple[str, Mapping[str, Any]]) -> None:
         """Ask what is going to be asked in this transaction, all of it at once; each answer serves once."""
@@ -299,15 +333,16 @@ class PostgresConnection:
         self.ahead(*((sql, dict(values)) for sql, values in self._foresight.begin(kind, names)))
 
     def _begin(self, sql: str) -> Cursor:
+        self._is_inside = False  # whatever was lost
+        self._be_connected()
         self._has_new_moments, self._is_inside, self.was_undone = False, True, False
+        self._new_moments = None
         self._ahead.clear()
         self.fenced.clear()
         try:
-            if not psycopg.Pipeline.is_supported():
-                return self._send(self._text(sql), None)
-            pipeline = self._pipeline = Pipeline(self._made)
+            self._enter_pipeline()
             for text in self._text(sql).split(b";"):
-                began = pipeline.execute(text)
+                began = self._send(text, None)
         except psycopg.Error:  # it did not begin, so nobody is going to end it
             self._is_inside = False
             self._undo()
@@ -322,6 +357,9 @@ class PostgresConnection:
             if sql == "COMMIT" and self._has_new_moments:
                 self._index_moments()
             self._send(sql.encode(), None)
+            if self._pipeline is not None and self._locked is None:
+                self._pipeline.go_on()
+                return
             self._leave_pipeline()
             if self._locked and (row := self._locked.fetchone()):
                 self.lock_wait_s += row["waited_s"]
@@ -343,18 +381,34 @@ class PostgresConnection:
             except psycopg.Error:  # psycopg may believe in a statement whose preparation was undone: made anew then
                 self._made.close()
 
+    def _be_connected(self) -> None:
+        if self._made.closed and not self._is_inside:
+            with suppress(psycopg.Error):
+                self._leave_pipeline()
+            self._made = self._beside.take() if self._beside else self._connect()
+            self.made += 1
+
+    def _enter_pipeline(self) -> None:
+        if self._pipeline is None and psycopg.Pipeline.is_supported():
+            self._pipeline = Pipeline(self._made)
+            self._pipeline.failed = self._failed
+
+    def _failed(self) -> None:
+        if not self._is_inside:  # else whoever began the transaction ends it
+            self._undo()
+
     def _leave_pipeline(self) -> None:
         pipeline, self._pipeline = self._pipeline, None
         if pipeline is not None:
             try:
                 pipeline.end()
             finally:
-                self.trips += pipeline.trips
+                self._trips += pipeline.trips
 
     def _send(self, text: bytes, values: Any) -> Cursor:
         if self._pipeline is not None:
             return self._pipeline.execute(text, values)
-        self.trips += 1
+        self._trips += 1
         return self._made.execute(text, values)
 
     def executemany(self, sql: str, rows: Iterable[Any], /) -> object:
@@ -371,17 +425,20 @@ class PostgresConnection:
             del left[: len(some)]
         if left:
             if self._pipeline is None:
-                self.trips += 1
+                self._trips += 1
             self._made.cursor().executemany(self._text(sql), left)
         return None
 
     def script(self, sql: str) -> None:
         """Run many statements without values in one transaction. Raises: psycopg.Error."""
+        self._leave_pipeline()
         with self._made.transaction():
             self._made.execute(sql.encode())
 
     def close(self) -> None:
         """Close it."""
+        with suppress(psycopg.Error):
+            self._leave_pipeline()
         self._made.close()
         if self._beside:
             self._beside.close()
@@ -397,7 +454,7 @@ class PostgresConnection:
         self._has_new_moments = False
         postings = [
             (f"{stem}:{row['audience_number']}", row["id"])
-            for row in self._send(_NEW_MOMENTS, None)
+            for row in self._new_moments or self._send(_NEW_MOMENTS, None)
             for stem in stemmed(f"{row['text']} {row['pictures']}", row["name"])
         ]
         if postings:
@@ -415,7 +472,7 @@ _NEW_MOMENTS = b"""SELECT m.id, m.text, m.pictures, m.name, m.audience_number
 FROM moment_new n JOIN moment_said m ON m.id = n.moment"""
 _INDEX = b"""INSERT INTO moment_index (stem, moment)
 SELECT n.stem, n.moment FROM unnest(%(stems)s::text[], %(moments)s::bigint[]) AS n (stem, moment)
-ON CONFLICT DO NOTHING"""
+WHERE EXISTS (SELECT 1 FROM moment_new WHERE moment_new.moment = n.moment) ON CONFLICT DO NOTHING"""
 
 
 class PostgresDatabase(Database):
@@ -423,6 +480,13 @@ class PostgresDatabase(Database):
 
     __slots__ = ()
     is_far = True
+
+    def late(self, query: str, /, **values: Any) -> Callable[[], list[Row]]:
+        return self.run(query, **values).fetchall
+
+    def together(self, **asked: Mapping[str, Any]) -> list[list[Row]]:
+        cursors = self._own.together((self.queries[query], values) for query, values in asked.items())
+        return [cursor.fetchall() for cursor in cursors]
 
     def ahead(self, **asked: Mapping[str, Any]) -> None:
         self._own.ahead(*((self.queries[query], values) for query, values in asked.items()))

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius import errors
@@ -46,6 +47,11 @@ DOUBTED_S = 3600.0
 """For how long after a switch to another server an earlier message may have been answered without its knowing."""
 TRUSTED = 0.9
 """The part of a lease in which this process trusts its own clock."""
+SEEN_S = 0.1
+"""For how long what was seen in a lane is not asked for again. Whatever came since moves the lane's mark."""
+
+Seen = Mapping[str, Callable[[], list[Row]]]
+"""Answers by query; each is asked for once."""
 
 
 class HeldLane(Struct, eq=False):
@@ -55,7 +61,11 @@ class HeldLane(Struct, eq=False):
     until_s: float
     """Until when, by this process's monotonic clock, counted from before it asked."""
     heard: int
-    """The lane's mark at the last look."""
+    """The lane's mark at the last look for lanes."""
+    seen: dict[str, Callable[[], list[Row]]] = field(default_factory=dict)
+    """What there was to do at the last look into it, or at the last write that looked."""
+    seen_s: float = 0.0
+    """When that was, by this process's monotonic clock."""
 
 
 class PostgresLeases:
@@ -74,6 +84,9 @@ class PostgresLeases:
         self.times, self._lease_s = times, times.lease_s
         self._held: dict[str, HeldLane] = {}
         self.is_draining, self._seen = False, 0
+        self._newest_token = 0
+        self._news: tuple[float, list[Row]] = (-SEEN_S, [])
+        """When it was asked what has changed, and the answer."""
         self.configuration: Callable[[], str] = lambda: times.configuration
         self._tally, self._looked_s = LeaseTally(), 0.0
         self._rests = Rests()
@@ -147,18 +160,20 @@ class PostgresLeases:
         values |= {"schema": self._store.schema}
         tokens = dump([one.token for one in before.values()])
 
-        def take(db: Database) -> tuple[list[Row], dict[str, int]]:
+        def take(db: Database) -> tuple[Callable[[], list[Row]], Callable[[], list[Row]]]:
             for conversation in wanted:
                 db.run("lane_wanted", conversation=conversation)
-            taken = db.all("lanes_take", **values, wanted=dump(list(wanted))) if room else []
-            for row in taken:
-                db.run("lane_void_heard", conversation=row["conversation"])
-                db.run("lane_void_said", conversation=row["conversation"])
-            held = db.all("lanes_heard", tokens=tokens) if before else []
-            return taken, {row["conversation"]: row["heard"] for row in held}
+            taken: Callable[[], list[Row]] = list
+            if room:
+                taken = db.late("lanes_take", **values, wanted=dump(list(wanted)))
+                for void in ("lanes_void_heard", "lanes_void_said"):
+                    db.run(void, worker=worker, before=self._newest_token)
+            return taken, db.late("lanes_heard", worker=worker, tokens=tokens) if before else list
 
         with self._asking() as asked_s:
-            taken, marks = await self._core.write(take)
+            found, held = await self._core.write(take)
+        taken, marks = found(), {row["conversation"]: row["heard"] for row in held()}
+        self._newest_token = max([row["token"] for row in taken], default=self._newest_token)
         if self._clock() - asked_s > TRUSTED * self._lease_s:  # it was paused: they are for whoever looks then
             taken = []
         self._tally.looks += 1
@@ -241,7 +256,7 @@ class PostgresLeases:
         return held is not None and self._clock() < held.until_s - (1 - TRUSTED) * self._lease_s
 
     def store_of(self, conversation: str) -> Store:
-        return self._store.of_lane(LaneCore(self._core, conversation, self._held[conversation].token, self))
+        return self._store.of_lane(LaneCore(self._core, conversation, self._held[conversation], self))
 
     def is_of(self, store: Store, conversation: str) -> bool:
         held, core = self._held.get(conversation), getattr(store, "core", None)
@@ -251,7 +266,10 @@ class PostgresLeases:
         self._core.writer.later(lambda db: db.run("changed", name=name))
 
     def news(self) -> Sequence[str]:
-        rows = self._core.look("news", seen=self._seen)
+        asked_s, rows = self._news
+        self._news = (-SEEN_S, [])
+        if self._clock() - asked_s > SEEN_S:
+            rows = self._core.look("news", seen=self._seen)
         self._seen = max([row["number"] for row in rows], default=self._seen)
         names = [row["name"] for row in rows]
         if RESTS in names:
@@ -299,9 +317,33 @@ class PostgresLeases:
 
     async def heard(self, conversation: str) -> int:
         held = self._held.get(conversation)
-        values = {"conversation": conversation, "token": held.token if held else 0}
-        rows = self._core.look("lane_heard", **values)
+        if held is None:
+            return -1
+        if not self.sees(held, "lane_heard"):
+            asked_s, lane = self._clock(), self.questions(conversation, held.token)
+            *seen, news = self._core.look_together(**lane, news={"seen": self._seen})
+            self.saw(held, {query: partial(list, rows) for query, rows in zip(lane, seen, strict=True)})
+            self._news = (asked_s, news)
+        rows = held.seen.pop("lane_heard")()
         return int(rows[0]["heard"]) if rows else -1
+
+    def questions(self, conversation: str, token: int) -> Mapping[str, Mapping[str, Any]]:
+        """Return what is asked to know what there is to do in a lane, its mark first. Pure."""
+        return {
+            "lane_heard": {"conversation": conversation, "token": token},
+            "deliveries": {"conversation": conversation},
+            "oldest": {"conversation": conversation, "boot": self._core.boot},
+        }
+
+    def saw(self, held: HeldLane, seen: Seen) -> None:
+        """Keep the answers to these questions for a moment."""
+        held.seen, held.seen_s = dict(seen), self._clock()
+
+    def sees(self, held: HeldLane, query: str) -> bool:
+        """Return whether the answer to one of these questions is kept."""
+        if self._clock() - held.seen_s > SEEN_S:
+            held.seen.clear()
+        return query in held.seen
 
     async def release(self, conversation: str, heard: int) -> bool:
         held = self._held.get(conversation)
@@ -311,7 +353,8 @@ class PostgresLeases:
             del self._held[conversation]
             return True
         values = {"conversation": conversation, "token": held.token, "heard": heard}
-        is_released = await self._core.write(lambda db: db.change("lane_release", **values)) > 0
+        changed = await self._core.write(lambda db: db.run("lane_release", **values))
+        is_released = changed.rowcount > 0
         if is_released:
             self._held.pop(conversation, None)
         return is_released
@@ -379,18 +422,36 @@ class PostgresRoles:
 class LaneCore(Core):
     """The core of a store as one lane's holder sees it: a write under a token that has moved is refused."""
 
-    def __init__(self, core: Core, conversation: str, token: int, leases: PostgresLeases) -> None:
-        """Write through `core` as long as the lane's token is `token`."""
+    def __init__(self, core: Core, conversation: str, held: HeldLane, leases: PostgresLeases) -> None:
+        """Write through `core` as long as the lane's token is that of `held`."""
         self.open_core, self.name, self.translate, self._beside = core, core.name, core.translate, core._beside  # noqa: SLF001 - of its own kind
         self.boot, self.leases = core.boot, leases
-        self.lane: Mapping[str, Any] = {"conversation": conversation, "token": token}
+        self.lane: Mapping[str, Any] = {"conversation": conversation, "token": held.token}
+        self.held = held
 
     def _now(self) -> tuple[Writer, Database]:
         writer, reader = self.open_core._now()  # noqa: SLF001 - likewise
-        return _LaneWriter(writer, self.fenced, self.leases.tally), reader
+        return _LaneWriter(writer, self), reader
 
     async def write(self, run: Callable[[Database], T]) -> T:
         return await self._now()[0].write(run)
+
+    async def write_and_look(self, run: Callable[[Database], T]) -> T:
+        """Write, and see in the same round trips what there is to do in the lane then."""
+        questions = self.leases.questions(**self.lane)
+
+        def both(db: Database) -> tuple[T, Seen]:
+            result = run(db)
+            return result, {query: db.late(query, **values) for query, values in questions.items()}
+
+        result, seen = await self.write(both)
+        self.leases.saw(self.held, seen)
+        return result
+
+    def look(self, query: str, **values: Any) -> list[Row]:
+        if self.leases.sees(self.held, query):
+            return self.held.seen.pop(query)()
+        return self.open_core.look(query, **values)
 
     def fenced(self, run: Callable[[Database], T]) -> Callable[[Database], T]:
         """Return a job that is refused if the lane's token has moved."""
@@ -454,23 +515,20 @@ class LaneWhispers(SqlWhispers):
 class _LaneWriter(Writer):
     """The writer of a lane: what nobody waits for is fenced as well."""
 
-    def __init__(
-        self,
-        writer: Writer,
-        fenced: Callable[[Callable[[Database], Any]], Callable[[Database], Any]],
-        tally: LeaseTally,
-    ) -> None:
-        self._writer, self._fenced, self._tally = writer, fenced, tally
+    def __init__(self, writer: Writer, core: LaneCore) -> None:
+        self._writer, self._core = writer, core
 
     async def write(self, run: Callable[[Database], T], *, is_alone: bool = False) -> T:
+        self._core.held.seen.clear()
         try:
-            return await self._writer.write(self._fenced(run), is_alone=is_alone)
+            return await self._writer.write(self._core.fenced(run), is_alone=is_alone)
         except StaleTurn:
-            self._tally.stale += 1
+            self._core.leases.tally.stale += 1
             raise
 
     def later(self, run: Callable[[Database], Any], about: Hashable = None) -> None:
-        self._writer.later(self._fenced(run), about)
+        self._core.held.seen.clear()
+        self._writer.later(self._core.fenced(run), about)
 
     async def flush(self, *about: Hashable) -> bool:
         return await self._writer.flush(*about)

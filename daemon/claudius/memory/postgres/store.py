@@ -134,10 +134,10 @@ class LaneOutbox(SqlOutbox):
     async def settle(self, key: str, receipt: str, now: datetime) -> str:
         boot = self._open.boot
         try:
-            is_ours = await self._core.write(lambda db: settle(db, key, receipt, now, boot))
+            settled = await self._core.write_and_look(lambda db: settle(db, key, receipt, now, boot))
         except StaleTurn:
-            is_ours = await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
-        if is_ours:
+            settled = await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
+        if settled.rowcount:
             return receipt
         (kept,) = self._open.look("receipt_of", key=key)
         return str(kept["receipt"] or receipt)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -130,6 +130,11 @@ class Database:
         """Return the values of every row of a named query with a single column."""
         return [value for (value,) in self.connection.execute(self.queries[query], values)]
 
+    def late(self, query: str, /, **values: Any) -> Callable[[], list[Row]]:
+        """Execute a named query; what this returns may be called once, also after the end of the transaction."""
+        rows = self.all(query, **values)
+        return lambda: rows
+
     def dicts(self, query: str, /, **values: Any) -> list[dict[str, Any]]:
         """Return every row of a named query as a dict by column name."""
         return [dict(row) for row in self.connection.execute(self.queries[query], values)]
@@ -137,6 +142,10 @@ class Database:
     def each(self, query: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Execute one named query for each row of values."""
         self.connection.executemany(self.queries[query], rows)
+
+    def together(self, **asked: Mapping[str, Any]) -> list[list[Row]]:
+        """Return the rows of several queries outside of a transaction; each sees what is there when it is its turn."""
+        return [self.all(query, **values) for query, values in asked.items()]
 
     def ahead(self, **asked: Mapping[str, Any]) -> None:
         """Ask queries, each with its values, before they are needed. Only if it `is_far`."""

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from claudius.intent import Utterance
 from claudius.memory.outbox import Delivery
-from claudius.memory.sql.connection import Database
+from claudius.memory.sql.connection import Cursor, Database
 from claudius.memory.sql.core import Core
 from claudius.memory.sql.rows import delivery_of, stamp, utterance_row
 
@@ -36,7 +36,7 @@ class SqlOutbox:
 
     async def settle(self, key: str, receipt: str, now: datetime) -> str:
         boot = self._core.boot
-        await self._core.write(lambda db: settle(db, key, receipt, now, boot))
+        await self._core.write_and_look(lambda db: settle(db, key, receipt, now, boot))
         return receipt
 
     async def delay(self, key: str, not_before: datetime | None, reason: str, *, unknown: bool = False) -> None:
@@ -78,21 +78,18 @@ def open_stream(db: Database, utterance: Utterance, now: datetime, boot: str) ->
     db.run("stream_open", **values, boot=boot, at=stamp(now))
 
 
-def settle(db: Database, key: str, receipt: str, now: datetime, boot: str, *, goes_on: bool = True) -> bool:
+def settle(db: Database, key: str, receipt: str, now: datetime, boot: str, *, goes_on: bool = True) -> Cursor:
     """WRITE 3: a part is visible; take the next, if this process `goes_on`, or settle what the turn answers.
 
-    Returns False, and changes nothing, if it is settled or given up already.
+    Changes no row, which may be counted after the transaction, if it is settled or given up already.
     """
-    settled = db.one("settle_part", key=key, receipt=receipt, now=stamp(now))
-    if settled is None:
-        return False
-    turn, parts = settled["turn"], settled["parts"]
-    if parts > 1 and goes_on:
-        db.run("take_next_part", turn=turn, part=settled["part"], boot=boot)
-    if parts == 1 or db.value("unsettled_parts", turn=turn) == 0:
-        db.run("settle_turn", turn=turn, now=stamp(now))
-        db.run("promise_kept", turn=turn)
-    return True
+    at = stamp(now)
+    settled = db.run("settle_part", key=key, receipt=receipt, now=at)
+    if goes_on:
+        db.run("take_next_part", key=key, now=at, boot=boot)
+    db.run("settle_turn", key=key, now=at)
+    db.run("promise_kept", key=key)
+    return settled
 
 
 def give_up(db: Database, key: str, reason: str) -> None:

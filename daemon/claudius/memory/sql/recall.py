@@ -13,6 +13,7 @@ from itertools import chain
 
 from msgspec.structs import replace
 
+from claudius.errors import StaleTurn
 from claudius.ledger_types import Belief, Peer
 from claudius.memory.inbox import Pending
 from claudius.memory.sql import peer_rows
@@ -57,11 +58,13 @@ _OTHERS = 2
 def recall(
     db: Database, shelf: Shelf, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits
 ) -> Recollection:
-    """Read everything that a turn may know. The caller holds the snapshot. Raises: RowInvalid."""
+    """Read everything that a turn may know. The caller holds the snapshot. Raises: RowInvalid, StaleTurn."""
     perception = pending.perceptions[-1]
     conversation = perception.conversation
     if db.is_far:
         db.foresee("recall", conversation, perception.audience, perception.person)
+    if limits.in_order and not db.value("is_next", seq=pending.seq):
+        raise StaleTurn("something earlier has come, or this is withdrawn")
     seeing = Seeing(db, perception, own_only=limits.own_only)
     row = db.one("conversation_recalled", conversation=conversation)
     before = stamp(let_go(limits, now))

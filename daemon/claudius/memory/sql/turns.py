@@ -15,7 +15,7 @@ from claudius.memory.erasure import ERASED
 from claudius.memory.inbox import Pending
 from claudius.memory.packing import pack
 from claudius.memory.plans import TOO_MANY
-from claudius.memory.sql.connection import Database
+from claudius.memory.sql.connection import Cursor, Database
 from claudius.memory.sql.core import Core
 from claudius.memory.sql.documents import write_model, write_state
 from claudius.memory.sql.moments import keep_moments
@@ -87,7 +87,7 @@ class SqlTurns:
 
     async def commit(self, intent: Intent) -> None:
         before, boot, most = let_go(self._limits, intent.at), self._core.boot, self._limits.moments
-        await self._core.write(lambda db: commit(db, intent, before, boot, most))
+        await self._core.write_and_look(lambda db: commit(db, intent, before, boot, most))
 
     async def fold(
         self, conversation: str, turn: str, summary: Summary | None, calls: Sequence[Call], now: datetime
@@ -214,7 +214,7 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
     number = _move_conversation(db, intent, at)
     if number is None:
         return
-    _answer(db, intent, at)
+    answered = _answer(db, intent, at)
     if intent.noted is not None:
         note(db, intent.noted, intent.at)
     refused = keep_plans(db, intent, at) if intent.planned is not None or intent.held else 0
@@ -232,6 +232,8 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
     for utterance in intent.utterances:
         say(db, utterance, intent.at, boot)
     keep_moments(db, intent, most)  # after the outbox, which holds the soul's own words
+    if not all(one.rowcount for one in answered):  # counted last: a far database has answered by now
+        raise StaleTurn("what this turn answers was withdrawn or answered meanwhile")
 
 
 def ask_ahead(db: Database, intent: Intent) -> None:
@@ -288,12 +290,11 @@ def join(db: Database, audience: str, person: str, at: str) -> None:
         db.run("audience_joined", audience=audience, person=person)
 
 
-def _answer(db: Database, intent: Intent, at: str) -> None:
+def _answer(db: Database, intent: Intent, at: str) -> list[Cursor]:
+    """Mark what the turn answers; each statement changes one row, or the turn is stale."""
     state = "committed" if intent.utterances else "settled"
-    for key in intent.answers:
-        settled_at = None if intent.utterances else at
-        if not db.change("answer", key=key, state=state, turn=intent.turn, settled_at=settled_at):
-            raise StaleTurn("what this turn answers was withdrawn or answered meanwhile")
+    values = {"state": state, "turn": intent.turn, "settled_at": None if intent.utterances else at}
+    return [db.run("answer", key=key, **values) for key in intent.answers]
 
 
 def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping[str, str]) -> None:
