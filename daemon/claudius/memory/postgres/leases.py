@@ -85,6 +85,8 @@ class PostgresLeases:
         self._held: dict[str, HeldLane] = {}
         self.is_draining, self._seen = False, 0
         self._newest_token = 0
+        self._is_told, self._marked_s = True, 0.0
+        """Whether another process has said something since the marks of the held lanes were read, and when that was."""
         self._news: tuple[float, list[Row]] = (-SEEN_S, [])
         """When it was asked what has changed, and the answer."""
         self.configuration: Callable[[], str] = lambda: times.configuration
@@ -159,6 +161,9 @@ class PostgresLeases:
         values = {"worker": worker, "lease_s": self._lease_s, "networks": dump(list(networks)), "most": room}
         values |= {"schema": self._store.schema}
         tokens = dump([one.token for one in before.values()])
+        is_asked = bool(before) and (self._is_told or self._clock() - self._marked_s >= self.times.look_s)
+        if is_asked:  # not each time something is heard here: with many lanes that would be most of the work
+            self._is_told, self._marked_s = False, self._clock()
 
         def take(db: Database) -> tuple[Callable[[], list[Row]], Callable[[], list[Row]]]:
             for conversation in wanted:
@@ -168,7 +173,7 @@ class PostgresLeases:
                 taken = db.late("lanes_take", **values, wanted=dump(list(wanted)))
                 for void in ("lanes_void_heard", "lanes_void_said"):
                     db.run(void, worker=worker, before=self._newest_token)
-            return taken, db.late("lanes_heard", worker=worker, tokens=tokens) if before else list
+            return taken, db.late("lanes_heard", worker=worker, tokens=tokens) if is_asked else list
 
         with self._asking() as asked_s:
             found, held = await self._core.write(take)
@@ -312,8 +317,12 @@ class PostgresLeases:
                 await self._core.alone(lambda db: db.run("notice", payload=payload))
 
     async def listen(self, told: Callable[[Mapping[str, str]], None]) -> None:
+        def hear(about: Mapping[str, str]) -> None:
+            self._is_told = True
+            told(about)
+
         if self._store.place.notices_url:
-            await listen(self._store.place, self._core.boot, told)
+            await listen(self._store.place, self._core.boot, hear)
 
     async def heard(self, conversation: str) -> int:
         held = self._held.get(conversation)
