@@ -262,7 +262,8 @@ main() {
         if [ "$1" = tools ]; then return; fi
         shift
         local code=0
-        .venv/bin/python -m pytest -n auto --dist worksteal "$@" || code=$?
+        # one more than there are cores: many tests wait for a process of theirs
+        .venv/bin/python -m pytest -n $(($(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal "$@" || code=$?
         [ "$code" -eq 1 ] || exit "$code"
         say "what failed among the others is run once more, alone: a busy machine breaks deadlines, a fault stays one"
         exec .venv/bin/python -m pytest -n 0 --last-failed "$@"

@@ -266,9 +266,12 @@ class Repository:
         *,
         given: bytes = b"",
         also: Mapping[str, str] = MappingProxyType({}),
-        within_s: float = LIMIT_S,
+        within_s: float = 0.0,
     ) -> bytes:
-        """Run one git command, with `also` in its environment; return what it prints. Raises: GitFailed, OSError."""
+        """Run one git command, with `also` in its environment, for `LIMIT_S` at most unless `within_s` says otherwise.
+
+        Returns what it prints. Raises: GitFailed, OSError.
+        """
         if self.is_interrupted:
             raise GitFailed(f"git {args[0]}: interrupted")
         os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
@@ -290,7 +293,7 @@ class Repository:
             began_s = time.time()
             self._running = running.proc
             try:
-                return _finish(running.proc, args[0], within_s)
+                return _finish(running.proc, args[0], within_s or LIMIT_S)
             except GitSlow:
                 if "GIT_DIR" not in also:  # ours: with anyone else's, the command would have failed
                     self.clear_locks(after_s=began_s)
