@@ -66,9 +66,7 @@ def _trips_of(store: PostgresStore) -> int:
     return sum(one.connection.trips for one in (writer._database, reader))  # type: ignore[attr-defined] - only these count
 
 
-async def test_a_turn_waits_for_few_answers(
-    postgres_url: str, home: Home, trips: dict[str, list[int]]
-) -> None:
+async def test_a_turn_waits_for_few_answers(postgres_url: str, home: Home, trips: dict[str, list[int]]) -> None:
     """What needs no answer is sent without waiting; what was asked twice is asked at once from the third turn on."""
     from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
 

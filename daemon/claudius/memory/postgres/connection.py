@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from psycopg.types.string import StrDumper
 from claudius.errors import StaleTurn, StoreAway, StoreError, StoreFull, StoreMoved, StoreReadOnly
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.foresight import Foresight
+from claudius.memory.postgres.pipeline import NamedRow, Pipeline, named
 from claudius.memory.postgres.remedies import check_encoding, remedy
 from claudius.memory.postgres.timed import MadeBeside, TimedConnection
 from claudius.memory.postgres.translation import for_rows, translated
@@ -55,39 +55,6 @@ NUL, INSTEAD = "\0", "\ufffd"
 """PostgreSQL cannot hold U+0000."""
 
 
-class NamedRow(Sequence[Any]):
-    """One row: its values by the names of its columns; iterated, the values in order, as a `sqlite3.Row`."""
-
-    __slots__ = ("_places", "_values")
-
-    def __init__(self, places: Mapping[str, int], values: Sequence[Any]) -> None:
-        self._places, self._values = places, values
-
-    def __getitem__(self, column: Any, /) -> Any:
-        return self._values[self._places[column]]
-
-    def keys(self) -> Iterable[str]:
-        """Return the names of the columns."""
-        return self._places.keys()
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-
-def _named(cursor: psycopg.Cursor[Any]) -> Callable[[Sequence[Any]], NamedRow]:
-    result = cursor.pgresult
-    places = _places(tuple([result.fname(n) for n in range(result.nfields)]) if result else ())
-    return lambda values: NamedRow(places, values)
-
-
-@cache
-def _places(names: tuple[bytes, ...]) -> Mapping[str, int]:
-    return {name.decode(): place for place, name in enumerate(names)}
-
-
 class _Text(StrDumper):
     def dump(self, obj: str) -> Buffer | None:
         return super().dump(obj.replace(NUL, INSTEAD) if NUL in obj else obj)
@@ -119,87 +86,6 @@ def parameters(place: StorePlace, url: str) -> str:
     """Return what a lasting connection to `url` is made with. Pure."""
     words = OURS | _ALIVE | ({"password": place.password} if place.password else {})
     return psycopg.conninfo.make_conninfo(url, **words)
-
-
-class Answer:
-    """The rows of a statement that was sent inside a transaction; they are waited for when they are asked for."""
-
-    __slots__ = ("_cursor", "_number", "_pipeline")
-
-    def __init__(self, pipeline: Pipeline, cursor: psycopg.Cursor[NamedRow]) -> None:
-        pipeline.sent += 1
-        self._pipeline, self._cursor, self._number = pipeline, cursor, pipeline.sent
-
-    def _waited(self) -> psycopg.Cursor[NamedRow]:
-        if self._number > self._pipeline.answered:
-            self._pipeline.wait()
-        return self._cursor
-
-    @property
-    def description(self) -> Sequence[Any] | None:
-        """The columns of the rows, as PEP 249 has them."""
-        return self._waited().description
-
-    @property
-    def rowcount(self) -> int:
-        """The number of rows that the statement changed."""
-        return self._waited().rowcount
-
-    def fetchone(self) -> NamedRow | None:
-        """Return the next row; None if there is none."""
-        return self._waited().fetchone()
-
-    def fetchall(self) -> list[NamedRow]:
-        """Return the rows that are left."""
-        return self._waited().fetchall()
-
-    def fetchmany(self, size: int, /) -> list[NamedRow]:
-        """Return up to `size` of the rows that are left."""
-        return self._waited().fetchmany(size)
-
-    def __iter__(self) -> Iterator[NamedRow]:
-        return iter(self._waited())
-
-
-class Pipeline:
-    """Sends statements without waiting for the answers that nobody asked for yet."""
-
-    def __init__(self, made: TimedConnection[NamedRow]) -> None:
-        """Begin on a connection that is in no transaction."""
-        self.sent = self.answered = self.trips = 0
-        """Statements sent; of these, those whose answer is here; and how often one was waited for."""
-        self.failed: Callable[[], None] = lambda: None
-        """Is called before an error is raised."""
-        self._made, self._open = made, ExitStack()
-        self._pipeline = self._open.enter_context(made.pipeline())
-
-    def wait(self) -> None:
-        """Wait for the answers to everything that was sent so far. Raises: psycopg.Error, of the first that failed."""
-        self.answered = self.sent
-        self.trips += 1
-        try:
-            self._pipeline.sync()
-        except psycopg.Error:
-            self.failed()
-            raise
-
-    def go_on(self) -> None:
-        """Have the server carry out what was sent so far. Its answers are read with the next ones.
-
-        psycopg has no public word for a Sync that nobody waits for.
-        """
-        self._pipeline._enqueue_sync()  # noqa: SLF001 - see above
-        self._made.wait(self._pipeline._communicate_gen())  # noqa: SLF001 - likewise
-
-    def execute(self, text: bytes, values: Any = None) -> Answer:
-        """Send a statement."""
-        return Answer(self, self._made.execute(text, values))
-
-    def end(self) -> None:
-        """Wait for whatever is not answered. Raises: psycopg.Error, likewise."""
-        self.answered = self.sent
-        self.trips += 1
-        self._open.close()
 
 
 class PostgresConnection:
@@ -263,7 +149,7 @@ class PostgresConnection:
 
     def _connect(self) -> TimedConnection[NamedRow]:
         url = parameters(self._place, self._place.url)
-        made = TimedConnection[NamedRow].connect(url, autocommit=True, row_factory=_named)
+        made = TimedConnection[NamedRow].connect(url, autocommit=True, row_factory=named)
         check_encoding(made, self._place.shown)
         made.answer_s = CONNECT_S
         silent = f"SET idle_in_transaction_session_timeout = '{self._silent_s}s'; SET lock_timeout = '{LOCK_S}s'"
@@ -390,8 +276,7 @@ class PostgresConnection:
 
     def _enter_pipeline(self) -> None:
         if self._pipeline is None and psycopg.Pipeline.is_supported():
-            self._pipeline = Pipeline(self._made)
-            self._pipeline.failed = self._failed
+            self._pipeline = Pipeline(self._made, self._failed)
 
     def _failed(self) -> None:
         if not self._is_inside:  # else whoever began the transaction ends it
