@@ -341,6 +341,10 @@ ON CONFLICT (conversation) DO UPDATE SET token = excluded.token, person = exclud
 -- name: booking_ends
 DELETE FROM booking WHERE conversation = :conversation;
 
+-- name: booking_fails
+-- Under its own token, so that it needs no fence: another process may have the lane, with a booking of its own.
+DELETE FROM booking WHERE conversation = :conversation AND token = :token;
+
 -- name: soul_pushed
 INSERT INTO soul_push (sha256, host) VALUES (:sha256, :host) RETURNING number;
 

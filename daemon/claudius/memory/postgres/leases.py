@@ -410,7 +410,7 @@ class LaneTurns(SqlTurns):
     def __init__(self, core: LaneCore, open_turns: SqlTurns) -> None:
         """Share the claims and the cache of the process's own turns."""
         super().__init__(core, open_turns.claims, open_turns.shelf)
-        self._lane, self._leases = core.lane, core.leases
+        self._lane, self._leases, self._open_core = core.lane, core.leases, core.open_core
 
     async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
         known = await super().recall(pending, nonce=nonce, now=now, limits=limits)
@@ -436,6 +436,9 @@ class LaneTurns(SqlTurns):
             return is_open
 
         return await self._core.write(write)
+
+    def call_failed(self, conversation: str) -> None:  # noqa: ARG002 - the lane's
+        self._open_core.writer.later(lambda db: db.run("booking_fails", **self._lane))
 
     def keep_call(self, turn: str, call: Call) -> None:
         super().keep_call(turn, call)
