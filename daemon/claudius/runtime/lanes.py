@@ -465,8 +465,8 @@ class Lanes:
 
     async def _is_settled_before(self, lane: Lane, pending: Pending, now: datetime) -> bool:
         """Run the checks that precede a turn. Returns True if there is no turn to run now."""
-        perception = pending.perception
-        if perception.origin is Origin.INTERNAL and self._services and await self._services.clockwork.work(pending):
+        perception, clockwork = pending.perception, self._services.clockwork if self._services else None
+        if perception.origin is Origin.INTERNAL and clockwork and await clockwork.work(pending, lane.mind.store):
             return True
         if perception.kind in (Kind.EDIT, Kind.DELETE):  # it waited for a turn to end
             await lane.mind.store.inbox.amend(perception, now)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius import errors
@@ -17,6 +17,7 @@ from claudius.intent import Call, Intent
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import ForgettingStore, LeaseTally, LeaseTimes, RoleStore
 from claudius.memory.postgres.connection import PostgresDatabase
+from claudius.memory.postgres.inbox import PostgresInbox
 from claudius.memory.postgres.letting_go import PostgresForgetting
 from claudius.memory.postgres.notices import listen, notice
 from claudius.memory.postgres.schema import too_old
@@ -56,6 +57,8 @@ class HeldLane(Struct, eq=False):
     """Until when, by this process's monotonic clock, counted from before it asked."""
     heard: int
     """The lane's mark at the last look."""
+    taken: set[int] = field(default_factory=set)
+    """The perceptions whose turns were begun under this token."""
 
 
 class PostgresLeases:
@@ -223,6 +226,7 @@ class PostgresLeases:
             else:
                 del self._held[conversation]
                 lost.append(conversation)
+                self._outlive(one)
         self._tally.lost += len(lost)
         return lost
 
@@ -241,7 +245,13 @@ class PostgresLeases:
         return held is not None and self._clock() < held.until_s - (1 - TRUSTED) * self._lease_s
 
     def store_of(self, conversation: str) -> Store:
-        return self._store.of_lane(LaneCore(self._core, conversation, self._held[conversation].token, self))
+        held = self._held[conversation]
+        return self._store.of_lane(LaneCore(self._core, conversation, held.token, self), held.taken)
+
+    def _outlive(self, lane: HeldLane) -> None:
+        """Say that this process goes on without a lane: what it thought of there has not ended it."""
+        values = [{"seq": seq, "worker": self._core.boot} for seq in lane.taken]
+        self._core.writer.later(lambda db: [db.run("turn_outlived", **one) for one in values])
 
     def is_of(self, store: Store, conversation: str) -> bool:
         held, core = self._held.get(conversation), getattr(store, "core", None)
@@ -308,7 +318,7 @@ class PostgresLeases:
         if held is None:
             return True
         if heard < 0:  # it is looked at again when its lease is past
-            del self._held[conversation]
+            self._outlive(self._held.pop(conversation))
             return True
         values = {"conversation": conversation, "token": held.token, "heard": heard}
         is_released = await self._core.write(lambda db: db.change("lane_release", **values)) > 0
@@ -402,6 +412,23 @@ class LaneCore(Core):
             return run(db)
 
         return fenced
+
+
+class LaneInbox(PostgresInbox):
+    """The inbox as the holder of one lane sees it, who notes what turns it has begun."""
+
+    def __init__(self, core: LaneCore, taken: set[int]) -> None:
+        """Note them in `taken`."""
+        super().__init__(core)
+        self._taken = taken
+
+    def take(self, seq: int, inputs: Mapping[str, str], now: datetime) -> None:
+        super().take(seq, inputs, now)
+        self._taken.add(seq)
+
+    async def meet(self, pending: Pending) -> None:
+        await super().meet(pending)
+        self._taken.update(one.seq for one in (pending, *pending.further))
 
 
 class LaneTurns(SqlTurns):

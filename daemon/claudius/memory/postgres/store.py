@@ -28,7 +28,7 @@ from claudius.memory.postgres import dumps
 from claudius.memory.postgres.codes import PostgresCodes
 from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
 from claudius.memory.postgres.inbox import PostgresInbox
-from claudius.memory.postgres.leases import LaneCore, LaneTurns, LaneWhispers, PostgresLeases
+from claudius.memory.postgres.leases import LaneCore, LaneInbox, LaneTurns, LaneWhispers, PostgresLeases
 from claudius.memory.postgres.records import PostgresRecords
 from claudius.memory.postgres.schema import known, prepare
 from claudius.memory.records import Records
@@ -278,13 +278,13 @@ class PostgresStore(SqlStore):
         assert isinstance(turns, SqlTurns)  # noqa: S101 - made above
         return turns.shelf
 
-    def of_lane(self, core: LaneCore) -> Store:
-        """Return this store as the holder of one lane writes to it."""
+    def of_lane(self, core: LaneCore, taken: set[int]) -> Store:
+        """Return this store as the holder of one lane writes to it, who notes in `taken` what turns it has begun."""
         lane = copy(self)
         turns = self.turns
         assert isinstance(turns, SqlTurns)  # noqa: S101 - made above
         lane.core = core
-        lane.inbox, lane.outbox = PostgresInbox(core), LaneOutbox(core)
+        lane.inbox, lane.outbox = LaneInbox(core, taken), LaneOutbox(core)
         lane.turns, lane.whispers = LaneTurns(core, turns), LaneWhispers(core, turns.claims)
         return lane
 
