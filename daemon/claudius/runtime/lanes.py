@@ -153,14 +153,14 @@ class Lanes:
         failed: Callable[[StoreError], None],
         resources: ProcessResources,
         committed: Callable[[Turned], None] = lambda _: None,
-        commanded: Callable[[str], None] = lambda _: None,
+        commanded: Callable[[str, bool], None] = lambda _, __: None,
         services: BackgroundServices | None = None,
     ) -> None:
         """Think with `mind`, speak through `adapters` (by network), within the limits of `resources`.
 
         `failed` is called when the store fails, `committed` after every committed turn, and `commanded` with
-        conversations that hold commands, which get no turns. `services` does the scheduled jobs' work, and lets others
-        speak after a turn.
+        conversations that hold commands, which get no turns, and whether such a lane is lost. `services` does the
+        scheduled jobs' work, and lets others speak after a turn.
         """
         self._mind, self._adapters, self._chance = mind, adapters, chance
         self._failed, self._resources, self._committed = failed, resources, committed
@@ -182,13 +182,15 @@ class Lanes:
         """Have a conversation's lane check again for what waits."""
         place = Place.of(conversation)
         if place.is_for_commands and (self._leases is None or self._leases.has_taken(conversation)):
-            self._commanded(conversation)
+            self._commanded(conversation, False)
             return
         lane, held = self._lanes.get(conversation), self._held.get("" if place.is_for_commands else place.network)
         if lane:
             lane.bell.set()
             if lane.hearing:
                 lane.hearing.ring()
+            if self._is_anothers(lane):
+                self.lose(conversation)  # and taken again
         elif held and conversation not in held.complete:
             held.waiting.add(conversation)
         elif self._leases and not self._leases.has_taken(conversation):
@@ -218,7 +220,9 @@ class Lanes:
         return [one.conversation for one in self._lanes.values() if one.speaking_s and one.speaking_s < since_s]
 
     def lose(self, conversation: str) -> None:
-        """End a lane that another process holds now: what runs in it is cancelled, unless a part is being sent."""
+        """End a lane that is lost: what runs in it is cancelled, unless a part is being sent."""
+        if Place.of(conversation).is_for_commands:
+            self._commanded(conversation, True)
         lane = self._lanes.get(conversation)
         for task in self._tasks:
             if task.get_name() == f"lane {conversation}" and not (lane and lane.speaking_s):

@@ -172,6 +172,9 @@ class PostgresLeases:
                 one.heard = heard
                 rung.append(conversation)
         for row in taken:
+            if before_it := self._held.get(row["conversation"]):  # its lease was past before it could be renewed
+                self._outlive(before_it)
+                self._tally.lost += 1
             self._held[row["conversation"]] = HeldLane(row["token"], asked_s + self._lease_s, row["heard"])
         return [*(row["conversation"] for row in taken), *rung]
 
