@@ -109,8 +109,14 @@ SELECT conversation, heard FROM lane
 WHERE worker = :worker AND token IN (SELECT value::bigint FROM json_each(:tokens));
 
 -- name: turns_given_back
--- Whoever ends in good order did not fail at what it was thinking.
-UPDATE inbox SET boots = boots - 1, boot = NULL WHERE boot = :worker AND state = 'taken' AND boots > 0;
+-- Whoever ends in good order did not fail at what it was thinking, or would have tried again.
+UPDATE inbox SET boots = boots - 1, boot = NULL
+WHERE boot = :worker AND (state = 'pending' OR state = 'taken' OR state = 'thought') AND boots > 0;
+
+-- name: turn_outlived
+-- Nor did whoever goes on after its lane was lost in a pause. Another process may have it by now: this is no write of the lane.
+UPDATE inbox SET boots = boots - 1, boot = CASE WHEN boot = :worker THEN NULL ELSE boot END
+WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought') AND boots > 0;
 
 -- name: lanes_given_back
 UPDATE lane SET worker = NULL, lease_until = '-infinity' WHERE worker = :worker;
@@ -343,6 +349,10 @@ ON CONFLICT (conversation) DO UPDATE SET token = excluded.token, person = exclud
 
 -- name: booking_ends
 DELETE FROM booking WHERE conversation = :conversation;
+
+-- name: booking_fails
+-- Under its own token, so that it needs no fence: another process may have the lane, with a booking of its own.
+DELETE FROM booking WHERE conversation = :conversation AND token = :token;
 
 -- name: soul_pushed
 INSERT INTO soul_push (sha256, host) VALUES (:sha256, :host) RETURNING number;

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from claudius.errors import OverBudget, SpendLimit
+from claudius.errors import OverBudget, Overloaded, SpendLimit
 from claudius.perception import EditExtra, Kind, Perception, Standing, private
 from claudius.provider import Event, Request, Usage
 from claudius.providers.scripted import Line, Scripted
@@ -201,3 +201,38 @@ async def test_scale_w6_a_cap_is_passed_by_one_call_at_most(
 
     assert world.calls() == 3
     assert sum("allowed to spend" in one.text for one in world.visible) == 6
+
+
+async def test_scale_w6_a_call_that_failed_counts_no_longer(postgres_url: str, tmp_path: Path) -> None:
+    """While one conversation waits for its next try, another may spend what the failed call had booked."""
+    world = World(postgres_url, tmp_path)
+    async with AsyncExitStack() as stack:
+        souls = [await world.worker(stack, settings={"CLAUDIUS_BUDGET_DAILY_USD": "0.7"}) for _ in range(2)]
+        for voice in world.voices:
+            voice.default = unless_busy
+        await world.offer(souls[0], world.post(0, 0))
+        await world.until_visible(1)
+        await world.offer(souls[0], world.post(1, 0))
+        async with asyncio.timeout(20):
+            while not await waits(souls[0], world.said[1].conversation):
+                await asyncio.sleep(0.01)
+        await world.offer(souls[1], world.post(2, 0))
+        await world.until_visible(2)
+
+    assert world.visible[1].text == "re 2/0"
+
+
+def unless_busy(request: Request) -> Line:
+    """Fail the second person's call for a minute, and answer everybody else's for 0.4 dollars."""
+    said = echo(request)
+    return (
+        Line(fault=Overloaded("busy", after_s=60.0))
+        if "re 1/0" in said
+        else Line(deltas=(said,), usage=Usage(cost_usd=0.4))
+    )
+
+
+async def waits(soul: Alive, conversation: str) -> bool:
+    """Return whether a conversation's message waits for its next try."""
+    pending = await soul.mind.store.inbox.oldest(conversation)
+    return bool(pending and pending.not_before)

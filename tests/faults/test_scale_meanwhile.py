@@ -93,3 +93,45 @@ async def test_scale_f3_a_lane_that_was_taken_just_before_a_pause_is_not_left_al
         await world.answered(20.0)
 
     world.judge()
+
+
+async def test_scale_f3_a_command_ends_with_its_lane(postgres_url: str, tmp_path: Path) -> None:
+    """A command whose lane is lost is cancelled, and carried out by whoever has the lane then, perhaps the same process."""
+    world, cancelled, answers = World(postgres_url, tmp_path), list[str](), list[str]()
+    begun, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def slowly(perception: Perception, _: str) -> str:
+        """Wait for ever at first."""
+        begun.set()
+        try:
+            await goes_on.wait()
+        except asyncio.CancelledError:
+            cancelled.append(perception.text)
+            raise
+        return "done"
+
+    async def answer(_: Perception, text: str) -> None:
+        """Keep the answer."""
+        answers.append(text)
+
+    network: Any = Answering()
+    network.answer = answer
+    async with AsyncExitStack() as stack:
+        soul = await world.worker(stack, network=network)
+        soul.server._commands._words["whoami"] = slowly
+        await world.offer(soul, replace(world.post(1, 0), text="!whoami"))
+        await begun.wait()
+        world.past(soul)
+        async with asyncio.timeout(20):
+            while not cancelled:
+                await asyncio.sleep(0.01)
+            goes_on.set()
+            while not answers:
+                await asyncio.sleep(0.01)
+        await soul.idle()
+
+    assert (cancelled, answers) == (["whoami"], ["done"])
+
+
+class Answering(RehearsalAdapter):
+    """A network that answers commands."""

@@ -201,6 +201,43 @@ async def test_scale_what_was_seen_is_believed_under_an_old_token(postgres_url: 
     assert [one.utterance.key for one in left] == [part(intent.turn, DM, n=1).key]
 
 
+async def test_scale_only_a_process_that_ended_counts_as_ended(postgres_url: str) -> None:
+    """One lost its lane in a pause and went on, the other ended: one ended process, whoever looks, and in any order."""
+    ended = list[int]()
+    async with worker(postgres_url, "w1") as one:
+        async with worker(postgres_url, "w2", clean=False) as two:
+            await one.inbox.accept((heard(),), NOW)
+            for paused in (one, two, one, two, one):
+                assert await taken_by(paused) == [DM]
+                assert paused.leases
+                ended.append(await begun_by(paused.leases.store_of(DM)))
+                await past(postgres_url)
+                if paused is one:  # it goes on before anybody else looks; the other goes on after it
+                    assert await one.leases.renew() == [DM] if one.leases else False
+                    await one.flush()
+                    assert two.leases
+                    await two.leases.renew()
+                    await two.flush()
+            assert await taken_by(two) == [DM]
+            assert two.leases
+            ended.append(await begun_by(two.leases.store_of(DM)))
+        await past(postgres_url)
+        assert await taken_by(one) == [DM]
+        assert one.leases
+        ended.append(await begun_by(one.leases.store_of(DM)))
+
+    assert ended == [0, 0, 1, 0, 1, 0, 1]
+
+
+async def begun_by(lane: Store) -> int:
+    """Begin the turn of what is oldest; return how many processes ended at it before."""
+    pending = await lane.inbox.oldest(DM)
+    assert pending
+    lane.inbox.take(pending.seq, {}, NOW)
+    await lane.flush()
+    return pending.ended
+
+
 async def test_scale_w8_a_worker_trusts_its_clock_for_less_than_the_lease(postgres_url: str) -> None:
     """Nine tenths of a lease after it asked, a worker sends nothing any more; a renewal counts from its own asking."""
     clock = Ticking()

@@ -89,8 +89,6 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     else:
         if turn.calls:
             await mind.store.flush()  # a paid reply must be durable before the next call is paid for
-        if not await mind.may_ask(turn.recollection):
-            raise OverBudget
         request = Request(
             system=prompt.system,
             history=prompt.history,
@@ -105,13 +103,16 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             images=() if voice else turn.images,
             form=form,
         )
-        show_prompt(mind.hooks, turn.recollection, steps, prompt, provider.model)
-        started = time.monotonic()
-        if turn.surface.read and patience_of(provider, request):
-            await turn.surface.read(f"… reading about {estimate(request, '').input_tokens:,} tokens")
         with ExitStack() as undo:
+            undo.callback(mind.store.turns.call_failed, turn.recollection.conversation)
+            if not await mind.may_ask(turn.recollection):
+                raise OverBudget
             if thoughts:
                 undo.callback(thoughts.void)
+            show_prompt(mind.hooks, turn.recollection, steps, prompt, provider.model)
+            started = time.monotonic()
+            if turn.surface.read and patience_of(provider, request):
+                await turn.surface.read(f"… reading about {estimate(request, '').input_tokens:,} tokens")
             done = await _read(turn, provider, request, reading)
             undo.pop_all()
         if number is None:  # above every call of this turn and of earlier runs

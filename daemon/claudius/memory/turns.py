@@ -139,11 +139,16 @@ class TurnStore(Protocol):
         ...
 
     async def reserve(self, conversation: str, person: str, caps: Sequence[SpendingCap]) -> bool:
-        """Book the probable cost of the next call for a person; `keep_call` puts it right. False if a cap is reached.
+        """Book the probable cost of the next call for a person. False if a cap is reached.
 
-        What others have booked counts, so that the caps are passed by one call at most, however many processes ask.
+        `keep_call` puts it right, `call_failed` takes it back. What others have booked counts, so that the caps are
+        passed by one call at most, however many processes ask.
         Where one process has the store nothing is booked, and the answer is True.
         """
+        ...
+
+    def call_failed(self, conversation: str) -> None:
+        """Take back what `reserve` booked for a call in a conversation that came to nothing. Not awaited."""
         ...
 
     async def kept(self, conversation: str, subprocess: str) -> Mapping[str, Any]:

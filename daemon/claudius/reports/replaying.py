@@ -214,6 +214,9 @@ class _NothingKept:
     def keep_call(self, turn: str, call: Call) -> None:
         """Keep nothing."""
 
+    def call_failed(self, conversation: str) -> None:
+        """Nothing was booked."""
+
 
 def estimate(home: Home, turns: Sequence[str], files: Mapping[str, str]) -> int:
     """Return how many tokens asking these turns again takes, about. Raises: ClaudiusError."""

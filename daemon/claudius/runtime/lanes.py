@@ -155,14 +155,14 @@ class Lanes:
         failed: Callable[[StoreError], None],
         resources: ProcessResources,
         committed: Callable[[Turned], None] = lambda _: None,
-        commanded: Callable[[str], None] = lambda _: None,
+        commanded: Callable[[str, bool], None] = lambda _, __: None,
         services: BackgroundServices | None = None,
     ) -> None:
         """Think with `mind`, speak through `adapters` (by network), within the limits of `resources`.
 
         `failed` is called when the store fails, `committed` after every committed turn, and `commanded` with
-        conversations that hold commands, which get no turns. `services` does the scheduled jobs' work, and lets others
-        speak after a turn.
+        conversations that hold commands, which get no turns, and whether such a lane is lost. `services` does the
+        scheduled jobs' work, and lets others speak after a turn.
         """
         self._mind, self._adapters, self._chance = mind, adapters, chance
         self._failed, self._resources, self._committed = failed, resources, committed
@@ -184,13 +184,15 @@ class Lanes:
         """Have a conversation's lane check again for what waits."""
         place = Place.of(conversation)
         if place.is_for_commands and (self._leases is None or self._leases.has_taken(conversation)):
-            self._commanded(conversation)
+            self._commanded(conversation, False)
             return
         lane, held = self._lanes.get(conversation), self._held.get("" if place.is_for_commands else place.network)
         if lane:
             lane.bell.set()
             if lane.hearing:
                 lane.hearing.ring()
+            if self._is_anothers(lane):
+                self.lose(conversation)  # and taken again
         elif held and conversation not in held.complete:
             held.waiting.add(conversation)
         elif self._leases and not self._leases.has_taken(conversation):
@@ -220,7 +222,9 @@ class Lanes:
         return [one.conversation for one in self._lanes.values() if one.speaking_s and one.speaking_s < since_s]
 
     def lose(self, conversation: str) -> None:
-        """End a lane that another process holds now: what runs in it is cancelled, unless a part is being sent."""
+        """End a lane that is lost: what runs in it is cancelled, unless a part is being sent."""
+        if Place.of(conversation).is_for_commands:
+            self._commanded(conversation, True)
         lane = self._lanes.get(conversation)
         for task in self._tasks:
             if task.get_name() == f"lane {conversation}" and not (lane and lane.speaking_s):
@@ -436,9 +440,8 @@ class Lanes:
         if lane.told != (pending.turn, failure):
             lane.told = pending.turn, failure
             mind.store.inbox.failing(pending.turn, failure.kept)
-            adapter: object = lane.adapter
-            if isinstance(adapter, TellsFailure):
-                await adapter.failed(pending.perception, pending.turn, failure)
+            if isinstance(lane.adapter, TellsFailure):
+                await lane.adapter.failed(pending.perception, pending.turn, failure)
         return failure
 
     def _surface(self, lane: Lane, pending: Pending, hearing: Arrivals) -> Surface:
@@ -462,8 +465,8 @@ class Lanes:
 
     async def _is_settled_before(self, lane: Lane, pending: Pending, now: datetime) -> bool:
         """Run the checks that precede a turn. Returns True if there is no turn to run now."""
-        perception = pending.perception
-        if perception.origin is Origin.INTERNAL and self._services and await self._services.clockwork.work(pending):
+        perception, clockwork = pending.perception, self._services.clockwork if self._services else None
+        if perception.origin is Origin.INTERNAL and clockwork and await clockwork.work(pending, lane.mind.store):
             return True
         if perception.kind in (Kind.EDIT, Kind.DELETE):  # it waited for a turn to end
             await lane.mind.store.inbox.amend(perception, now)

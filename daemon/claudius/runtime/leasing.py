@@ -97,9 +97,9 @@ class Leasing:
                     self._lanes.looking.set()  # there may be more
                 if elsewhere := {one: turn for one, turn in wanted.items() if not self._leases.is_held(one)}:
                     await self._leases.tell(elsewhere)
-                if loop.time() - renewed_s >= self._leases.times.renew_s:
-                    renewed_s = loop.time()
+                if (now_s := loop.time()) - renewed_s >= self._leases.times.renew_s:
                     await self._renew(stuck)
+                    renewed_s = now_s
             except StoreError as error:
                 self._failed(error)
             wanted.clear()

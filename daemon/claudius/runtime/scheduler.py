@@ -20,6 +20,7 @@ from claudius.errors import BadConfiguration, RowInvalid, StoreError
 from claudius.home import Home
 from claudius.memory.inbox import Pending
 from claudius.memory.plans import Due
+from claudius.memory.store import Store
 from claudius.perception import TickExtra
 from claudius.runtime.jobs import Job, Tools
 from claudius.runtime.jobs.inner_life import SILENCE, SOUL_STATE_CHECK, TICK, whisper_job
@@ -194,16 +195,16 @@ class Clockwork:
             self._wake(conversation)
         return Due(following, due.failures)
 
-    async def work(self, pending: Pending) -> bool:
+    async def work(self, pending: Pending, store: Store) -> bool:
         """Do the work of a scheduled run once; it is finished whatever the result. Returns False if it is no such run.
 
-        Raises: StoreError.
+        `store` writes as the holder of its lane. Raises: StoreError.
         """
         if not pending.perception.conversation.startswith(INNER):
             return False
         extra = pending.perception.extra
         name = extra.job if isinstance(extra, TickExtra) else ""
-        job, store, began = self.jobs().get(name), self._mind.store, self._mind.clock()
+        job, began = self.jobs().get(name), self._mind.clock()
         if job is None or pending.ended >= ENDED_PROCESSES:
             await store.inbox.withdraw(pending.seq, "there is no such job" if job is None else "it ended two processes")
             return True

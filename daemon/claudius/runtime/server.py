@@ -331,8 +331,9 @@ class Server:
                 self._lanes.look_again()
                 self.tick()
 
-    def _commanded(self, conversation: str) -> None:
-        self._commands.wake(conversation)  # bound late: a command wakes lanes, too
+    def _commanded(self, conversation: str, is_lost: bool) -> None:  # noqa: FBT001 - a callback's
+        act = self._commands.lose if is_lost else self._commands.wake  # bound late: a command wakes lanes, too
+        act(conversation)
 
     def _committed(self, turned: Turned) -> None:
         if self._services:

@@ -1,36 +1,27 @@
-"""`store.leases` in PostgreSQL: lanes taken, renewed and given back by the server's clock; the store of one lane."""
+"""`store.leases` in PostgreSQL: lanes taken, renewed and given back by the server's clock."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
 from claudius import errors
-from claudius.errors import ProviderError, StaleTurn
-from claudius.intent import Call, Intent
-from claudius.memory.inbox import Pending
+from claudius.errors import ProviderError
 from claudius.memory.leases import ForgettingStore, LeaseTally, LeaseTimes, RoleStore
-from claudius.memory.postgres.connection import PostgresDatabase
+from claudius.memory.postgres.lane import AHEAD_AT_MOST, HeldLane, LaneCore, Seen
 from claudius.memory.postgres.letting_go import PostgresForgetting
 from claudius.memory.postgres.notices import listen, notice
 from claudius.memory.postgres.schema import too_old
 from claudius.memory.postgres.souls import NEWS, PostgresSouls
 from claudius.memory.sql.connection import Database, Row
-from claudius.memory.sql.core import Core, Writer
+from claudius.memory.sql.core import Core
 from claudius.memory.sql.rows import dump
-from claudius.memory.sql.turns import SqlTurns, spent_since
-from claudius.memory.sql.whispers import SqlWhispers
-from claudius.memory.turns import RecallLimits, SpendingCap
 from claudius.prompt import valid
 from claudius.provider import Account, Rests
-from claudius.recollection import Recollection
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.store import PostgresStore
@@ -41,31 +32,12 @@ RESTS = "rests"
 """What has changed when a provider rests."""
 UNREAD_S = 40.0
 """Longer than a conversation waits for its history, in case the process that reads it dies."""
-AHEAD_AT_MOST = timedelta(hours=1)
-"""A clock that differs by more from the server's was set like that on purpose, as `CLAUDIUS_CLOCK` does."""
 DOUBTED_S = 3600.0
 """For how long after a switch to another server an earlier message may have been answered without its knowing."""
 TRUSTED = 0.9
 """The part of a lease in which this process trusts its own clock."""
 SEEN_S = 0.1
 """For how long what was seen in a lane is not asked for again. Whatever came since moves the lane's mark."""
-
-Seen = Mapping[str, Callable[[], list[Row]]]
-"""Answers by query; each is asked for once."""
-
-
-class HeldLane(Struct, eq=False):
-    """A lane that this process holds."""
-
-    token: int
-    until_s: float
-    """Until when, by this process's monotonic clock, counted from before it asked."""
-    heard: int
-    """The lane's mark at the last look for lanes."""
-    seen: dict[str, Callable[[], list[Row]]] = field(default_factory=dict)
-    """What there was to do at the last look into it, or at the last write that looked."""
-    seen_s: float = 0.0
-    """When that was, by this process's monotonic clock."""
 
 
 class PostgresLeases:
@@ -177,20 +149,29 @@ class PostgresLeases:
 
         with self._asking() as asked_s:
             found, held = await self._core.write(take)
-        taken, marks = found(), {row["conversation"]: row["heard"] for row in held()}
+        self._tally.looks += 1
+        rung = self._rung(held())
+        return [*self._hold(found(), asked_s), *rung]
+
+    def _rung(self, rows: Sequence[Row]) -> list[str]:
+        """Return the conversations whose mark has moved since it was read last."""
+        marks = [(row["conversation"], row["heard"]) for row in rows if row["conversation"] in self._held]
+        rung = [conversation for conversation, heard in marks if self._held[conversation].heard != heard]
+        for conversation, heard in marks:
+            self._held[conversation].heard = heard
+        return rung
+
+    def _hold(self, taken: Sequence[Row], asked_s: float) -> list[str]:
+        """Hold the lanes that were just taken, unless their lease is nearly past; return them."""
         self._newest_token = max([row["token"] for row in taken], default=self._newest_token)
         if self._clock() - asked_s > TRUSTED * self._lease_s:  # it was paused: they are for whoever looks then
-            taken = []
-        self._tally.looks += 1
-        rung = []
-        for conversation, heard in marks.items():
-            one = self._held.get(conversation)
-            if one and one.heard != heard:
-                one.heard = heard
-                rung.append(conversation)
+            return []
         for row in taken:
+            if before_it := self._held.get(row["conversation"]):  # its lease was past before it could be renewed
+                self._outlive(before_it)
+                self._tally.lost += 1
             self._held[row["conversation"]] = HeldLane(row["token"], asked_s + self._lease_s, row["heard"])
-        return [*(row["conversation"] for row in taken), *rung]
+        return [row["conversation"] for row in taken]
 
     async def hold_back(self, networks: Sequence[str], read: Sequence[str] = ()) -> None:
         def write(db: Database) -> None:
@@ -243,6 +224,7 @@ class PostgresLeases:
             else:
                 del self._held[conversation]
                 lost.append(conversation)
+                self._outlive(one)
         self._tally.lost += len(lost)
         return lost
 
@@ -262,6 +244,11 @@ class PostgresLeases:
 
     def store_of(self, conversation: str) -> Store:
         return self._store.of_lane(LaneCore(self._core, conversation, self._held[conversation], self))
+
+    def _outlive(self, lane: HeldLane) -> None:
+        """Say that this process goes on without a lane: what it thought of there has not ended it."""
+        values = [{"seq": seq, "worker": self._core.boot} for seq in lane.taken]
+        self._core.writer.later(lambda db: [db.run("turn_outlived", **one) for one in values])
 
     def is_of(self, store: Store, conversation: str) -> bool:
         held, core = self._held.get(conversation), getattr(store, "core", None)
@@ -359,7 +346,7 @@ class PostgresLeases:
         if held is None:
             return True
         if heard < 0:  # it is looked at again when its lease is past
-            del self._held[conversation]
+            self._outlive(self._held.pop(conversation))
             return True
         values = {"conversation": conversation, "token": held.token, "heard": heard}
         changed = await self._core.write(lambda db: db.run("lane_release", **values))
@@ -426,118 +413,3 @@ class PostgresRoles:
 
     def _of(self, states: Mapping[str, str]) -> list[tuple[str, int, str]]:
         return [(role, self._held[role][0], state) for role, state in states.items() if role in self._held]
-
-
-class LaneCore(Core):
-    """The core of a store as one lane's holder sees it: a write under a token that has moved is refused."""
-
-    def __init__(self, core: Core, conversation: str, held: HeldLane, leases: PostgresLeases) -> None:
-        """Write through `core` as long as the lane's token is that of `held`."""
-        self.open_core, self.name, self.translate, self._beside = core, core.name, core.translate, core._beside  # noqa: SLF001 - of its own kind
-        self.boot, self.leases = core.boot, leases
-        self.lane: Mapping[str, Any] = {"conversation": conversation, "token": held.token}
-        self.held = held
-
-    def _now(self) -> tuple[Writer, Database]:
-        writer, reader = self.open_core._now()  # noqa: SLF001 - likewise
-        return _LaneWriter(writer, self), reader
-
-    async def write(self, run: Callable[[Database], T]) -> T:
-        return await self._now()[0].write(run)
-
-    async def write_and_look(self, run: Callable[[Database], T]) -> T:
-        """Write, and see in the same round trips what there is to do in the lane then."""
-        questions = self.leases.questions(**self.lane)
-
-        def both(db: Database) -> tuple[T, Seen]:
-            result = run(db)
-            return result, {query: db.late(query, **values) for query, values in questions.items()}
-
-        result, seen = await self.write(both)
-        self.leases.saw(self.held, seen)
-        return result
-
-    def look(self, query: str, **values: Any) -> list[Row]:
-        if self.leases.sees(self.held, query):
-            return self.held.seen.pop(query)()
-        return self.open_core.look(query, **values)
-
-    def fenced(self, run: Callable[[Database], T]) -> Callable[[Database], T]:
-        """Return a job that is refused if the lane's token has moved."""
-
-        def fenced(db: Database) -> T:
-            assert isinstance(db, PostgresDatabase)  # noqa: S101 - it is opened with one
-            db.fence(**self.lane)
-            self.leases.see_server(db)
-            return run(db)
-
-        return fenced
-
-
-class LaneTurns(SqlTurns):
-    """What a turn recalls and commits as the holder of one lane: no other turn has its whispers."""
-
-    def __init__(self, core: LaneCore, open_turns: SqlTurns) -> None:
-        """Share the claims and the cache of the process's own turns."""
-        super().__init__(core, open_turns.claims, open_turns.shelf)
-        self._lane, self._leases = core.lane, core.leases
-
-    async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
-        known = await super().recall(pending, nonce=nonce, now=now, limits=limits)
-        if known.last_at and now < known.last_at < now + AHEAD_AT_MOST:  # another process's clock was ahead
-            known = replace(known, now=known.last_at)
-        if not known.intuitions:
-            return known
-        wanted = {"turn": pending.turn, "whispers": dump([one.whisper for one in known.intuitions]), **self._lane}
-        claimed = await self._core.write(lambda db: db.values("whispers_claim", **wanted))
-        return replace(known, intuitions=tuple(one for one in known.intuitions if one.whisper in claimed))
-
-    async def commit(self, intent: Intent) -> None:
-        await super().commit(intent)
-        if self._leases.is_doubtful:
-            await self._core.write(lambda db: db.run("outbox_doubted", turn=intent.turn))
-
-    async def reserve(self, conversation: str, person: str, caps: Sequence[SpendingCap]) -> bool:
-        def write(db: Database) -> bool:
-            db.run("booking_ends", conversation=conversation)
-            is_open = all(spent_since(db, cap.since, cap.person, cap.channel) < cap.limit_usd for cap in caps)
-            if is_open:
-                db.run("booking_begins", **self._lane, person=person)
-            return is_open
-
-        return await self._core.write(write)
-
-    def keep_call(self, turn: str, call: Call) -> None:
-        super().keep_call(turn, call)
-        self._core.writer.later(lambda db: db.run("booking_ends", conversation=self._lane["conversation"]), turn)
-
-
-class LaneWhispers(SqlWhispers):
-    """What daimons keep, as the holder of one lane sees it."""
-
-    def release(self, turn: str) -> None:
-        if turn in self._claims.held.values():
-            self._core.writer.later(lambda db: db.run("whispers_let_go", turn=turn))
-        super().release(turn)
-
-
-class _LaneWriter(Writer):
-    """The writer of a lane: what nobody waits for is fenced as well."""
-
-    def __init__(self, writer: Writer, core: LaneCore) -> None:
-        self._writer, self._core = writer, core
-
-    async def write(self, run: Callable[[Database], T], *, is_alone: bool = False) -> T:
-        self._core.held.seen.clear()
-        try:
-            return await self._writer.write(self._core.fenced(run), is_alone=is_alone)
-        except StaleTurn:
-            self._core.leases.tally.stale += 1
-            raise
-
-    def later(self, run: Callable[[Database], Any], about: Hashable = None) -> None:
-        self._core.held.seen.clear()
-        self._writer.later(self._core.fenced(run), about)
-
-    async def flush(self, *about: Hashable) -> bool:
-        return await self._writer.flush(*about)

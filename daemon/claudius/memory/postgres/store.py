@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 import psycopg
 
 import claudius
-from claudius.errors import StaleTurn
 from claudius.home import shipped
 from claudius.memory.erasure import Erased, Probes
 from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
@@ -28,7 +27,8 @@ from claudius.memory.postgres import dumps
 from claudius.memory.postgres.codes import PostgresCodes
 from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
 from claudius.memory.postgres.inbox import PostgresInbox
-from claudius.memory.postgres.leases import LaneCore, LaneTurns, LaneWhispers, PostgresLeases
+from claudius.memory.postgres.lane import LaneCore, LaneInbox, LaneOutbox, LaneTurns, LaneWhispers
+from claudius.memory.postgres.leases import PostgresLeases
 from claudius.memory.postgres.records import PostgresRecords
 from claudius.memory.postgres.schema import known, prepare
 from claudius.memory.records import Records
@@ -36,7 +36,6 @@ from claudius.memory.search import ROWS, Needles, plain
 from claudius.memory.sql.connection import Database
 from claudius.memory.sql.core import Core, Writer
 from claudius.memory.sql.erasure import SqlErasure
-from claudius.memory.sql.outbox import SqlOutbox, settle
 from claudius.memory.sql.people import SqlPeople
 from claudius.memory.sql.recall import Shelf
 from claudius.memory.sql.store import SqlStore
@@ -110,37 +109,6 @@ class PostgresWriter(Writer):
             self.tally.batches += 1
             self.tally.jobs += len(batch)
             self.tally.lock_wait_s = _ours(self._database).lock_wait_s
-
-
-class LaneOutbox(SqlOutbox):
-    """The outbox as the holder of one lane writes to it."""
-
-    def __init__(self, core: LaneCore) -> None:
-        """Refuse every write once the lane is lost, but one: what was seen to be visible is believed."""
-        super().__init__(core)
-        self._open = core.open_core
-
-    async def attempt(self, key: str) -> None:
-        boot = self._open.boot
-
-        def take(db: Database) -> None:
-            if not db.change("attempt", key=key, boot=boot):
-                found = db.one("part_state", key=key)
-                if found is None or (found["state"], found["boot"]) != ("taken", boot):
-                    raise StaleTurn(key)  # whoever had the lane meanwhile has sent it, or sends it
-
-        await self._core.write(take)
-
-    async def settle(self, key: str, receipt: str, now: datetime) -> str:
-        boot = self._open.boot
-        try:
-            settled = await self._core.write_and_look(lambda db: settle(db, key, receipt, now, boot))
-        except StaleTurn:
-            settled = await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
-        if settled.rowcount:
-            return receipt
-        (kept,) = self._open.look("receipt_of", key=key)
-        return str(kept["receipt"] or receipt)
 
 
 _ENDS = ("turns_given_back", "lanes_given_back", "roles_left", "worker_ends")
@@ -284,7 +252,7 @@ class PostgresStore(SqlStore):
         turns = self.turns
         assert isinstance(turns, SqlTurns)  # noqa: S101 - made above
         lane.core = core
-        lane.inbox, lane.outbox = PostgresInbox(core), LaneOutbox(core)
+        lane.inbox, lane.outbox = LaneInbox(core), LaneOutbox(core)
         lane.turns, lane.whispers = LaneTurns(core, turns), LaneWhispers(core, turns.claims)
         return lane
 

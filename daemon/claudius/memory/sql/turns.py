@@ -113,6 +113,9 @@ class SqlTurns:
     async def reserve(self, conversation: str, person: str, caps: Sequence[SpendingCap]) -> bool:  # noqa: ARG002 - the protocol's
         return True
 
+    def call_failed(self, conversation: str) -> None:
+        """Nothing was booked."""
+
     async def kept(self, conversation: str, subprocess: str) -> Mapping[str, Any]:
         with self._core.snapshot() as db:
             value = db.value("kept", conversation=conversation, name=subprocess)

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from claudius.cognition.mind import Mind
 from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreError
+from claudius.memory.store import Store
 from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Adapter, TellsLacks
 from claudius.runtime.commands.about import About
@@ -69,6 +70,10 @@ class Commands:
             "resume": owners.resume,
         }
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._stores: dict[str, Store] = {}
+        """The store that each of these conversations is carried out with."""
+        self._doing: dict[str, str] = {}
+        """The word of the command that each of these conversations is at."""
         self._again: set[str] = set()
         self._is_closing = False
 
@@ -85,11 +90,23 @@ class Commands:
         """Run what waits in a conversation of commands."""
         if self._is_closing:
             return
+        leases = self._mind.store.leases
         if conversation in self._running:
             self._again.add(conversation)
+            if leases and not leases.is_of(self._stores[conversation], conversation):
+                self.lose(conversation)  # and taken again
             return
-        task = asyncio.create_task(self._run(conversation), name=f"commands {conversation}")
+        store = self._stores[conversation] = leases.store_of(conversation) if leases else self._mind.store
+        task = asyncio.create_task(self._run(conversation, store), name=f"commands {conversation}")
         self._running[conversation] = task
+
+    def lose(self, conversation: str) -> None:
+        """Cancel the commands of a conversation whose lane is lost: the process that has it carries them out.
+
+        An erasure that was begun goes to its end: the files of this home are nobody else's to erase.
+        """
+        if (running := self._running.get(conversation)) and self._doing.get(conversation) != "forget":
+            running.cancel()
 
     def tell(self, perception: Perception, text: str) -> None:
         """Send a line to one person, in the background."""
@@ -107,9 +124,8 @@ class Commands:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
-    async def _run(self, conversation: str) -> None:
-        leases = self._mind.store.leases
-        inbox = leases.store_of(conversation).inbox if leases else self._mind.store.inbox
+    async def _run(self, conversation: str, store: Store) -> None:
+        leases, inbox = self._mind.store.leases, store.inbox
         try:
             while True:
                 self._again.discard(conversation)
@@ -136,10 +152,14 @@ class Commands:
             if leases:
                 await leases.release(conversation, -1)
         finally:
-            del self._running[conversation]
+            del self._running[conversation], self._stores[conversation]
+            self._doing.pop(conversation, None)
+            if leases and leases.has_taken(conversation) and not leases.is_of(store, conversation):
+                self.wake(conversation)  # it was lost, and taken again since
 
     async def _do(self, perception: Perception) -> str:
         asked = read_command(perception.text)
+        self._doing[perception.conversation] = asked.word
         log.info("asked", extra={"person": perception.person, "word": asked.word})
         try:
             await self._members.look_as(perception.person)
