@@ -391,8 +391,7 @@ class Lanes:
             if await self._is_settled_before(lane, pending, now):
                 return
             lane.hearing = arrivals(pending, mind)
-            surface = self._surface(lane, pending, lane.hearing)
-            turn = take_turn(pending, patient(mind, pending.perception, heard_s), surface)
+            turn = take_turn(pending, patient(mind, pending.perception, heard_s), self._surface(lane, pending))
             turned = await lane.think(pending.turn, turn)
             if turned:  # idle subprocesses have something to do only if somebody was answered or a model was asked
                 lane.last = turned if turned.intent.calls or turned.recollection.owes else lane.last
@@ -440,15 +439,16 @@ class Lanes:
         if lane.told != (pending.turn, failure):
             lane.told = pending.turn, failure
             mind.store.inbox.failing(pending.turn, failure.kept)
-            if isinstance(lane.adapter, TellsFailure):
-                await lane.adapter.failed(pending.perception, pending.turn, failure)
+            adapter: object = lane.adapter
+            if isinstance(adapter, TellsFailure):
+                await adapter.failed(pending.perception, pending.turn, failure)
         return failure
 
-    def _surface(self, lane: Lane, pending: Pending, hearing: Arrivals) -> Surface:
+    def _surface(self, lane: Lane, pending: Pending) -> Surface:
         """Return what the conversation's network offers the turn: streaming, files, a typing indicator."""
         mind, adapter, perception = lane.mind, lane.adapter, pending.perception
         if adapter is None:
-            return Surface(hearing=hearing, tell=partial(self._tell, lane, pending))
+            return Surface(hearing=lane.hearing, tell=partial(self._tell, lane, pending))
         is_streamed = adapter.name in mind.config().pipeline.stream and perception.owes and adapter.streams(perception)
         is_streamed = is_streamed and not (self._leases and self._leases.is_doubtful)
         files = [one.extra.files for one in pending.perceptions if isinstance(one.extra, MessageExtra)]
@@ -460,7 +460,7 @@ class Lanes:
             begin_thinking=partial(lane.sign, perception),
             tell=partial(self._tell, lane, pending),
             read=partial(hold, adapter, perception) if is_terminal(perception.conversation) else None,
-            hearing=hearing,
+            hearing=lane.hearing,
         )
 
     async def _is_settled_before(self, lane: Lane, pending: Pending, now: datetime) -> bool:
