@@ -175,8 +175,7 @@ class Lanes:
         self._hydration = ThreadBackfill(mind)
         self._closing = False
         self._leases = mind.store.leases
-        self._wanted: dict[str, str] = {}
-        self._looked_for: dict[str, str] = {}
+        self._wanted, self._looked_for = dict[str, str](), dict[str, str]()
         self.looking = asyncio.Event()
         """Set if a lane is wanted that this process does not hold, or another process says that there is something."""
 
@@ -391,7 +390,8 @@ class Lanes:
             if await self._is_settled_before(lane, pending, now):
                 return
             lane.hearing = arrivals(pending, mind)
-            turn = take_turn(pending, patient(mind, pending.perception, heard_s), self._surface(lane, pending))
+            surface = self._surface(lane, pending, lane.hearing)
+            turn = take_turn(pending, patient(mind, pending.perception, heard_s), surface)
             turned = await lane.think(pending.turn, turn)
             if turned:  # idle subprocesses have something to do only if somebody was answered or a model was asked
                 lane.last = turned if turned.intent.calls or turned.recollection.owes else lane.last
@@ -444,23 +444,23 @@ class Lanes:
                 await adapter.failed(pending.perception, pending.turn, failure)
         return failure
 
-    def _surface(self, lane: Lane, pending: Pending) -> Surface:
+    def _surface(self, lane: Lane, pending: Pending, hearing: Arrivals) -> Surface:
         """Return what the conversation's network offers the turn: streaming, files, a typing indicator."""
         mind, adapter, perception = lane.mind, lane.adapter, pending.perception
         if adapter is None:
-            return Surface(hearing=lane.hearing, tell=partial(self._tell, lane, pending))
+            return Surface(hearing=hearing, tell=partial(self._tell, lane, pending))
         is_streamed = adapter.name in mind.config().pipeline.stream and perception.owes and adapter.streams(perception)
-        is_streamed = is_streamed and not (self._leases and self._leases.is_doubtful)
+        is_doubtful = bool(self._leases and self._leases.is_doubtful)
         files = [one.extra.files for one in pending.perceptions if isinstance(one.extra, MessageExtra)]
         return Surface(
-            show=Stream(pending, adapter, mind) if is_streamed else None,
+            show=Stream(pending, adapter, mind) if is_streamed and not is_doubtful else None,
             post_chars=adapter.post_chars,
             hold=partial(hold, adapter, perception),
             files=Attachments(adapter, sees=bool(getattr(mind.provider, "sees", False))) if any(files) else None,
             begin_thinking=partial(lane.sign, perception),
             tell=partial(self._tell, lane, pending),
             read=partial(hold, adapter, perception) if is_terminal(perception.conversation) else None,
-            hearing=lane.hearing,
+            hearing=hearing,
         )
 
     async def _is_settled_before(self, lane: Lane, pending: Pending, now: datetime) -> bool:
