@@ -223,7 +223,8 @@ async def compose(
     )
     embedder = embedder_of(settings.loaded.config) if networks else None
     semantic = store.search_by_meaning(embedder) if embedder else None
-    hooks, text, config = Hooks(), lately(soul.current), lately(settings.current)
+    pushed = partial(getattr, store.leases.souls, "in_force") if store.leases else str  # the very next turn has it
+    hooks, text, config = Hooks(), lately(soul.current, mark=pushed), lately(settings.current)
     second = SecondMind(
         store=store,
         provider=voice,

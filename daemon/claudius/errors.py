@@ -13,6 +13,7 @@ ClaudiusError                      one line for a person: what is wrong, where, 
 │   ├── StoreMoved                 the soul is being moved, or has moved away
 │   ├── StoreFull                  exit 75: no space at a write; nothing was accepted
 │   ├── StoreAway                  exit 75: the database server cannot be reached; nothing was accepted
+│   │   └── StoreRefused           exit 78: nor will it be until its owner corrects the settings, or the server
 │   ├── StoreReadOnly              the database, its log or its directory may not be written
 │   └── StaleTurn                  exit 1: the conversation moved on since it was recalled; run the turn again
 ├── RowInvalid                     one of our own rows does not decode; the rest of the database is sound
@@ -165,6 +166,15 @@ class StoreAway(StoreError):
         """State what is wrong, and the remedy (may be empty)."""
         super().__init__(f"{message}; {fix}" if message and fix else message)
         self.fix = fix
+
+
+class StoreRefused(StoreAway):
+    """The database server does not let us in.
+
+    A process that is at work waits for it as for one that is away; one that starts ends.
+    """
+
+    exit_code = EXIT_CONFIG
 
 
 class StoreReadOnly(StoreError):

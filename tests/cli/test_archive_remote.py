@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from archiving import at, bare, linear
+from claudius.home import Home
+from claudius.reports import doctor
 from driven import Machine
 
 LIKES = "walnut cakes"
@@ -44,3 +47,17 @@ def test_a_remote_that_is_away_is_one_line_of_a_receipt(tmp_path: Path) -> None:
     assert said.code == 0
     assert receipt["verified"], receipt["left"]
     assert [one for one in receipt["not_ours"] if remote in one and "could not be rewritten yet" in one]
+
+
+def test_doctor_has_one_verdict_of_the_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the remote is away, no other line calls the history sound."""
+    away = {"kind": "archive", "subject": "", "detail": "not copied to the remote: away", "fix": "mend it"}
+
+    async def told(*_: Any) -> dict[str, Any]:
+        return {"brake": None, "health": {"problems": [away]}}
+
+    monkeypatch.setattr(doctor, "ask", told)
+    home = Home(tmp_path)
+    home.create()
+
+    assert [(one.ok, one.detail) for one in doctor.checks(home) if one.name == "archive"] == [(False, away["detail"])]

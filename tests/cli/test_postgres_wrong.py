@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
 import pytest
 
+from claudius.errors import StoreAway, StoreError, StoreRefused
 from claudius.memory.postgres.connection import translate
+from claudius.memory.postgres.remedies import check_server
 from driven import Machine
 from lab import postgres
 
@@ -91,8 +95,22 @@ def test_scale_a_wrong_password_says_where_it_stands(tmp_path: Path, strict: pos
     """A missing or wrong password: the line names the variable and the file."""
     ran = homed(tmp_path, url_of(strict), password).run("chat", "--once", "Hello")
 
-    assert ran.code == 75
+    assert ran.code == 78
+    assert len(ran.stderr.splitlines()) == 1
     assert "correct CLAUDIUS_STORE_PASSWORD in .env" in ran.stderr
+
+
+@pytest.mark.parametrize("command", [("worker",), ("daemon", "start")])
+def test_scale_no_process_tries_for_ever_with_a_wrong_password(
+    tmp_path: Path, strict: postgres.Server, command: tuple[str, ...]
+) -> None:
+    """A unit starts nothing again after 78: only the owner can mend this. A server that is away is tried again (75)."""
+    refused = homed(tmp_path / "refused", url_of(strict), "the-wrong-word").run(*command)
+    away = homed(tmp_path / "away", AWAY).run(*command)
+
+    assert (refused.code, away.code) == (78, 75)
+    assert "cannot be used" in refused.stderr
+    assert "cannot be reached" in away.stderr
 
 
 def test_scale_the_right_password_needs_no_remedy(tmp_path: Path, strict: postgres.Server) -> None:
@@ -104,7 +122,7 @@ def test_scale_a_database_that_is_not_there_is_told_with_its_remedy(tmp_path: Pa
     """A misspelt database: correct it, or create it."""
     ran = homed(tmp_path, url_of(strict, "nosoul"), PASSWORD).run("chat", "--once", "Hello")
 
-    assert ran.code == 75
+    assert ran.code == 78
     assert "correct store.url, or create it" in ran.stderr
 
 
@@ -143,6 +161,65 @@ def test_scale_a_copy_that_may_not_be_verified_names_the_right(tmp_path: Path, s
 
     assert ran.code == 78
     assert 'GRANT CREATE ON DATABASE "shared" TO "soul"' in ran.stderr
+    (check,) = (one for one in machine.run("doctor", "--json").json["checks"] if one["name"] == "copies")
+    assert not check["ok"]
+    assert check["fix"] == 'GRANT CREATE ON DATABASE "shared" TO "soul"'
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        ("CREATE TABLE shop (id int)", "holds what is not Claudius's"),
+        ("CREATE TABLE release (name text)", "holds what is not Claudius's"),
+        ("CREATE VIEW seen AS SELECT 1", "holds what is not Claudius's"),
+        ("CREATE FUNCTION max(text, text) RETURNS text LANGUAGE sql AS 'SELECT $1'", "holds what is not Claudius's"),
+        ("REVOKE CREATE ON SCHEMA {0} FROM soul", 'GRANT CREATE ON SCHEMA "{0}" TO "soul"'),
+        ("DROP SCHEMA {0}", "the schema that it names does not exist"),
+        ("ALTER SCHEMA {0} OWNER TO CURRENT_USER", "the schema that it names does not exist, or is not soul's to use"),
+    ],
+)
+def test_scale_a_schema_that_can_hold_no_soul_is_one_line(
+    tmp_path: Path, strict: postgres.Server, made: str, says: str
+) -> None:
+    """What is somebody else's, or may not be filled: a start, a move and doctor say the same, once, with what to do."""
+    name = f"held_{abs(hash(made))}"
+    with psycopg.connect(strict.url.replace("/postgres?", "/soul?"), autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {name} AUTHORIZATION soul; SET search_path = {name}".encode())
+        connection.execute(made.format(name).encode())
+    url = f"{url_of(strict)}&options={quote(f'-csearch_path={name}')}"
+    machine = homed(tmp_path, url, PASSWORD)
+
+    started = machine.run("worker")
+    moved = machine.run("migrate", url)
+    failing = [one for one in machine.run("doctor", "--json").json["checks"] if not one["ok"]]
+
+    assert (started.code, moved.code) == (78, 78)
+    assert says.format(name) in started.stderr
+    assert len(started.stderr.splitlines()) == 1
+    assert moved.stderr == started.stderr
+    assert [says.format(name) in one["detail"] for one in failing] == [True]
+
+
+def test_scale_what_belongs_to_an_extension_is_nobodys_table(tmp_path: Path, strict: postgres.Server) -> None:
+    """An extension may stand in the schema before the soul does."""
+    with psycopg.connect(strict.url.replace("/postgres?", "/soul?"), autocommit=True) as made:
+        made.execute(b"CREATE SCHEMA extended AUTHORIZATION soul")
+        try:
+            made.execute(b"CREATE EXTENSION pg_stat_statements SCHEMA extended")
+        except psycopg.Error:
+            pytest.skip("this server has no extensions to install")
+
+    url = f"{url_of(strict)}&options={quote('-csearch_path=extended')}"
+    homed(tmp_path, url, PASSWORD).ok("chat", "--once", "Hello")
+
+
+def test_scale_a_server_that_is_too_old_is_one_line() -> None:
+    """A release of PostgreSQL that lacks what the tables need is named, with what it must be."""
+    info = SimpleNamespace(server_version=130023, parameter_status=lambda _: "UTF8")
+    made: Any = SimpleNamespace(info=info, close=lambda: None)
+
+    with pytest.raises(StoreError, match=r"^postgres://db/soul is PostgreSQL 13: Claudius needs 14 or newer$"):
+        check_server(made, "postgres://db/soul")
 
 
 @pytest.mark.parametrize(
@@ -153,6 +230,10 @@ def test_scale_a_copy_that_may_not_be_verified_names_the_right(tmp_path: Path, s
         ("connection timeout expired", "the server is running"),
         ('root certificate file "/root/.postgresql/root.crt" does not exist', "sslrootcert="),
         ('FATAL: no pg_hba.conf entry for host "10.0.0.2"', "pg_hba.conf"),
+        ("SSL error: certificate verify failed", "sslrootcert"),
+        ("FATAL: too many connections for role", "max_connections"),
+        ('definition of service "soul" not found', "the service"),
+        ('FATAL: permission denied for database "soul"', "GRANT CONNECT"),
         ("SSL error: something new", ""),
     ],
 )
@@ -160,6 +241,8 @@ def test_scale_a_way_that_fails_is_told_with_its_remedy(said: str, remedy: str) 
     """What the driver says of the usual causes is followed by what to do; of others, by nothing."""
     error = translate(psycopg.OperationalError(said), "postgres://db/soul")
 
-    assert error.message.startswith(f"postgres://db/soul cannot be reached: {said}")
+    assert isinstance(error, StoreAway)  # whoever is at work waits for it
+    how = "used" if isinstance(error, StoreRefused) else "reached"
+    assert error.message.startswith(f"postgres://db/soul cannot be {how}: {said}")
     assert remedy in error.message
     assert bool(remedy) is ("; " in error.message)

@@ -18,7 +18,7 @@ def machines(tmp_path: Path, postgres_url: str) -> tuple[Machine, Machine]:
     for machine in made:
         (machine.home / "soul").mkdir(parents=True, mode=0o700)
         machine.home.chmod(0o700)
-        shared = f'[store]\nurl = "{postgres_url}"\n[worker]\nlease_s = 3.0\nrenew_s = 1.0\n'
+        shared = f'[store]\nurl = "{postgres_url}"\n'  # a renewal is too late to bring what the next turn must have
         (machine.home / "config.toml").write_text(shared)
     return made
 
@@ -104,3 +104,35 @@ def test_on_a_file_there_is_nobody_to_push_to(tmp_path: Path) -> None:
 
     assert ran.code == 2
     assert "its files are the soul" in ran.stderr
+
+
+@pytest.mark.slow
+def test_scale_a_pushed_soul_comes_along_to_a_file(machines: tuple[Machine, Machine], postgres_url: str) -> None:
+    """What was pushed elsewhere is the home's own after `migrate sqlite`, and one push away after the move back."""
+    one, two = machines
+    (one.home / "soul" / "soul.md").write_text(MINE)
+    (one.home / "soul" / "dossiers").mkdir(mode=0o700)
+    (one.home / "soul" / "dossiers" / "trees.md").write_text("# Trees\n\nOaks grow slowly.\n")
+    (two.home / "soul" / "soul.md").write_text(THEIRS)
+    two.ok("soul", "push")
+    one.ok("chat", "--once", "Good morning.")
+    shown = one.ok("soul", "show", "--json").json
+
+    tried = one.ok("migrate", "sqlite", "--dry-run", "--json").json
+    still = (one.home / "soul" / "soul.md").read_text()
+    moved = one.ok("migrate", "sqlite", "--json").json
+    one.ok("chat", "--once", "Good evening.")
+    here = newest(one)
+    kept = one.ok("soul", "show", "--json").json
+    earlier = [path.read_text() for path in (one.home / "state" / "soul" / "history" / "soul.md").iterdir()]
+    one.ok("migrate", postgres_url)
+    again = one.ok("soul", "push", "--json").json
+
+    assert (tried["soul"], still) == ([], MINE)
+    assert moved["soul"] == ["dossiers/trees.md", "soul.md"]
+    assert {name: file["sha256"] for name, file in kept.items()} == {
+        name: file["sha256"] for name, file in shown.items()
+    }
+    assert thought_with(one, here, THEIRS)
+    assert earlier == [MINE]
+    assert again["files"] == ["soul.md"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from claudius.cognition.mind import lately
 from claudius.cognition.steps import STEPS
 from claudius.home import shipped
 from claudius.memory.leases import SoulStore
@@ -96,3 +97,15 @@ def test_scale_a_number_that_is_given_again_is_another_push(tmp_path: Path) -> N
 
     assert (first / "soul.md").read_text() == "I am one."
     assert (second / "soul.md").read_text() == "I am two."
+
+
+def test_scale_a_push_does_not_wait_until_a_look_is_old() -> None:
+    """What is read at most every so often is read at once when a push has moved its mark, even by that reading."""
+    marks, read = ["a"], iter(["one", "two", "three"])
+    soul = lately(lambda: next(read), 60.0, lambda: 0.0, lambda: marks[-1])
+
+    before = soul(), soul()
+    marks.append("b")
+
+    assert before == ("one", "one")
+    assert (soul(), soul()) == ("two", "two")

@@ -113,6 +113,18 @@ def test_functions_answer_the_same_on_both(postgres_url: str) -> None:
             assert found == wanted, asked
 
 
+def test_scale_a_row_is_judged_where_the_server_shares_a_query(postgres_url: str) -> None:
+    """Reading every row for what is broken works where the planner would share it among processes of the server."""
+    from claudius.memory.postgres.connection import PostgresConnection, load_texts  # noqa: PLC0415 - an extra
+    from claudius.memory.postgres.schema import prepare  # noqa: PLC0415 - likewise
+
+    with closing(PostgresConnection(StorePlace(postgres_url))) as served:
+        prepare(served, MEMORY, "a test")
+        served.execute("INSERT INTO audited (id, digests, seen) VALUES (1, '{}', 0)")
+        served.execute("ANALYZE")
+        served.execute(load_texts(MEMORY)["rows_invalid"], {"most": 5}).fetchall()
+
+
 def test_scale_recall_finds_by_an_index_while_the_tables_are_empty(postgres_url: str) -> None:
     """The plan that a new soul's first turns make stays in use while the tables grow: it must not read them whole."""
     from claudius.memory.postgres.connection import PostgresConnection, load_texts  # noqa: PLC0415 - an extra

@@ -107,6 +107,7 @@ def _to_server(home: Home, url: str, *, is_kept: bool) -> dict[str, Any]:
 def _to_file(home: Home, is_kept: bool) -> dict[str, Any]:  # noqa: FBT001 - called once
     from claudius.memory.postgres import moving
     from claudius.memory.postgres.closed import closed_at
+    from claudius.reports import soul as reports
 
     place, began_s = place_of(home), time.monotonic()
     if not place.is_postgres:
@@ -119,6 +120,7 @@ def _to_file(home: Home, is_kept: bool) -> dict[str, Any]:  # noqa: FBT001 - cal
         list["MovedTable"](),
     )
     move, is_copied = _begun(home, closed.move.id if closed else "")
+    own: list[str] = []
     if not is_copied:
         if is_kept:
             _keep(home, move.id)
@@ -130,10 +132,12 @@ def _to_file(home: Home, is_kept: bool) -> dict[str, Any]:  # noqa: FBT001 - cal
         _keep(home, move.id + COPIED)
         if fresh.exists():
             _put(fresh, home)
+        if pushed := reports.pushed(home):
+            own = reports.own_again(home, pushed, datetime.now(UTC))
         write(home, KEY, SQLITE)
         _note_of(home).unlink(missing_ok=True)
         _note(home)
-    return _document(place.shown, SQLITE, moved, began_s, is_dry=not is_kept)
+    return _document(place.shown, SQLITE, moved, began_s, is_dry=not is_kept) | {"soul": own}
 
 
 def _begun(home: Home, closed_by: str) -> tuple[Move, bool]:
@@ -253,10 +257,13 @@ def _document(
         "tables": {one.name: {"rows": one.rows, "sha256": one.sha256} for one in moved},
         "kept": str(kept) if kept else None,
         "seconds": round(time.monotonic() - began_s, 1),
+        "soul": [],
     }
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:
+    if document["soul"]:
+        yield f"soul/ is now as it was pushed, with other texts than before in: {', '.join(document['soul'])}"
     if not document["tables"]:
         yield f"the interrupted move is ended; the soul is at {document['to']} now"
         return

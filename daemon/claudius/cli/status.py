@@ -94,7 +94,7 @@ def _served(document: dict[str, Any]) -> Iterator[str]:
         said = f"soul: {document['soul']['sha256'][:12]}, pushed from {document['soul']['host']}"
         yield safe(f"{said}; this home's files differ: `claudius soul push`" if document["soul"]["overrules"] else said)
     if document["archive_lag"]:
-        yield f"archive: {document['archive_lag']} versions wait for git"
+        yield f"archive: {reports.waiting_for_git(document['archive_lag'])}"
 
 
 def _life(document: dict[str, Any]) -> Iterator[str]:

@@ -96,16 +96,20 @@ FRESH_S = 0.1
 
 
 def lately(
-    read: Callable[[], T], fresh_s: float = FRESH_S, monotonic: Callable[[], float] = monotonic
+    read: Callable[[], T],
+    fresh_s: float = FRESH_S,
+    monotonic: Callable[[], float] = monotonic,
+    mark: Callable[[], str] = str,
 ) -> Callable[[], T]:
-    """Return a cached `read` that reads again when its last value is older than `fresh_s` seconds."""
-    last: list[tuple[float, T]] = []
+    """Return a cached `read` that reads again when its last value is older than `fresh_s` seconds, or `mark` moved."""
+    last: list[tuple[float, str, T]] = []
 
     def reading() -> T:
         now = monotonic()
-        if not last or now - last[0][0] >= fresh_s:
-            last[:] = [(now, read())]
-        return last[0][1]
+        if not last or now - last[0][0] >= fresh_s or last[0][1] != mark():
+            value = read()  # which may move the mark
+            last[:] = [(now, mark(), value)]
+        return last[0][2]
 
     return reading
 

@@ -21,7 +21,7 @@ from claudius.reports.network_checks import Check, networks
 from claudius.reports.offline_checks import exchanged_tokens, own_servers
 from claudius.reports.opened import records
 from claudius.reports.session import ask
-from claudius.reports.status import model_told, model_words
+from claudius.reports.status import model_told, model_words, waiting_for_git
 from claudius.runtime.health import backup_failure, growth
 
 OF_THE_STORE = ("given_up", "disk", "backup")
@@ -46,7 +46,13 @@ def checks(home: Home, *, live: bool = False, security: bool = False) -> list[Ch
     )
     found = list(dict.fromkeys(each))  # one broken setting can fail several checks with the same result
     is_away = any(one.name == SERVER for one in found)
-    return [one for one in found if not (is_away and one.name == "store")]  # what a process there says of it
+    failing = {one.name for one in found if not one.ok}
+    return [
+        one
+        for one in found
+        if not (one.ok and one.name in failing)  # one verdict for one subject
+        and not (is_away and one.name == "store")  # what a process there says of it
+    ]
 
 
 def doctor(found: Sequence[Check]) -> dict[str, Any]:
@@ -233,7 +239,7 @@ def _store(home: Home) -> Iterator[Check]:
             "backup", ok=not backup, detail=f"the last backup failed: {backup}" if backup else "none failed", fix=fix
         )
         lag = kept.archive_lag()
-    yield Check("archive", ok=True, detail=f"{lag} versions wait for git" if lag else "git holds every version")
+    yield Check("archive", ok=True, detail=waiting_for_git(lag) if lag else "git holds every version")
 
 
 def _server(home: Home) -> Iterator[Check]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from claudius.config import OF_A_MACHINE, Loaded, common, load, networks_on
+from claudius.errors import ClaudiusError
 from claudius.home import Home
 from claudius.memory.opening import StorePlace, place_of
 from claudius.reports.network_checks import Check
@@ -36,12 +38,14 @@ NOTICE_S = 2.0
 def server(home: Home) -> Iterator[Check]:
     """Check the server, the way to it, and the processes that share it. Raises: StoreError."""
     loaded, place = load(home, os.environ), place_of(home)
-    from claudius.memory.postgres.session import connected
+    from claudius.memory.postgres.session import connected, is_unused
 
     with connected(place) as made:
+        is_unused(made, place.shown)
         yield from _of_moves(made, place)
         yield from _of_settings(made, loaded)
         yield from _of_text(made)
+        yield _of_copies(made, place)
         skew_s = time.time() - float(_one(made, "SELECT extract(epoch FROM clock_timestamp())::float8"))
     yield Check(
         "clock of the server",
@@ -90,6 +94,22 @@ def _of_text(made: Made) -> Iterator[Check]:
     odd = _one(made, _COLLATED)
     detail = f"{odd} columns of text do not sort by their bytes" if odd else "text sorts by its bytes"
     yield Check("collation", ok=not odd, detail=detail, fix="move the soul into a schema that Claudius makes itself")
+
+
+def _of_copies(made: Made, place: StorePlace) -> Check:
+    """Look whether copies can be made and put back, before one is needed."""
+    from claudius.memory.postgres.dumps import LACKS, check_program, grant, programs
+
+    if not _one(made, "SELECT has_database_privilege(current_database(), 'CREATE')"):
+        return Check("copies", ok=False, detail=LACKS, fix=grant(made))
+    if shutil.which("pg_dump") is None:
+        return Check("copies", ok=True, detail="none are made here: pg_dump is not installed")
+    try:
+        check_program(programs(), made, place)
+    except ClaudiusError as error:
+        detail, _, fix = error.message.rpartition(": ")
+        return Check("copies", ok=False, detail=detail, fix=fix)
+    return Check("copies", ok=True, detail="they can be made and put back")
 
 
 def _session(place: StorePlace) -> Check:

@@ -28,7 +28,7 @@ from claudius.memory.opening import place_of
 from claudius.reports.opened import edit, noted, records
 from claudius.soul import FOLDERS, SoulSource, SoulText, shadowed
 from claudius.soul import check as check_soul
-from claudius.soul.pushed import PushedSoul, differs, own_files, written
+from claudius.soul.pushed import NAME, PushedSoul, differs, own_files, written
 
 if TYPE_CHECKING:
     from claudius.memory.store import Store
@@ -92,6 +92,25 @@ def push(home: Home) -> dict[str, Any]:
 
     edit(home, pushing)
     return {"sha256": text.sha256, "files": list(files), "changed": changed}
+
+
+def own_again(home: Home, found: PushedSoul, now: datetime) -> list[str]:
+    """Make the soul that was pushed this home's own, and keep the text of what it replaces.
+
+    Returns the names of the files that are other than before, or gone. Raises: BadSoul, OSError.
+    """
+    own = own_files(_read_soul(home.soul), home.soul)
+    changed = [name for name in sorted({*own, *found.files}) if own.get(name) != found.files.get(name)]
+    for name in filter(NAME.fullmatch, changed):
+        path = home.soul / name
+        if path.is_file():
+            _keep(home, name, path.read_bytes(), now)
+        if name in found.files:
+            path.parent.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+            write_private(path, found.files[name])
+        else:
+            path.unlink()
+    return changed
 
 
 def overruled(home: Home) -> bool:

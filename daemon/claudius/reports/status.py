@@ -177,6 +177,11 @@ def model_words(told: Mapping[str, Any]) -> str:
     return f" (profile {told['profile']}, {form}{size})".replace("a json", "a JSON schema")
 
 
+def waiting_for_git(versions: int) -> str:
+    """Say how many versions of portraits and state git does not hold yet. Pure."""
+    return "1 version waits for git" if versions == 1 else f"{versions} versions wait for git"
+
+
 def usage(home: Home, by: By) -> dict[str, Any]:
     """Return tokens and dollars by day, model, person, conversation or job, and the budgets: the tightest, and each."""
     from claudius.cognition.mind import caps, day_start, tightest

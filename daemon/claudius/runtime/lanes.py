@@ -27,7 +27,7 @@ from claudius.failure import Failure, failure_of
 from claudius.intent import ApologyKind
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import LeaseStore
-from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, is_terminal, sees_everything
+from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, is_terminal
 from claudius.runtime.adapter import Adapter, TellsFailure
 from claudius.runtime.attachments import Attachments
 from claudius.runtime.background_services import BackgroundServices
@@ -480,8 +480,7 @@ class Lanes:
             return True
         if lane.adapter is None:
             return False
-        if not sees_everything(perception.audience, is_owner=perception.is_owner):
-            await self.members.look(perception)
+        await self.members.look(perception)
         is_called = perception.kind is Kind.MENTION or perception.origin is Origin.INTERNAL
         return is_called and await self._hydration.read(perception, lane.adapter)
 

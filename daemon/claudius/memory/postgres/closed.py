@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from claudius.memory.opening import StorePlace
-from claudius.memory.postgres.session import Made, connected, value_of
+from claudius.memory.postgres.session import IS_OURS, Made, connected, value_of
 
 HERE, COMING, LEFT = 0, 1, 2
 """What `release.migrating` says. Earlier releases wrote 1 for both of the others."""
@@ -71,7 +71,7 @@ def closed_of(row: Mapping[str, Any]) -> Closed | None:
 
 def closed_by(made: Made) -> Closed | None:
     """Return why a server is closed; None if it is open, or holds no tables of ours."""
-    if value_of(made, "SELECT to_regclass('release') IS NULL"):
+    if not value_of(made, IS_OURS):
         return None
     migrating, kept = made.execute(SQL.encode()).fetchone() or (HERE, {})
     return closed_of({"migrating": migrating, "kept": kept})

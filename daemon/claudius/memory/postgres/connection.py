@@ -14,11 +14,11 @@ from psycopg.pq import Format, TransactionStatus
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumper
 
-from claudius.errors import StaleTurn, StoreAway, StoreError, StoreFull, StoreMoved, StoreReadOnly
+from claudius.errors import StaleTurn, StoreError, StoreFull, StoreMoved, StoreReadOnly
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.foresight import Foresight
 from claudius.memory.postgres.pipeline import NamedRow, Pipeline, named
-from claudius.memory.postgres.remedies import check_encoding, remedy
+from claudius.memory.postgres.remedies import away, check_server
 from claudius.memory.postgres.timed import MadeBeside, TimedConnection
 from claudius.memory.postgres.translation import for_rows, translated
 from claudius.memory.sql.connection import Cursor, Database, Row, load_queries
@@ -101,7 +101,7 @@ class PostgresConnection:
     """Nothing that is counted by it is to be done here."""
 
     def __init__(self, place: StorePlace, silent_s: float = SILENT_S) -> None:
-        """Connect. Raises: psycopg.OperationalError; StoreError if the database is not in UTF-8.
+        """Connect. Raises: psycopg.OperationalError; StoreError if the server or its database cannot hold a soul.
 
         The server ends the connection if it is silent for `silent_s` seconds inside a transaction, because its locks
         keep everybody else waiting.
@@ -150,7 +150,7 @@ class PostgresConnection:
     def _connect(self) -> TimedConnection[NamedRow]:
         url = parameters(self._place, self._place.url)
         made = TimedConnection[NamedRow].connect(url, autocommit=True, row_factory=named)
-        check_encoding(made, self._place.shown)
+        check_server(made, self._place.shown)
         made.answer_s = CONNECT_S
         silent = f"SET idle_in_transaction_session_timeout = '{self._silent_s}s'; SET lock_timeout = '{LOCK_S}s'"
         made.execute((silent + _SERVER_ALIVE + _PLANNED).encode())
@@ -427,5 +427,5 @@ def translate(error: Exception, name: str) -> StoreError:
     if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
         return StoreReadOnly(f"{name} takes no writes ({first}): `store.url` must name the primary")
     if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
-        return StoreAway(f"{name} cannot be reached: {first}", remedy(str(error)))
+        return away(name, str(error))
     return StoreError(f"{name}: {first}")

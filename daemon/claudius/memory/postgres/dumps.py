@@ -39,6 +39,7 @@ LEFT_BESIDE = """SELECT nspname::text AS name FROM pg_namespace WHERE nspname <>
 AND nspname LIKE replace(left(current_schema(), 36), '_', '\\_') || '\\_re%'
 AND nspname ~ '_(restored|replaced_[0-9tz]+)$'"""
 """The schemas that a restore has left beside the store."""
+LACKS = "a copy is restored in a schema beside the store, which this user may not create"
 _ROWS = re.compile(rb"COPY .*?\.\"?(\w+)\"? \(([^)]*)\) FROM stdin;\n")
 _COUNTER = re.compile(rb"SELECT pg_catalog\.setval\('[^']*?\.\"?(\w+)\"?', (\d+), (true|false)\);\n")
 _END = b"-- PostgreSQL database dump complete\n"
@@ -68,7 +69,7 @@ def back_up(place: StorePlace, directory: Path, now: datetime, memory: Path, nam
             with connected(place) as made:
                 made.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                 snapshot = value_of(made, "SELECT pg_export_snapshot()")
-                _check_program(program, made, place)
+                check_program(program, made, place)
                 _dump(program, place, value_of(made, "SELECT current_schema()"), snapshot, aside)
                 counts = row_counts(made)
             found = verify(place, aside, memory, exactly=counts)
@@ -102,9 +103,7 @@ def verify(place: StorePlace, path: Path, memory: Path, *, exactly: Mapping[str,
             counts = row_counts(made)
             checks |= {"opens": True, "is_ours": True, "rows": exactly is None or counts == exactly}
         except psycopg.errors.InsufficientPrivilege as error:
-            who, where = quoted(made.info.user), quoted(made.info.dbname)
-            lacks = "a copy is restored in a schema beside the store, which this user may not create"
-            raise StoreError(f"{place.shown}: {lacks}: GRANT CREATE ON DATABASE {where} TO {who}") from error
+            raise StoreError(f"{place.shown}: {LACKS}: {grant(made)}") from error
         except (OSError, EOFError, zlib.error):
             pass
         except (StoreCorrupt, psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError):
@@ -153,7 +152,13 @@ def row_counts(made: Made) -> dict[str, int]:
     return {name: value_of(made, f"SELECT count(*) FROM {quoted(name)}") for name in names}  # noqa: S608 - our own names
 
 
-def _check_program(program: str, made: Made, place: StorePlace) -> None:
+def grant(made: Made) -> str:
+    """Return what gives this user the right that a copy needs."""
+    return f"GRANT CREATE ON DATABASE {quoted(made.info.dbname)} TO {quoted(made.info.user)}"
+
+
+def check_program(program: str, made: Made, place: StorePlace) -> None:
+    """Check that this pg_dump can read the server. Raises: ClaudiusError."""
     said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
     version = re.search(r"(\d+)(?:\.\d+)?", said)
     server = made.info.server_version // 10000

@@ -19,21 +19,27 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, TryAgain
+from claudius.errors import ClaudiusError, StoreError, TryAgain
 from claudius.home import shipped
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.closed import COMING, HERE, LEFT, Closed, Move, closed_by
 from claudius.memory.postgres.connection import INSTEAD, NUL
 from claudius.memory.postgres.schema import CREATING, create_sql, known, migrate_sql, too_old
-from claudius.memory.postgres.session import Made, check_nobody_works, connected, quoted, value_of
+from claudius.memory.postgres.session import (
+    IS_OURS,
+    Made,
+    check_nobody_works,
+    connected,
+    is_unused,
+    quoted,
+    value_of,
+)
 from claudius.memory.search import tables
 from claudius.memory.sqlite.file import open_reader, open_writer, pragma, siblings
 from claudius.memory.sqlite.schema import create_database, load_migrations
 
 ROWS = 1000
 """Rows that are read at a time, and after which progress is told."""
-NEEDS = 140000
-"""The oldest server, as `server_version_num` says it."""
 NOBODY = Move()
 
 Told = Callable[[str, int], None]
@@ -76,21 +82,8 @@ def state_of(place: StorePlace) -> str:
 
 
 def _state(made: Made, place: StorePlace, version: int) -> str:
-    if made.info.server_version < NEEDS:
-        raise StoreError(f"{place.shown} is PostgreSQL {made.info.server_version // 10000}: Claudius needs 14 or newer")
-    encoding = value_of(made, "SHOW server_encoding")
-    if encoding != "UTF8":
-        raise StoreError(f"{place.shown} has the encoding {encoding}: create the database with ENCODING 'UTF8'")
-    if value_of(made, "SELECT current_schema()") is None:
-        raise StoreError(f"{place.shown}: its schema does not exist: CREATE SCHEMA makes it")
-    if not value_of(
-        made, "SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
-    ):
+    if is_unused(made, place.shown):
         return "empty"
-    if value_of(made, "SELECT to_regclass('release') IS NULL"):
-        raise StoreCorrupt(
-            f"{place.shown} holds tables that are not Claudius's: name a database or a schema of its own"
-        )
     schema, closed = value_of(made, "SELECT schema FROM release") or 0, closed_by(made)
     if schema > version:
         raise too_old(place.shown, schema, version)
@@ -174,7 +167,7 @@ def _make_room(made: Made, place: StorePlace, memory: Path, move: Move) -> None:
     """Make the tables that are filled next, or this release's of those that are there. Raises: StoreError, TryAgain."""
     if _state(made, place, known(memory)) == "soul":
         raise TryAgain(f"{place.shown} holds a soul already")
-    if value_of(made, "SELECT to_regclass('release') IS NULL"):
+    if not value_of(made, IS_OURS):
         made.execute(create_sql(memory, known(memory)).encode())
         return
     closed = closed_by(made)

@@ -14,7 +14,7 @@ from claudius.errors import StoreCorrupt, StoreTooNew, TryAgain
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.closed import SQL, closed_of
 from claudius.memory.postgres.connection import PostgresConnection
-from claudius.memory.postgres.session import connected, value_of
+from claudius.memory.postgres.session import FOREIGN, IS_EMPTY, IS_OURS, ROOM, check_room, connected, value_of
 
 BASE = 25
 """The version of `schema.sql`, and the SQLite schema that it mirrors; later ones are files beside it, `NNNN_*.sql`."""
@@ -75,6 +75,7 @@ def prepare(connection: PostgresConnection, memory: Path, name: str) -> None:
     connection.execute("SELECT pg_advisory_lock(:lock)", {"lock": CREATING})
     try:
         if is_empty(connection):
+            check_room(name, **connection.execute(ROOM).fetchone())
             connection.script(create_sql(memory, known(memory)))
             return
         found = check_identity(connection, name, known(memory))
@@ -109,9 +110,8 @@ def check_settled(connection: PostgresConnection, name: str) -> None:
 
 
 def is_empty(connection: PostgresConnection) -> bool:
-    """Return whether the schema holds no table."""
-    sql = "SELECT 1 AS one FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' LIMIT 1"
-    return connection.execute(sql).fetchone() is None
+    """Return whether the schema holds nothing."""
+    return bool(connection.execute(IS_EMPTY).fetchone()["found"])
 
 
 def check_identity(connection: PostgresConnection, name: str, version: int) -> int:
@@ -119,9 +119,11 @@ def check_identity(connection: PostgresConnection, name: str, version: int) -> i
 
     Raises: StoreCorrupt, StoreTooNew.
     """
-    if connection.execute("SELECT to_regclass('release') IS NULL AS is_foreign").fetchone()["is_foreign"]:
-        raise StoreCorrupt(f"{name} holds tables that are not Claudius's: give it a database or a schema of its own")
+    if not connection.execute(IS_OURS).fetchone()["found"]:
+        raise StoreCorrupt(f"{name} {FOREIGN}")
     row = connection.execute("SELECT schema, oldest FROM release WHERE id = 1").fetchone()
+    if row is None:
+        raise StoreCorrupt(f"{name} does not say which release its tables are of: restore a copy")
     if row["oldest"] > version:
         raise too_old(name, row["schema"], version)
     return int(row["schema"])
@@ -133,7 +135,7 @@ def released(place: StorePlace) -> tuple[int | None, int]:
     Raises: StoreError.
     """
     with connected(place) as made:
-        if value_of(made, "SELECT to_regclass('release') IS NULL"):
+        if not value_of(made, IS_OURS):
             return None, 0
         schema, oldest = made.execute("SELECT schema, oldest FROM release").fetchone() or (None, 0)
     return schema, oldest
