@@ -211,6 +211,13 @@ def test_scale_doctor_fails_on_settings_that_are_not_ours(
     assert says in found[check]
 
 
+def test_scale_doctor_says_that_a_home_is_missing(machine: Machine, url: str) -> None:
+    """A store that holds turns, and no home: that is what is wrong, and the other checks are made."""
+    found = failing(machine, CLAUDIUS_HOME=str(machine.root / "nowhere"), CLAUDIUS_STORE_URL=url)
+
+    assert "does not exist" in found["home"]
+
+
 @pytest.mark.slow
 def test_scale_doctor_fails_on_a_server_without_fsync(postgres_url: str, tmp_path: Path) -> None:
     """A server that may lose what it acknowledged is named; the tests' own quick server is one."""

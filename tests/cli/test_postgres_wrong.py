@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from claudius.errors import StoreAway, StoreError, StoreRefused
+from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import translate
 from claudius.memory.postgres.remedies import check_server
 from driven import Machine
@@ -211,6 +212,12 @@ def test_scale_what_belongs_to_an_extension_is_nobodys_table(tmp_path: Path, str
 
     url = f"{url_of(strict)}&options={quote('-csearch_path=extended')}"
     homed(tmp_path, url, PASSWORD).ok("chat", "--once", "Hello")
+
+
+def test_scale_a_service_is_named_and_nothing_else_of_its_url() -> None:
+    """A URL without a host is shown by its service; parameters, which may be secret, never are."""
+    assert StorePlace("postgres://?service=soul&passfile=/x").shown == "postgres://?service=soul"
+    assert StorePlace("postgres://tom:pw@db/soul?service=x&sslkey=/y").shown == "postgres://tom@db/soul"
 
 
 def test_scale_a_server_that_is_too_old_is_one_line() -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from msgspec import Struct
 
@@ -48,10 +48,12 @@ class StorePlace(Struct, frozen=True):
 
     @property
     def shown(self) -> str:
-        """The URL without what may be secret: its password and its parameters."""
+        """The URL without what may be secret: its password and its parameters; of a service, its name."""
         if self.called:
             return self.called
         parts = urlsplit(self.url)
+        if not parts.netloc and (service := parse_qs(parts.query).get("service")):
+            return f"{parts.scheme}://?service={service[0]}"
         user, at, host = parts.netloc.rpartition("@")
         return urlunsplit((parts.scheme, f"{user.partition(':')[0]}{at}{host}", parts.path, "", ""))
 

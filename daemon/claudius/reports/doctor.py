@@ -255,7 +255,7 @@ def _size(home: Home, size: Mapping[str, Any]) -> Check:
     turns, is_old = size["turns"], not size["gives_back"]
     if not turns:
         return Check("size", ok=True, detail="nothing is kept yet")
-    a_turn, left = growth(size, shutil.disk_usage(home.root).free)
+    a_turn, left = growth(size, shutil.disk_usage(home.root).free if size["days"] else 0)  # a server has its own disk
     detail = f"{(a_turn or 0.0) / 1000:.1f} kB a turn ({size['bytes'] / 1e6:.1f} MB, {turns} turns)"
     if left is not None:
         detail += f"; at {turns / size['days']:.0f} turns a day the disk is full in {left} days"
