@@ -14,7 +14,7 @@ import pytest
 from archiving import Kept, at, bare, commit_there, linear
 from claudius.errors import StoreAway
 from claudius.home import Home
-from claudius.memory.archive import Archive, Remote
+from claudius.memory.archive import Archive, Remote, files
 from claudius.testing.store_contract.ground import ANA, BEN
 
 SCRIPT = "#!/bin/sh\necho ran >>{canary}\nexit 1\n"
@@ -66,6 +66,32 @@ async def test_what_a_person_commits_there_becomes_a_version(copied: Kept, remot
     assert sorted(linear(remote)[3:]) == ["edited by hand", "v2"]
     assert copied.git("status", "--porcelain") == ""
     await copied.is_whole()
+
+
+async def test_what_is_too_large_for_a_portrait_is_not_read(
+    copied: Kept, remote: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A large file at the remote is left out with one line in the log, also in the place of a portrait; it stays there."""
+    await copied.learn("one", "v1")
+    await copied.settle()
+    path, large = str(copied.file().relative_to(copied.home.memory)), "x" * (files.AT_MOST_BYTES + 1)
+    commit_there(remote, path, large, tmp_path / "a")
+    commit_there(remote, "notes/film", large, tmp_path / "b")
+    commit_there(remote, "notes/README", "mine", tmp_path / "c")
+    caplog.clear()
+    await copied.again()
+    await copied.settle()
+    left_out = [record.args[1] for record in caplog.records if record.args and "left out" in record.msg]
+    await copied.learn("two", "v2")
+    await copied.settle()
+
+    assert left_out == sorted([path, "notes/film"])
+    assert not (copied.home.memory / "notes" / "film").exists()
+    assert (copied.home.memory / "notes" / "README").read_text() == "mine"
+    assert copied.file().read_text() == await copied.text() == "two"
+    assert linear(remote)[-1] == "v2"
+    assert len(at(remote, "show", "main:notes/film")) >= files.AT_MOST_BYTES
+    assert copied.git("status", "--porcelain").split() == ["D", "notes/film"]
 
 
 async def test_a_look_that_is_interrupted_loses_nobodys_commit(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from claudius.errors import AdapterRefused, DeliveryUnknown
+from claudius.errors import AdapterRefused, DeliveryUnknown, StoreAway
 from claudius.home import Home
 from claudius.perception import Kind, Perception, private, shared
 from claudius.provider import Request
@@ -147,6 +147,30 @@ async def test_a_sweep_that_falls_is_not_the_last(home: Home, monkeypatch: pytes
 
     assert [one.text for one in seen] == ["re m1"]
     assert network.stumbled
+
+
+async def test_a_sweep_while_the_store_is_away_is_not_the_last(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be stored is read again soon after, not at the next sweep of the hour."""
+    monkeypatch.setattr("claudius.runtime.networks.FELL_S", 0.01)
+    network, told = Lasting(), list[str]()
+
+    async with alive(home, Scripted(default=echo), network=network) as soul:
+        marks = soul.mind.store.inbox.marks
+
+        async def away(name: str) -> Mapping[str, str]:
+            """Fail once."""
+            told.append(name)
+            if len(told) == 1:
+                raise StoreAway("the server is away")
+            return await marks(name)
+
+        monkeypatch.setattr(soul.mind.store.inbox, "marks", away)
+        network.history = [said(1)]
+        network.link.look_back()
+        await network.until_visible(1)
+        await soul.idle()
+
+    assert len(told) > 1
 
 
 async def test_what_somebody_said_who_is_being_erased_is_read_again_later(

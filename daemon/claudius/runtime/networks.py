@@ -287,6 +287,7 @@ class Networks:
             except StoreError as error:
                 self._failed(error)
                 await asyncio.sleep(FELL_S)
+                sweeper.missed(None)  # what it was to read is still to be read
             except Exception:  # the same adapter, asked for what was missed
                 log.exception("a sweep crashed")
                 await asyncio.sleep(AGAIN_S)

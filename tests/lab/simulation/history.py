@@ -119,7 +119,7 @@ class HistoryRepository(Repository):
             found |= dict(change.written)
         return found
 
-    def contents(self, blobs: Sequence[str]) -> list[bytes]:
+    def contents(self, blobs: Sequence[str], at_most: int) -> list[bytes | None]:  # noqa: ARG002 - none is large
         """Return the contents of blobs, in order."""
         return [self._history.blobs[one] for one in blobs]
 

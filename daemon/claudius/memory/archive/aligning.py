@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Protocol, TypeVar
 
 from msgspec import Struct
@@ -24,8 +25,8 @@ from claudius.memory.store import Store
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 HALF_WRITTEN_S = 2.0
-AT_ONCE = 500
-"""Files that are read from git at a time."""
+AT_ONCE = 50
+"""Files that are read from git at a time, each of `files.AT_MOST_BYTES` at most."""
 
 
 class InThread(Protocol):
@@ -266,11 +267,16 @@ class Aligning:
 
     async def _edited_there(self, trees: Trees) -> None:
         changed = [path for path, blob in trees.there.items() if is_ours(path) and trees.there_before.get(path) != blob]
-        contents = await self._in_thread(lambda: self._repository.contents([trees.there[path] for path in changed]))
-        for path, content in zip(changed, contents, strict=True):
-            document, text = self._at(path), text_of(files.FoundFile(content, 0.0))
-            if document and text is not None and not await self._store.has_written(document, text, ever=False):
-                await self._by_hand(document, text)
+        for n in range(0, len(changed), AT_ONCE):
+            some = changed[n : n + AT_ONCE]
+            contents = await self._in_thread(partial(self._contents, some, trees))
+            for path, content in zip(some, contents, strict=True):
+                document, text = self._at(path), None if content is None else text_of(files.FoundFile(content, 0.0))
+                if document and text is not None and not await self._store.has_written(document, text, ever=False):
+                    await self._by_hand(document, text)
+
+    def _contents(self, paths: Sequence[str], trees: Trees) -> list[bytes | None]:
+        return self._repository.contents([trees.there[path] for path in paths], files.AT_MOST_BYTES)
 
     def _write(self, trees: Trees) -> dict[Document, KeptFile]:
         """Bring the files to the commit to continue from; return where its documents lie."""
@@ -278,8 +284,12 @@ class Aligning:
         paths = sorted(path for path in trees.there if ".git" not in path.casefold().split("/"))
         for n in range(0, len(paths), AT_ONCE):
             some = paths[n : n + AT_ONCE]
-            for path, content in zip(some, self._repository.contents([trees.there[one] for one in some]), strict=True):
-                self._write_one(path, content, trees)
+            for path, content in zip(some, self._contents(some, trees), strict=True):
+                if content is None:
+                    log.warning("left out, because it is larger than %s bytes: %s", files.AT_MOST_BYTES, path)
+                    content = trees.here[path].content if path in trees.here else b""  # noqa: PLW2901 - what stays
+                else:
+                    self._write_one(path, content, trees)
                 if is_ours(path) and (document := self._at(path)):
                     kept[document] = KeptFile(document=document, path=path, sha256=files.digest(content))
         for path in trees.here.keys() - trees.there.keys():
