@@ -107,7 +107,7 @@ async def test_scale_f9_a_worker_that_is_cut_off_from_the_database(way: Way, pos
             await other.idle()
 
     assert False in vain
-    assert vain.index(False) <= SILENT_S / TIMES.look_s + 2
+    assert vain.index(False) <= 2 * SILENT_S / TIMES.look_s  # whoever offers something has it look, too
     world.judge()
 
 

@@ -323,8 +323,9 @@ class Lanes:
         except StoreCorrupt:
             raise
         except StoreError as error:
-            self._failed(error)
-            log.error("the store failed", extra={"conversation": lane.conversation, "error": error.message})  # noqa: TRY400 - no trace
+            if not isinstance(error, StaleTurn):  # else its lane was lost during idle work
+                self._failed(error)
+                log.error("the store failed", extra={"conversation": lane.conversation, "error": error.message})  # noqa: TRY400 - no trace
         except RowInvalid as error:
             log.error(  # noqa: TRY400 - no trace
                 "given up: its row is damaged", extra={"conversation": lane.conversation, "error": error.message}
