@@ -194,6 +194,8 @@ install() {
     if [ "$code" -eq 0 ]; then
         printf '%s\n' "$all" >.venv/claudius-extras
         stamp >.venv/claudius-stamp
+        # now, because Python keeps what it could write of a compiled file where the disk is full
+        .venv/bin/python -m compileall -q daemon || true
     elif is_usable "$@"; then
         say "the installation could not be renewed (see above): going on with what is there"
     else

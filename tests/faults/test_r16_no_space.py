@@ -217,7 +217,7 @@ def test_r16_a_backup_without_room_leaves_nothing_half_made(tmp_path: Path) -> N
     """If the copy does not fit, `backup create` gives a one-line error, and no file that looks like a backup."""
     machine = Machine(tmp_path)
     machine.ok("chat", "--once", "one")
-    limits = "ulimit -f 8; exec claudius backup create"
+    limits = "ulimit -f 8; export PYTHONDONTWRITEBYTECODE=1; exec claudius backup create"
 
     ran = machine.run("-c", limits, command="bash")
 

@@ -47,7 +47,7 @@ def no_room() -> None:
 def run(machine: Machine, args: tuple[str, ...], prepare: Callable[[], None] | None) -> Ran:
     """Run a command whose process is prepared first."""
     ran = subprocess.run(
-        [CLAUDIUS, *args], env=machine.environment(), cwd=machine.user, capture_output=True, timeout=TIMEOUT_S,
+        [CLAUDIUS, *args], env=machine.environment() | {"PYTHONDONTWRITEBYTECODE": "1"}, cwd=machine.user, capture_output=True, timeout=TIMEOUT_S,
         preexec_fn=prepare, check=False,
     )  # fmt: skip
     return Ran(args, ran.returncode, ran.stdout.decode(), ran.stderr.decode())
