@@ -195,7 +195,7 @@ install() {
         printf '%s\n' "$all" >.venv/claudius-extras
         stamp >.venv/claudius-stamp
         # now, because Python keeps what it could write of a compiled file where the disk is full
-        .venv/bin/python -m compileall -q daemon || true
+        .venv/bin/python -m compileall -qq daemon || true
     elif is_usable "$@"; then
         say "the installation could not be renewed (see above): going on with what is there"
     else
