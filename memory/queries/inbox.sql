@@ -106,8 +106,8 @@ WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR 
 ORDER BY position, seq LIMIT 1;
 
 -- name: is_next
--- Whether a perception is still to be answered, and nothing earlier has come.
-SELECT 1 AS is_next FROM inbox AS one WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought')
+-- Whether a perception is still to be answered in this turn, and nothing earlier has come.
+SELECT 1 AS is_next FROM inbox AS one WHERE seq = :seq AND turn = :turn AND (state = 'pending' OR state = 'taken' OR state = 'thought')
   AND NOT EXISTS (SELECT 1 FROM inbox WHERE conversation = one.conversation
     AND (state = 'pending' OR state = 'taken' OR state = 'thought') AND (position, seq) < (one.position, one.seq));
 

@@ -76,8 +76,8 @@ async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE)
         if perception.audience != SELF and is_to_speak(perception) and await withheld(pending, mind):
             return None
     now, nonce = _inputs(pending, mind)
-    mind.store.inbox.take(pending.seq, {"now": now.isoformat(), "nonce": nonce}, mind.clock())
     turn = await _recalled(pending, mind, surface, now, nonce)
+    mind.store.inbox.take(pending.seq, {"now": now.isoformat(), "nonce": nonce}, mind.clock())
     before = turn.recollection.summary
     intent = await _concluded(turn, pending)
     if turn.recollection.summary is not before:

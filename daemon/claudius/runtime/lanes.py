@@ -173,8 +173,7 @@ class Lanes:
         self._held: dict[str, Held] = {}
         self.members = Membership(mind.store, adapters, mind.clock)
         self._hydration = ThreadBackfill(mind)
-        self._closing = False
-        self._leases = mind.store.leases
+        self._closing, self._leases = False, mind.store.leases
         self._wanted, self._looked_for = dict[str, str](), dict[str, str]()
         self.looking = asyncio.Event()
         """Set if a lane is wanted that this process does not hold, or another process says that there is something."""
@@ -188,6 +187,8 @@ class Lanes:
         lane, held = self._lanes.get(conversation), self._held.get("" if place.is_for_commands else place.network)
         if lane:
             lane.bell.set()
+            if self._leases:
+                self._leases.look_anew(conversation)
             if lane.hearing:
                 lane.hearing.ring()
             if self._is_anothers(lane):
@@ -274,9 +275,7 @@ class Lanes:
         """Let running turns end for `grace_s` seconds, then cancel them; the next start repeats uncommitted turns."""
         self._closing = True
         self.look_again()
-        if not self._tasks:
-            return
-        _, late = await asyncio.wait(self._tasks, timeout=grace_s)
+        late = (await asyncio.wait(self._tasks, timeout=grace_s))[1] if self._tasks else ()
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
@@ -322,10 +321,11 @@ class Lanes:
             return await self._step(lane)
         except StoreCorrupt:
             raise
+        except StaleTurn:
+            log.info("a lane was lost in the middle of its work", extra={"conversation": lane.conversation})
         except StoreError as error:
-            if not isinstance(error, StaleTurn):  # else its lane was lost during idle work
-                self._failed(error)
-                log.error("the store failed", extra={"conversation": lane.conversation, "error": error.message})  # noqa: TRY400 - no trace
+            self._failed(error)
+            log.error("the store failed", extra={"conversation": lane.conversation, "error": error.message})  # noqa: TRY400 - no trace
         except RowInvalid as error:
             log.error(  # noqa: TRY400 - no trace
                 "given up: its row is damaged", extra={"conversation": lane.conversation, "error": error.message}

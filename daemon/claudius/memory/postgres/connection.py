@@ -238,6 +238,7 @@ class PostgresConnection:
 
     def _end(self, sql: str) -> None:
         self._is_inside = False
+        self._ahead.clear()
         self._foresight.end()
         try:
             if sql == "COMMIT" and self._has_new_moments:
@@ -279,8 +280,14 @@ class PostgresConnection:
             self._pipeline = Pipeline(self._made, self._failed)
 
     def _failed(self) -> None:
-        if not self._is_inside:  # else whoever began the transaction ends it
-            self._undo()
+        if self._is_inside:
+            return  # whoever began the transaction ends it
+        self._undo()
+        if not self._made.closed:
+            try:  # psycopg may believe in statements whose preparation has failed
+                self._made.execute(b"DEALLOCATE ALL", prepare=False)
+            except psycopg.Error:
+                self._made.close()
 
     def _leave_pipeline(self) -> None:
         pipeline, self._pipeline = self._pipeline, None

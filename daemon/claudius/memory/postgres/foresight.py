@@ -49,10 +49,10 @@ class Foresight:
 
     def end(self) -> None:
         """Keep what was asked, for the next read of the kind."""
-        if self._kind:
+        if self._asked:
             before, self._last[self._kind] = self._last.get(self._kind, set()), self._asked
             self._usual[self._kind] = before & self._asked
-            self._kind = ""
+        self._kind, self._asked = "", set()
 
 
 def _length(named: tuple[str, str]) -> int:

@@ -70,12 +70,12 @@ class LaneCore(Core):
         """Write, and see in the same round trips what there is to do in the lane then."""
         questions = self.leases.questions(**self.lane)
 
-        def both(db: Database) -> tuple[T, Seen]:
-            result = run(db)
-            return result, {query: db.late(query, **values) for query, values in questions.items()}
+        def both(db: Database) -> tuple[T, Seen, float]:
+            result, asked_s = run(db), self.leases.now_s()
+            return result, {query: db.late(query, **values) for query, values in questions.items()}, asked_s
 
-        result, seen = await self.write(both)
-        self.leases.saw(self.held, seen)
+        result, seen, asked_s = await self.write(both)
+        self.leases.saw(self.held, seen, asked_s)
         return result
 
     def look(self, query: str, **values: Any) -> list[Row]:

@@ -318,22 +318,32 @@ class PostgresLeases:
         if not self.sees(held, "lane_heard"):
             asked_s, lane = self._clock(), self.questions(conversation, held.token)
             *seen, news = self._core.look_together(**lane, news={"seen": self._seen})
-            self.saw(held, {query: partial(list, rows) for query, rows in zip(lane, seen, strict=True)})
+            self.saw(held, {query: partial(list, rows) for query, rows in zip(lane, seen, strict=True)}, asked_s)
             self._news = (asked_s, news)
+        else:
+            self._news = (-SEEN_S, [])  # what was kept of it may be from before
         rows = held.seen.pop("lane_heard")()
         return int(rows[0]["heard"]) if rows else -1
 
     def questions(self, conversation: str, token: int) -> Mapping[str, Mapping[str, Any]]:
-        """Return what is asked to know what there is to do in a lane, its mark first. Pure."""
+        """Return what is asked to know what there is to do in a lane, its mark first."""
         return {
             "lane_heard": {"conversation": conversation, "token": token},
             "deliveries": {"conversation": conversation},
             "oldest": {"conversation": conversation, "boot": self._core.boot},
         }
 
-    def saw(self, held: HeldLane, seen: Seen) -> None:
-        """Keep the answers to these questions for a moment."""
-        held.seen, held.seen_s = dict(seen), self._clock()
+    def now_s(self) -> float:
+        """Return the time by this process's monotonic clock, in seconds."""
+        return self._clock()
+
+    def saw(self, held: HeldLane, seen: Seen, asked_s: float) -> None:
+        """Keep the answers to these questions, which were asked at `asked_s`, for a moment."""
+        held.seen, held.seen_s = dict(seen), asked_s
+
+    def look_anew(self, conversation: str) -> None:
+        if held := self._held.get(conversation):
+            held.seen.clear()
 
     def sees(self, held: HeldLane, query: str) -> bool:
         """Return whether the answer to one of these questions is kept."""

@@ -90,7 +90,7 @@ class Pipeline:
     """Sends statements without waiting for the answers that nobody asked for yet."""
 
     def __init__(self, made: TimedConnection[NamedRow], failed: Callable[[], None]) -> None:
-        """Begin on a connection that is in no transaction. `failed` is called before `wait` raises an error."""
+        """Begin on a connection that is in no transaction. `failed` is called before an error is raised."""
         self.sent = self.answered = self.trips = 0
         """Statements sent; of these, those whose answer is here; and how often one was waited for."""
         self._made, self._failed, self._open = made, failed, ExitStack()
@@ -115,8 +115,12 @@ class Pipeline:
         self._made.wait(self._pipeline._communicate_gen())  # noqa: SLF001 - likewise
 
     def execute(self, text: bytes, values: Any = None) -> Answer:
-        """Send a statement."""
-        return Answer(self, self._made.execute(text, values))
+        """Send a statement. Raises: psycopg.Error, also of an earlier one whose answer has come meanwhile."""
+        try:
+            return Answer(self, self._made.execute(text, values))
+        except psycopg.Error:
+            self._failed()
+            raise
 
     def end(self) -> None:
         """Wait for whatever is not answered. Raises: psycopg.Error, likewise."""

@@ -33,6 +33,9 @@ HELP = (
     "Owners: status, usage, pause, resume."
 )
 
+ANSWERED = "answered"
+"""What a conversation of commands is at while the answer to one that was carried out is sent."""
+
 
 class Commands:
     """Runs the commands that people give."""
@@ -103,9 +106,10 @@ class Commands:
     def lose(self, conversation: str) -> None:
         """Cancel the commands of a conversation whose lane is lost: the process that has it carries them out.
 
-        An erasure that was begun goes to its end: the files of this home are nobody else's to erase.
+        An erasure that was begun goes to its end: the files of this home are nobody else's to erase. So does an answer:
+        what is carried out nobody else answers.
         """
-        if (running := self._running.get(conversation)) and self._doing.get(conversation) != "forget":
+        if (running := self._running.get(conversation)) and self._doing.get(conversation) not in ("forget", ANSWERED):
             running.cancel()
 
     def tell(self, perception: Perception, text: str) -> None:
@@ -144,6 +148,7 @@ class Commands:
                     continue
                 text = await self._do(pending.perception)
                 await inbox.withdraw(pending.seq, "carried out")
+                self._doing[conversation] = ANSWERED
                 await self._answer(pending.perception, text)
         except StaleTurn:
             log.warning("a command is left to the process that has it now")
