@@ -63,9 +63,6 @@ class LaneCore(Core):
         writer, reader = self.open_core._now()  # noqa: SLF001 - likewise
         return _LaneWriter(writer, self), reader
 
-    async def write(self, run: Callable[[Database], T]) -> T:
-        return await self._now()[0].write(run)
-
     async def write_and_look(self, run: Callable[[Database], T]) -> T:
         """Write, and see in the same round trips what there is to do in the lane then."""
         questions = self.leases.questions(**self.lane)
