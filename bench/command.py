@@ -41,6 +41,7 @@ METRICS: dict[str, str] = {
     "P17": "p17_console",
     "P18": "p18_failures",
     "P19": "p19_scale",
+    "P20": "p20_company",
     "CX": "cx_cortex",
 }
 """A metric is one module with `measure(bench)`, which yields figures."""

@@ -71,7 +71,6 @@ def recollection(text: str, n: int, psyche: Psyche) -> Recollection:
         now=NOW + timedelta(minutes=n),
         conversation="terminal:local:main:main",
         audience=private(PERSON),
-        members={},
         perceptions=(perception(text, n),),
         speaker=person,
         process=ProcessState(process="main_process"),

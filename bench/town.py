@@ -95,6 +95,13 @@ class Town:
         """Do so with a model that does not answer. Returns the milliseconds from each event to its ack."""
         return self._do(self._hung(numbers))
 
+    def burst(self, numbers: list[int], delay_s: float) -> dict[str, float]:
+        """Have all said at once, with a model that takes `delay_s`. Returns when the first, half and all were answered.
+
+        Seconds from the first event; `ack_s`: the slowest acknowledgement of an event.
+        """
+        return self._do(self._burst(numbers, delay_s))
+
     def end(self) -> int:
         """Judge, and stop both. Returns how many messages were answered: each once, in its place, with its words."""
         posts = [one for one in self._slack.service.journal.trace if one.by == "app" and one.kind == "post"]
@@ -155,6 +162,19 @@ class Town:
         model.delay_s = 0.0
         return found
 
+    async def _burst(self, numbers: list[int], delay_s: float) -> dict[str, float]:
+        self._model.delay_s = delay_s
+        journal = self._slack.service.journal
+        calls, heard = len(journal.calls), len(journal.deliveries)
+        for number in numbers:
+            await self._say(number)
+        await self._answered()
+        self._model.delay_s = 0.0
+        began = min(one.at for one in journal.deliveries[heard:])
+        posts = sorted(one.at - began for one in journal.calls[calls:] if one.method == "chat.postMessage")
+        acks = [(one.acked_at or float("inf")) - one.at for one in journal.deliveries[heard:]]
+        return {"first_s": posts[0], "half_s": posts[len(posts) // 2], "all_s": posts[-1], "ack_s": max(acks)}
+
     async def _hung(self, numbers: list[int]) -> list[float]:
         self._model.let.clear()
         for number in numbers:
@@ -173,4 +193,4 @@ class Town:
 
 if __name__ == "__main__":
     town = Town()
-    serve({name: getattr(town, name) for name in ("open", "talk", "timed", "hung", "end")})
+    serve({name: getattr(town, name) for name in ("open", "talk", "timed", "hung", "burst", "end")})

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 
 from claudius.ledger_types import Belief, Peer
-from claudius.perception import Members, Origin, Perception
+from claudius.perception import Origin, Perception
 from claudius.psyche_types import Psyche
 
 T = TypeVar("T")
@@ -259,7 +259,8 @@ class Recollection(Struct, frozen=True, kw_only=True):
     conversation: str
     audience: str
     """Who can see what is said here now; the label of everything learned in this turn."""
-    members: Members
+    audiences: tuple[str, ...] = ()
+    """Every audience whose learning may be shown here; none is named where the owner sees all."""
     perceptions: tuple[Perception, ...]
     """What this turn answers: one perception or a burst, in order. The author of the last one is the speaker."""
     speaker: Person | None
@@ -320,7 +321,6 @@ def unrecalled(turn: str, perceptions: tuple[Perception, ...], nonce: str, now: 
         now=now,
         conversation=heard.conversation,
         audience=heard.audience,
-        members={},
         perceptions=perceptions,
         speaker=speaker if heard.person and heard.origin is Origin.EXTERNAL else None,
         process=ProcessState(process=""),

@@ -10,8 +10,8 @@ from claudius.home import Home
 from claudius.ledger_types import Noted
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.turns import RecallLimits
-from claudius.perception import private
-from claudius.testing.store_contract.ground import ANA, NOW, exchange, heard, taken
+from claudius.perception import Perception, private
+from claudius.testing.store_contract.ground import ANA, BEN, NOW, exchange, heard, taken
 from claudius.testing.store_contract.ledger import belief, line, reflected
 
 
@@ -58,3 +58,36 @@ async def test_beliefs_cost_at_most_one_question_more(home: Home, *, is_assessed
     assert len(counts[True]) - len(counts[False]) == (0 if is_assessed else 1)
     own = [one for one in counts[False] if re.search("FROM (assessment|belief|peer|peer_tally) ", one)]
     assert len(own) == 1 + is_assessed
+
+
+async def told(home: Home, channels: int, perception: Perception) -> list[str]:
+    """Return every statement of a turn's two reads, where the speaker and another share so many channels."""
+    store = SqliteStore(home.database)
+    await store.start("boot", NOW)
+    try:
+        for n in range(channels):
+            await store.people.know_members(f"shared:slack:T1:c{n}", (ANA, BEN), NOW)
+        pending = await taken(store, perception)
+        statements: list[str] = []
+        with store.core.snapshot() as db:
+            db.connection.set_trace_callback(statements.append)
+        found = await store.turns.recall(pending, nonce="n", now=NOW, limits=RecallLimits(ttl_hours=72))
+        assert len(found.audiences) >= channels
+        await store.moments.remember(perception, {"walnut": 1.0}, (ANA,), found.audiences)
+        with store.core.snapshot() as db:
+            db.connection.set_trace_callback(None)
+    finally:
+        await store.close(clean=True)
+    return statements
+
+
+@pytest.mark.parametrize("place", ["slack:T1:D-ana:", "slack:T1:c0:1"])
+async def test_channels_in_common_cost_no_question_more(home: Home, place: str) -> None:
+    """A turn asks as often where its speaker shares 500 channels with the soul as where they share two."""
+    counts = {}
+    for channels in (2, 500):
+        at = Home(home.root / str(channels))
+        at.create()
+        counts[channels] = await told(at, channels, heard(n=9, at=place, person=ANA))
+
+    assert len(counts[500]) == len(counts[2])

@@ -57,7 +57,6 @@ def knowing(perceptions: tuple[Perception, ...], psyche: Psyche, bots: int) -> R
         now=NOW,
         conversation=perceptions[0].conversation,
         audience=perceptions[0].audience,
-        members={},
         perceptions=perceptions,
         speaker=Person(person=ANA, name="Ana", models=(model,), is_bot=perceptions[-1].is_bot),
         process=ProcessState(process="main_process"),

@@ -57,8 +57,9 @@ async def test_in_a_burst_one_lane_begins_in_each_pass_of_the_loop(monkeypatch: 
 
     async def lane(name: str) -> None:
         """Begin, and record the name."""
-        await admission.through()
+        passage = await admission.through()
         order.append(name)
+        passage.end()
 
     async def others() -> None:
         """Ask for the loop in every pass."""
@@ -83,6 +84,53 @@ async def test_where_nothing_was_heard_lately_lanes_begin_together() -> None:
     assert all(lane.done() for lane in lanes)
 
 
+async def test_a_few_turns_at_a_time_are_on_their_way_to_the_model() -> None:
+    """Of a burst a few turns begin; the next one begins when one of them waits for the model, the oldest first."""
+    admission = Admission()
+
+    lanes = [asyncio.create_task(admission.through()) for _ in range(ABREAST + 2)]
+    await _passes(4)
+    begun = [lane.done() for lane in lanes]
+    with (await lanes[0]).waiting():
+        await _passes(4)
+        begun_then = [lane.done() for lane in lanes]
+
+    assert begun == [True] * ABREAST + [False] * 2
+    assert begun_then == [True] * (ABREAST + 1) + [False]
+    for lane in lanes:
+        lane.cancel()
+
+
+async def test_what_has_its_answer_ends_before_anything_begins() -> None:
+    """While a turn goes on from the model's answer to its end, no other one begins."""
+    admission = Admission()
+    first = await admission.through()
+
+    with first.waiting():
+        second = await admission.through()
+        with second.waiting():
+            pass
+    third = asyncio.create_task(admission.through())
+    await _passes(4)
+    begun = third.done()
+    first.end()
+    second.end()
+    await _passes(4)
+
+    assert not begun
+    assert third.done()
+
+
+async def test_a_turn_that_waits_for_something_else_keeps_others_back_for_a_quarter_of_a_second() -> None:
+    """A turn may fetch a file for minutes before it asks, and others begin all the same."""
+    admission = Admission()
+    for _ in range(ABREAST):
+        await admission.through()
+
+    async with asyncio.timeout(20 * PATIENCE_S):
+        await admission.through()
+
+
 async def test_hearing_without_a_pause_keeps_nobody_for_ever() -> None:
     """A flood of messages does not silence the soul: turns begin after a quarter of a second."""
     admission, loop = Admission(), asyncio.get_running_loop()
@@ -90,7 +138,8 @@ async def test_hearing_without_a_pause_keeps_nobody_for_ever() -> None:
 
     with admission.hearing():
         async with asyncio.timeout(20 * PATIENCE_S):
-            await asyncio.gather(*(admission.through() for _ in range(100)))
+            for lane in [asyncio.create_task(admission.through()) for _ in range(100)]:
+                (await lane).end()
 
     assert loop.time() - began_s >= PATIENCE_S
 

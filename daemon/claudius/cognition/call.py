@@ -113,7 +113,8 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             started = time.monotonic()
             if turn.surface.read and patience_of(provider, request):
                 await turn.surface.read(f"… reading about {estimate(request, '').input_tokens:,} tokens")
-            done = await _read(turn, provider, request, reading)
+            with turn.surface.waiting():
+                done = await _read(turn, provider, request, reading)
             undo.pop_all()
         if number is None:  # above every call of this turn and of earlier runs
             known = (*turn.calls, *turn.paid.values())

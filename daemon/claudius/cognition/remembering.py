@@ -101,7 +101,7 @@ async def remember(recollection: Recollection, store: Store, config: Config, sou
     people = [one.person for one in (recollection.speaker, *recollection.others) if one]
     if not asked and not people:
         return Remembered()
-    found = await store.moments.remember(recollection.perception, asked, people)
+    found = await store.moments.remember(recollection.perception, asked, people, recollection.audiences or None)
     return shown(recollection, found, asked, config)
 
 

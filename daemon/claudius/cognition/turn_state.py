@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Protocol
@@ -138,6 +139,8 @@ class Surface(Struct, frozen=True, kw_only=True):
     """Tells the owner what went wrong, while the turn still goes on."""
     hearing: Arrivals = field(default_factory=Arrivals)
     """The other perceptions that arrive in the conversation while the turn runs."""
+    waiting: Callable[[], AbstractContextManager[object]] = nullcontext
+    """Entered while the turn waits for a model, so that other turns may go on."""
 
 
 class Words(str):

@@ -13,10 +13,17 @@ from claudius.recollection import Entry
 class MomentStore(Protocol):
     """Moments, facts and lines of conversation, as far as they may be shown where they are asked for."""
 
-    async def remember(self, perception: Perception, asked: Mapping[str, float], persons: Sequence[str]) -> Found:
+    async def remember(
+        self,
+        perception: Perception,
+        asked: Mapping[str, float],
+        persons: Sequence[str],
+        audiences: Sequence[str] | None = None,
+    ) -> Found:
         """Return the moments that share a term with what was heard, and the facts in force about these persons.
 
-        `asked`: each term with its weight. Only what may be shown where the perception was heard is returned.
+        `asked`: each term with its weight. Only what may be shown where the perception was heard is returned;
+        `audiences`: the turn's own recollection of these, which is not asked again.
         """
         ...
 

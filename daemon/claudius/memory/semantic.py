@@ -96,10 +96,12 @@ class Held(Struct, frozen=True):
 class VectorStore(Protocol):
     """The vectors of moments, numbered in the order of their making; no number comes twice. SQLite keeps them."""
 
-    async def vectors_held(self, perception: Perception, embedder: str, known: Mapping[str, int]) -> Sequence[Held]:
+    async def vectors_held(
+        self, perception: Perception, embedder: str, known: Mapping[str, int], audiences: Sequence[str] | None = None
+    ) -> Sequence[Held]:
         """Return what there is of each audience that may be shown where a perception was heard.
 
-        `known`: by audience, the number up to which to count.
+        `known`: by audience, the number up to which to count; `audiences`: those, where the turn knows them.
         """
         ...
 
@@ -152,7 +154,7 @@ class Semantic:
         self._blocks: dict[str, tuple[Block, ...]] = {}
         self._used_s = 0.0
 
-    async def near(self, perception: Perception) -> Near | None:
+    async def near(self, perception: Perception, audiences: Sequence[str] | None = None) -> Near | None:
         """Return how near the visible moments are to what was heard.
 
         None while the embedder is being loaded, after it failed, and if nothing is near. Raises: StoreError.
@@ -163,7 +165,7 @@ class Semantic:
             async with asyncio.timeout(WAIT_S):
                 embedder = await asyncio.shield(self._loaded())
                 async with self._model:
-                    if blocks := await self._visible(perception, embedder):
+                    if blocks := await self._visible(perception, embedder, audiences):
                         return await asyncio.to_thread(compared, embedder, perception.text[:READ_CHARS], blocks)
         except TimeoutError:
             pass
@@ -237,12 +239,14 @@ class Semantic:
         self._is_begun = not await self._store.void_vectors(embedder.name, BLOCK)
         return True
 
-    async def _visible(self, perception: Perception, embedder: Embedder) -> list[Block]:
+    async def _visible(
+        self, perception: Perception, embedder: Embedder, audiences: Sequence[str] | None
+    ) -> list[Block]:
         """Return the vectors that may be compared with what was heard, as the store has them now."""
         self._used_s = asyncio.get_running_loop().time()
         known = {audience: int(blocks[-1].numbers[-1]) for audience, blocks in self._blocks.items()}
         found: list[Block] = []
-        for held in await self._store.vectors_held(perception, embedder.name, known):
+        for held in await self._store.vectors_held(perception, embedder.name, known, audiences):
             blocks, last = self._blocks.pop(held.audience, ()), known.get(held.audience, 0)
             if held.known != sum(len(one.ids) for one in blocks):
                 blocks = only(blocks, await self._store.vector_numbers(held.audience, embedder.name, last))

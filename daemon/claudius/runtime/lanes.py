@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -35,7 +35,7 @@ from claudius.runtime.delivery import Post, Stream, deliver, hold
 from claudius.runtime.failures import Apologise, decide
 from claudius.runtime.grouping import together
 from claudius.runtime.membership import Membership
-from claudius.runtime.process_resources import ProcessResources
+from claudius.runtime.process_resources import Passage, ProcessResources
 from claudius.runtime.thread_backfill import ThreadBackfill
 from claudius.runtime.turn_log import TurnLog
 from claudius.runtime.turn_timeout import patience_s, patient
@@ -59,6 +59,8 @@ class Lane(Struct, eq=False):
     adapter: Adapter | None
     mind: Mind
     """Writes to the store as the holder of this lane."""
+    passage: Passage | None = None
+    """How far its turn has come, for admission; None = it has none."""
     speaking_s: float | None = None
     """Since when parts are being sent, which are to be noted, or taken down, even if the lane is lost meanwhile."""
     heard: int = -1
@@ -120,6 +122,12 @@ class Lane(Struct, eq=False):
             await asyncio.gather(doing, ringing, return_exceptions=True)
         if not doing.cancelled() and (error := doing.exception()):
             raise error
+
+    def end_passage(self) -> None:
+        """Let admission count this lane no longer."""
+        if self.passage:
+            self.passage.end()
+            self.passage = None
 
     async def wait(self, seconds: float) -> None:
         """Wait `seconds`, or until the lane is woken."""
@@ -282,7 +290,7 @@ class Lanes:
 
     async def _run(self, lane: Lane) -> None:
         try:
-            await self._resources.admission.through()
+            lane.passage = await self._resources.admission.through()
             while True:
                 lane.bell.clear()
                 wait_s = await self._try(lane)
@@ -339,6 +347,8 @@ class Lanes:
         except Exception:  # a bug in one turn is not the end of its conversation
             log.exception("a lane stumbled", extra={"conversation": lane.conversation})
             await lane.mind.store.outbox.doubt(lane.conversation)
+        finally:
+            lane.end_passage()
         return STUMBLE_S
 
     async def _step(self, lane: Lane) -> float | None:
@@ -364,6 +374,7 @@ class Lanes:
             if not self._closing:
                 if self._resources.recovery.is_on:
                     await mind.store.inbox.meet(pending)
+                lane.passage = lane.passage or await self._resources.admission.through()
                 await self._think(lane, pending, now)
         return 0.0
 
@@ -448,8 +459,9 @@ class Lanes:
     def _surface(self, lane: Lane, pending: Pending, hearing: Arrivals) -> Surface:
         """Return what the conversation's network offers the turn: streaming, files, a typing indicator."""
         mind, adapter, perception = lane.mind, lane.adapter, pending.perception
+        waiting = lane.passage.waiting if lane.passage else nullcontext
         if adapter is None:
-            return Surface(hearing=hearing, tell=partial(self._tell, lane, pending))
+            return Surface(hearing=hearing, tell=partial(self._tell, lane, pending), waiting=waiting)
         is_streamed = adapter.name in mind.config().pipeline.stream and perception.owes and adapter.streams(perception)
         is_doubtful = bool(self._leases and self._leases.is_doubtful)
         files = [one.extra.files for one in pending.perceptions if isinstance(one.extra, MessageExtra)]
@@ -462,6 +474,7 @@ class Lanes:
             tell=partial(self._tell, lane, pending),
             read=partial(hold, adapter, perception) if is_terminal(perception.conversation) else None,
             hearing=hearing,
+            waiting=waiting,
         )
 
     async def _is_settled_before(self, lane: Lane, pending: Pending, now: datetime) -> bool:

@@ -111,26 +111,30 @@ class Clock:
 
 
 PATIENCE_S = 0.25
-"""The longest time a lane waits for incoming messages."""
+"""The longest time a lane waits for incoming messages, and for one turn that occupies the event loop."""
 LATELY_S = 0.1
-"""For how long after a message more of them are expected."""
-ABREAST = 64
-"""How many lanes begin in one pass of the event loop if nothing arrived lately; otherwise one does."""
+"""For how long after a message more of them are expected; meanwhile one lane begins in one pass of the event loop."""
+ABREAST = 4
+"""How many turns are on their way to the model at once."""
 
 
 class Admission:
-    """Admission control: lanes begin in order of arrival, none while a message is being stored, one by one soon after.
+    """Admission control: lanes begin in order of arrival, a few at a time, and none while a message is being stored.
 
-    A turn occupies the event loop for milliseconds before it waits for a model. A hundred turns beginning at once would
-    delay everyone else, above all the acknowledgements of messages that arrive meanwhile; and the writer thread gets
-    the interpreter lock readily only while the loop is idle.
+    A turn occupies the event loop for milliseconds before it waits for a model, and again after it. If all of a burst
+    began at once, the first answer would come with the last: so what has its answer from the model ends first, and what
+    is on its way to the model goes before what begins. Nobody waits long for one turn, because it may be waiting for a
+    file or a network itself. Acknowledgements go before all turns, and the writer thread gets the interpreter lock
+    readily only while the loop is idle.
     """
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[float, asyncio.Future[None]]] = deque()
+        self._waiting: deque[tuple[float, asyncio.Future[Passage]]] = deque()
         """The deadline until which each lane waits for incoming messages, and the future it waits on."""
+        self._busy: list[Passage] = []
+        """Those that occupy the event loop, in the order in which they began to."""
         self._opening: asyncio.Handle | None = None
-        """The next opening: in the next pass, or at the deadline of the first lane."""
+        """The next opening: in the next pass, or at the first deadline."""
         self._hearing = 0
         self._heard_s = float("-inf")
 
@@ -142,22 +146,33 @@ class Admission:
             yield
         finally:
             self._hearing -= 1
-            loop = asyncio.get_running_loop()
-            self._heard_s = loop.time()
-            if self._waiting and not self._hearing:
-                self._open_at(loop.call_soon(self._open))
+            self._heard_s = asyncio.get_running_loop().time()
+            self.open_soon()
 
-    async def through(self) -> None:
-        """Wait until the calling lane may begin."""
+    async def through(self) -> Passage:
+        """Wait until the calling lane may begin. It ends the passage that it is given."""
         loop = asyncio.get_running_loop()
-        if self._opening is None and not self._hearing:
-            self._open_at(loop.call_soon(self._open))
-            return
-        future = loop.create_future()
+        future: asyncio.Future[Passage] = loop.create_future()
         self._waiting.append((loop.time() + PATIENCE_S, future))
         if self._opening is None:
-            self._open_at(loop.call_at(self._waiting[0][0], self._open))
-        await future
+            self._open()
+        return await future
+
+    def occupy(self, passage: Passage) -> None:
+        """Count a turn as one that occupies the event loop from now on."""
+        passage.since_s = asyncio.get_running_loop().time()
+        self._busy.append(passage)
+
+    def vacate(self, passage: Passage) -> None:
+        """Count a turn no longer."""
+        if passage in self._busy:
+            self._busy.remove(passage)
+            self.open_soon()
+
+    def open_soon(self) -> None:
+        """Let those who wait begin in the next pass of the event loop, if they may."""
+        if self._waiting:
+            self._open_at(asyncio.get_running_loop().call_soon(self._open))
 
     def _open_at(self, handle: asyncio.Handle) -> None:
         if self._opening is not None:
@@ -167,18 +182,59 @@ class Admission:
     def _open(self) -> None:
         loop = asyncio.get_running_loop()
         self._opening, now_s = None, loop.time()
-        room = 1 if now_s - self._heard_s < LATELY_S else ABREAST
-        while self._waiting and room:
+        while self._waiting:
             latest_s, future = self._waiting[0]
-            if self._hearing and now_s < latest_s and not future.done():
-                self._open_at(loop.call_at(latest_s, self._open))
+            if future.done():  # cancelled meanwhile
+                self._waiting.popleft()
+                continue
+            if (until_s := self._shut_until(now_s, latest_s)) > now_s:
+                self._open_at(loop.call_at(until_s, self._open))
                 return
             self._waiting.popleft()
-            if not future.done():  # cancelled meanwhile
-                future.set_result(None)
-                room -= 1
-        if self._waiting:
+            passage = Passage(self)
+            self.occupy(passage)
+            future.set_result(passage)
+            if now_s - self._heard_s < LATELY_S:
+                break
+        if self._waiting or now_s - self._heard_s < LATELY_S:  # whoever comes within this pass waits for the next
             self._open_at(loop.call_soon(self._open))
+
+    def _shut_until(self, now_s: float, latest_s: float) -> float:
+        """Return until when nobody begins unless something changes."""
+        if self._hearing and now_s < latest_s:
+            return latest_s
+        while self._busy and self._busy[0].since_s + PATIENCE_S <= now_s:
+            del self._busy[0]
+        if len(self._busy) >= ABREAST or any(one.is_answered for one in self._busy):
+            return self._busy[0].since_s + PATIENCE_S
+        return now_s
+
+
+class Passage(Struct, eq=False):
+    """One turn's way through: to the model, and on from its answer."""
+
+    admission: Admission
+    since_s: float = 0.0
+    """Since when it occupies the event loop."""
+    is_answered: bool = False
+    """The model has answered: what is left of it goes before all that begins."""
+    is_over: bool = False
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Let others begin while the block runs; the block waits for the model."""
+        self.admission.vacate(self)
+        try:
+            yield
+        finally:
+            self.is_answered = True
+            if not self.is_over:
+                self.admission.occupy(self)
+
+    def end(self) -> None:
+        """End it; a second time changes nothing."""
+        self.is_over = True
+        self.admission.vacate(self)
 
 
 CAREFUL_S = 60.0

@@ -97,7 +97,6 @@ def freeze(
             expired=(),
             psyche=None,
             task="",
-            members={},
             summary=summary,
             speaker=recollection.speaker and _without_text(recollection.speaker),
             others=tuple(map(_without_text, recollection.others)),

@@ -48,14 +48,22 @@ class SqlMoments:
         self.semantic: Semantic | None = None
         """The search by meaning; set where the extra for it is installed."""
 
-    async def remember(self, perception: Perception, asked: Mapping[str, float], persons: Sequence[str]) -> Found:
-        near = await self.semantic.near(perception) if self.semantic else None
+    async def remember(
+        self,
+        perception: Perception,
+        asked: Mapping[str, float],
+        persons: Sequence[str],
+        audiences: Sequence[str] | None = None,
+    ) -> Found:
+        near = await self.semantic.near(perception, audiences) if self.semantic else None
         with self._core.snapshot() as db:
-            return find_moments(db, asked, perception, persons, near)
+            return find_moments(db, asked, perception, persons, near, audiences)
 
-    async def vectors_held(self, perception: Perception, embedder: str, known: Mapping[str, int]) -> Sequence[Held]:
+    async def vectors_held(
+        self, perception: Perception, embedder: str, known: Mapping[str, int], audiences: Sequence[str] | None = None
+    ) -> Sequence[Held]:
         with self._core.snapshot() as db:
-            seeing = Seeing(db, perception)
+            seeing = Seeing(db, perception, audiences=audiences)
             audiences = db.values("vector_audiences") if seeing.sees_all else seeing.audiences()
             asked = dump({audience: known.get(audience, 0) for audience in audiences})
             rows = db.all("vectors_held", known=asked, embedder=embedder)
@@ -113,6 +121,7 @@ def find_moments(
     perception: Perception,
     persons: Sequence[str] = (),
     near: Near | None = None,
+    audiences: Sequence[str] | None = None,
 ) -> Found:
     """Return what shares one of the rarest terms or is near in meaning, what is next to it, and the facts in force.
 
@@ -120,16 +129,16 @@ def find_moments(
     """
     if db.is_far:
         db.foresee("moments", perception.conversation, perception.audience, perception.person)
-    seeing = Seeing(db, perception)
+    seeing = Seeing(db, perception, audiences=audiences)
     facts = _in_force(
         [one for one in _FACTS.decode(db.value("facts_of", persons=dump(list(persons)))) if seeing.may(one.sources)]
     )
-    audiences = (
+    numbers = (
         db.all("moment_audiences_all")
         if seeing.sees_all
         else db.all("moment_audiences", audiences=dump(seeing.audiences()))
     )
-    kept = {str(row["number"]): row["kept"] for row in audiences}
+    kept = {str(row["number"]): row["kept"] for row in numbers}
     total = sum(kept.values())
     places: dict[str, dict[str, int]] = {}
     stems = dump(sorted(asked))

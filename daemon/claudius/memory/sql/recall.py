@@ -101,7 +101,7 @@ def recall(
         peers=peers,
         beliefs=beliefs,
         psyche=psyche_if_whole(db, [one.person for one in (speaker, *others)], seeing.may) if limits.psyche else None,
-        members=seeing.members(),
+        audiences=() if seeing.sees_all else tuple(seeing.audiences()),
     )
 
 

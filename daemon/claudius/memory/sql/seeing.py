@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from claudius.memory.sql.connection import Database
+from claudius.memory.sql.rows import dump, parse_strings
 from claudius.perception import (
     SELF,
-    Members,
     Perception,
     hearing_audience,
     is_terminal,
@@ -26,13 +26,23 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Seeing:
     """Who hears the answer to one perception, and so what may be shown. Lives as long as one read snapshot."""
 
-    def __init__(self, db: Database, perception: Perception, *, own_only: bool = False) -> None:
+    def __init__(
+        self,
+        db: Database,
+        perception: Perception,
+        *,
+        own_only: bool = False,
+        audiences: Sequence[str] | None = None,
+    ) -> None:
         """Find the perception's audience.
 
         `own_only`: show only what was learned from the speaker alone, or from no one.
+        `audiences`: what `audiences()` returned earlier in the same turn; None = it is found when it is asked for.
         """
         self._db, self._own_only = db, own_only
         self._members: dict[str, frozenset[str] | None] = {}
+        self._audiences = audiences
+        self._verdicts: dict[str, bool] = dict.fromkeys(audiences or (), True)
         self._canonical: dict[str, str] = {}
         self._ids: dict[str, list[str]] = {}
         self.speaker = self.canonical(perception.person) if perception.person else ""
@@ -50,6 +60,7 @@ class Seeing:
     def stand_in(self, audience: str) -> None:
         """Assume that the speaker can see an audience, whatever is known of it, because they are asking from there."""
         self._members[audience] = (self._known(audience, is_whole=False) or frozenset()) | {self.speaker}
+        self._verdicts.pop(audience, None)
 
     def canonical(self, person: str) -> str:
         """Return the canonical id of a person."""
@@ -67,30 +78,34 @@ class Seeing:
         """Return whether what was learned in all of `sources` may be shown here now."""
         if self._own_only:
             return all(source == SELF or self._is_own(source) for source in sources)
-        if self.sees_all:
-            return True
-        sources = [source for source in sources if source not in (SELF, self.audience)]
-        if not sources:
-            return True
-        for audience in (self.audience, *sources):
-            self._learn(audience)
-        return may_show(sources, self.audience, self._members)
+        return self.sees_all or all(map(self._may, sources))
 
-    def members(self) -> Members:
-        """Return who can see this audience, and each other one that was checked and may be shown here."""
-        self._learn(self.audience)
-        return {audience: known for audience, known in self._members.items() if self.may((audience,))}
+    def _may(self, source: str) -> bool:
+        if source in (SELF, self.audience):
+            return True
+        if source not in self._verdicts:
+            self._learn(self.audience)
+            self._learn(source)
+            self._verdicts[source] = may_show((source,), self.audience, self._members)
+        return self._verdicts[source]
 
-    def audiences(self) -> list[str]:
-        """Return every audience whose learning may be shown here by the rule: what one of those present can see."""
-        self._learn(self.audience)
-        found = {SELF: None, self.audience: None}
-        present = members_of(self.audience, self._members)
-        if present:
-            for person in self.ids(min(present)):
-                found[private(person)] = None
-                found |= dict.fromkeys(self._db.values("audiences_of", person=person))
-        return [audience for audience in found if self.may((audience,))]
+    def audiences(self) -> Sequence[str]:
+        """Return every audience whose learning may be shown here by the rule: what all of those present can see."""
+        if self._audiences is None:
+            self._learn(self.audience)
+            present = members_of(self.audience, self._members) or frozenset()
+            ids = self.ids(min(present)) if present else ()
+            seen = self._seen_by(present, ids) if present else ()
+            self._verdicts |= dict.fromkeys(seen, True)
+            found = dict.fromkeys((SELF, self.audience, *map(private, ids), *seen))
+            self._audiences = [audience for audience in found if self.may((audience,))]
+        return self._audiences
+
+    def _seen_by(self, present: frozenset[str], ids: Sequence[str]) -> Sequence[str]:
+        """Return the shared audiences that all those present can see; `ids` are one of them."""
+        if self.audience.startswith(private("")):  # one person, so it is enough to be on a list, however short
+            return parse_strings(self._db.value("audiences_of_one", ids=dump(list(ids))))
+        return parse_strings(self._db.value("audiences_of_all", ids=dump(list(ids)), present=dump(sorted(present))))
 
     def _hearing(self, perception: Perception) -> str:
         conversation, carried = perception.conversation, perception.audience

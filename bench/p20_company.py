@@ -1,0 +1,81 @@
+"""P20: what a company feels: a burst of messages, and a turn by somebody who shares many channels with the soul.
+
+The burst goes through the whole daemon with the real client libraries, Slack and a model of one second on loopback in
+another process: what has its answer must not wait for what begins. The channels are counted in one process, in pairs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+from command import Bench, alone
+from figures import Beside, Bound, Figure
+from ours import Soul
+from process import daemon
+from script import MESSAGE_CHARS, prose
+from sides import side
+
+HERE = Path(__file__).resolve().parent
+BURST, QUICK_BURST = 600, 200
+CALL_S, FIRST_S, ACK_S = 1.0, 3.0, 3.0
+"""What the model takes; how long after it the first answer may come; how long Slack waits for an acknowledgement."""
+CHANNELS, FEW = 500, 2
+TURNS, QUICK_TURNS = 60, 30
+WITHIN, HALF, LIKE = Bound("<=", 1.0, None), Bound("<=", 0.7, None), Bound("<=", 1.05, None)
+
+
+def measure(bench: Bench) -> Iterator[Figure]:
+    """Have everybody write at once, a few times; then take turns with few channels and with many in turn."""
+    people, rounds = (QUICK_BURST, 1) if bench.is_quick else (BURST, min(3, bench.rounds))
+    with ExitStack() as stack:
+        town = stack.enter_context(side(HERE / "town.py", bench.home("town")))
+        addresses = town.ask("open", people=people)
+        stack.enter_context(daemon(bench.home("daemon"), addresses))
+        town.ask("talk", numbers=list(range(1, people + 1)))
+        starts = [1 + people * (n + 1) for n in range(rounds)]
+        found = [town.ask("burst", numbers=list(range(at, at + people)), delay_s=CALL_S) for at in starts]
+        answered = town.ask("end")
+    assert answered == people * (rounds + 1), answered
+    name = f"a burst of {people}, a model of {CALL_S:g} s"
+    for what, samples, limit in (
+        ("first answer", [one["first_s"] - CALL_S for one in found], FIRST_S),
+        ("slowest acknowledgement", [one["ack_s"] for one in found], ACK_S),
+    ):
+        anchor = Beside(name="within", bound=WITHIN, samples=[limit] * rounds)
+        yield Figure(id="P20", name=f"{name}: {what}", unit="s", samples=samples, beside=(anchor,))
+    whole = Beside(name="the whole", bound=HALF, samples=[one["all_s"] for one in found])
+    halves = [one["half_s"] for one in found]
+    yield Figure(id="P20", name=f"{name}: half of the answers", unit="s", samples=halves, beside=(whole,))
+    many, few = asyncio.run(_in_pairs(bench.home("channels"), QUICK_TURNS if bench.is_quick else TURNS))
+    anchor = Beside(name=f"{FEW} channels", bound=LIKE, samples=few)
+    yield Figure(id="P20", name=f"CPU of a turn, {CHANNELS} channels", unit="ms", samples=many, beside=(anchor,))
+
+
+async def _in_pairs(root: Path, turns: int) -> tuple[list[float], list[float]]:
+    """Return the CPU of turns with many channels, and of the same ones with few."""
+    found: dict[int, list[float]] = {CHANNELS: [], FEW: []}
+    souls: dict[int, Soul] = {}
+    for channels in found:
+        soul = souls[channels] = Soul(root / str(channels))
+        await soul.open()
+        for n in range(channels):
+            await soul.store.people.know_members(f"shared:slack:T1:c{n}", ("slack:T1:ana",), datetime.now(UTC))
+    for number in range(turns + 3):
+        for channels, soul in souls.items():
+            text = prose(MESSAGE_CHARS, number)
+            began = time.process_time()
+            await soul.turn("slack:T1:D-ana:", "slack:T1:ana", text=text)
+            if number >= 3:  # the first ones warm the caches
+                found[channels].append(1000 * (time.process_time() - began))
+    for soul in souls.values():
+        await soul.close()
+    return found[CHANNELS], found[FEW]
+
+
+if __name__ == "__main__":
+    alone(__file__)
