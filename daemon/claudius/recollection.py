@@ -269,7 +269,9 @@ class Recollection(Struct, frozen=True, kw_only=True):
     """Other humans heard since the soul's last reply, latest first, at most two."""
     process: ProcessState
     turns: int
-    """The number of committed turns of this conversation."""
+    """The number of committed turns of this conversation, those of the clock and of subprocesses included."""
+    spoken: int = 0
+    """The number of those in which a person spoke: what intervals count."""
     version: int
     """The optimistic lock of the conversation's row; 0 = the conversation is new."""
     past: tuple[PastTurn, ...] = ()

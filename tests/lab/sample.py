@@ -126,7 +126,6 @@ def recollection(**changes: Any) -> Recollection:
         "now": NOW + timedelta(minutes=10),
         "conversation": CONVERSATION,
         "audience": private(PERSON),
-        "members": {},
         "perceptions": (perception("How are you?", n=2),),
         "speaker": person(),
         "process": ProcessState(process="main_process"),
@@ -134,4 +133,4 @@ def recollection(**changes: Any) -> Recollection:
         "version": 1,
         "past": (past(1, shown=(shown(0),)),),
     }
-    return Recollection(**(values | changes))
+    return Recollection(**({"spoken": changes.get("turns", values["turns"])} | values | changes))

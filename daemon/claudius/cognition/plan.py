@@ -221,7 +221,7 @@ def plan(
         recollection=recollection,
         person=person,
         speaks=owes or process.silence_ok or is_due or (attention is not None and attention.speaks),
-        number=recollection.turns + 1,
+        number=recollection.spoken + 1,
         intervals={"soul_state_check": settings.soul_state_interval} | dict(process.intervals),
         assesses=settings.assesses,
     )

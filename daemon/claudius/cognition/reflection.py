@@ -58,7 +58,7 @@ class Subprocess(Struct, frozen=True, kw_only=True):
     name: str
     order: int
     every: int = 1
-    """It runs after every Nth turn of the conversation."""
+    """It runs after every Nth turn of the conversation in which a person spoke."""
     is_for_later: bool = False
     """It runs only after a turn that left steps for later."""
     think: Think | None = None
@@ -153,8 +153,10 @@ async def reflect(idle: Idle, mind: Mind) -> None:
     Raises: StoreError. Cancelling leaves nothing half-done: each subprocess commits once, at its end.
     """
     seconds = mind.config().subprocess.max_seconds
+    number = idle.recollection.spoken + 1 if idle.recollection.speaker else None
     for one in subprocesses(mind.soul()):
-        if (idle.recollection.turns + 1) % one.every or (one.is_for_later and not idle.intent.later):
+        is_its_turn = one.every == 1 or (number is not None and number % one.every == 0)
+        if not is_its_turn or (one.is_for_later and not idle.intent.later):
             continue
         try:
             async with asyncio.timeout(seconds):

@@ -96,6 +96,7 @@ def freeze(
             past=(),
             expired=(),
             psyche=None,
+            audiences=(),
             task="",
             summary=summary,
             speaker=recollection.speaker and _without_text(recollection.speaker),

@@ -88,6 +88,7 @@ def recall(
         others=others,
         process=process,
         turns=row["turns"] if row else 0,
+        spoken=int(row["spoken"]) if row else 0,
         version=row["version"] if row else 0,
         past=past,
         expired=kept.expired if kept else (),
