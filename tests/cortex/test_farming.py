@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from case_rows import Row, rows
 from claudius.cortex.triggers import first_farming, is_farming
+from claudius.home import Home
 from claudius.psyche.classify import asks, classify, critical, scope
 from claudius.testing.probes import farming
+from reflecting import second
 
 SMALL = [24, 30, 26, 28, 25]
 ROWS: list[tuple[str, dict[str, Any], int | None]] = [
@@ -115,13 +119,31 @@ def test_it_judges_nobody() -> None:
 
 
 def test_the_size_of_a_message() -> None:
-    """Scope: words, 20 for each request, 40 for a critical class, 15 for an attachment."""
-    assert scope("Thanks a lot") == 3
-    assert scope("What time is it?") == 4 + 20
-    assert scope("Please look. Can you fix it?") == 6 + 40
-    assert scope("here", attachments=2) == 1 + 30
-    assert scope("Wire me $500") == 3 + 40
+    """Scope: the words of what asks, 5 for a question, 30 for each thing asked, 40 for a critical class, 15 a file."""
+    assert scope("Thanks a lot. We were at the coast, and it rained.") == 0
+    assert scope("What time is it?") == 4 + 5
+    assert scope("Please look. Can you fix it?") == 6 + 60
+    assert scope("Please sort the list, mark the third line, and send it to me.") == 13 + 90
+    assert scope("Please look. Please look.") == 2 + 30
+    assert scope("here", attachments=2) == 30
+    assert scope("Wire me $500") == 40
     assert asks("One. Two! Three?") == 1
+    assert asks("- the names\n- the dates\n- a chart") == 3
+
+
+@pytest.mark.parametrize("row", rows("asks"))
+async def test_a_week_of_requests(row: Row, home: Home) -> None:
+    """A reflection begins where somebody's request is out of all proportion to the week before, in any words."""
+    row.knows_only("farming")
+    async with second(home, triggers=["farming"]) as it:
+        for text in row.input["days"]:
+            await it.hear(text)
+            assert await it.cortex.look() == ()
+            it.now += timedelta(days=1)
+        await it.hear(row.input["then"])
+        records = await it.cortex.look()
+
+    assert [record.trigger for record in records] == ["farming"] * row.right["farming"]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ PARTS = 3
 WORTH_IT = 2
 SOON = timedelta(minutes=30)
 _BY_TRIGGER = {"promise_timeout": 3, "farming": 3, "new_peer": 2, "interaction_count": 2, "manual": WORTH_IT}
-CRITICAL_SCOPE = 60
+CRITICAL_SCOPE = 75
 """From this scope on, a message held a critical class or something equally large."""
 LEAST_BEFORE, WINDOW = 4, 20
 """The minimum number of earlier bursts, and how many of the latest are examined."""

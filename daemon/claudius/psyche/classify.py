@@ -42,24 +42,23 @@ _WEIGHT = dict.fromkeys(ADDRESSED, 1.0) | {"thread": 0.5, "named": 0.5}
 _SPOKEN_TO = frozenset((*ADDRESSED, "thread"))
 PAIR_CHARS = 40
 """The largest distance between the two halves of a critical cue."""
-ASK_WORTH, CRITICAL_WORTH, ATTACHMENT_WORTH = 20, 40, 15
+QUESTION_WORTH, ASK_WORTH, CRITICAL_WORTH, ATTACHMENT_WORTH = 5, 30, 40, 15
 
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]*")
 _REQUEST = re.compile(
-    r"\bplease\b|\b(?:can|could|would|will)\s+(?:you|someone|anyone)\b|\bi'd\s+like\s+you\s+to\b|\bneed\s+you\s+to\b"
-    r"|^\s*(?:(?:hey|hi|hello)\b,?\s+)?(?:\w+,\s+)?(?:send|show|tell|give|explain|write|make|help|find|check|fix|run|look"
-    r"|summari[sz]e|remind|list|add|remove|delete|create|draft|review|translate|compare|describe|read|open|stop|plan"
-    r"|pick|name|suggest|recall)\b",
+    r"\b(?:please|bitte|por\s+favor|s['’]il\s+(?:te|vous)\s+pla[iî]t|per\s+favore)\b"
+    r"|\b(?:can|could|would|will)\s+(?:you|someone|anyone)\b|\bi'd\s+like\s+you\s+to\b|\bneed\s+you\s+to\b"
+    r"|^\s*(?:(?:hey|hi|hello|and|then)\b,?\s+)?(?:\w+,\s+)?(?:send|show|tell|give|explain|write|make|help|find|check|fix"
+    r"|run|look|summari[sz]e|remind|list|add|remove|delete|create|draft|review|translate|compare|describe|read|open|stop"
+    r"|plan|pick|name|suggest|recall|collect|export|pull|merge|copy|put|set|sort|mark|search|update)\b",
     re.IGNORECASE,
 )
-_LETTERS = re.compile(r"[a-z]+")
-_REQUEST_TEXT = (
-    "please can could would will like need send show tell give explain write make help find check "
-    "fix run look summarise summarize remind list add remove delete create draft review translate "
-    "compare describe read open stop plan pick name suggest recall"
-)
-_REQUEST_SIGNS = frozenset(_REQUEST_TEXT.split())
+_LISTED = re.compile(r"^\s*(?:[-*•‣]|\d{1,2}[.)])\s+\S")
+"""A line of a list. Lines that are listed for a soul are wishes."""
+_CLAUSES = re.compile(r"[,;:，；、،]")
+CLAUSE_WORDS = 3
+"""A part between commas with so many words counts as a request of its own."""
 
 
 class Lexicon(Struct, frozen=True, kw_only=True):
@@ -283,20 +282,36 @@ def paired(halves: Mapping[str, Sequence[tuple[int, int]]]) -> frozenset[str]:
 
 
 def asks(text: str) -> int:
-    """Count the sentences that ask for something. Pure."""
-    is_likely = not _REQUEST_SIGNS.isdisjoint(_LETTERS.findall(text[:HEARD_CHARS].lower()))
-    found = [
-        not QUESTION_MARKS.isdisjoint(one.rstrip()[-1:]) or (is_likely and bool(_REQUEST.search(one)))
-        for one in sentences(text)
-    ]
-    return sum(found)
+    """Count the requests of a text, one for each thing that is asked: a list of wishes is many. Pure."""
+    return sum([count for _, count in _requests(text)])
 
 
 def scope(text: str, attachments: int = 0) -> int:
-    """Return how much a message asks for: words plus weights for requests, stakes and attachments. Pure."""
-    words = len(_WORD.findall(text[:HEARD_CHARS]))
+    """Return how much a message asks for: what asks, in words and requests, the stakes, and the attachments. Pure."""
+    words = sum([len(_WORD.findall(sentence)) for sentence, _ in _requests(text)])
+    worth = sum([_worth(sentence, count) for sentence, count in _requests(text)])
     at_stake = CRITICAL_WORTH if critical(text) else 0
-    return words + ASK_WORTH * asks(text) + at_stake + ATTACHMENT_WORTH * attachments
+    return words + worth + at_stake + ATTACHMENT_WORTH * attachments
+
+
+def _worth(sentence: str, count: int) -> int:
+    return ASK_WORTH * count if _is_request(sentence) else QUESTION_WORTH
+
+
+def _requests(text: str) -> Iterator[tuple[str, int]]:
+    """Yield each sentence that asks for something, and for how many things."""
+    for sentence in dict.fromkeys(map(str.strip, sentences(text))):  # what is said twice is asked once
+        if _is_request(sentence):
+            parts = [len(_WORD.findall(part)) >= CLAUSE_WORDS for part in _CLAUSES.split(sentence)]
+            yield sentence, max(1, sum(parts))
+        elif not QUESTION_MARKS.isdisjoint(sentence[-1:]):
+            yield sentence, 1
+
+
+def _is_request(sentence: str) -> bool:
+    return bool(
+        _LISTED.match(sentence) or _REQUEST.search(sentence) or any(map(_REQUEST.match, _CLAUSES.split(sentence)))
+    )
 
 
 def sentences(text: str) -> Iterator[str]:
