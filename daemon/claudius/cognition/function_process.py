@@ -111,13 +111,17 @@ class Thinker:
 
     @property
     def tokens(self) -> int:
-        """The number of input and output tokens used."""
+        """The number of input and output tokens used, without what came from the provider's cache."""
         return self._state.tokens
 
     def keep(self, **values: Any) -> None:
         """Keep JSON values from turn to turn; None removes one. Raises: TypeError for a value that is not JSON."""
         self._kept = {name: one for name, one in (self._kept | kept_json(values)).items() if one is not None}
         self._state.kept = dict(self._kept)
+
+    def note(self, name: str, value: object) -> None:
+        """Have `why` tell a JSON value among the changes of the turn."""
+        self._state.noted[name] = value
 
     def text(self, name: str) -> str:
         """Return the section under a heading of its own text; empty if there is none."""

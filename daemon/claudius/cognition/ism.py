@@ -99,7 +99,7 @@ def action_choice(actions: Sequence[Action]) -> Ask[ActionChoice]:
     return Ask(slots={"actions": told}, schema=ActionChoice, remember=None, check=check)
 
 
-async def run_ism(  # noqa: PLR0911 - one return for each way to end
+async def run_ism(
     turn: Turn,
     memory: WorkingMemory,
     goal: str,
@@ -109,48 +109,74 @@ async def run_ism(  # noqa: PLR0911 - one return for each way to end
 ) -> IsmResult:
     """Let the soul choose and act until the goal is met, an action ends the loop, or a limit is reached.
 
-    Raises: ProcessError for an action that returns anything but `Continue`, a memory or a `Transition`.
+    `why` tells how often it chose, and what ended it. Raises: ProcessError for an action that returns anything but
+    `Continue`, a memory or a `Transition`.
     """
+    machine, end = _Machine(turn, memory, goal, playbook, actions), None
+    while end is None:
+        if machine.loops == (max_loops or turn.config.ism.max_loops):
+            end = IsmResult(machine.memory, End.LIMIT)
+        elif await turn.look():
+            end = IsmResult(machine.memory, End.INTERRUPTED)
+        elif await _is_spent(turn):
+            end = IsmResult(machine.memory, End.BUDGET)
+        else:
+            end = await machine.loop()
+    turn.note("ism", {"loops": machine.loops, "reason": end.reason})
+    return end
+
+
+async def _is_spent(turn: Turn) -> bool:
     settings = turn.config.ism
+    is_spent = turn.calls >= settings.max_calls or turn.tokens >= settings.max_tokens
+    return is_spent or turn.seconds >= settings.max_seconds or await turn.is_over_budget()
+
+
+class _Machine(Struct):
+    """One run of a machine: what it knows, and how far it has come."""
+
+    turn: Turn
+    memory: WorkingMemory
+    goal: str
+    playbook: str
+    actions: Sequence[Action]
+    loops: int = 0
     trail: tuple[str, ...] = ()
-    for loop in range(max_loops or settings.max_loops):
-        if await turn.look():
-            return IsmResult(memory, End.INTERRUPTED)
-        is_spent = turn.calls >= settings.max_calls or turn.tokens >= settings.max_tokens
-        if is_spent or turn.seconds >= settings.max_seconds or await turn.is_over_budget():
-            return IsmResult(memory, End.BUDGET)
+
+    async def loop(self) -> IsmResult | None:
+        """Choose once, and act. Returns the end, if this was it."""
+        self.loops += 1
         try:
-            _, choice = await turn.think(_asked(memory, goal, playbook, trail), action_choice(actions))
+            _, choice = await self.turn.think(self._asked(), action_choice(self.actions))
         except Unreadable:
-            return IsmResult(memory, End.UNREADABLE)
+            return IsmResult(self.memory, End.UNREADABLE)
         if DONE in choice.actions:
-            return IsmResult(memory, End.DONE)
+            return IsmResult(self.memory, End.DONE)
         for name in choice.actions:
-            chosen = next(one for one in actions if one.name == name)
-            outcome: Any = await chosen.do(turn, memory)
+            chosen = next(one for one in self.actions if one.name == name)
+            outcome: Any = await chosen.do(self.turn, self.memory)
             if isinstance(outcome, Transition):
-                left = outcome.memory or memory
+                left = outcome.memory or self.memory
                 return IsmResult(left, End.TRANSITION, replace(outcome, memory=left))
             if isinstance(outcome, WorkingMemory):
                 return IsmResult(outcome, End.ENDED)
             if not isinstance(outcome, Continue):
                 raise ProcessError(f"action {name}", f"returned a {type(outcome).__name__}")
-            trail = (*trail, _told(loop, name, choice, memory, outcome.memory))
-            memory = outcome.memory
-    return IsmResult(memory, End.LIMIT)
+            self.trail = (*self.trail, _told(self.loops, name, choice, self.memory, outcome.memory))
+            self.memory = outcome.memory
+        return None
 
-
-def _asked(memory: WorkingMemory, goal: str, playbook: str, trail: Sequence[str]) -> WorkingMemory:
-    """Return the memory for the question what to do next; it is dropped after it."""
-    lines = [("goal", goal), ("playbook", playbook)]
-    notes = [MemoryEntry(id=f"ism/{name}", role="system", content=text) for name, text in lines if text]
-    walked = [MemoryEntry(id=f"ism/trail/{n}", role="user", content=line) for n, line in enumerate(trail)]
-    asked = memory.with_region("playbook", *notes)
-    return asked.with_region("trail", *walked) if walked else asked
+    def _asked(self) -> WorkingMemory:
+        """Return the memory for the question what to do next; it is dropped after it."""
+        lines = [("goal", self.goal), ("playbook", self.playbook)]
+        notes = [MemoryEntry(id=f"ism/{name}", role="system", content=text) for name, text in lines if text]
+        walked = [MemoryEntry(id=f"ism/trail/{n}", role="user", content=line) for n, line in enumerate(self.trail)]
+        asked = self.memory.with_region("playbook", *notes)
+        return asked.with_region("trail", *walked) if walked else asked
 
 
 def _told(loop: int, name: str, choice: ActionChoice, before: WorkingMemory, after: WorkingMemory) -> str:
     known = {entry.id for entry in before.entries}
     came = "; ".join(entry.content for entry in after.entries if entry.id not in known)
     outcome = " ".join(came.split())[:SAID_CHARS] or "nothing new"
-    return f"{loop + 1}. chose {readable(choice.actions)} because {choice.reasoning[:SAID_CHARS]} · {name}: {outcome}"
+    return f"{loop}. chose {readable(choice.actions)} because {choice.reasoning[:SAID_CHARS]} · {name}: {outcome}"

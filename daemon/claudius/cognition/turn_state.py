@@ -223,6 +223,8 @@ class TurnState(Struct, kw_only=True):
     closes: bool = False
     kept: dict[str, Any] | None = None
     """The values the running process keeps; None = unchanged."""
+    noted: dict[str, Any] = field(default_factory=dict)
+    """What else `why` tells of the turn's changes."""
     failure: Failure | None = None
     """Why the reply is not what it should be; None if it is."""
     _rules: tuple[Plan, OutputRules] | None = None
@@ -258,7 +260,8 @@ class TurnState(Struct, kw_only=True):
         self.thought, self.streamed, self.has_yielded = (), "", False
         self.closes, self.kept, self.failure = False, None, None
         for grown in (
-            self.asked, self.hops, self.parts, self.entries, self.moves, self.lines, self.schedules, self.cancels
+            self.asked, self.hops, self.parts, self.entries, self.moves, self.lines, self.schedules, self.cancels,
+            self.noted,
         ):  # fmt: skip
             grown.clear()
 
@@ -268,11 +271,9 @@ class TurnState(Struct, kw_only=True):
 
     @property
     def tokens(self) -> int:
-        """Count the input and output tokens of all calls."""
+        """Count the input and output tokens of all calls, without what came from the provider's cache."""
         used = (call.usage for call in self.calls)
-        return sum(
-            one.input_tokens + one.cache_read_tokens + one.cache_write_tokens + one.output_tokens for one in used
-        )
+        return sum([one.input_tokens + one.cache_write_tokens + one.output_tokens for one in used])
 
     def schedule(self, text: str, *, at: datetime, key: str | None, **rest: Any) -> Schedule:
         """Schedule an internal perception, to be written with the turn."""

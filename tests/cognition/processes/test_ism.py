@@ -27,8 +27,8 @@ from claudius.cognition.prompt.assembly import prompt_sha256
 from claudius.cognition.prompt.snapshot import rebuild
 from claudius.home import Home
 from claudius.intent import Intent
-from claudius.provider import Request
-from claudius.providers.scripted import Scripted
+from claudius.provider import Request, Usage
+from claudius.providers.scripted import Line, Scripted
 from claudius.testing.alive import Alive
 from minds import by_tag, declarative, minds, say, standing, wanted
 
@@ -414,3 +414,30 @@ async def test_a_step_with_a_voice_of_its_own_is_asked_apart(home: Home) -> None
     assert [wanted(one) for one in main.requests] == [["internal_monologue", "external_dialogue"]]
     assert [(wanted(one), one.model) for one in small.requests] == [(["user_model_check"], "tiny")]
     assert [call["provider"] for call in calls] == ["scripted", "small"]
+
+
+@pytest.mark.parametrize(
+    ("usage", "told"),
+    [
+        ({"cache_read_tokens": 30_000, "output_tokens": 50}, {"loops": 2, "reason": "ended"}),
+        ({"input_tokens": 30_000, "output_tokens": 50}, {"loops": 1, "reason": "budget"}),
+    ],
+    ids=["cached", "not cached"],
+)
+async def test_what_was_cached_is_not_counted_and_why_tells_the_end(
+    home: Home, usage: dict[str, int], told: dict[str, Any]
+) -> None:
+    """A machine's tokens are those that were read anew; `why` tells how often it chose, and what ended it."""
+    choices = choosing(["ponder"], ["answer"])
+
+    def priced(request: Request) -> Line:
+        """Return the reply with what it used."""
+        return Line(deltas=(choices(request),), usage=Usage(**usage))
+
+    made = mental_process(may_execute_now=True)(machine([]))
+    async with minds(home, Scripted(default=priced), greeting=made) as soul:
+        await say(soul, "Why does it rust?")
+        found = soul.records().turn(standing(soul)["entries"][-1]["turn"])
+
+    assert found is not None
+    assert found["changes"]["ism"] == told
