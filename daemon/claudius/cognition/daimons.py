@@ -8,6 +8,7 @@ Source: seed 000, section 3b; the daimon design, sections 3 to 5 and 7.
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import unicodedata
@@ -23,7 +24,7 @@ from claudius.cognition.output.gate import gate, has_secret
 from claudius.cognition.output.ladder import whole_sentences
 from claudius.cognition.output.rules import OutputRules
 from claudius.cognition.reply.parser import plain_reply
-from claudius.cognition.reply.tags import LT, UNSEEN
+from claudius.cognition.reply.tags import LT, UNSEEN, find_head
 from claudius.cognition.turn_state import TurnState, recorded
 from claudius.config import DaimonSettings
 from claudius.intent import Intent, Thought, Utterance
@@ -43,7 +44,7 @@ PURPOSE = "whisper"
 
 _TOLD = (StateKey.EMOTIONAL_STATE, StateKey.CURRENT_TOPIC, StateKey.CURRENT_PROJECT)
 _STATE_CHARS = 200
-_TAG = re.compile(r"<[^>]{0,200}>")
+_TAG = re.compile(r"<[/!?\s]*[A-Za-z_][^<>]{0,200}>")
 _URL = re.compile(r"(?i)[a-z0-9+.\-]{0,20}://\S*|www\.\S*|mailto:\S*")
 _MENTION = re.compile(r"@[\w.\-]*")
 _BREAKS = re.compile(r"[\s\u0085\u2028\u2029]+")
@@ -100,19 +101,20 @@ def told(scene: DaimonScene, daimon: DaimonSettings, owners: Collection[str]) ->
 def sanitised(text: object, daimon: str, *, lately: Sequence[str] = (), secrets: Sequence[str] = ()) -> str:
     """Return a whisper cleaned for storage; empty = it is refused. Pure.
 
-    The result cannot form a tag, a fence, a link or a mention; it is one line of at most 500 characters, differs from
-    the daimon's last ones, and contains nothing shaped like a secret.
+    One that holds a tag, however disguised, is refused: it is structure, and no line of counsel. The result cannot form
+    a fence, a link or a mention; it is one line of at most 500 characters, differs from the daimon's last ones, and
+    contains nothing shaped like a secret.
     """
     if not isinstance(text, str):
         return ""
     line = unicodedata.normalize("NFC", valid(text[: 40 * WHISPER_CHARS].replace("\0", "")))
-    if has_secret(line, OutputRules(secrets=tuple(secrets))):
+    if has_secret(line, OutputRules(secrets=tuple(secrets))) or _holds_tag(line):
         return ""
     for _ in range(_CLEANED):
         before = line
         line = _one_line(line)
         line = re.sub(rf"(?i)^\s*{re.escape(daimon)}\s+whispers?\s*:\s*", "", line)
-        for taken_out in (_TAG, LT, _URL, _MENTION, _DISGUISED):
+        for taken_out in (LT, _URL, _MENTION, _DISGUISED):
             line = taken_out.sub("", line)
         if line == before:
             break
@@ -120,6 +122,11 @@ def sanitised(text: object, daimon: str, *, lately: Sequence[str] = (), secrets:
     if not any(letter.isalnum() for letter in line) or line in lately:
         return ""
     return "" if has_secret(line, OutputRules(secrets=tuple(secrets))) else line
+
+
+def _holds_tag(text: str) -> bool:
+    plain = unicodedata.normalize("NFKC", html.unescape(UNSEEN.sub("", text)))
+    return _TAG.search(plain) is not None or find_head(plain) is not None
 
 
 def _one_line(text: str) -> str:
