@@ -47,6 +47,7 @@ SWALLOWERS = {
 
 SLOW_ON_PURPOSE = {
     "tests/living.py": "its seconds are virtual: nobody waits for them",
+    "tests/adapters/slack/test_slack_fragments.py": "people who type one piece after the other",
     "tests/providers/test_chain.py": "a listener that takes its time between two words",
 }
 """Tests that may sleep because time itself is what they test, each with its reason."""

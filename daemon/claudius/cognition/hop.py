@@ -70,7 +70,8 @@ async def run(turn: TurnState) -> Intent:
     Raises: Superseded if the turn yielded to a new perception and nothing is kept; ProcessError, Unreadable,
     ProviderError.
     """
-    if turn.process.is_simple:
+    gives_way = turn.surface.is_open or turn.process.interruption is Interruption.REPLACE
+    if turn.process.is_simple and not gives_way:
         return await _hops(turn)
     hearing = turn.surface.hearing
     await hearing.begin()
@@ -79,7 +80,7 @@ async def run(turn: TurnState) -> Intent:
     try:
         await asyncio.wait((doing, arrived), return_when=asyncio.FIRST_COMPLETED)
         # a new perception replaces the turn, but only before any text was shown
-        if not doing.done() and turn.process.interruption is Interruption.REPLACE and not turn.streamed:
+        if not doing.done() and gives_way and not turn.streamed:
             raise Superseded
         return await doing
     finally:

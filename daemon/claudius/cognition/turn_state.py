@@ -139,6 +139,8 @@ class Surface(Struct, frozen=True, kw_only=True):
     """Tells the owner what went wrong, while the turn still goes on."""
     hearing: Arrivals = field(default_factory=Arrivals)
     """The other perceptions that arrive in the conversation while the turn runs."""
+    is_open: bool = False
+    """Whether the next perception probably belongs to what is answered: the turn then begins anew with both."""
     waiting: Callable[[], AbstractContextManager[object]] = nullcontext
     """Entered while the turn waits for a model, so that other turns may go on."""
 

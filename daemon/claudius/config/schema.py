@@ -274,8 +274,12 @@ class RuntimeSettings(SettingsTable, frozen=True):
     )
     attempts: Annotated[Positive, Meta(description="how often a turn that fails is tried before the apology")] = 3
     merge_while_busy: Annotated[
-        bool, Meta(description="answer what one person said while the soul was busy in one reply, ten messages at most")
-    ] = False
+        bool | Literal["direct"],
+        Meta(
+            description="answer what one person said while the soul was busy in one reply, ten messages at most; "
+            "direct = in direct messages of Slack and Discord"
+        ),
+    ] = "direct"
     follow: Annotated[
         Literal["thread", "mention", "listen"],
         Meta(

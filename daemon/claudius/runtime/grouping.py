@@ -1,28 +1,81 @@
-"""Which waiting perceptions of a conversation one turn answers together."""
+"""Which waiting perceptions of a conversation one turn answers together, and which wait for the rest of a sentence."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from collections.abc import Sequence
+from datetime import datetime
 from itertools import takewhile
 
 from claudius.cognition.mind import Mind
 from claudius.memory.inbox import Pending
+from claudius.perception import MessageExtra, Perception, is_terminal, private
 
 TOGETHER = 10
 """The most messages that one reply answers."""
+FRAGMENT_CHARS, FRAGMENT_S = 40, 1.2
+"""A short message without an end waits so long for the next one."""
+_NO_END = frozenset(",;:、，；：،؛'\"’”»「『(")
+"""Punctuation after which a sentence goes on."""
+_CLOSING = ")]}'\"’”»」』*_~ "
+_EMOJI_NAME = re.compile(r":[a-z0-9_+'-]+:")
 
 
-async def together(first: Pending, mind: Mind) -> Pending:
+async def next_turn(first: Pending, mind: Mind, now: datetime) -> Pending | float:
     """Return what is answered together with the oldest perception of its conversation, as one turn.
 
-    A perception that gave way to a newer one goes with the next; with `merge_while_busy`, one person's waiting messages
-    are grouped.
+    A perception that gave way to a newer one goes with the next; by `runtime.merge_while_busy`, one person's waiting
+    messages are grouped. If the last of them is the beginning of a sentence, returns how many seconds to wait for more;
+    so too where the oldest is to be tried again later.
     """
+    if first.not_before and first.not_before > now:
+        return (first.not_before - now).total_seconds()
+    group = await _grouped(first, mind)
+    waits_s = (group[-1].heard_at - now).total_seconds() + FRAGMENT_S
+    if waits_s > 0 and len(group) < TOGETHER and goes_on(group[-1].perception, mind):
+        return min(waits_s, FRAGMENT_S)
+    return await mind.store.inbox.join(group) if len(group) > 1 else first
+
+
+async def _grouped(first: Pending, mind: Mind) -> Sequence[Pending]:
+    is_merged = _is_merged(first.perception, mind)
+    if first.is_stopped or not (first.held or is_merged):
+        return (first,)
     waiting = await mind.store.inbox.unfinished(first.perception.conversation)
     held = list(takewhile(lambda one: bool(one.held), waiting))
     rest = waiting[len(held) :]
     group = [*held, *rest[:1]]
-    if mind.config().runtime.merge_while_busy and group:
+    if is_merged and group:
         person = group[-1].perception.person
         group += takewhile(lambda one: one.perception.owes and one.perception.person == person, rest[1:])
-    group = [one for one in group[:TOGETHER] if (one.perception.owes and not one.is_stopped) or one is group[0]]
-    return await mind.store.inbox.join(group) if len(group) > 1 else first
+    return [one for one in group[:TOGETHER] if (one.perception.owes and not one.is_stopped) or one is group[0]]
+
+
+def _is_merged(perception: Perception, mind: Mind) -> bool:
+    """Return whether what one person says there meanwhile is answered in one reply."""
+    mode = mind.config().runtime.merge_while_busy
+    if mode != "direct":
+        return mode
+    return perception.audience.startswith(private("")) and not is_terminal(perception.conversation)
+
+
+def goes_on(perception: Perception, mind: Mind) -> bool:
+    """Return whether the next message of its person probably belongs to this one, and is answered with it."""
+    return _is_merged(perception, mind) and is_fragment(perception)
+
+
+def is_fragment(perception: Perception) -> bool:
+    """Return whether a message looks like the beginning of a sentence that goes on in the next one. Pure.
+
+    It is short, and has neither an end mark of any script, nor an emoji, nor a file.
+    """
+    text, extra = perception.text.strip(), perception.extra
+    if not text or len(text) > FRAGMENT_CHARS or _EMOJI_NAME.search(text):
+        return False
+    if isinstance(extra, MessageExtra) and extra.files:
+        return False
+    if any(unicodedata.category(sign) in ("So", "Sk") for sign in text):
+        return False
+    last = text.rstrip(_CLOSING)[-1:]
+    return not (unicodedata.category(last or ".") == "Po" and last not in _NO_END)

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.cognition.hooks import show_failure
 from claudius.cognition.mind import Mind
-from claudius.cognition.reflection import reflect
 from claudius.cognition.turn import Turned, apologise, take_turn
 from claudius.cognition.turn_state import Arrivals, Superseded, Surface, arrivals
 from claudius.config import blot
@@ -27,15 +25,16 @@ from claudius.failure import Failure, failure_of
 from claudius.intent import ApologyKind
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import LeaseStore
-from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, is_terminal
+from claudius.perception import Kind, MessageExtra, Origin, Place, is_terminal
 from claudius.runtime.adapter import Adapter, TellsFailure
 from claudius.runtime.attachments import Attachments
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.delivery import Post, Stream, deliver, hold
 from claudius.runtime.failures import Apologise, decide
-from claudius.runtime.grouping import together
+from claudius.runtime.grouping import goes_on, next_turn
+from claudius.runtime.lane import BrokenOff, Lane
 from claudius.runtime.membership import Membership
-from claudius.runtime.process_resources import Passage, ProcessResources
+from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.thread_backfill import ThreadBackfill
 from claudius.runtime.turn_log import TurnLog
 from claudius.runtime.turn_timeout import patience_s, patient
@@ -46,101 +45,6 @@ STUMBLE_S = 5.0
 """How long a lane rests after an error that no turn explains."""
 ALONE_AFTER, ENDED_PROCESSES = 2, 3
 """A perception whose turns ended two processes runs alone the next time; after three, it is given up."""
-
-
-class BrokenOff(Exception):
-    """What the turn was to answer has changed or is gone."""
-
-
-class Lane(Struct, eq=False):
-    """One conversation's lane, while it has something to do."""
-
-    conversation: str
-    adapter: Adapter | None
-    mind: Mind
-    """Writes to the store as the holder of this lane."""
-    passage: Passage | None = None
-    """How far its turn has come, for admission; None = it has none."""
-    speaking_s: float | None = None
-    """Since when parts are being sent, which are to be noted, or taken down, even if the lane is lost meanwhile."""
-    heard: int = -1
-    """The mark of what had become ready in it before the last look, where several processes share the store."""
-    last: Turned | None = None
-    """The last turn since the lane was last idle."""
-    signed: Perception | None = None
-    """The perception whose typing indicator is shown."""
-    bell: asyncio.Event = field(default_factory=asyncio.Event)
-    hearing: Arrivals | None = None
-    """The running turn's view of what waits in its conversation."""
-    thinking: str = ""
-    """The running turn."""
-    told: tuple[str, Failure] | None = None
-    """The turn whose failure was told last, and that failure."""
-    broken: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set if the running turn is to be cancelled."""
-
-    async def think(self, turn: str, work: Coroutine[Any, Any, Turned | None]) -> Turned | None:
-        """Do the work of a turn to its end. Raises: BrokenOff if it was cancelled, and what the work raises."""
-        self.thinking = turn
-        self.broken.clear()
-        doing, broken = asyncio.ensure_future(work), asyncio.ensure_future(self.broken.wait())
-        try:
-            await asyncio.wait((doing, broken), return_when=asyncio.FIRST_COMPLETED)
-            if not doing.done():
-                raise BrokenOff
-            return doing.result()
-        finally:
-            self.thinking = ""
-            for task in (doing, broken):
-                task.cancel()
-            await asyncio.gather(doing, broken, return_exceptions=True)
-
-    async def be_idle(self, mind: Mind, services: BackgroundServices | None) -> float | None:
-        """Do the idle work that follows a turn, until someone speaks: first daimon speech, then the subprocesses.
-
-        Returns how long to wait before the lane checks again; None if nothing is left.
-        """
-        last, self.last = self.last, None
-        if last is None:
-            return None
-        joining = services.beside(last.intent, last.pending) if services and not last.is_joined else None
-        if joining:
-            self.last = replace(last, is_joined=True)
-            await self._unless_woken(joining)
-            return 0.0
-        await self._unless_woken(reflect(last, mind))
-        return None
-
-    async def _unless_woken(self, work: Coroutine[None, None, None]) -> None:
-        """Do idle work, and cancel it as soon as the lane is woken."""
-        doing, ringing = asyncio.ensure_future(work), asyncio.ensure_future(self.bell.wait())
-        try:
-            await asyncio.wait((doing, ringing), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (doing, ringing):
-                task.cancel()
-            await asyncio.gather(doing, ringing, return_exceptions=True)
-        if not doing.cancelled() and (error := doing.exception()):
-            raise error
-
-    def end_passage(self) -> None:
-        """Let admission count this lane no longer."""
-        if self.passage:
-            self.passage.end()
-            self.passage = None
-
-    async def wait(self, seconds: float) -> None:
-        """Wait `seconds`, or until the lane is woken."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self.bell.wait()
-
-    async def sign(self, perception: Perception | None) -> None:
-        """Show the typing indicator for a perception; None clears it."""
-        before, self.signed = self.signed, perception
-        for one, on in ((before, False), (perception, True)):
-            if one is not None and self.adapter:
-                await self.adapter.working(one, on=on)
 
 
 class Held(Struct):
@@ -364,18 +268,17 @@ class Lanes:
         pending = await mind.store.inbox.oldest(lane.conversation)
         if pending is None:
             return await lane.be_idle(mind, self._services)
-        if pending.not_before and pending.not_before > now:
-            return (pending.not_before - now).total_seconds()
         if self._resources.disk.shut or (not pending.perception.is_owner and await mind.is_silent(lane.conversation)):
             return STUMBLE_S
-        if not pending.is_stopped and (pending.held or mind.config().runtime.merge_while_busy):
-            pending = await together(pending, mind)
-        async with self._resources.recovery.turn(alone=pending.ended == ALONE_AFTER):
+        turn = await next_turn(pending, mind, now)
+        if isinstance(turn, float):
+            return turn
+        async with self._resources.recovery.turn(alone=turn.ended == ALONE_AFTER):
             if not self._closing:
                 if self._resources.recovery.is_on:
-                    await mind.store.inbox.meet(pending)
+                    await mind.store.inbox.meet(turn)
                 lane.passage = lane.passage or await self._resources.admission.through()
-                await self._think(lane, pending, now)
+                await self._think(lane, turn, now)
         return 0.0
 
     async def _deliver(self, lane: Lane) -> float | None:
@@ -474,6 +377,7 @@ class Lanes:
             tell=partial(self._tell, lane, pending),
             read=partial(hold, adapter, perception) if is_terminal(perception.conversation) else None,
             hearing=hearing,
+            is_open=goes_on(pending.perceptions[-1], mind),
             waiting=waiting,
         )
 
