@@ -20,6 +20,10 @@ It needs Python 3.11 or later, or uv. It writes to .venv here, to the home (CLAU
 link `claudius` into ~/.local/bin if that is on your PATH. It can be run again at any time: what is there stays. What the
 installer says goes to .venv/claudius-install.log, and is shown if the installation fails.
 
+It takes the Python that PYTHON names, else the first that fits of python3, python3.13, python3.12, python3.11, python3.14
+and python. Where .venv is of another Python than PYTHON, the environment is made beside it: .venv-VERSION. So
+`PYTHON=python3.13 ./setup.sh test` runs the tests on that Python, and leaves .venv as it is.
+
 Libraries come in the versions of requirements.lock, each download compared with its hash. The lock is for CPython 3.11 to
 3.13 on Linux and macOS. Where it does not fit, setup.sh says so and takes any version that pyproject.toml allows.
 END
@@ -41,21 +45,25 @@ fail() {
     exit 1
 }
 
-# The first Python that can hold Claudius. Without uv it must be able to make environments as well.
+# The first Python that can hold Claudius; of PYTHON's no other. Without uv it must be able to make environments as well.
 find_python() {
-    local candidate needs='import sys; assert sys.version_info >= (3, 11); import sqlite3, ssl'
+    local candidate candidates=(python3 python3.13 python3.12 python3.11 python3.14 python)
+    local needs='import sys; assert sys.version_info >= (3, 11); import sqlite3, ssl'
+    if [ -n "${PYTHON:-}" ]; then candidates=("$PYTHON"); fi
     command -v uv >/dev/null || needs="$needs, venv, ensurepip"
-    for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11 python3.14 python; do
-        if [ -n "$candidate" ] && command -v "$candidate" >/dev/null && "$candidate" -c "$needs" 2>/dev/null; then
+    for candidate in "${candidates[@]}"; do
+        if command -v "$candidate" >/dev/null && "$candidate" -c "$needs" 2>/dev/null; then
             command -v "$candidate"
             return
         fi
     done
 }
 
+version_of() { "$1" -c 'import sys; print(*sys.version_info[:3], sep=".")' 2>/dev/null; }
+
 # Run an installer with its output in the log, and show on a terminal that it goes on. Where it fails, show the log's end.
 quietly() {
-    local log=.venv/claudius-install.log code=0 watching=
+    local log="$venv/claudius-install.log" code=0 watching=
     : >"$log"
     if [ -t 2 ]; then
         show_progress "$log" &
@@ -85,23 +93,34 @@ show_progress() {
 
 make_environment() {
     local python
-    if .venv/bin/python -c 'import sys; assert sys.version_info >= (3, 11)' 2>/dev/null; then
+    if [ -n "${PYTHON:-}" ]; then
+        python=$(find_python)
+        [ -n "$python" ] || fail "PYTHON=$PYTHON is no Python 3.11 or later with venv"
+        case "$(version_of .venv/bin/python)" in
+        "" | "$(version_of "$python")") ;;
+        *)
+            venv=.venv-$(version_of "$python")
+            called=$PWD/$venv/bin/claudius
+            ;;
+        esac
+    fi
+    if "$venv/bin/python" -c 'import sys; assert sys.version_info >= (3, 11)' 2>/dev/null; then
         return
     fi
-    if [ -e .venv ]; then
-        [ -f .venv/pyvenv.cfg ] || fail ".venv is not a Python environment: move it away and run ./setup.sh again"
-        say "the environment in .venv does not work any more: making it anew"
-        rm -rf .venv
+    if [ -e "$venv" ]; then
+        [ -f "$venv/pyvenv.cfg" ] || fail "$venv is not a Python environment: move it away and run ./setup.sh again"
+        say "the environment in $venv does not work any more: making it anew"
+        rm -rf "$venv"
     fi
     python=$(find_python)
     if command -v uv >/dev/null; then
-        say "making .venv with uv (${python:-a Python that uv brings})"
+        say "making $venv with uv (${python:-a Python that uv brings})"
         export UV_PYTHON_INSTALL_DIR="$PWD/.venv-python"
-        uv venv --quiet --python "${python:->=3.11}" .venv || fail "uv could not make .venv: see above"
+        uv venv --quiet --python "${python:->=3.11}" "$venv" || fail "uv could not make $venv: see above"
         if [ -d .venv-python ]; then echo '*' >.venv-python/.gitignore; fi
     elif [ -n "$python" ]; then
-        say "making .venv with $python"
-        "$python" -m venv .venv || fail "$python could not make .venv: see above"
+        say "making $venv with $python"
+        "$python" -m venv "$venv" || fail "$python could not make $venv: see above"
     else
         fail "no Python 3.11 or later with venv was found: install one (on Debian: python3 and python3-venv), or uv"
     fi
@@ -109,20 +128,20 @@ make_environment() {
 
 # What .venv was last given: this very pyproject.toml and lock, and these extras (what it ever held is kept).
 stamp() { cksum pyproject.toml requirements.lock; }
-extras_held() { if [ -f .venv/claudius-extras ]; then cat .venv/claudius-extras; fi; }
+extras_held() { if [ -f "$venv/claudius-extras" ]; then cat "$venv/claudius-extras"; fi; }
 
 is_installed() {
     local extra
-    [ "$(cat .venv/claudius-stamp 2>/dev/null)" = "$(stamp)" ] || return 1
+    [ "$(cat "$venv/claudius-stamp" 2>/dev/null)" = "$(stamp)" ] || return 1
     for extra in "$@"; do
         case " $(extras_held) " in *" $extra "*) ;; *) return 1 ;; esac
     done
-    .venv/bin/claudius --version >/dev/null 2>&1
+    "$venv/bin/claudius" --version >/dev/null 2>&1
 }
 
 # Whether each library of these extras is there in some version, and `claudius` is this checkout's.
 is_usable() {
-    .venv/bin/python - "$@" 2>/dev/null <<'END'
+    "$venv/bin/python" - "$@" 2>/dev/null <<'END'
 import pathlib, re, sys, tomllib
 from importlib.metadata import version
 
@@ -139,7 +158,7 @@ END
 # Print the part of requirements.lock that these extras need, each version with its hashes, and what builds Claudius.
 # Fails where the lock was not made for this Python, or lacks what pyproject.toml asks for.
 locked() {
-    .venv/bin/python - "$@" <<'END'
+    "$venv/bin/python" - "$@" <<'END'
 import pathlib, re, sys, tomllib
 
 if sys.implementation.name != "cpython" or not (3, 11) <= sys.version_info[:2] <= (3, 13):
@@ -161,9 +180,9 @@ END
 
 # Install from the lock: every download must have a hash that stands there. 1 = it does not fit here, 2 = not done.
 install_locked() {
-    if ! locked "$@" >.venv/claudius-requirements; then return 1; fi
-    quietly "${tool[@]}" --require-hashes -r .venv/claudius-requirements || {
-        if grep -qE "DO NOT MATCH THE HASHES|Hash mismatch" .venv/claudius-install.log; then
+    if ! locked "$@" >"$venv/claudius-requirements"; then return 1; fi
+    quietly "${tool[@]}" --require-hashes -r "$venv/claudius-requirements" || {
+        if grep -qE "DO NOT MATCH THE HASHES|Hash mismatch" "$venv/claudius-install.log"; then
             fail "a download is not the one that requirements.lock names (see above): nothing of it was installed"
         fi
         return 2
@@ -179,10 +198,10 @@ install() {
     # shellcheck disable=SC2046 # words on purpose
     all=$(printf '%s\n' "$@" $(extras_held) | sort -u | paste -sd ' ' -)
     list=${all// /,}
-    say "installing Claudius into .venv, with $list: a minute or two the first time"
-    rm -f .venv/claudius-stamp
-    tool=(.venv/bin/python -m pip install --disable-pip-version-check --progress-bar off)
-    if command -v uv >/dev/null; then tool=(uv pip install --compile-bytecode --python .venv/bin/python); fi
+    say "installing Claudius into $venv, with $list: a minute or two the first time"
+    rm -f "$venv/claudius-stamp"
+    tool=("$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off)
+    if command -v uv >/dev/null; then tool=(uv pip install --compile-bytecode --python "$venv/bin/python"); fi
     # shellcheck disable=SC2086 # words on purpose
     install_locked $all || code=$?
     if [ "$code" -ne 0 ]; then
@@ -192,10 +211,10 @@ install() {
         quietly "${tool[@]}" -e ".[$list]" || code=$?
     fi
     if [ "$code" -eq 0 ]; then
-        printf '%s\n' "$all" >.venv/claudius-extras
-        stamp >.venv/claudius-stamp
+        printf '%s\n' "$all" >"$venv/claudius-extras"
+        stamp >"$venv/claudius-stamp"
         # now, because Python keeps what it could write of a compiled file where the disk is full
-        .venv/bin/python -m compileall -qq daemon || true
+        "$venv/bin/python" -m compileall -qq daemon || true
     elif is_usable "$@"; then
         say "the installation could not be renewed (see above): going on with what is there"
     else
@@ -223,7 +242,7 @@ link() {
         say "$bin/claudius is not from this checkout: left alone; call $called"
         return
     fi
-    if mkdir -p "$bin" && ln -sfn "$PWD/.venv/bin/claudius" "$bin/claudius"; then
+    if mkdir -p "$bin" && ln -sfn "$PWD/$venv/bin/claudius" "$bin/claudius"; then
         called=claudius
         say "the command is claudius (a link in ~/.local/bin)"
     else
@@ -233,21 +252,21 @@ link() {
 
 # Say how Tab completes commands in this shell, once a checkout.
 name_completion() {
-    if [ -e .venv/claudius-completion ]; then return; fi
-    .venv/bin/claudius completion | while IFS= read -r line; do say "$line"; done
-    touch .venv/claudius-completion
+    if [ -e "$venv/claudius-completion" ]; then return; fi
+    "$venv/bin/claudius" completion | while IFS= read -r line; do say "$line"; done
+    touch "$venv/claudius-completion"
 }
 
 talk() {
     local is_wanted=$1 greeting
-    if [ "$is_wanted" = yes ] && [ -t 0 ] && [ -t 1 ]; then exec .venv/bin/claudius chat; fi
-    greeting=$(.venv/bin/claudius seed --greet) || fail "the soul could not be read: see above"
+    if [ "$is_wanted" = yes ] && [ -t 0 ] && [ -t 1 ]; then exec "$venv/bin/claudius" chat; fi
+    greeting=$("$venv/bin/claudius" seed --greet) || fail "the soul could not be read: see above"
     if [ -n "$greeting" ]; then printf '%s\n' "$greeting"; fi
     if [ "$is_wanted" = no ] || [ -z "$greeting" ]; then
         say "all is ready: $called chat"
         return
     fi
-    .venv/bin/claudius chat --once "Hello Claudius, you have just been set up. Who are you?" </dev/null || {
+    "$venv/bin/claudius" chat --once "Hello Claudius, you have just been set up. Who are you?" </dev/null || {
         local code=$?
         say "all is installed, but the first reply did not come: $called doctor says why"
         exit "$code"
@@ -257,7 +276,8 @@ talk() {
 main() {
     local extras=(api discord images slack) is_talk_wanted=yes is_claude_asked=no word
     cd "$(dirname "${BASH_SOURCE[0]}")"
-    called=$PWD/.venv/bin/claudius # what is typed to call Claudius; `claudius` alone once link() has put it on PATH
+    venv=.venv
+    called=$PWD/$venv/bin/claudius # what is typed to call Claudius; `claudius` alone once link() has put it on PATH
     if [ "${1:-}" = tools ] || [ "${1:-}" = test ]; then
         make_environment
         install api claude dev discord images postgres recall slack
@@ -265,10 +285,10 @@ main() {
         shift
         local code=0
         # one more than there are cores: many tests wait for a process of theirs
-        .venv/bin/python -m pytest -n $(($(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal "$@" || code=$?
+        "$venv/bin/python" -m pytest -n $(($(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal "$@" || code=$?
         [ "$code" -eq 1 ] || exit "$code"
         say "what failed among the others is run once more, alone: a busy machine breaks deadlines, a fault stays one"
-        exec .venv/bin/python -m pytest -n 0 --last-failed "$@"
+        exec "$venv/bin/python" -m pytest -n 0 --last-failed "$@"
     fi
     for word in "$@"; do
         case "$word" in
@@ -288,8 +308,8 @@ main() {
     if [ "$is_claude_asked" = yes ] || is_logged_in_to_claude; then extras+=(claude); fi
     make_environment
     install "${extras[@]}"
-    .venv/bin/claudius seed >.venv/claudius-seed.log 2>&1 || {
-        cat .venv/claudius-seed.log >&2
+    "$venv/bin/claudius" seed >"$venv/claudius-seed.log" 2>&1 || {
+        cat "$venv/claudius-seed.log" >&2
         fail "the home could not be filled: see above"
     }
     say "the home is ${CLAUDIUS_HOME:-~/.claudius}; soul/soul.md, config.toml and .env in it are yours"

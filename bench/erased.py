@@ -161,7 +161,6 @@ class Side:
             except (LookupError, ValueError):
                 broken += 1
             broken += not found.get("thoughts") and found["snapshot"] != b"erased"
-        records.close()
         own = all((home.backups / name).read_text() == text for name, text in OWN.items())
         return {
             **times, "took_s": took, "rest_mib": rest, "owner_versions": owner, "verified": receipt["verified"],

@@ -11,6 +11,7 @@ import random
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
@@ -131,15 +132,20 @@ def updates(samples: int) -> dict[str, dict[str, float]]:
 
 
 def recalls(samples: int, count: int, directory: Path) -> dict[str, dict[str, float]]:
-    """Time recall over `count` kept moments."""
+    """Time recall over `count` kept moments, in a database of its own."""
+    path = directory / f"{count}.db"
+    create_database(path, load_migrations(shipped("memory") / "schema"))
+    with closing(open_writer(path)) as connection:
+        return recalls_of(Database(connection, load_queries(shipped("memory") / "queries")), samples, count)
+
+
+def recalls_of(db: Database, samples: int, count: int) -> dict[str, dict[str, float]]:
+    """Keep `count` moments in an empty database, and time recall over them."""
     chance = random.Random(3)
     words = [
         f"{a}{b}" for a in "bcdfghjklmnprstv" for b in ("anor", "elim", "ight", "owan", "undra", "ystem", "etal", "ika")
     ]
     weights = [1 / (n + 1) for n in range(len(words))]
-    path = directory / f"{count}.db"
-    create_database(path, load_migrations(shipped("memory") / "schema"))
-    db = Database(open_writer(path), load_queries(shipped("memory") / "queries"))
     db.connection.execute("BEGIN")
     for n in range(count):
         text = " ".join(chance.choices(words, weights, k=12))
@@ -189,7 +195,6 @@ def recalls(samples: int, count: int, directory: Path) -> dict[str, dict[str, fl
     db.connection.execute("BEGIN")
     found["fold and write in a turn's commit, without its sync"] = clocked(move, samples)
     db.connection.execute("COMMIT")
-    db.connection.close()
     return found
 
 

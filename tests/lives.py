@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -128,8 +129,8 @@ def live(life: Life, home: Path, step: timedelta = STEP, days: int = DAYS) -> Li
     settings = {"CLAUDIUS_OWNERS": OWNER, **life.settings}
     voice = Scripted(default=answer)
     days = lived(place, voice, story, settings)
-    records = SqliteRecords(place.database)
-    moves = moves_of(records.psyche_moves(datetime(2000, 1, 1, tzinfo=UTC)))
+    with closing(SqliteRecords(place.database)) as records:
+        moves = moves_of(records.psyche_moves(datetime(2000, 1, 1, tzinfo=UTC)))
     people = {line.who for line in life.said}
     names = {f"rehearsal:t:{who}": who.capitalize() for who in people} | labels
     peaks = {drive: max(move.numbers.bands[3 + n] for move in moves) for n, drive in enumerate(DRIVES)}

@@ -45,6 +45,17 @@ SWALLOWERS = {
 }
 """Modules that may catch `Exception` without raising it again, each with its reason."""
 
+OPENERS = ("sqlite3.connect", "open_reader", "open_writer", "empty_database")
+GIVEN_ON = {
+    "daemon/claudius/memory/sqlite/file.py": "opens it for its caller",
+    "daemon/claudius/memory/sqlite/schema.py": "opens it for the store, whose writer closes it, or for its caller",
+    "daemon/claudius/memory/sqlite/store.py": "opens the store's reader, which `Core.close` closes",
+    "daemon/claudius/memory/sqlite/records.py": "opens the records' reader, which `close` closes",
+    "daemon/claudius/memory/postgres/records.py": "likewise, where nobody has begun yet",
+    "bench/anchors/disk.py": "is open for as long as its process lives",
+}
+"""Modules that open a database whose end is elsewhere, each with where that is."""
+
 SLOW_ON_PURPOSE = {
     "tests/living.py": "its seconds are virtual: nobody waits for them",
     "tests/adapters/slack/test_slack_fragments.py": "people who type one piece after the other",
@@ -242,6 +253,20 @@ def test_no_module_edits_the_import_path() -> None:
     editors = {path for path, tree in modules() for _, name in calls(tree) if name.startswith("sys.path.")}
 
     assert not editors, "\n".join(sorted(editors))
+
+
+def test_what_opens_a_database_closes_it() -> None:
+    """A database is opened inside `closing(…)`: one that is left open is told by Python 3.13 and later alone."""
+    closed, opened = set(), {}
+    for path, tree in python_files():
+        for call, name in calls(tree):
+            if name == "closing":
+                closed |= set(call.args)
+            if name in OPENERS and path not in GIVEN_ON:
+                opened[call] = f"{path}:{call.lineno}"
+    left_open = [where for call, where in opened.items() if call not in closed]
+
+    assert not left_open, "\n".join(sorted(left_open))
 
 
 def test_nothing_runs_at_import() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -26,13 +27,14 @@ def parts(text: str) -> list[str]:
     return re.split(r"^(?=\w)", text, flags=re.MULTILINE)[1:]
 
 
-def set_up(tmp_path: Path, locked: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+def set_up(tmp_path: Path, locked: str, **env: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
     """Run setup.sh in its own checkout with that installer; return the result and what the installer was asked for."""
     checkout(tmp_path, locked=locked)
+    (tmp_path / "calls").touch()
     ran = subprocess.run(
         ["./setup.sh"],
         cwd=tmp_path,
-        env={"PATH": path_of(tmp_path), "HOME": str(tmp_path)},
+        env={"PATH": path_of(tmp_path), "HOME": str(tmp_path), **env},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -83,6 +85,31 @@ def test_setup_ends_where_a_download_is_another(tmp_path: Path, said: str) -> No
     assert ran.returncode == 1
     assert len(calls) == 1
     assert "requirements.lock" in ran.stderr
+
+
+def test_another_python_gets_an_environment_beside(tmp_path: Path) -> None:
+    """PYTHON names the Python; where .venv is of another, it stays as it is, and .venv-VERSION takes everything."""
+    other = tmp_path / "other python"
+    other.write_text('#!/bin/sh\ncase "$2" in *print*) echo 3.99.0 ;; esac\n')
+    other.chmod(0o755)
+    (tmp_path / ".venv-3.99.0" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv-3.99.0" / "bin" / "python").symlink_to(sys.executable)
+    (tmp_path / ".venv-3.99.0" / "bin" / "claudius").symlink_to("/bin/true")
+
+    ran, calls = set_up(tmp_path, "true", PYTHON=str(other))
+
+    assert ran.returncode == 0, ran.stderr
+    assert calls
+    assert all("--python .venv-3.99.0/bin/python" in call for call in calls)
+    assert {path.name for path in (tmp_path / ".venv").iterdir()} == {"bin"}
+
+
+def test_a_python_that_cannot_hold_claudius_is_named(tmp_path: Path) -> None:
+    """Where PYTHON does not fit, no other is taken in its place: setup.sh says so and does nothing."""
+    ran, calls = set_up(tmp_path, "true", PYTHON="false")
+
+    assert (ran.returncode, calls) == (1, [])
+    assert "PYTHON=false" in ran.stderr
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import os
 import random
 import secrets as chance_source
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
 from importlib.util import find_spec
@@ -171,7 +171,7 @@ async def compose(
     `roles`, which stand for `worker.roles`, it is a worker, which needs a store that several processes share.
     """
     home.create()
-    with ExitStack() as undo:
+    async with AsyncExitStack() as undo:
         lock = lock or HomeLock(home)
         undo.callback(lock.release)
         whole = dict(env or {})
@@ -207,6 +207,7 @@ async def compose(
         store = store_of(home, settings.loaded, disk.release, roles)
         roles = (roles or settings.loaded.config.worker.roles) if store.leases else ("all",)
         await store.open()
+        undo.push_async_callback(store.close, clean=False)
         if store.leases:
             soul = _in_force(home, kept, store.leases.souls)
             store.leases.configuration = partial(_common_now, settings, settings.loaded)

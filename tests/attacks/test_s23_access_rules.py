@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -105,7 +106,7 @@ async def test_s23_a_role_counts_in_a_direct_message_too(home: Home) -> None:
             await side.stage.say(DM, "are you there?", by=ANA)
             await side.stage.until_visible(1)
             await soul.idle()
-            with sqlite3.connect(home.database) as connection:
+            with closing(sqlite3.connect(home.database)) as connection:
                 ((kept,),) = connection.execute("SELECT payload FROM inbox").fetchall()
 
     assert len(voice.requests) == 1
@@ -154,7 +155,7 @@ async def heard(soul: Alive, network: str) -> None:
 
 def rows(home: Home) -> dict[str, int]:
     """Return how many rows each table has, but for those of nobody: how far a history was read, what was compared."""
-    with sqlite3.connect(home.database) as connection:
+    with closing(sqlite3.connect(home.database)) as connection:
         connection.row_factory = sqlite3.Row
         names = [name for name, *_ in tables(connection) if name not in ("heard", "audited")]
         return {name: connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in names}  # noqa: S608 - our own names

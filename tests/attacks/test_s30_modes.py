@@ -7,6 +7,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -99,15 +100,13 @@ def test_s30_what_git_sees_is_private(machine: Machine) -> None:
 def test_s30_a_backup_before_a_migration_is_private(machine: Machine) -> None:
     """An older database is backed up before it is migrated, and the copy is as private as the original."""
     machine.ok("chat", "--once", "My name is Ada.")
-    with sqlite3.connect(machine.home / "state" / "claudius.db") as fresh:
+    with closing(sqlite3.connect(machine.home / "state" / "claudius.db")) as fresh:
         (application,) = fresh.execute("PRAGMA application_id").fetchone()
-    fresh.close()
     for path in sorted((machine.home / "state").iterdir()):
         path.unlink()
     first = min((REPOSITORY / "memory" / "schema").glob("*.sql"))
-    old = sqlite3.connect(machine.home / "state" / "claudius.db")
-    old.executescript(first.read_text() + f"\nPRAGMA application_id = {application};\nPRAGMA user_version = 1;")
-    old.close()
+    with closing(sqlite3.connect(machine.home / "state" / "claudius.db")) as old:
+        old.executescript(first.read_text() + f"\nPRAGMA application_id = {application};\nPRAGMA user_version = 1;")
     (machine.home / "state" / "claudius.db").chmod(0o600)
 
     machine.ok("chat", "--once", "My name is Ada.")

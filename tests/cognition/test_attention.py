@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -76,7 +77,7 @@ async def overhear(soul: Alive, text: str, n: int, **extra: object) -> None:
 
 def attention(soul: Alive) -> list[dict[str, object]]:
     """Return attention's decision on every turn, oldest first."""
-    with sqlite3.connect(soul.home.database) as kept:
+    with closing(sqlite3.connect(soul.home.database)) as kept:
         rows = kept.execute("SELECT kept FROM turn_record ORDER BY id").fetchall()
     return [dict(unpack(row[0]).attention) for row in rows]
 
@@ -226,7 +227,7 @@ async def test_m23_the_trace_folds_to_what_is_kept_across_restarts(home: Home) -
         async with alive(home, Scripted(default=REPLY)) as soul:
             for line in lines:
                 await say(soul, line)
-    with sqlite3.connect(home.database) as kept:
+    with closing(sqlite3.connect(home.database)) as kept:
         stored = msgspec.json.decode(kept.execute("SELECT numbers FROM psyche_state").fetchone()[0], type=Numbers)
         edges = [msgspec.json.decode(row[0], type=Edge) for row in kept.execute("SELECT edge FROM psyche_edge")]
     async with alive(home, Scripted(default=REPLY)) as soul:
@@ -298,7 +299,7 @@ async def test_numbers_that_cannot_be_read_cost_no_reply(home: Home, monkeypatch
     voice = Scripted(default=REPLY)
     async with alive(home, voice) as soul:
         await say(soul, "How do you do?")
-        with sqlite3.connect(home.database) as kept:
+        with closing(sqlite3.connect(home.database)) as kept, kept:
             kept.execute("UPDATE psyche_state SET numbers = '{}'")
         said = await say(soul, "thanks!")
 
@@ -414,7 +415,7 @@ async def test_what_a_model_says_in_a_silent_turn_is_not_said(home: Home, answer
         await soul.network._accept(look)
         await soul.idle()
         said = len(soul.network.visible)
-    with sqlite3.connect(home.database) as kept:
+    with closing(sqlite3.connect(home.database)) as kept:
         flags, rung = kept.execute("SELECT flags, rung FROM turn_record ORDER BY id DESC LIMIT 1").fetchone()
 
     assert (len(voice.requests), said) == (2, 1)
@@ -441,7 +442,7 @@ async def test_a_conversation_may_be_a_group_of_its_own(home: Home) -> None:
     voice = Scripted(default=REPLY)
     async with alive(home, voice, settings=LISTENS) as soul:
         await overhear(soul, "good morning all", 1)
-        with sqlite3.connect(home.database) as kept:
+        with closing(sqlite3.connect(home.database)) as kept, kept:
             kept.execute("UPDATE conversation SET participation = 'group'")
         await overhear(soul, "I want to die", 2)
 
@@ -456,7 +457,7 @@ async def test_an_uncalled_nod_is_a_reaction(home: Home) -> None:
             await say(soul, "you are brilliant, thank you", person="ben")
         await overhear(soul, "we shipped it 🎉", 1, participation="group", can_react=True)
         await overhear(soul, "we launched, hooray", 2, participation="group", can_react=True)
-        with sqlite3.connect(home.database) as kept:
+        with closing(sqlite3.connect(home.database)) as kept:
             said = kept.execute("SELECT kind, body, verb FROM outbox WHERE kind = 'reaction'").fetchall()
 
     assert said == [("reaction", "🎉", "nodded")]

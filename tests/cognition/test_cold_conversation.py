@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 from claudius.home import Home
 from claudius.memory.sqlite import SqliteStore
@@ -73,7 +74,7 @@ async def test_an_edited_message_loses_the_stems_of_its_old_words(home: Home) ->
     """Stems of deleted words are not kept: the row has none until its new words are read."""
     async with alive(home, Scripted(default=by_tag())) as soul:
         await say(soul, LINES[0])
-        with sqlite3.connect(home.database) as kept:
+        with closing(sqlite3.connect(home.database)) as kept:
             (before,) = kept.execute("SELECT stems FROM entry WHERE entry_type = 'userMessage'").fetchone()
             row = kept.execute("SELECT conversation, number, position FROM entry WHERE person IS NOT NULL").fetchone()
         store = soul.mind.store
@@ -86,7 +87,7 @@ async def test_an_edited_message_loses_the_stems_of_its_old_words(home: Home) ->
             "mark": "$.edited",
         }
         await store.core.write(lambda db: db.run("entry_amended", **values))
-        with sqlite3.connect(home.database) as kept:
+        with closing(sqlite3.connect(home.database)) as kept:
             (after,) = kept.execute("SELECT stems FROM entry WHERE entry_type = 'userMessage'").fetchone()
 
     assert "bridge" in before.split()
@@ -94,5 +95,5 @@ async def test_an_edited_message_loses_the_stems_of_its_old_words(home: Home) ->
 
 
 def _last(home: Home) -> str:
-    with sqlite3.connect(home.database) as kept:
+    with closing(sqlite3.connect(home.database)) as kept:
         return str(kept.execute("SELECT turn FROM turn ORDER BY at DESC, number DESC").fetchone()[0])

@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -91,11 +91,10 @@ def test_r17_a_file_that_may_not_be_written_is_named(tmp_path: Path, name: str) 
     machine = Machine(tmp_path)
     machine.ok("chat", "--once", "before")
     state = machine.home / "state"
-    with sqlite3.connect(state / "claudius.db") as living:
+    with closing(sqlite3.connect(state / "claudius.db")) as living:
         living.execute("UPDATE boot SET clean = 1")
         living.commit()
         shutil.copytree(state, tmp_path / "crashed")
-    living.close()
     shutil.rmtree(state)
     (tmp_path / "crashed").rename(state)
 

@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -58,21 +59,18 @@ class World:
 class _Kept:
     """The home's database, read directly."""
 
-    def __init__(self, home: Home) -> None:
-        self._db = sqlite3.connect(f"file:{quote(str(home.database))}?mode=ro", uri=True)
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
         self._db.row_factory = sqlite3.Row
 
     def rows(self, sql: str) -> list[sqlite3.Row]:
         return self._db.execute(sql).fetchall()
 
-    def close(self) -> None:
-        self._db.close()
-
 
 def judge(world: World, home: Home) -> list[str]:
     """Return every broken rule, as `O1: …`; empty if all hold. Call it once the daemon has stopped or is idle."""
-    kept = _Kept(home)
-    try:
+    with closing(sqlite3.connect(f"file:{quote(str(home.database))}?mode=ro", uri=True)) as db:
+        kept = _Kept(db)
         rules: list[Callable[[World, _Kept, Home], Iterator[str]]] = [
             _answered_once,
             _settled_by_words,
@@ -86,8 +84,6 @@ def judge(world: World, home: Home) -> list[str]:
             _nothing_left,
         ]
         return [broken for rule in rules for broken in rule(world, kept, home)]
-    finally:
-        kept.close()
 
 
 def _said(world: World, kept: _Kept) -> dict[str, list[tuple[Visible, sqlite3.Row | None]]]:

@@ -64,9 +64,8 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 def _pragma(path: Path, setting: str) -> None:
-    connection = sqlite3.connect(path)
-    connection.execute(f"PRAGMA {setting}")
-    connection.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA {setting}")
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -133,10 +132,11 @@ def _read(home: Home) -> object:
 def test_what_cannot_be_written_is_named_with_owner_mode_and_fix(home: Home) -> None:
     """For a read-only file, the line says its path, owner and mode, and which command to run."""
     home.database.touch()
-    connection = sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)
-    with pytest.raises(sqlite3.OperationalError) as caught:
+    with (
+        closing(sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)) as connection,
+        pytest.raises(sqlite3.OperationalError) as caught,
+    ):
         connection.execute("CREATE TABLE t (a)")
-    connection.close()
 
     message = translate(caught.value, home.database).message
 
@@ -214,9 +214,8 @@ async def test_a_log_of_another_generation_is_no_damage(home: Home) -> None:
         await exchange(store, heard("x" * 20_000, n=n))
     await store.core.write(lambda _: None)
     store.core.reader.connection.execute("PRAGMA query_only = 1")
-    checkpointing = sqlite3.connect(home.database)
-    checkpointing.execute("PRAGMA wal_checkpoint(RESTART)")
-    checkpointing.close()
+    with closing(sqlite3.connect(home.database)) as beside:
+        beside.execute("PRAGMA wal_checkpoint(RESTART)")
     await exchange(store, heard("last", n=99))
     crashed = Home(home.root.parent / "crashed")
     crashed.create()
@@ -276,7 +275,8 @@ async def test_records_of_an_earlier_schema_say_how_to_migrate(home: Home) -> No
 async def test_a_reader_needs_no_writer(home: Home) -> None:
     """Records open read-only without a writer, and write nothing."""
     await lived(home)
-    connection = open_reader(home.database)
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+    with (
+        closing(open_reader(home.database)) as connection,
+        pytest.raises(sqlite3.OperationalError, match="readonly"),
+    ):
         connection.execute("DELETE FROM entry")
-    connection.close()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 
@@ -21,9 +23,10 @@ SLOW = {name for name, sql in QUERIES.items() if "-- scans: " in sql}
 
 
 @pytest.fixture(scope="module")
-def database() -> sqlite3.Connection:
+def database() -> Iterator[sqlite3.Connection]:
     """Return an empty database with the schema."""
-    return empty_database(load_migrations(shipped("memory") / "schema"))
+    with closing(empty_database(load_migrations(shipped("memory") / "schema"))) as made:
+        yield made
 
 
 @cache

@@ -39,7 +39,8 @@ def test_the_doctor_looks_at_every_column_of_json() -> None:
 
 def test_a_home_without_a_database_has_no_damaged_row(home: Home) -> None:
     """A home without a database has no damaged rows."""
-    assert SqliteRecords(home.database).invalid() == []
+    with closing(SqliteRecords(home.database)) as records:
+        assert records.invalid() == []
 
 
 @pytest.mark.parametrize(

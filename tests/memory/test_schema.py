@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ SCHEMA = shipped("memory") / "schema"
 
 def tables() -> list[str]:
     """Return the tables of a fresh database, without the internal tables of virtual ones."""
-    rows = empty_database(load_migrations(SCHEMA)).execute("PRAGMA table_list").fetchall()
+    with closing(empty_database(load_migrations(SCHEMA))) as database:
+        rows = database.execute("PRAGMA table_list").fetchall()
     return sorted(row[1] for row in rows if row[2] in ("table", "virtual") and not row[1].startswith("sqlite_"))
 
 
@@ -55,8 +57,8 @@ def test_no_table_is_explained_that_is_not_there() -> None:
 
 def test_tables_check_their_types() -> None:
     """Every table is STRICT, except virtual ones, which cannot be: a wrong type is an error."""
-    database = empty_database(load_migrations(SCHEMA))
-    rows = database.execute("PRAGMA table_list").fetchall()
+    with closing(empty_database(load_migrations(SCHEMA))) as database:
+        rows = database.execute("PRAGMA table_list").fetchall()
     loose = [row[1] for row in rows if row[1] in tables() and row[2] == "table" and not row[5]]
 
     assert loose == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -94,13 +95,11 @@ async def test_a_lock_held_too_long_is_named(home: Home) -> None:
     store = SqliteStore(home.database)
     await store.start("boot-1", NOW)
     store.core.writer._database.connection.execute("PRAGMA busy_timeout = 0")
-    other = sqlite3.connect(home.database, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
+    with closing(sqlite3.connect(home.database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
 
-    with pytest.raises(StoreError, match="held by another process"):
-        await store.inbox.accept((heard(),), NOW)
-    other.execute("ROLLBACK")
-    other.close()
+        with pytest.raises(StoreError, match="held by another process"):
+            await store.inbox.accept((heard(),), NOW)
 
     assert await store.inbox.accept((heard(),), NOW) == (True,)
     await store.close(clean=True)

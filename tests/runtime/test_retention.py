@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,7 @@ async def look(soul: Alive, wall: Wall) -> None:
 
 def outcomes(home: Home) -> list[str]:
     """Return the outcome of each run of the job, oldest first."""
-    with sqlite3.connect(home.database) as kept:
+    with closing(sqlite3.connect(home.database)) as kept:
         rows = kept.execute(
             "SELECT reason FROM inbox WHERE conversation = 'self:claudius:inner:records' AND state = 'settled' ORDER BY seq"
         )
@@ -81,13 +82,13 @@ async def say(soul: Alive, *lines: str, wall: Wall) -> None:
 
 def turns(home: Home) -> list[tuple[str, str]]:
     """Return every recorded turn, oldest first: its id and its instant."""
-    with sqlite3.connect(home.database) as kept:
+    with closing(sqlite3.connect(home.database)) as kept:
         return kept.execute("SELECT turn, at FROM turn WHERE audience <> 'self' ORDER BY at").fetchall()
 
 
 def number(home: Home, sql: str) -> int:
     """Query the database for one number."""
-    with sqlite3.connect(home.database) as kept:
+    with closing(sqlite3.connect(home.database)) as kept:
         return int(kept.execute(sql).fetchone()[0])
 
 
@@ -118,7 +119,7 @@ async def test_what_is_past_its_time_goes_at_night_and_the_rest_stays_true(home:
         kept = [one for one in found if one and one["snapshot"]]
         replayed = [prompt_sha256(rebuild(one["snapshot"], records)) for one in kept]
         again = folded(records)
-    with sqlite3.connect(home.database) as kept_file:
+    with closing(sqlite3.connect(home.database)) as kept_file:
         stored = msgspec.json.decode(kept_file.execute("SELECT numbers FROM psyche_state").fetchone()[0], type=Numbers)
         edges = [msgspec.json.decode(row[0], type=Edge) for row in kept_file.execute("SELECT edge FROM psyche_edge")]
 
@@ -141,7 +142,7 @@ async def test_a_damaged_record_goes_like_any_other(home: Home) -> None:
     wall = Wall(DAY)
     async with awake(home, wall) as soul:
         await say(soul, *OLD, wall=wall)
-    with sqlite3.connect(home.database) as kept:
+    with closing(sqlite3.connect(home.database)) as kept, kept:
         kept.execute("UPDATE turn_record SET kept = substr(kept, 1, 20) WHERE id = 1")
     wall.passes(days=400)
     wall.now = wall.now.replace(hour=3)
@@ -224,11 +225,10 @@ async def test_a_file_of_older_days_is_written_anew_once(tmp_path: Path) -> None
     store = SqliteStore(home.database)
     await store.open()
     await store.close(clean=True)
-    with sqlite3.connect(home.database, isolation_level=None) as old:
+    with closing(sqlite3.connect(home.database, isolation_level=None)) as old:
         old.execute("PRAGMA auto_vacuum = NONE")
         old.execute("VACUUM")
         assert old.execute("PRAGMA auto_vacuum").fetchone() == (0,)
-    old.close()
 
     await store.open()
     await store.close(clean=True)

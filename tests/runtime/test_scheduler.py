@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -60,7 +61,7 @@ async def look(soul: Alive, wall: Wall) -> None:
 
 def rung(home: Home, job: str) -> list[tuple[str, str]]:
     """Return each run of a job: its key and its outcome."""
-    with sqlite3.connect(home.database) as connection:
+    with closing(sqlite3.connect(home.database)) as connection:
         rows = connection.execute(
             "SELECT key, reason FROM inbox WHERE conversation = ? AND state = 'settled' ORDER BY seq", (INNER + job,)
         )

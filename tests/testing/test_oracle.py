@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -94,9 +95,8 @@ async def test_what_a_network_shows_wrong_is_named(home: Home, broken: Callable[
 async def test_what_memory_holds_wrong_is_named(home: Home, damage: str, rule: str) -> None:
     """A row that differs from what happened is found."""
     world = await talked(home)
-    with sqlite3.connect(home.database) as database:
+    with closing(sqlite3.connect(home.database)) as database, database:
         database.execute(damage)
-    database.close()
 
     assert [one for one in judge(world, home) if one.startswith(rule)]
 

@@ -290,11 +290,7 @@ class SceneStage:
         for one in self._turns:
             found |= {change.key: change.value for change in one.intent.state}
             found["process"] = one.intent.next_process.process or one.intent.process
-        records = self._soul.records()
-        try:
-            psyche, _ = records.psyche()
-        finally:
-            records.close()
+        psyche, _ = self._soul.records().psyche()
         if psyche.numbers:
             found |= {"valence": psyche.numbers.valence, "energy": psyche.numbers.energy}
             found["mood"] = mood_words(numbers_bands(psyche.numbers))

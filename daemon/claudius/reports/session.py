@@ -48,8 +48,8 @@ async def session(home: Home, join_s: float = JOIN_S) -> AsyncIterator[Connectio
             from claudius.compose import compose
 
             server = (await compose(home)).server
-            await server.start()
             try:
+                await server.start()
                 async with connect(home.socket) as connection:
                     yield connection
                     return

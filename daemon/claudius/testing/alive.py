@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -48,8 +48,9 @@ class Alive:
     mind: Mind
     network: RehearsalAdapter
     resources: ProcessResources
+    records: Callable[[], Records]
+    """Opens what commands read, read-only. The next call closes it, at the latest the soul's end does."""
     second: SecondMind | None = None
-
     services: BackgroundServices | None = None
 
     async def idle(self) -> None:
@@ -57,10 +58,6 @@ class Alive:
         async with asyncio.timeout(20):
             while self.server.busy:  # noqa: ASYNC110 - a test looks from outside
                 await asyncio.sleep(0.002)
-
-    def records(self) -> Records:
-        """Open the records read-only while the soul is running."""
-        return self.mind.store.records()
 
 
 @asynccontextmanager
@@ -154,7 +151,14 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     await server.start()
     while store.leases and not (adapter or network.is_listening):  # noqa: ASYNC110 - a test looks from outside
         await asyncio.sleep(0.002)
-    try:
-        yield Alive(home, server, mind, network, resources, second, services)
-    finally:
-        await server.stop(grace_s=5.0 if clean else 0.0)
+    with ExitStack() as opened:
+
+        def records() -> Records:
+            opened.close()
+            return opened.enter_context(closing(mind.store.records()))
+
+        try:
+            yield Alive(home, server, mind, network, resources, records, second, services)
+        finally:
+            opened.close()  # before the store, which as the last to close its file puts the log away
+            await server.stop(grace_s=5.0 if clean else 0.0)

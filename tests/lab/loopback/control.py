@@ -33,9 +33,9 @@ class Control:
         """Gather the commands."""
         return Control(
             {
-                name: command
+                name: getattr(part, name)
                 for part in parts
-                for name, command in inspect.getmembers(part, inspect.iscoroutinefunction)
+                for name, _ in inspect.getmembers(type(part), inspect.iscoroutinefunction)
                 if not name.startswith("_")
             }
         )

@@ -112,12 +112,12 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?mode={mode}",
         uri=True,
+        timeout=BUSY_MS / 1000,
         isolation_level=None,
         check_same_thread=False,
         cached_statements=_STATEMENTS,
     )
     connection.row_factory = sqlite3.Row
-    connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
     return connection
 
 
