@@ -53,7 +53,9 @@ class Tab:
         """Wait until an event of a kind, with a text if one is named, has come."""
         async with asyncio.timeout(TIMEOUT_S), self._grew:
             await self._grew.wait_for(
-                lambda: any(one["kind"] == kind and text in (one.get("text"), one.get("body"), "") for one in self.events)
+                lambda: any(
+                    one["kind"] == kind and text in (one.get("text"), one.get("body"), "") for one in self.events
+                )
             )
 
     async def close(self) -> None:
