@@ -347,6 +347,35 @@ def test_nothing_names_a_place_of_one_machine() -> None:
     assert not found, "\n".join(sorted(found))
 
 
+def test_nothing_names_a_registry() -> None:
+    """No file of the tree names a package registry's host: whoever installs something does so by their own client.
+
+    The hosts are written here in two parts, so that this file does not name them either.
+    """
+    names = {
+        "pypi": ("org", "io"),
+        "pythonhosted": ("org",),
+        "npmjs": ("org", "com"),
+        "yarnpkg": ("com",),
+        "debian": ("org",),
+        "ubuntu": ("com",),
+        "crates": ("io",),
+        "golang": ("org",),
+        "docker": ("io", "com"),
+        "ghcr": ("io",),
+        "quay": ("io",),
+        "rubygems": ("org",),
+        "anaconda": ("org",),
+        "huggingface": ("co",),
+    }
+    hosts = "|".join(rf"{name}\.{end}" for name, ends in names.items() for end in ends)
+    index = re.compile(rf"(?<![\w-])(?:[\w-]+\.)*(?:{hosts})(?![\w-])|--(?:extra-)?index-url", re.IGNORECASE)
+
+    found = [f"{path}: {match[0]}" for path, text in texts() for match in index.finditer(text)]
+
+    assert not found, "\n".join(sorted(found))
+
+
 def test_every_exception_from_a_rule_has_its_reason() -> None:
     """A `noqa`, `type: ignore` or `pragma: no cover` is followed by its reason."""
     silent = []

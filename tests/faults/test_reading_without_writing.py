@@ -8,9 +8,10 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from claudius.errors import EXIT_CONFIG, EXIT_TRY_AGAIN
@@ -28,15 +29,20 @@ on_linux = pytest.mark.skipif(os.uname().sysname != "Linux", reason="root obeys 
 def lived(tmp_path: Path, *, is_killed: bool = False) -> Machine:
     """Return a home where Ana has two versions of a portrait. A killed daemon leaves its write-ahead log behind."""
     machine = Machine(tmp_path)
-    for number in range(2):
-        portrait = f"## Persona\nAna, of {number} words."
-        machine.scripted(reply("Yes.", user_model_check="true", user_model_update=portrait, model_change_note="so"))
-        machine.ok("chat", "--once", "hello", "--as", "ana")
+    lived_in(machine)
     if is_killed:
         machine.scripted(reply("Yes."))
         with machine.daemon(is_stopped=False):
             machine.ok("chat", "--once", "hello", "--as", "ana")
     return machine
+
+
+def lived_in(machine: Machine) -> None:
+    """Have Ana say two lines, each of which gives her portrait a version."""
+    for number in range(2):
+        portrait = f"## Persona\nAna, of {number} words."
+        machine.scripted(reply("Yes.", user_model_check="true", user_model_update=portrait, model_change_note="so"))
+        machine.ok("chat", "--once", "hello", "--as", "ana")
 
 
 def no_room() -> None:
@@ -141,3 +147,40 @@ def test_other_reading_commands_need_no_writing_either(tmp_path: Path) -> None:
 
     assert [(one.code, one.json, one.stderr) for one in found] == [(0, document, "") for document in known]
     assert [(one.code, one.json, one.stderr) for one in full] == [(0, document, "") for document in known]
+
+
+@on_linux
+def test_a_home_on_a_read_only_disk_is_read(tmp_path: Path) -> None:
+    """Where nothing below the home may be made or written, each look shows what is known, and says that it is not noted."""
+    machine = lived(tmp_path)
+    known = looked(machine)
+    places = [machine.home, *(path for path in machine.home.rglob("*") if path.is_dir())]
+
+    with ExitStack() as stack:
+        for place in places:
+            stack.enter_context(mode(place, 0o500))
+        looks = [run(machine, look, obey_modes) for look in LOOKS]
+
+    assert [(one.code, one.json) for one in looks] == [(0, document) for document in known]
+    assert [len(one.stderr.splitlines()) for one in looks] == [1] * len(LOOKS)
+    assert {one.stderr.startswith(NOT_NOTED) for one in looks} == {True}
+
+
+def test_scale_a_server_that_takes_no_writing_is_read(tmp_path: Path, postgres_url: str) -> None:
+    """A standby, or a server whose disk is full, takes no row: each look shows what is known, and says so in one line."""
+    machine = Machine(tmp_path, env={"CLAUDIUS_STORE_URL": postgres_url})
+    lived_in(machine)
+    known = [machine.ok(*look).json for look in LOOKS]
+
+    with psycopg.connect(postgres_url, autocommit=True) as server:
+        server.execute("ALTER DATABASE postgres SET default_transaction_read_only = on")
+        try:
+            looks = [machine.run(*look) for look in LOOKS]
+            changed = machine.run("users", "revert", ANA, "1")
+        finally:
+            server.execute("ALTER DATABASE postgres RESET default_transaction_read_only")
+
+    assert [(one.code, one.json) for one in looks] == [(0, document) for document in known]
+    assert [len(one.stderr.splitlines()) for one in looks] == [1] * len(LOOKS)
+    assert {one.stderr.startswith(NOT_NOTED) for one in looks} == {True}
+    assert changed.code in (EXIT_CONFIG, EXIT_TRY_AGAIN)

@@ -49,7 +49,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "audit": ("audit:audit", "who decided or looked at what, when, and from where"),
     "backup": ("backup:backup", "verified copies of the database, and how to restore one"),
     "migrate": ("migrate:migrate", "move the soul to a database server, or back to a file"),
-    "upgrade": ("upgrade:upgrade", "whether there is a newer release; asks only with --check"),
+    "upgrade": ("upgrade:upgrade", "whether this release fits the database, and how to look for a newer one"),
     "slack": ("networks:slack", "what Slack needs to let the soul in"),
     "discord": ("networks:discord", "the address that brings the bot into a server"),
     "completion": ("completion:completion", "complete commands with Tab, in bash, zsh and fish"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from claudius.cli.output import Group, json_option, print_result
-from claudius.config import SECRETS, SETTINGS, load, overriding, parse_value, shown, toml
+from claudius.config import SECRETS, SETTINGS, load, overriding, parse_value, retired, shown, toml
 from claudius.config import write_setting as write
 from claudius.errors import EXIT_CONFIG, BadConfiguration
 from claudius.home import Home
@@ -80,16 +80,18 @@ def set_(key: str, value: str) -> None:
 @json_option
 def check(*, as_json: bool) -> int:
     """Check whether config.toml, .env and the environment can be used."""
-    errors = []
+    errors: list[BadConfiguration] = []
+    notes: tuple[str, ...] = ()
     try:
         from claudius.compose import check_names
 
         home = Home.of(os.environ)
         check_names(load(home, os.environ), home)
+        notes = retired(home)
     except BadConfiguration as error:
         errors.append(error)
     problems = [{"file": one.file, "key": one.key, "detail": one.detail, "fix": one.fix} for one in errors]
-    lines = [error.message for error in errors] or ["the configuration can be used"]
+    lines = [error.message for error in errors] or ["the configuration can be used", *notes]
     print_result({"ok": not errors, "problems": problems}, lines, as_json=as_json)
     return EXIT_CONFIG if errors else 0
 

@@ -1,12 +1,11 @@
-"""`claudius upgrade --check`: whether there is a newer release, and whether this one can open the database.
+"""`claudius upgrade --check`: whether this release can open the database, and how to look for a newer one.
 
-The only command that asks a package index, and only when it is typed.
+It asks no package index: which one there is, and by which way this release came, is known to whoever installed it.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 from contextlib import closing
 from typing import Any
@@ -16,66 +15,41 @@ import click
 
 import claudius
 from claudius.cli.output import json_option, print_result
-from claudius.config import load
-from claudius.errors import EXIT_FAILED, EXIT_TRY_AGAIN, StoreError, UsageProblem
+from claudius.errors import EXIT_FAILED, StoreError, UsageProblem
 from claudius.home import Home, shipped
 from claudius.memory.opening import MISSING, StorePlace, place_of
 
 NAME = "claudius-daemon"
-TIMEOUT_S = 10.0
 HOW = "docs/operate.md leads through it: a backup first, then the new release, then `claudius daemon restart`"
+LOOK = f"a newer release? `pip index versions {NAME}` lists them, or `git fetch --tags && git tag` in a checkout"
 
 
 @click.command()
-@click.option("--check", is_flag=True, help="Ask the package index; change nothing.")
+@click.option("--check", is_flag=True, help="Look at the database; ask nobody, change nothing.")
 @json_option
 def upgrade(*, check: bool, as_json: bool) -> int:
-    """Say whether a newer release is there, and whether this one fits the database."""
+    """Say whether this release fits the database, and how to look for a newer one."""
     if not check:
         raise UsageProblem(f"it only checks, with --check; {HOW}")
     home = Home.of(os.environ)
     place = place_of(home)
     here, oldest, known = _at_server(place) if place.is_postgres else _in_file(home)
-    latest, problem = _latest(load(home, os.environ).config.upgrade.index_url)
-    is_newest = latest is not None and _parts(latest) <= _parts(claudius.__version__)
-    fits = oldest <= known
+    is_fit = oldest <= known
     document: dict[str, Any] = {
         "version": claudius.__version__,
-        "latest": latest,
+        "latest": None,
         "schema": here,
         "schema_known": known,
-        "ok": is_newest and fits,
-        "problem": problem or None,
+        "ok": is_fit,
     }
     where = place.shown if place.is_postgres else "the database"
     lines = [f"this is {NAME} {claudius.__version__}, which knows schema {known}; {where} has {here or 'none yet'}"]
-    if not fits:
+    if not is_fit:
         lines.append(
             "a later release wrote the database: this one does not open it; install that one, or restore a backup"
         )
-    if problem:
-        lines.append(problem)
-    elif not is_newest:
-        lines.append(f"{latest} is there: {HOW}")
-    else:
-        lines.append("it is the newest release")
-    print_result(document, lines, as_json=as_json)
-    return 0 if document["ok"] else EXIT_TRY_AGAIN if problem and fits else EXIT_FAILED
-
-
-def _latest(index_url: str) -> tuple[str | None, str]:
-    """Return the newest release that the index names, or None and why it names none."""
-    import httpx
-
-    url = f"{index_url.rstrip('/')}/{NAME}/json"
-    try:
-        answer = httpx.get(url, timeout=TIMEOUT_S, follow_redirects=True)
-        answer.raise_for_status()
-        return str(answer.json()["info"]["version"]), ""
-    except httpx.HTTPStatusError as error:
-        return None, f"{url} answered {error.response.status_code}: the index does not know it, or refuses"
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError) as error:
-        return None, f"{url} could not be asked ({type(error).__name__}): try again, or see upgrade.index_url"
+    print_result(document, [*lines, LOOK, HOW], as_json=as_json)
+    return 0 if is_fit else EXIT_FAILED
 
 
 def _in_file(home: Home) -> tuple[int | None, int, int]:
@@ -96,9 +70,3 @@ def _at_server(place: StorePlace) -> tuple[int | None, int, int]:
         raise StoreError(MISSING) from error
     schema, oldest = released(place)
     return schema, oldest, known(shipped("memory"))
-
-
-def _parts(version: str) -> tuple[int, ...]:
-    """Return the numbers of a release, for comparing. Pure."""
-    found = re.match(r"[\d.]*", version)
-    return tuple(int(part) for part in (found[0] if found else "").split(".") if part)

@@ -50,7 +50,7 @@ _DAIMON_KEYS = sorted((item.name for item in msgspec.structs.fields(DaimonSettin
 _PASSWORD = re.compile(r"\w+://[^/@]*:[^/@]*@")
 _PASSWORDS = {"password", "sslpassword"}
 _OWN_IT = "make it a text file that you own"
-OF_A_MACHINE = {"ensoul", "http", "log", "storage", "store", "terminal", "upgrade", "worker"}
+OF_A_MACHINE = {"ensoul", "http", "log", "storage", "store", "terminal", "worker"}
 """Sections that may differ between the machines of one soul."""
 READ_ONCE = {
     "adapters",
@@ -66,6 +66,7 @@ READ_ONCE = {
 RETIRED = {
     "psyche.episode_threshold": "every message that says something is kept",
     "psyche.top_k": "memory.remembered says how many moments are shown",
+    "upgrade.index_url": "no package index is asked",
 }
 """Settings of earlier versions, each with why it is gone: a file that names one is warned of, not refused."""
 _DEEPEST = 4
@@ -120,7 +121,9 @@ def load(home: Home, env: Mapping[str, str], text: str | None = None) -> Loaded:
     `text`: what config.toml is going to hold, read in its place.
     """
     tree = _read_toml(home.config, text)
-    _leave_out(tree, home.config)
+    for key in _leave_out(tree):
+        why = RETIRED[key]
+        log.warning("a setting has no effect any more", extra={"setting": key, "file": str(home.config), "why": why})
     sources = dict.fromkeys(SETTINGS, "default") | dict.fromkeys(_keys(tree), "config.toml")
     dotenv = read_env_file(home.env_file)
     _check(tree, str(home.config))
@@ -169,13 +172,23 @@ def networks_on(loaded: Loaded) -> list[str]:
     return list(dict.fromkeys(name for name in names if name != "terminal"))
 
 
-def _leave_out(tree: dict[str, Any], file: Path) -> None:
-    """Drop settings that have no effect any more, with a warning; an old file stays valid."""
-    for key, why in RETIRED.items():
+def retired(home: Home) -> tuple[str, ...]:
+    """Return a line for each setting of an earlier version that config.toml names. Raises: BadConfiguration."""
+    found = _leave_out(_read_toml(home.config, None))
+    return tuple(f"{home.config}: {key} is no longer a setting ({RETIRED[key]}): take it out" for key in found)
+
+
+def _leave_out(tree: dict[str, Any]) -> list[str]:
+    """Drop settings that have no effect any more and return their keys; an old file stays valid."""
+    dropped = []
+    for key in RETIRED:
         table, _, name = key.partition(".")
         found = tree.get(table)
         if isinstance(found, dict) and found.pop(name, None) is not None:
-            log.warning("a setting has no effect any more", extra={"setting": key, "file": str(file), "why": why})
+            dropped.append(key)
+            if not found and table not in Config.__struct_fields__:
+                del tree[table]
+    return dropped
 
 
 class Settings:

@@ -411,14 +411,6 @@ class DaimonSettings(SettingsTable, frozen=True):
         return self.enabled or self.groq_enabled
 
 
-class UpgradeSettings(SettingsTable, frozen=True):
-    """New releases."""
-
-    index_url: Annotated[Url, Meta(description="the package index that `claudius upgrade --check` asks")] = (
-        "https://pypi.org/pypi"
-    )
-
-
 class Config(SettingsTable, frozen=True):
     """All settings."""
 
@@ -464,7 +456,6 @@ class Config(SettingsTable, frozen=True):
     alerts: AlertSettings = AlertSettings()
     clock: ClockSettings = ClockSettings()
     log: LogSettings = LogSettings()
-    upgrade: UpgradeSettings = UpgradeSettings()
 
 
 def daimons(config: Config) -> dict[str, DaimonSettings]:

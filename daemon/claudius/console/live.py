@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,6 +32,7 @@ HEARD_S = 30.0
 """How long a word may take to be heard: the soul may have to wake for it."""
 OWN = "terminal:local:main:"
 """How the conversations begin in which the owner may write here."""
+Tell = Callable[[str, Mapping[str, Any]], Awaitable[None]]
 _KINDS = {"delta": "speak.delta"}
 """Kinds of a terminal client's frames that have another name here."""
 
@@ -46,8 +47,9 @@ class Live:
         self._n = 0
         self._grew = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._seats: dict[str, Seat] = {}
+        self._places: dict[str, Place] = {}
         self._awake = AsyncExitStack()
+        self._waking = asyncio.Lock()
         self._is_woken = False
         self._ended = False
 
@@ -64,8 +66,8 @@ class Live:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for seat in tuple(self._seats.values()):
-            await seat.leave()
+        for place in tuple(self._places.values()):
+            await place.leave()
         await self._awake.aclose()
 
     async def tell(self, kind: str, more: Mapping[str, Any] | None = None) -> None:
@@ -77,15 +79,14 @@ class Live:
             self._events.append(event)
             self._grew.notify_all()
 
-    async def follow(self, after: int | None, conversation: str = "") -> AsyncIterator[dict[str, Any]]:
+    async def follow(self, after: int | None, conversation: str = "") -> AsyncGenerator[dict[str, Any], None]:
         """Yield events as they come, those after the event `after` first; `gone` where they are no longer kept.
 
         With `conversation`, sit in it for as long as this runs.
         """
-        seat = await self._seat(conversation) if conversation.startswith(OWN) else None
-        if seat:
-            seat.tabs += 1
-        try:
+        async with AsyncExitStack() as stack:
+            if conversation.startswith(OWN):
+                await (await stack.enter_async_context(self._sitting(conversation))).seat()
             reached = self._n if after is None else after
             first = self._events[0]["n"] if self._events else self._n + 1
             if reached < first - 1 or reached > self._n:
@@ -104,42 +105,36 @@ class Live:
                         await self._grew.wait()
                 except TimeoutError:
                     yield {"n": reached, "kind": "beat"}
-        finally:
-            if seat:
-                seat.tabs -= 1
-                if not seat.tabs:
-                    self._seats.pop(conversation, None)
-                    await seat.leave()
 
     async def say(self, said: Mapping[str, Any]) -> dict[str, Any]:
         """Say one line; return once it is heard. An id is heard once. Raises: Refusal."""
-        seat = await self._own_seat(str(said.get("conversation") or ""), wake=True)
-        words, name = str(said.get("text") or ""), str(said.get("id") or "")
+        conversation, words = str(said.get("conversation") or ""), str(said.get("text") or "")
+        if not conversation.startswith(OWN):
+            raise Refusal(403, "elsewhere", "you read here; write in your own conversation")
         if not words.strip():
             raise Refusal(400, "usage", "nothing was said")
-        if not name:
+        if not (name := str(said.get("id") or "")):
             raise Refusal(400, "usage", "a line needs an `id` of its own, so that it is heard once")
-        frame = await seat.ask({"op": "say", "id": name, "text": words}, HEARD_S)
+        await self._wake()
+        async with self._sitting(conversation) as place:
+            if (seat := await place.seat()) is None:
+                raise Refusal(503, "later", "the soul cannot be reached: try again")
+            frame = await seat.ask(name, {"op": "say", "id": name, "text": words}, HEARD_S)
         if frame.get("event") == "refused":
             raise Refusal(409, "refused", str(frame.get("message")))
         return {"id": frame.get("id"), "key": frame.get("key"), "new": frame.get("new")}
 
     async def shown(self, conversation: str, key: str) -> None:
         """Acknowledge a speech that a page has drawn."""
-        if seat := self._seats.get(conversation):
-            with suppress(ConnectionError):
-                await seat.connection.send({"op": "shown", "key": key})
+        if place := self._places.get(conversation):
+            await place.shown(key)
 
-    async def _own_seat(self, conversation: str, *, wake: bool) -> Seat:
-        if not conversation.startswith(OWN):
-            raise Refusal(403, "elsewhere", "you read here; write in your own conversation")
-        if wake and not self._is_woken and not await self._is_running():
-            await self._awake.enter_async_context(session(self._home))
-            self._is_woken = True
-        seat = await self._seat(conversation)
-        if seat is None:
-            raise Refusal(503, "later", "the soul cannot be reached: try again")
-        return seat
+    async def _wake(self) -> None:
+        """Run the soul in this process until the end, if no daemon runs."""
+        async with self._waking:
+            if not self._is_woken and not await self._is_running():
+                await self._awake.enter_async_context(session(self._home))
+                self._is_woken = True
 
     async def _is_running(self) -> bool:
         try:
@@ -148,24 +143,19 @@ class Live:
         except OSError:
             return False
 
-    async def _seat(self, conversation: str) -> Seat | None:
-        known = self._seats.get(conversation)
-        if known and not known.is_gone:
-            return known
-        stack = AsyncExitStack()
+    @asynccontextmanager
+    async def _sitting(self, conversation: str) -> AsyncIterator[Place]:
+        """Be one of those who share the seat in a conversation. The last one leaves it."""
+        if (place := self._places.get(conversation)) is None:
+            place = self._places[conversation] = Place(self._home, conversation, self.tell)
+        place.users += 1
         try:
-            connection = await stack.enter_async_context(connect(self._home.socket))
-            hello = {"op": "chat", "conversation": conversation.removeprefix(OWN), "stream": True}
-            if await attach(connection, hello) is None:
-                raise ConnectionError("it went away")
-        except (OSError, TryAgain) as error:
-            await stack.aclose()
-            log.debug("no seat", extra={"error": repr(error)})
-            return None
-        seat = Seat(self, conversation, connection, stack)
-        seat.tabs = known.tabs if known else 0
-        self._seats[conversation] = seat
-        return seat
+            yield place
+        finally:
+            place.users -= 1
+            if not place.users:
+                del self._places[conversation]
+                await place.leave()
 
     async def _listen(self) -> None:
         """Hear the soul's own stream, whenever a daemon runs."""
@@ -208,9 +198,9 @@ class Live:
             if now != files:
                 files = now
                 await self.tell("soul")
-            for conversation, seat in tuple(self._seats.items()):
-                if seat.is_gone and seat.tabs:
-                    await self._seat(conversation)
+            for place in tuple(self._places.values()):
+                with suppress(ClaudiusError):  # whoever sits there is told
+                    await place.seat()
 
     def _files(self) -> dict[str, float]:
         with suppress(OSError):
@@ -218,26 +208,76 @@ class Live:
         return {}
 
 
-class Seat:
-    """A place in one of the owner's own conversations, shared by the tabs that show it."""
+class Place:
+    """One of the owner's own conversations, as long as anybody follows it or speaks there: one seat for all of them."""
 
-    def __init__(self, live: Live, conversation: str, connection: Connection, stack: AsyncExitStack) -> None:
-        """Tell `live` of each frame that comes over `connection`, until it ends; `stack` closes it."""
+    def __init__(self, home: Home, conversation: str, tell: Tell) -> None:
+        """Sit in `conversation` once a seat is wanted; `tell` is told of each frame that comes there."""
+        self.users = 0
+        self._home, self._conversation, self._tell = home, conversation, tell
+        self._seat: Seat | None = None
+        self._taking = asyncio.Lock()
+
+    async def seat(self) -> Seat | None:
+        """Return the seat, taken anew if it was lost; None if the soul cannot be reached, or nobody is left here."""
+        async with self._taking:
+            if self._seat and (self._seat.is_gone or not self.users):
+                await self._seat.leave()
+                self._seat = None
+            if self._seat is None and self.users:
+                self._seat = await self._take()
+            return self._seat
+
+    async def leave(self) -> None:
+        """Give the seat back."""
+        async with self._taking:
+            if self._seat:
+                await self._seat.leave()
+                self._seat = None
+
+    async def shown(self, key: str) -> None:
+        """Acknowledge a speech that was drawn here."""
+        if self._seat:
+            with suppress(ConnectionError):
+                await self._seat.connection.send({"op": "shown", "key": key})
+
+    async def _take(self) -> Seat | None:
+        async with AsyncExitStack() as stack:
+            try:
+                connection = await stack.enter_async_context(connect(self._home.socket))
+                hello = {"op": "chat", "conversation": self._conversation.removeprefix(OWN), "stream": True}
+                async with asyncio.timeout(HEARD_S):
+                    if await attach(connection, hello) is None:
+                        return None
+            except (OSError, TryAgain) as error:
+                log.debug("no seat", extra={"error": repr(error)})
+                return None
+            return Seat(self._tell, self._conversation, connection, stack.pop_all())
+
+
+class Seat:
+    """A connection that sits in a conversation."""
+
+    def __init__(self, tell: Tell, conversation: str, connection: Connection, stack: AsyncExitStack) -> None:
+        """Tell of each frame that comes over `connection`, until it ends; `stack` closes it."""
         self.connection = connection
-        self.tabs = 0
         self.is_gone = False
-        self._live, self._conversation, self._stack = live, conversation, stack
+        self._tell, self._conversation, self._stack = tell, conversation, stack
         self._asked: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._task = asyncio.create_task(self._pump(), name=f"console seat {conversation}")
 
-    async def ask(self, frame: Mapping[str, Any], within_s: float) -> dict[str, Any]:
-        """Send a line and return what became of it. Raises: Refusal if nothing did in time."""
-        future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._asked[str(frame["id"])] = future
+    async def ask(self, name: str, frame: Mapping[str, Any], within_s: float) -> dict[str, Any]:
+        """Send the line of that name and return what became of it; who asks meanwhile is told the same.
+
+        Raises: Refusal if nothing did in time.
+        """
+        is_asked = name in self._asked
+        future = self._asked.setdefault(name, asyncio.get_running_loop().create_future())
         try:
-            await self.connection.send(frame)
+            if not is_asked:
+                await self.connection.send(frame)
             async with asyncio.timeout(within_s):
-                return await future
+                return await asyncio.shield(future)
         except (ConnectionError, TimeoutError, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and not future.cancelled():
                 raise
@@ -245,7 +285,8 @@ class Seat:
         except ClaudiusError as error:  # too long
             raise Refusal(413, "size", error.message) from error
         finally:
-            self._asked.pop(str(frame["id"]), None)
+            if not is_asked:
+                self._asked.pop(name, None)
 
     async def leave(self) -> None:
         """Leave the conversation."""
@@ -260,7 +301,7 @@ class Seat:
                 future = self._asked.get(str(frame.get("id"))) if kind in ("heard", "refused") else None
                 if future and not future.done():
                     future.set_result({"event": kind, **frame})
-                await self._live.tell(_KINDS.get(kind, kind), {"conversation": self._conversation, **frame})
+                await self._tell(_KINDS.get(kind, kind), {"conversation": self._conversation, **frame})
         except (OSError, ValueError) as error:
             log.debug("a seat was lost", extra={"error": repr(error)})
         finally:

@@ -208,8 +208,9 @@ class Routes:
         stream = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
         await stream.prepare(request)
         try:
-            async for event in self._live.follow(after, str(asked.get("conversation") or "")):
-                await stream.write(json.dumps(event).encode() + b"\n")
+            async with aclosing(self._live.follow(after, str(asked.get("conversation") or ""))) as events:
+                async for event in events:
+                    await stream.write(json.dumps(event).encode() + b"\n")
         except (ConnectionError, asyncio.CancelledError):
             pass  # the page went away
         return stream

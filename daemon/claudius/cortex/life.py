@@ -59,6 +59,7 @@ class Cortex:
         self._is_awake = False
         self._reflecting = False
         self._cycle_lock = asyncio.Lock()
+        self._waking = asyncio.Lock()
         self._unwritten: Reflected | None = None
         self._deaths = 0
         self._task: asyncio.Task[None] | None = None
@@ -182,16 +183,17 @@ class Cortex:
         Once, where all of them come from this process; otherwise each time.
         """
         store = self._ties.store
-        if self._is_awake and store.leases is None:
-            return
-        if store.leases and not self._is_running:
-            self._state.events.clear()  # another process may have reflected on what was heard here
-        grounds = await store.ledger.grounds(SELF, (), 1)
-        self._last = dict(await store.ledger.latest_trust())
-        self._cycle = max(self._cycle, grounds.cycle - 1)
-        self._tuned = thresholds_in_force(grounds.tuned, Thresholds.of(self._ties.config().cortex).bases)
-        self._buffer.restore(await store.ledger.unreflected(RESTORED))
-        self._is_awake = True
+        async with self._waking:
+            if self._is_awake and store.leases is None:
+                return
+            if store.leases and not self._is_running:
+                self._state.events.clear()  # another process may have reflected on what was heard here
+            grounds = await store.ledger.grounds(SELF, (), 1)
+            self._last = dict(await store.ledger.latest_trust())
+            self._cycle = max(self._cycle, grounds.cycle - 1)
+            self._tuned = thresholds_in_force(grounds.tuned, Thresholds.of(self._ties.config().cortex).bases)
+            self._buffer.restore(await store.ledger.unreflected(RESTORED))
+            self._is_awake = True
 
     async def _refresh(self) -> None:
         state, enabled = self._state, self._thresholds().enabled

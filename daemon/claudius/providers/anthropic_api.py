@@ -160,7 +160,7 @@ class AnthropicApi:
             except anthropic.BadRequestError as error:
                 if "thinking" not in error.message or rung + 1 == len(THINKING):
                     raise
-                self._rung[model] = rung + 1
+                self._rung[model] = max(rung + 1, self._rung.get(model, 0))
             else:
                 return stream
 

@@ -5,6 +5,7 @@ Source: platform.openai.com/docs/api-reference/chat.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import logging
@@ -86,6 +87,7 @@ class OpenAICompat:
         self._profile, self._server, self._is_patient = profile, server, is_patient
         self._client, self._base_url = client, base_url
         self._elsewhere = ""
+        self._finding = asyncio.Lock()
         self._is_found = client.base_url.path.rstrip("/").endswith(API)
         self._limit = "max_completion_tokens" if client.base_url.host == OPENAI_HOST else "max_tokens"
 
@@ -176,16 +178,17 @@ class OpenAICompat:
 
     async def _find(self) -> None:
         """Look once whether the API is at `/v1` of the address, where the address itself does not hold it."""
-        if self._is_found:
-            return
-        here = await self._client.get("models")
-        below = await self._client.get(f"{API.lstrip('/')}/models") if here.status_code == 404 else here
-        self._is_found = True
-        if below is not here and below.status_code != 404:
-            before, self._base_url = self._base_url, self._base_url.rstrip("/") + API
-            self._client.base_url = self._base_url
-            self._elsewhere = f"{before} has no chat completions, {self._base_url} has: set openai.base_url to that"
-            log.warning(self._elsewhere)
+        async with self._finding:  # two at once would both add `/v1`
+            if self._is_found:
+                return
+            here = await self._client.get("models")
+            below = await self._client.get(f"{API.lstrip('/')}/models") if here.status_code == 404 else here
+            self._is_found = True
+            if below is not here and below.status_code != 404:
+                before, self._base_url = self._base_url, self._base_url.rstrip("/") + API
+                self._client.base_url = self._base_url
+                self._elsewhere = f"{before} has no chat completions, {self._base_url} has: set openai.base_url to that"
+                log.warning(self._elsewhere)
 
     async def _refused(self, error: ProviderError, status: int) -> ProviderError:
         """Name what the server has in place of what was asked of it: a model, or the path."""

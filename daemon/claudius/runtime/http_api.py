@@ -42,8 +42,10 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The content type of the text format of Prometheus."""
 IS_SOCKET = web.AppKey("is_socket", bool)
 """Which of the two listeners an application serves."""
-SOCKET = "socket"
-"""The requester on the control socket: whoever may open that file."""
+OWNER = ""
+"""The requester with the owner's token, or on the control socket, which only the owner may open. Others are daimons."""
+DAIMON_NEWS_CHARS = 3000
+"""The longest news of a daimon: as much as one post holds."""
 
 
 class Monitor(Struct, frozen=True):
@@ -67,13 +69,16 @@ class HttpApi:
     ) -> None:
         """Listen at `listen`, HOST:PORT, once opened; empty = only on the control socket. Raises: BadConfiguration.
 
-        `tokens` maps each daimon to its token, and the empty name to the owner's; none is empty.
+        `tokens` maps each daimon to its token, and `OWNER` to the owner's; none is empty. The owner's may do everything
+        but whisper in a daimon's name; a daimon's may ask for a whisper, whisper in its own name, and bring news to the
+        owner alone.
         """
         self._whispers, self._events, self._monitor, self._tokens = whispers, events, monitor, tokens
         self._host, self._port = listening_at(listen, tokens()) if listen else ("", 0)
         self._asked: dict[str, deque[float]] = {}
         self._runners: list[web.AppRunner] = []
         self._inner: web.AppRunner | None = None
+        self._preparing = asyncio.Lock()
         self.port = 0
         """The port it listens on, once opened."""
 
@@ -93,8 +98,9 @@ class HttpApi:
 
     async def serve(self, connection: Connection, line: bytes) -> None:
         """Serve HTTP on a connection of the control socket."""
-        if self._inner is None:
-            self._inner = await self._runner(is_socket=True)
+        async with self._preparing:
+            if self._inner is None:
+                self._inner = await self._runner(is_socket=True)
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         theirs.setblocking(False)
@@ -142,17 +148,21 @@ class HttpApi:
         return 0
 
     async def _health(self, request: web.Request) -> web.Response:
-        """Tell whether all is well: 200, or 503 with the reasons. Without a token, on loopback, without details."""
+        """Tell whether all is well: 200, or 503 with the reasons. The details are for the owner.
+
+        On loopback it is told without a token, too.
+        """
         is_brief = "Authorization" not in request.headers and not request.app[IS_SOCKET] and is_loopback(self._host)
         if is_brief:
             self._check_source(request)
         else:
-            self._checked(request)
+            is_brief = self._checked(request) != OWNER
         report = await self._monitor.health.look()
         return web.json_response(report.document(is_brief=is_brief), status=200 if report.is_well else 503)
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        self._checked(request)
+        if self._checked(request) != OWNER:
+            raise web.HTTPForbidden(text="not for daimons")
         return web.Response(text=await self._monitor.metrics(), headers={"Content-Type": METRICS_TYPE})
 
     async def _whisper(self, request: web.Request) -> web.Response:
@@ -168,7 +178,7 @@ class HttpApi:
         if isinstance(body.get("context"), dict) and "whisper" not in body:
             return await self._whispers.answer(body["context"])
         if isinstance(body.get("whisper"), str) and "context" not in body:
-            if who not in (source, SOCKET):
+            if who != source and not (who == OWNER and request.app[IS_SOCKET]):
                 raise web.HTTPForbidden(text="that is not this token's daimon")
             return await self._whispers.take(source, body)
         raise web.HTTPBadRequest(text="send source and context, or source and whisper")
@@ -187,15 +197,20 @@ class HttpApi:
             raise web.HTTPBadRequest(text="text is missing")
         if not isinstance(conversation, str):
             raise web.HTTPBadRequest(text="conversation is no name")
-        if who not in ("", SOCKET) and (refused := await self._whispers.refused(who)):
-            return refused
-        return await self._events.take(name, text, conversation)
+        if who != OWNER:
+            if conversation:
+                raise web.HTTPForbidden(text="a daimon brings news to the owner alone: name no conversation")
+            if len(text) > DAIMON_NEWS_CHARS:
+                raise web.HTTPRequestEntityTooLarge(DAIMON_NEWS_CHARS, len(text))
+            if refused := await self._whispers.refused(who):
+                return refused
+        return await self._events.take(who, name, text, conversation)
 
     def _checked(self, request: web.Request) -> str:
         """Check the source of a request, then its token. Returns who sent it. Raises: web.HTTPException."""
         self._check_source(request)
         if request.app[IS_SOCKET] and "Authorization" not in request.headers:
-            return SOCKET
+            return OWNER
         who = self._who(request)
         if who is None:
             raise web.HTTPUnauthorized(headers={"WWW-Authenticate": "Bearer"})
@@ -233,7 +248,7 @@ def listening_at(listen: str, tokens: Mapping[str, str]) -> tuple[str, int]:
         raise BadConfiguration(
             "config.toml", "http.listen", f"{listen!r} is not an address", "write it as 127.0.0.1:3034"
         )
-    token = tokens.get("", "")
+    token = tokens.get(OWNER, "")
     if not token:
         raise BadConfiguration(
             ".env", "CLAUDIUS_HTTP_TOKEN", "is not set", "http.listen needs a token: write one there"
@@ -328,8 +343,11 @@ class EventApi:
         """Keep news for `mind`; `owner` returns the owner of this terminal, `wake` what wakes a conversation."""
         self._mind, self._owner, self._wake = mind, owner, wake
 
-    async def take(self, name: str, text: str, conversation: str) -> web.Response:
-        """Store one piece of news: 202, also for a known one. It is owed no reply, and nothing in it is an order."""
+    async def take(self, who: str, name: str, text: str, conversation: str) -> web.Response:
+        """Store one piece of news: 202, also for one that `who` brought before under this name.
+
+        It is owed no reply, and nothing in it is an order.
+        """
         mind, owner = self._mind, self._owner()
         audience = private(owner)
         if conversation:
@@ -341,7 +359,7 @@ class EventApi:
             network, workspace, _ = owner.split(":", 2)
             conversation = f"{network}:{workspace}:main:main"
         perception = Perception(
-            key=f"event:{name}",
+            key=f"event of {who!r}:{name}" if who else f"event:{name}",
             conversation=conversation,
             audience=audience,
             person="",

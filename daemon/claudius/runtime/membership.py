@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from time import monotonic
@@ -48,17 +49,24 @@ class Membership:
         """Ask `adapters` (by network), record in `store`, with `clock`'s time."""
         self._store, self._adapters, self._clock = store, adapters, clock
         self._asked: dict[str, _Known] = {}
+        self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._changed: set[str] = set()
+        """The audiences in which someone joined or left since the network was last asked."""
 
     def forget(self, audience: str) -> None:
         """Discard the answer, because someone joined or left; the next turn asks again."""
-        self._asked.pop(audience, None)
+        self._discard(audience)
         if self._store.leases:
             self._store.leases.changed(audience)
+
+    def _discard(self, audience: str) -> None:
+        self._asked.pop(audience, None)
+        self._changed.add(audience)
 
     async def look(self, perception: Perception) -> None:
         """Update who sees what, as far as the answer to a perception depends on it. Raises: StoreError."""
         for changed in self._store.leases.news() if self._store.leases else ():  # heard by any process
-            self._asked.pop(changed, None)
+            self._discard(changed)
         audience = perception.audience
         if sees_everything(audience, is_owner=perception.is_owner):
             return
@@ -89,10 +97,14 @@ class Membership:
                 await self._store.people.know_sight(sight.person, sorted(seen))
 
     async def _list(self, audience: str) -> None:
+        async with self._asking[audience]:  # whoever comes meanwhile finds the answer
+            before = self._asked.get(audience)
+            if before is None or monotonic() - before.at_s >= FRESH_S:
+                self._changed.discard(audience)
+                await self._ask(audience, before)
+
+    async def _ask(self, audience: str, before: _Known | None) -> None:
         adapter = self._adapters.get(audience.split(":")[1])
-        before = self._asked.get(audience)
-        if before and monotonic() - before.at_s < FRESH_S:
-            return
         try:
             async with asyncio.timeout(PATIENCE_S):
                 persons = await adapter.members(audience) if adapter else None
@@ -103,7 +115,9 @@ class Membership:
             persons = None
         if persons is not None or before is None or before.is_known:
             await self._store.people.know_members(audience, persons, self._clock())
-        self._asked[audience] = _Known(monotonic(), is_known=persons is not None)
+        # An answer that was on its way when someone joined or left holds for this turn alone.
+        at_s = float("-inf") if audience in self._changed else monotonic()
+        self._asked[audience] = _Known(at_s, is_known=persons is not None)
 
 
 async def _seen(adapter: Sees, sight: SeenPlaces) -> frozenset[str]:

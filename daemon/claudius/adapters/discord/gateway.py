@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 import threading
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from time import monotonic
@@ -141,6 +142,7 @@ class Gateway(discord.Client):
         """Whether a socket tells of the changes of guilds; else each is asked about when it matters."""
         self._opened_at = -timings.resume_s
         self._learned_at: dict[int, float] = {}
+        self._learning: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         for event, handler in handlers.items():
             setattr(self, f"on_{event}", handler)
         parsers = self._connection.parsers
@@ -265,18 +267,22 @@ class Gateway(discord.Client):
 
     async def current(self, number: int) -> discord.Guild | None:
         """Return a guild as it is now, or None if a socket tells of no such guild. Raises what an API call raises."""
-        if not self.is_told and monotonic() - self._learned_at.get(number, -LEARNED_S) >= LEARNED_S:
-            user, http = self.user, self.http
-            whole, channels, active, us = await asyncio.gather(
-                http.get_guild(number, with_counts=False),
-                http.get_all_guild_channels(number),
-                http.get_active_threads(number),
-                http.get_member(number, user.id if user else 0),
-            )
-            told: Any = {**whole, "channels": channels, "threads": active["threads"], "members": [us]}
-            self._connection._add_guild_from_data(told)  # noqa: SLF001 - as GUILD_CREATE does, which tells the same
-            self._learned_at[number] = monotonic()
+        async with self._learning[number]:
+            if not self.is_told and monotonic() - self._learned_at.get(number, -LEARNED_S) >= LEARNED_S:
+                await self._learn(number)
         return self.get_guild(number)
+
+    async def _learn(self, number: int) -> None:
+        user, http = self.user, self.http
+        whole, channels, active, us = await asyncio.gather(
+            http.get_guild(number, with_counts=False),
+            http.get_all_guild_channels(number),
+            http.get_active_threads(number),
+            http.get_member(number, user.id if user else 0),
+        )
+        told: Any = {**whole, "channels": channels, "threads": active["threads"], "members": [us]}
+        self._connection._add_guild_from_data(told)  # noqa: SLF001 - as GUILD_CREATE does, which tells the same
+        self._learned_at[number] = monotonic()
 
     async def on_error(self, event_method: str, /, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002 - library signature
         """Log an internal error instead of printing it."""

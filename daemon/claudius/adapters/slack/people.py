@@ -58,12 +58,13 @@ class SlackPeople(Lookups[Who]):
         """Load a small workspace completely, once, so that nobody's first message waits. Never raises."""
         if self._is_filled:
             return
+        self._is_filled = True
         try:
             answer = await self._client.users_list(limit=SMALL)
         except FAILURES as error:
+            self._is_filled = False
             log.info("members not listed", extra={"error": code_of(error) or repr(error)})
             return
-        self._is_filled = True
         if not next_cursor(answer):
             for user in answer.get("members") or ():
                 self.keep(str(user.get("id")), known(user, self._us))

@@ -361,8 +361,8 @@ class PostgresLeases:
         values = {"conversation": conversation, "token": held.token, "heard": heard}
         changed = await self._core.write(lambda db: db.run("lane_release", **values))
         is_released = changed.rowcount > 0
-        if is_released:
-            self._held.pop(conversation, None)
+        if is_released and self._held.get(conversation) is held:  # not one that was taken meanwhile
+            del self._held[conversation]
         return is_released
 
 

@@ -35,7 +35,8 @@ class SqlPeople:
 
     async def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
         if self._modes is None:
-            self._modes, self._paired = dict(await self.participations()), set(await self.paired())
+            with self._core.snapshot() as db:  # without a wait: nothing changes between the look and what is kept of it
+                self._modes, self._paired = _participations(db), set(db.values("paired"))
         return person in self._paired, self._modes.get(place)
 
     async def know_members(self, audience: str, persons: Sequence[str] | None, now: datetime) -> None:
@@ -70,7 +71,7 @@ class SqlPeople:
 
     async def participations(self) -> Mapping[str, Mode]:
         with self._core.snapshot() as db:
-            return {row["place"]: row["mode"] for row in db.all("participations")}
+            return _participations(db)
 
     async def participation(self, place: str) -> tuple[str, datetime] | None:
         with self._core.snapshot() as db:
@@ -145,6 +146,10 @@ class SqlPeople:
         with self._core.snapshot() as db:
             kept = canonical(db, person)
             return export(db, [kept, *db.values("linked", canonical=kept)])
+
+
+def _participations(db: Database) -> dict[str, Mode]:
+    return {row["place"]: row["mode"] for row in db.all("participations")}
 
 
 def _sight(db: Database, person: str) -> SeenPlaces:
