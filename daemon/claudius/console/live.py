@@ -16,6 +16,7 @@ from typing import Any
 
 from claudius.console.walls import Refusal
 from claudius.errors import ClaudiusError, TryAgain
+from claudius.foreign import unquoted
 from claudius.home import Home
 from claudius.memory.records import Records
 from claudius.reports.opened import records
@@ -160,7 +161,7 @@ class Live:
                 raise ConnectionError("it went away")
         except (OSError, TryAgain) as error:
             await stack.aclose()
-            log.debug("no seat", extra={"error": repr(error)})
+            log.debug("no seat", extra={"error": unquoted(error)})
             return None
         seat = Seat(self, conversation, connection, stack)
         seat.tabs = known.tabs if known else 0
@@ -262,7 +263,7 @@ class Seat:
                     future.set_result({"event": kind, **frame})
                 await self._live.tell(_KINDS.get(kind, kind), {"conversation": self._conversation, **frame})
         except (OSError, ValueError) as error:
-            log.debug("a seat was lost", extra={"error": repr(error)})
+            log.debug("a seat was lost", extra={"error": unquoted(error)})
         finally:
             self.is_gone = True
             for future in self._asked.values():

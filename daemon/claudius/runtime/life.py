@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from claudius.errors import BadHome, ClaudiusError
+from claudius.foreign import unquoted
 from claudius.home import FILE_MODE, Home
 from claudius.runtime.control import Connection, ControlSocket, allow_files
 from claudius.runtime.lock import HomeLock
@@ -274,8 +275,10 @@ async def live(home: Home, waking: Waking, *, starter: Starter) -> None:
         signals.reread = lambda: _reread(soul, starter)
         try:
             await _awake(soul, starter, signals)
-        except BaseException:
+        except BaseException as error:
             log.critical("ended by an error", exc_info=True)
+            if isinstance(error, Exception) and not isinstance(error, ClaudiusError):
+                raise ClaudiusError(f"ended by an error ({unquoted(error)}); its log says where") from None
             raise
         backoff.forgive()
 
