@@ -45,7 +45,7 @@ OWN = Path(__file__).parent
 _PYTHON = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
 _PACKAGES = ("site-packages", "dist-packages")
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_LOG = "`claudius daemon logs` has the whole traceback"
+_LOG = "`claudius why` has its words, `claudius daemon logs` the traceback"
 
 
 class Failure(Struct, frozen=True, kw_only=True):

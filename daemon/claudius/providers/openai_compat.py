@@ -40,8 +40,8 @@ from claudius.providers.replies import (
     drain,
     load_prices,
     message_of,
-    model_named,
     one_line,
+    plain_name,
     retry_after_s,
 )
 from claudius.providers.streamed_completion import NAME, StreamedCompletion, body_of, stream_data
@@ -197,7 +197,7 @@ class OpenAICompat:
             return error
         try:
             listed = await self._client.get("models")
-            names = [model_named(one["id"], "") for one in listed.json()["data"]] if listed.status_code == 200 else []
+            names = [plain_name(one["id"], "") for one in listed.json()["data"]] if listed.status_code == 200 else []
         except (httpx.HTTPError, ValueError, LookupError, TypeError):
             names = []
         if any(names):

@@ -127,9 +127,10 @@ def refused(
     return kind(message, provider=provider, after_s=after_s, said=Foreign(one_line(said)))
 
 
-def model_named(given: object, otherwise: str) -> str:
-    """Return the model that a server says has answered, if that can be a name at all; otherwise the other one. Pure."""
-    return given if isinstance(given, str) and _NAME.match(given) else otherwise
+def plain_name(given: object, otherwise: str) -> str:
+    """Return what a server names, a model or a tool, if it can be a name at all; otherwise the other one. Pure."""
+    name = given.strip() if isinstance(given, str) else ""
+    return name if _NAME.match(name) else otherwise
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:

@@ -495,4 +495,6 @@ class Lanes:
         except Exception as error:  # one perception is given up, and the next is still answered
             log.exception("given up: no apology could be made", extra={"turn": pending.turn})
             for one in (pending, *pending.further):
-                await lane.mind.store.inbox.give_up(one.seq, f"no apology ({kind}) could be made: {plain_message(error)}")
+                await lane.mind.store.inbox.give_up(
+                    one.seq, f"no apology ({kind}) could be made: {plain_message(error)}"
+                )

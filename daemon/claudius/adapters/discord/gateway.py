@@ -103,13 +103,11 @@ def tells_wait(body: bytes) -> bool:
 
 
 def point_at(api_url: str, gateway_url: str) -> None:
-    """Set Discord's addresses, and keep the library's own log, which contains what people said, off the terminal.
+    """Set Discord's addresses, and keep the library's own log, which contains what people said, down to its errors.
 
     The library keeps both addresses in its classes and reads them when a client connects.
     """
-    library = logging.getLogger("discord")
-    if not library.handlers:
-        library.addHandler(logging.NullHandler())
+    logging.getLogger("discord").setLevel(logging.ERROR)
     discord.http.Route.BASE = api_url
     discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(gateway_url)
     install()

@@ -1,4 +1,4 @@
-"""S33: what somebody said in a DM leaves in nobody's error text: only the record of that turn may hold it.
+"""S37: what somebody said in a DM leaves in nobody's error text: only the record of that turn may hold it.
 
 Each foreign party, a server on loopback, puts the words of a person into what it answers. Then everything is read that
 an owner, an operator or another person can see.
@@ -150,9 +150,9 @@ def test_every_place_of_the_rows_is_read() -> None:
     assert {row["right"]["told"] for row in ROWS} == {"class, HTTP status, provider"}
 
 
-@pytest.mark.parametrize("wire", ["openai_compat", "anthropic_api"])
+@pytest.mark.parametrize("wire", ["openai_compat", pytest.param("anthropic_api", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
-async def test_s33_a_models_server_may_quote_to_the_turns_record_alone(
+async def test_s37_a_models_server_may_quote_to_the_turns_record_alone(
     tmp_path: Path, row: Mapping[str, Any], wire: str
 ) -> None:
     """Class, status and provider are told; the server's text is in `why` of that turn, and nowhere else."""
@@ -169,7 +169,7 @@ async def test_s33_a_models_server_may_quote_to_the_turns_record_alone(
 
 
 @pytest.mark.parametrize("wire", ["openai_compat", "anthropic_api"])
-async def test_s33_an_error_inside_a_stream_is_no_way_out(tmp_path: Path, wire: str) -> None:
+async def test_s37_an_error_inside_a_stream_is_no_way_out(tmp_path: Path, wire: str) -> None:
     """An error event after a 200 tells the class, and that it came in the stream; its kind is no way out either."""
     error = {"type": f"odd {CANARY}", "message": f"render failed at {SAID}"}
 
@@ -189,16 +189,14 @@ async def _quoted(root: Path, refuse: Callable[[bytes], web.StreamResponse], wir
             "CLAUDIUS_OPENAI_MODEL": MODEL,
             "ANTHROPIC_BASE_URL": url,
             "ANTHROPIC_API_KEY": "sk-ant-canary",
-            "CLAUDIUS_RUNTIME_PATIENCE_S": "12",
         }
         async with heard(root, **env) as soul:
             place = await dm(soul)
             await soul.daemon.slack.say(place, "U2", says)
             await fails(soul, "voice")
-            await soul.daemon.drained(heard=1)
             status = (await soul.daemon.status())["last_failure"]
             record = await asyncio.to_thread(soul.daemon.machine.ok, "why", status["turn"], "--json")
-            apology = [one.text for one in await soul.daemon.slack.visible() if one.channel == place]
+            said = [one.text for one in await soul.daemon.slack.visible() if one.channel == place and one.user != "U2"]
             told = [one["detail"] for one in soul.posted if one["kind"] == "voice"]
 
             assert await leaks(soul) == []
@@ -207,11 +205,10 @@ async def _quoted(root: Path, refuse: Callable[[bytes], web.StreamResponse], wir
     assert wire in status["detail"]
     assert any(wire in one and facts in one for one in told)
     assert record.json["failure"]["said"]
-    assert apology
-    assert CANARY not in "".join(apology)
+    assert CANARY not in "".join(said)
 
 
-async def test_s33_slack_may_quote_nowhere(tmp_path: Path) -> None:
+async def test_s37_slack_may_quote_nowhere(tmp_path: Path) -> None:
     """A refusal of Slack tells a code of Slack's own list, or that it is on none."""
     async with heard(tmp_path) as soul:
         slack, place = soul.daemon.slack, await dm(soul)
@@ -233,7 +230,7 @@ async def test_s33_slack_may_quote_nowhere(tmp_path: Path) -> None:
     assert "is_archived" in shown.stdout
 
 
-async def test_s33_discord_may_quote_nowhere(tmp_path: Path) -> None:
+async def test_s37_discord_may_quote_nowhere(tmp_path: Path) -> None:
     """A refusal of Discord tells its number."""
     error = {
         "code": 50035,
@@ -254,7 +251,7 @@ async def test_s33_discord_may_quote_nowhere(tmp_path: Path) -> None:
     assert "50035" in found["doctor"]
 
 
-async def test_s33_gits_remote_may_quote_nowhere(tmp_path: Path) -> None:
+async def test_s37_gits_remote_may_quote_nowhere(tmp_path: Path) -> None:
     """What a hook at the remote writes, which has read the portraits, is told by our own words and git's exit."""
     remote = Path(bare(tmp_path / "remote.git"))
     hook = remote / "hooks" / "pre-receive"
@@ -277,7 +274,7 @@ async def test_s33_gits_remote_may_quote_nowhere(tmp_path: Path) -> None:
     assert "git push" in told[0]
 
 
-async def test_s33_a_webhook_may_quote_nowhere(tmp_path: Path) -> None:
+async def test_s37_a_webhook_may_quote_nowhere(tmp_path: Path) -> None:
     """Whatever refuses an alert is told by its status."""
     refused = web.Response(status=400, reason=f"no {SAID}", text=SAID)
     async with answering(lambda _: refused) as url, heard(tmp_path, CLAUDIUS_ALERTS_WEBHOOK=url) as soul:
@@ -308,7 +305,7 @@ CREATE TRIGGER odd BEFORE INSERT ON entry FOR EACH ROW EXECUTE FUNCTION odd()"""
     ],
     ids=["detail", "message"],
 )
-async def test_s33_postgresql_may_quote_nowhere(
+async def test_s37_postgresql_may_quote_nowhere(
     tmp_path: Path, postgres_url: str, refuse: str, allow: str, kind: str
 ) -> None:
     """The row that the server shows beside a refusal is told by the class of the refusal and its number."""
@@ -336,7 +333,7 @@ async def test_s33_postgresql_may_quote_nowhere(
     ],
     ids=["500", "no status line", "no header", "half"],
 )
-async def test_s33_a_daimon_may_quote_nowhere(tmp_path: Path, answer: bytes) -> None:
+async def test_s37_a_daimon_may_quote_nowhere(tmp_path: Path, answer: bytes) -> None:
     """Whatever a daimon answers in place of counsel is told by its status or its class."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -381,7 +378,7 @@ def build():
 '''
 
 
-async def test_s33_an_embedder_may_quote_nowhere(tmp_path: Path) -> None:
+async def test_s37_an_embedder_may_quote_nowhere(tmp_path: Path) -> None:
     """What an embedder raises is told by its class and place."""
     own = tmp_path / "own"
     own.mkdir()

@@ -1,4 +1,4 @@
-"""S33, the part that reads the source tree: no message, log line or report is made of what a foreign exception says."""
+"""S37, the part that reads the source tree: no message, log line or report is made of what a foreign exception says."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from claudius import errors
+from claudius.errors import ProviderError
 from tree import calls, dotted, modules
 
 OF_THE_OWNERS = {
@@ -41,6 +43,13 @@ READ_ONLY = {
 """Where the words are read and not told, each with its reason."""
 WORDS = {"args", "message", "reason", "text", "doc", "object", "response", "stderr", "stdout", "complaint", "body"}
 """Attributes of exceptions, answers and processes which hold what somebody wrote."""
+PASSED_ON = {"NO_MODEL.message"}
+"""Messages that an error of a model takes over from another."""
+FACTS = {
+    *("self._base_url", "one_line(base_url)", "status_words(status)", "type(error).__name__", "error.strerror"),
+    *("facts.context_tokens", "argv[0]", "path", "self._root", "found", "needed", "which"),
+}
+"""What an error of a model says besides words of the source."""
 LOGS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
 
 
@@ -106,7 +115,7 @@ def _texts(node: ast.AST, name: str) -> Iterator[int]:
                 yield one.lineno
 
 
-def test_s33_no_text_is_made_of_a_foreign_exception() -> None:
+def test_s37_no_text_is_made_of_a_foreign_exception() -> None:
     """`unquoted`, `plain_message` and `traced` name an exception; `str`, `repr`, an f-string or its attributes do not."""
     allowed = (*OF_THE_OWNERS, *READ_ONLY)
     found = [(path, line) for path, tree in modules() for line in quoted(tree)]
@@ -115,7 +124,7 @@ def test_s33_no_text_is_made_of_a_foreign_exception() -> None:
     assert [one for one in READ_ONLY if not any(path.startswith(one) for path, _ in found)] == []
 
 
-def test_s33_no_text_is_made_of_what_a_process_or_an_answer_wrote() -> None:
+def test_s37_no_text_is_made_of_what_a_process_or_an_answer_wrote() -> None:
     """What git, Claude Code or a server wrote is no part of a message or of a log line."""
     found = [
         f"{path}:{line}"
@@ -127,7 +136,27 @@ def test_s33_no_text_is_made_of_what_a_process_or_an_answer_wrote() -> None:
     assert found == []
 
 
-def test_s33_the_words_are_taken_out_for_the_turns_record_alone() -> None:
+def test_s37_a_providers_error_is_in_our_own_words() -> None:
+    """Whoever makes an error of a model gives it words of the source, and of others' only what is listed here."""
+    kinds = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, ProviderError)}
+    made = [(tree, call.args[0]) for _, tree in modules() for call, name in calls(tree) if name in kinds and call.args]
+    said = [text for tree, given in made for text in _assigned(tree, given)]
+    texts = [one for text in said if isinstance(text, ast.JoinedStr) for one in text.values]
+
+    assert {ast.unparse(text) for text in said if not isinstance(text, ast.Constant | ast.JoinedStr)} == PASSED_ON
+    assert {ast.unparse(one.value) for one in texts if isinstance(one, ast.FormattedValue)} == FACTS
+
+
+def _assigned(tree: ast.Module, text: ast.expr) -> Iterator[ast.expr]:
+    """Yield an expression, or what is assigned to it where it is a name."""
+    if not isinstance(text, ast.Name):
+        yield text
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(text, ast.Name) and dotted(node.targets[0]) == text.id:
+            yield node.value
+
+
+def test_s37_the_words_are_taken_out_for_the_turns_record_alone() -> None:
     """`Foreign.words` is called where a failure becomes the turn's record, and nowhere else."""
     found = {path for path, tree in modules() for _, name in calls(tree) if name.endswith("said.words")}
 
@@ -149,7 +178,7 @@ def test_s33_the_words_are_taken_out_for_the_turns_record_alone() -> None:
 @pytest.mark.parametrize(
     "kind", ["ValueError", "FAILURES", "(StoreError, OSError)", "aiohttp.ClientError", "Exception"]
 )
-def test_s33_a_quoted_exception_is_found(kind: str, body: str) -> None:
+def test_s37_a_quoted_exception_is_found(kind: str, body: str) -> None:
     """Each form of a quotation is found, whatever foreign class it is caught as; of our own class, none is."""
     source = "from claudius.errors import StoreError\nfrom claudius.x import FAILURES\ndef f():\n    try:\n        g()\n    except {} as error:\n        {}\n"
 
