@@ -25,7 +25,7 @@ from claudius.failure import Failure, KeptFailure, failure_of
 from claudius.foreign import UNLISTED, Foreign, plain_message, traced, unquoted
 from claudius.memory.archive import GitFailed
 from claudius.providers.replies import by_kind, by_status, plain_name
-from claudius.runtime.logs import lost, start_log
+from claudius.runtime.logs import lost, start_log, unheard
 
 CANARY = "zq-ulcer"
 
@@ -167,6 +167,14 @@ async def test_an_error_that_no_task_received_names_no_argument(log: Path) -> No
 
     assert CANARY not in log.read_text()
     assert "KeyError" in log.read_text()
+
+
+def test_a_thread_that_ends_by_an_error_prints_no_words(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Python hands over the error of a thread, or of a destructor: its class and place are logged."""
+    unheard(SimpleNamespace(exc_value=ValueError(CANARY)))
+
+    assert CANARY not in log.read_text() + capsys.readouterr().err
+    assert "ValueError" in log.read_text()
 
 
 @pytest.mark.parametrize("code", ["channel_not_found", CANARY, "zq_ulcer", ""])

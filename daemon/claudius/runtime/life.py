@@ -12,6 +12,8 @@ import logging
 import os
 import signal
 import socket
+import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +27,7 @@ from claudius.foreign import unquoted
 from claudius.home import FILE_MODE, Home
 from claudius.runtime.control import Connection, ControlSocket, allow_files
 from claudius.runtime.lock import HomeLock
-from claudius.runtime.logs import PrivateFile, start_log
+from claudius.runtime.logs import PrivateFile, start_log, unheard
 
 log = logging.getLogger(__name__)
 
@@ -251,6 +253,7 @@ async def live(home: Home, waking: Waking, *, starter: Starter) -> None:
 
     Raises: ClaudiusError if it cannot be woken, or cannot go on.
     """
+    threading.excepthook = sys.unraisablehook = unheard
     home.create()
     allow_files()
     signals, backoff = Signals(), CrashBackoff(home.starts)

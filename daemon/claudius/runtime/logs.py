@@ -174,6 +174,11 @@ def lost(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     )
 
 
+def unheard(context: Any) -> None:
+    """Log an error that ended a thread or an object: Python would print its words to stderr."""
+    logging.getLogger("claudius.loop").error("an error that nobody heard", exc_info=context.exc_value)
+
+
 def start_log(directory: Path, level: str, secrets: Sequence[str]) -> PrivateFile:
     """Log to a file in `directory`. Returns the handler, which the caller closes. Raises: BadHome."""
     path = directory / LOG
