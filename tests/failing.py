@@ -53,6 +53,8 @@ class Case:
     model: str = MODEL
     own: str = ""
     """The owner's function that runs."""
+    said: str = ""
+    """What the other side wrote: for `why` alone."""
     provider: str = "openai_compat"
     wait_s: float = 2.0
     first_byte_s: float = 60.0
@@ -72,30 +74,30 @@ CASES: Mapping[str, Case] = {
         "bad_request",
         base_url="{server}/elsewhere",
     ),
-    "wrong model": Case("'nobody' not found", f"set openai.model to one that this server has: {MODEL}", "bad_request", model="nobody"),
-    "401": Case("Incorrect API key", "CLAUDIUS_OPENAI_API_KEY", "auth_failed", status(401, "Incorrect API key")),
-    "403": Case("not for you", "CLAUDIUS_OPENAI_API_KEY", "auth_failed", status(403, "not for you")),
-    "400": Case("temperature is odd", "check openai.model", "bad_request", status(400, "temperature is odd")),
-    "no credit": Case("credit balance is too low", "top up", "spend_limit", status(400, "Your credit balance is too low")),
-    "spend limit": Case("API usage limits", "top up", "spend_limit", status(429, "You have reached your API usage limits")),
-    "429": Case("slow down", "asks again by itself", "rate_limited", status(429, "slow down", retry_after=1)),
-    "429 for an hour": Case("slow down", "asks again by itself", "rate_limited", status(429, "slow down", retry_after=3600)),
-    "500": Case("a cog broke", "look at the server's own log", "overloaded", status(500, "a cog broke")),
-    "529": Case("too many", "asks again by itself", "overloaded", status(529, "too many")),
+    "wrong model": Case("the model was not found", f"set openai.model to one that this server has: {MODEL}", "bad_request", model="nobody", said="'nobody' not found"),
+    "401": Case("HTTP 401 Unauthorized", "CLAUDIUS_OPENAI_API_KEY", "auth_failed", status(401, "Incorrect API key"), said="Incorrect API key"),
+    "403": Case("HTTP 403 Forbidden", "CLAUDIUS_OPENAI_API_KEY", "auth_failed", status(403, "not for you"), said="not for you"),
+    "400": Case("HTTP 400 Bad Request", "check openai.model", "bad_request", status(400, "temperature is odd"), said="temperature is odd"),
+    "no credit": Case("spending limit is reached (HTTP 400", "top up", "spend_limit", status(400, "Your credit balance is too low"), said="Your credit balance is too low"),
+    "spend limit": Case("spending limit is reached (HTTP 429", "top up", "spend_limit", status(429, "You have reached your API usage limits"), said="API usage limits"),
+    "429": Case("HTTP 429 Too Many Requests", "asks again by itself", "rate_limited", status(429, "slow down", retry_after=1), said="slow down"),
+    "429 for an hour": Case("HTTP 429 Too Many Requests", "asks again by itself", "rate_limited", status(429, "slow down", retry_after=3600), said="slow down"),
+    "500": Case("HTTP 500 Internal Server Error", "look at the server's own log", "overloaded", status(500, "a cog broke"), said="a cog broke"),
+    "529": Case("HTTP 529", "asks again by itself", "overloaded", status(529, "too many"), said="too many"),
     "proxy page": Case("HTTP 502", "look at the server's own log", "overloaded", {"fault": "html"}),
     "reset": Case("cannot be reached", "start that server", "unreachable", {"fault": "reset"}),
     "silent": Case("did not answer in time", "raise model.first_byte_s", "timed_out", {"fault": "hang"}, first_byte_s=1.0),
     "empty stream": Case("ended before its end", "runs out of memory", "cut", {"text": "x", "fault": "eof", "at": 0}),
     "cut stream": Case("broke off", "runs out of memory", "cut", {"text": "x", "fault": "truncate", "at": 0}),
     "no JSON": Case("stream is broken", "runs out of memory", "cut", {"text": "x", "fault": "bad_json", "at": 0}),
-    "error in stream": Case("no room", "asks again by itself", "overloaded", {"text": "x", "fault": "error_event", "at": 0, "message": "no room"}),
+    "error in stream": Case("in the stream", "asks again by itself", "overloaded", {"text": "x", "fault": "error_event", "at": 0, "message": "no room"}, said="no room"),
     "Anthropic is away": Case("cannot be reached", "ANTHROPIC_BASE_URL", "unreachable", base_url=DEAD, provider="anthropic_api", wait_s=6.0),
-    "Anthropic's 401": Case("invalid x-api-key", "ANTHROPIC_API_KEY", "auth_failed", status(401, "invalid x-api-key"), base_url="{server}", provider="anthropic_api", wait_s=6.0),
-    "Anthropic's 529": Case("overloaded", "asks again by itself", "overloaded", status(529, "overloaded"), base_url="{server}", provider="anthropic_api", wait_s=6.0),
-    "too long": Case("maximum context", "history.budget_tokens", "too_long", status(400, "maximum context length is 9"), apology="too_large"),
+    "Anthropic's 401": Case("HTTP 401 Unauthorized", "ANTHROPIC_API_KEY", "auth_failed", status(401, "invalid x-api-key"), said="invalid x-api-key", base_url="{server}", provider="anthropic_api", wait_s=6.0),
+    "Anthropic's 529": Case("HTTP 529, overloaded_error", "asks again by itself", "overloaded", status(529, "a full house"), said="a full house", base_url="{server}", provider="anthropic_api", wait_s=6.0),
+    "too long": Case("too long for the model (HTTP 400", "history.budget_tokens", "too_long", status(400, "maximum context length is 9"), said="context length is 9", apology="too_large"),
     "empty reply": Case("reply was empty", "model server's own log", "no_words", {"text": ""}, apology=None),
     "thoughts alone": Case("could be said aloud", "claudius why", "no_words", {"text": "<internal_monologue>hm</internal_monologue>"}, apology=None),
-    "own function raises": Case("ValueError('no desk for hello') in shop/desk.py:9", "correct that line", "raised", own="raises", apology="unreadable"),
+    "own function raises": Case("ValueError in shop/desk.py:9", "correct that line", "raised", said="ValueError('no desk for hello')", own="raises", apology="unreadable"),
     "own function returns a text": Case("returned a str", "correct the process", "process_error", own="returns_text", apology="unreadable"),
 }  # fmt: skip
 

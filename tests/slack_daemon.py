@@ -56,21 +56,27 @@ class SlackDaemon:
         """The daemon's home."""
         return Home(self.machine.home)
 
+    @property
+    def stderr(self) -> Path:
+        """What the daemon's processes print there."""
+        return self.machine.root / "stderr"
+
     async def start(self, *, is_heard: bool = True, env: Mapping[str, str] | None = None) -> None:
         """Start the daemon; return once it listens. Clears the record of crashes, so a test may kill it many times."""
         self.home.starts.unlink(missing_ok=True)
         opened = self.server.service.sockets.opened
-        self.process = await asyncio.create_subprocess_exec(
-            *self.before,
-            sys.executable,
-            str(QUICK),
-            "daemon",
-            "run",
-            env=self.machine.environment(env),
-            cwd=self.machine.user,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
+        with self.stderr.open("ab") as printed:
+            self.process = await asyncio.create_subprocess_exec(
+                *self.before,
+                sys.executable,
+                str(QUICK),
+                "daemon",
+                "run",
+                env=self.machine.environment(env),
+                cwd=self.machine.user,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=printed,
+            )
         if is_heard:
             await self._listening(opened + 1)
 

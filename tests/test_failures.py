@@ -37,7 +37,7 @@ def has(shown: str, *texts: str) -> None:
     "name", [name if name in ON_A_PUSH else pytest.param(name, marks=pytest.mark.slow) for name in CASES]
 )
 def test_a_failure_names_its_cause_and_remedy_everywhere(place: Place, name: str) -> None:
-    """The chat, `--once`, `status` and `why` name the same cause and the same remedy."""
+    """The chat, `--once`, `status` and `why` name the same cause and the same remedy; `why` alone quotes."""
     case, machine = CASES[name], place.machine
     place.have(case)
     detail, fix = case.detail.format(server=place.server), case.fix
@@ -51,8 +51,9 @@ def test_a_failure_names_its_cause_and_remedy_everywhere(place: Place, name: str
     has(said["failure"]["fix"], fix)
     has(once.stderr, detail, fix)
 
-    has(machine.ok("why").stdout, said["turn"], detail, fix, "heard from ada: hello")
+    has(machine.ok("why").stdout, said["turn"], detail, fix, "heard from ada: hello", case.said)
     has(machine.ok("status").stdout, detail, fix)
+    assert not case.said or case.said not in once.shown + machine.ok("status", "--json").stdout
 
     with machine.terminal("chat", "--conversation", f"chat {name}") as terminal:
         terminal.until("you")
@@ -98,7 +99,7 @@ def test_a_dead_server_is_named_while_the_command_still_waits(place: Place) -> N
     assert [one["kind"] for one in events] == ["hear", "error"]
     assert events[0]["turn"] == events[1]["turn"]
     has(events[1]["text"], "cannot be reached", "start that server")
-    told = document["failure"]
+    told = {name: text for name, text in document["failure"].items() if name != "said"}
     assert (told["kind"], live["provider"]["last_error"]) == ("unreachable", told)
     assert live["last_failure"] == {"turn": document["turn"], "at": live["last_failure"]["at"], **told}
     assert document["perception"]["text"] == "hello"
@@ -129,12 +130,13 @@ def test_a_key_that_is_corrected_is_taken_by_the_next_message(place: Place) -> N
     answered = place.machine.ok("chat", "--once", "hello", "--conversation", "key")
     place.say({"fault": "status", "status": 401, "message": "no such key: sk-corrected-canary"})
     blotted = place.machine.run("chat", "--once", "hello", "--conversation", "key", "--json")
+    record = place.machine.ok("why", blotted.json["turn"], "--json")
     env_file.unlink()
 
     assert refused.json["failure"]["kind"] == "auth_failed"
     assert answered.stdout.endswith("All is well.\n")
-    assert "no such key: ***" in blotted.json["failure"]["detail"]
-    assert "canary" not in blotted.shown + log.read_text()
+    assert "no such key: ***" in record.json["failure"]["said"]
+    assert "canary" not in blotted.shown + record.shown + log.read_text()
 
 
 def test_whoever_is_not_the_owner_is_told_no_cause(place: Place) -> None:

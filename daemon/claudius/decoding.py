@@ -6,6 +6,7 @@ crashes the interpreter. Every type that is decoded or converted passes through 
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import Any, TypeVar
 
@@ -14,6 +15,16 @@ import msgspec
 _T = TypeVar("_T")
 _ONE_AT_A_TIME = threading.Lock()
 _DECODERS: dict[Any, Any] = {}
+
+
+_SHAPE = re.compile(r"(?:Expected `[^`]*`(?:, got `[^`]*`)?|Object missing required field `[^`]*`)")
+_AT = re.compile(r" - at `[^`]*`\Z")
+
+
+def misshapen(error: msgspec.MsgspecError) -> str:
+    """Return what is wrong with a text that does not decode, and where, without any of its values. Pure."""
+    shape, at = _SHAPE.match(str(error)), _AT.search(str(error))
+    return f"{shape[0] if shape else 'it is not of the form that was asked for'}{at[0] if at else ''}"
 
 
 def decoder(kind: type[_T]) -> msgspec.json.Decoder[_T]:

@@ -1,4 +1,4 @@
-"""Everything that can go wrong, as one tree.
+"""Everything that can go wrong, as one tree. A message is in our own words: none quotes what the other side wrote.
 
 ClaudiusError                      one line for a person: what is wrong, where, what to do
 ├── UsageProblem                   exit 2: the command was misused
@@ -44,6 +44,8 @@ ClaudiusError                      one line for a person: what is wrong, where, 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+from claudius.foreign import NOTHING, Foreign
 
 LONGEST_REST_S, LONGEST_DELAY_S = 86_400.0, 3_600.0
 """The longest waits that a model and a network may ask for; after that we try again anyway."""
@@ -202,13 +204,21 @@ class ProviderError(ClaudiusError):
     retryable = False
 
     def __init__(
-        self, message: str | None = None, *, provider: str = "", after_s: float | None = None, fix: str = ""
+        self,
+        message: str | None = None,
+        *,
+        provider: str = "",
+        after_s: float | None = None,
+        fix: str = "",
+        said: Foreign = NOTHING,
     ) -> None:
         """Name the provider; `after_s` is the Retry-After that it asked for, in seconds; kept within a day.
 
-        `fix` is the remedy, where the provider knows a better one than the kind of error tells.
+        `fix` is the remedy, where the provider knows a better one than the kind of error tells. `said` is what the
+        model's server wrote: no part of the message.
         """
         super().__init__(message)
+        self.said = said
         self.provider, self.after_s = provider, None if after_s is None else wait_s(after_s, LONGEST_REST_S)
         self.fix = fix
 

@@ -1,7 +1,7 @@
 """Say in words what made a turn fail, and what to do about it: one `Failure` for every error that a turn can raise.
 
 The lanes make one for each failed turn; the terminal, `status`, `stream` and `why` show it to the owner. Nobody else is
-told more than the apology.
+told more than the apology. What the other side wrote, or an exception says, is in the turn's record alone: in `why`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.decoding import decoder
 from claudius.errors import (
@@ -37,13 +38,14 @@ from claudius.errors import (
     Unreachable,
     Unreadable,
 )
+from claudius.foreign import NOTHING, Foreign, unquoted
 
 DETAIL_CHARS = 300
 OWN = Path(__file__).parent
 _PYTHON = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
 _PACKAGES = ("site-packages", "dist-packages")
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_LOG = "`claudius daemon logs` has the whole traceback"
+_LOG = "`claudius why` has its words, `claudius daemon logs` the traceback"
 
 
 class Failure(Struct, frozen=True, kw_only=True):
@@ -55,6 +57,8 @@ class Failure(Struct, frozen=True, kw_only=True):
     """What is wrong, in one line."""
     fix: str
     """What to do about it, in one line."""
+    said: Foreign = NOTHING
+    """What the other side wrote of it."""
 
     @property
     def line(self) -> str:
@@ -62,21 +66,54 @@ class Failure(Struct, frozen=True, kw_only=True):
         return f"{self.detail}: {self.fix}" if self.fix else self.detail
 
     @property
+    def told(self) -> dict[str, str]:
+        """The form in which anybody may be told it: `kind`, `detail` and `fix`."""
+        return {"kind": self.kind, "detail": self.detail, "fix": self.fix}
+
+    @property
     def kept(self) -> str:
-        """The form in which a row keeps it: JSON."""
-        return msgspec.json.encode(self).decode("utf-8", "replace")
+        """The form in which a row of the turn keeps it: JSON."""
+        return msgspec.json.encode(self.record).decode("utf-8", "replace")
+
+    @property
+    def record(self) -> KeptFailure:
+        """The form in which the turn's record keeps it."""
+        return KeptFailure(kind=self.kind, detail=self.detail, fix=self.fix, said=self.said.words())
+
+    def without(self, hide: Callable[[str], str]) -> Failure:
+        """Return it with what must not be shown hidden in its texts."""
+        said = Foreign(hide(self.said.words()))
+        return replace(self, detail=hide(self.detail), fix=hide(self.fix), said=said)
+
+
+class KeptFailure(Struct, frozen=True, kw_only=True):
+    """A failure in the record of its turn, which only those may read who may read the turn."""
+
+    kind: str
+    detail: str = field(default="", name="told")
+    fix: str
+    said: str = field(default="", name="detail")
+    """What the other side wrote. An older record holds all in this one text, so that it is taken for theirs."""
 
     @classmethod
-    def read(cls, kept: str | None) -> Failure | None:
-        """Read what `kept` wrote; None for any other reason that a row may hold. Pure."""
+    def read(cls, kept: str | None) -> KeptFailure | None:
+        """Read what `Failure.kept` wrote; None for any other reason that a row may hold. Pure."""
         try:
             return decoder(cls).decode(kept or "")
         except (msgspec.MsgspecError, UnicodeError):
             return None
 
-    def without(self, hide: Callable[[str], str]) -> Failure:
-        """Return it with what must not be shown hidden in its texts."""
-        return Failure(kind=self.kind, detail=hide(self.detail), fix=hide(self.fix))
+    @property
+    def failure(self) -> Failure:
+        """The failure, of which anybody may be told what `Failure.told` holds."""
+        return Failure(
+            kind=self.kind, detail=self.detail or self.kind.replace("_", " "), fix=self.fix, said=Foreign(self.said)
+        )
+
+    @property
+    def document(self) -> dict[str, str]:
+        """What `claudius why` shows: `said` is what the other side wrote."""
+        return self.failure.told | {"said": self.said}
 
 
 class _Names(Struct, frozen=True):
@@ -129,9 +166,8 @@ def failure_of(error: BaseException) -> Failure:
             names = _NAMES.get(error.provider, _ANY)
             found = next((fix for of, fix in _FIXES if isinstance(error, of)), "`claudius doctor --live` says more")
             fix = error.fix or found.format(key=names.key, url=names.url, model=names.model)
-            return _failure(
-                kind, error.message if error.provider in ("", NOBODY) else f"{error.provider}: {error.message}", fix
-            )
+            detail = error.message if error.provider in ("", NOBODY) else f"{error.provider}: {error.message}"
+            return _failure(kind, detail, fix, error.said)
         case OverBudget():
             return _failure(kind, error.message, "raise budget.daily_usd or budget.person_per_minute, or wait")
         case RowInvalid():
@@ -145,7 +181,8 @@ def failure_of(error: BaseException) -> Failure:
             fix = (
                 f"report it, it is a fault of Claudius; {_LOG}" if is_own else f"correct that line and restart; {_LOG}"
             )
-            return _failure("raised", f"{_named(error)}{f' in {where}' if where else ''}", fix)
+            detail = f"{unquoted(error)}{f' in {where}' if where else ''}"
+            return _failure("raised", detail, fix, Foreign(_quoted(error)))
 
 
 def unspeakable(flags: Sequence[str], provider: str) -> Failure:
@@ -159,12 +196,16 @@ def unspeakable(flags: Sequence[str], provider: str) -> Failure:
     return _failure("no_words", f"{provider}: {detail}", fix)
 
 
-def _failure(kind: str, detail: str, fix: str) -> Failure:
-    flat = " ".join(detail.encode("utf-8", "replace").decode().split())
-    return Failure(kind=kind, detail=flat if len(flat) <= DETAIL_CHARS else f"{flat[: DETAIL_CHARS - 1]}…", fix=fix)
+def _failure(kind: str, detail: str, fix: str, said: Foreign = NOTHING) -> Failure:
+    return Failure(kind=kind, detail=_flat(detail), fix=fix, said=Foreign(_flat(said.words())))
 
 
-def _named(error: BaseException) -> str:
+def _flat(text: str) -> str:
+    flat = " ".join(text.encode("utf-8", "replace").decode().split())
+    return flat if len(flat) <= DETAIL_CHARS else f"{flat[: DETAIL_CHARS - 1]}…"
+
+
+def _quoted(error: BaseException) -> str:
     """Return an exception as its author wrote it, such as `ValueError('no desk')`."""
     try:
         return repr(error)

@@ -230,26 +230,34 @@ def test_scale_a_server_that_is_too_old_is_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "remedy"),
+    ("said", "words", "remedy"),
     [
-        ("failed to resolve host 'db.other.org': [Errno -2] Name or service not known", "the host in store.url"),
-        ('connection to server at "db" failed: Connection refused', "the server is running"),
-        ("connection timeout expired", "the server is running"),
-        ('root certificate file "/root/.postgresql/root.crt" does not exist', "sslrootcert="),
-        ('FATAL: no pg_hba.conf entry for host "10.0.0.2"', "pg_hba.conf"),
-        ("SSL error: certificate verify failed", "sslrootcert"),
-        ("FATAL: too many connections for role", "max_connections"),
-        ('definition of service "soul" not found', "the service"),
-        ('FATAL: permission denied for database "soul"', "GRANT CONNECT"),
-        ("SSL error: something new", ""),
+        (
+            "failed to resolve host 'db.other.org': [Errno -2] Name or service not known",
+            "its host was not found",
+            "the host in store.url",
+        ),
+        ('connection to server at "db" failed: Connection refused', "connection refused", "the server is running"),
+        ("connection timeout expired", "it did not answer in time", "the server is running"),
+        (
+            'root certificate file "/root/.postgresql/root.crt" does not exist',
+            "there is no root certificate",
+            "sslrootcert=",
+        ),
+        ('FATAL: no pg_hba.conf entry for host "10.0.0.2"', "it has no pg_hba.conf entry for us", "pg_hba.conf"),
+        ("SSL error: certificate verify failed", "its certificate cannot be verified", "sslrootcert"),
+        ("FATAL: too many connections for role", "it has too many connections", "max_connections"),
+        ('definition of service "soul" not found', "store.url does not say how to connect", "the service"),
+        ('FATAL: permission denied for database "soul"', "permission denied for the database", "GRANT CONNECT"),
+        ("SSL error: something new", "psycopg.OperationalError", ""),
     ],
 )
-def test_scale_a_way_that_fails_is_told_with_its_remedy(said: str, remedy: str) -> None:
-    """What the driver says of the usual causes is followed by what to do; of others, by nothing."""
+def test_scale_a_way_that_fails_is_told_with_its_remedy(said: str, words: str, remedy: str) -> None:
+    """The usual causes are told in our own words, and what to do; others by their class alone."""
     error = translate(psycopg.OperationalError(said), "postgres://db/soul")
 
     assert isinstance(error, StoreAway)  # whoever is at work waits for it
     how = "used" if isinstance(error, StoreRefused) else "reached"
-    assert error.message.startswith(f"postgres://db/soul cannot be {how}: {said}")
+    assert error.message.startswith(f"postgres://db/soul cannot be {how}: {words}")
     assert remedy in error.message
     assert bool(remedy) is ("; " in error.message)

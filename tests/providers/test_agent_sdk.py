@@ -122,7 +122,7 @@ async def test_a_command_that_does_not_come_up_is_an_error(
     error = await fails(provider, ASK)
 
     assert isinstance(error, kind)
-    assert words in error.message
+    assert words in f"{error.message}; {error.said.words()}"
     assert children() <= before
     await provider.aclose()
 

@@ -170,14 +170,15 @@ async def test_an_exhausted_login_says_when_it_is_back(
 async def test_a_command_that_dies_is_a_crash(
     settings: Callable[..., Loaded], home: Home, stand_in: Callable[[str], str], claude_home: Path
 ) -> None:
-    """A command that exits without a reply raises Crashed with the end of its stderr; the chain retries it."""
+    """A command that exits without a reply raises Crashed and keeps the end of its stderr; the chain retries it."""
     path = stand_in("echo 'out of memory' >&2; exit 137")
     provider = claude_cli.build(settings(CLAUDIUS_CLAUDE_CLI_PATH=path), home)
 
     error = await fails(provider, ASK)
 
     assert isinstance(error, Crashed)
-    assert "out of memory" in error.message
+    assert error.message == "Claude Code ended without a reply"
+    assert "out of memory" in error.said.words()
     await provider.aclose()
 
 

@@ -210,10 +210,12 @@ def test_a_reply_without_end_is_bounded() -> None:
     ],
 )
 def test_a_failure_is_classified_from_its_fields(result: Line, kind: type[ProviderError]) -> None:
-    """The subtype says success, so `is_error`, status and reason decide."""
+    """The subtype says success, so `is_error`, status and reason decide; its text is for the turn's record alone."""
     error = error_of(result)
 
     assert type(error) is kind
+    assert str(result["result"]) not in error.message
+    assert kind is SessionGone or str(result["result"])[:100] in error.said.words()
     assert error.provider == "claude_cli"
 
 

@@ -18,11 +18,11 @@ from functools import partial
 from typing import Any
 
 from msgspec import Struct, field
-from msgspec.structs import asdict
 
 from claudius.config import Loaded
 from claudius.errors import ClaudiusError, DeliveryLater
 from claudius.failure import Failure
+from claudius.foreign import unquoted
 from claudius.intent import Utterance
 from claudius.observed import Thinking
 from claudius.perception import Perception, given_in, private
@@ -170,7 +170,7 @@ class TerminalAdapter(PlainAdapter):
             try:
                 await self._hear(client, frame)
             except ConnectionError as error:
-                log.debug("a client went away", extra={"error": str(error)})
+                log.debug("a client went away", extra={"error": unquoted(error)})
                 await client.connection.close()
 
     async def _hear(self, client: _Client, frame: Mapping[str, Any]) -> None:
@@ -266,7 +266,7 @@ class TerminalAdapter(PlainAdapter):
     async def failed(self, perception: Perception, turn: str, failure: Failure) -> None:
         """Show the owner's own clients what kept an answer from coming."""
         owners = [one for one in self._screens(perception.conversation, perception.person) if one.is_owner]
-        frame = {"event": "failed", "key": perception.key, "turn": turn, **asdict(failure)}
+        frame = {"event": "failed", "key": perception.key, "turn": turn, **failure.told}
         await self._tell(owners, frame)
 
     def streams(self, perception: Perception) -> bool:

@@ -21,6 +21,7 @@ from typing import Any
 from claudius.claude_code.hooks import CONTEXT_CHARS, REMEMBERED_CHARS, cut, is_session, mark, spool_of
 from claudius.cognition.mind import Mind
 from claudius.config import daimon_modes
+from claudius.foreign import unquoted
 from claudius.home import Home
 from claudius.memory.inbox import Pending, turn_of
 from claudius.memory.turns import RecallLimits
@@ -163,7 +164,7 @@ def _read(path: Path) -> dict[str, Any] | None:
     try:
         told = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        log.warning("a spooled session could not be read", extra={"file": path.name, "error": repr(error)})
+        log.warning("a spooled session could not be read", extra={"file": path.name, "error": unquoted(error)})
         return None
     return told if isinstance(told, dict) else None
 

@@ -105,10 +105,10 @@ class _Secrets:
 
         return blot(text, held(self._env))
 
-    def excepthook(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        from traceback import format_exception
+    def excepthook(self, _: type[BaseException], error: BaseException, __: TracebackType | None) -> None:
+        from claudius.foreign import traced
 
-        click.echo(self.blot("".join(format_exception(kind, error, trace))), err=True, nl=False)
+        click.echo(self.blot("".join(traced(error))), err=True, nl=False)
 
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})

@@ -11,6 +11,7 @@ import click
 
 from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.errors import ClaudiusError, UsageProblem
+from claudius.foreign import unquoted
 from claudius.home import Home
 
 
@@ -119,7 +120,7 @@ def hook(event: str) -> None:
         text = Hook(Home.of(os.environ), os.environ).run(event, given) if isinstance(given, dict) else ""
     except Exception as error:  # a hook that fails would stand in the way of somebody's session
         if os.environ.get("CLAUDIUS_HOOK_DEBUG"):
-            raise ClaudiusError(repr(error)) from error
+            raise ClaudiusError(unquoted(error)) from error
         return
     if text:
         click.echo(text)

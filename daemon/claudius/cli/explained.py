@@ -47,6 +47,8 @@ def explained(found: Mapping[str, Any]) -> Iterator[str]:
     if failure := found["failure"]:
         yield click.style(safe(f"failed: {failure['detail']}"), fg="yellow")
         yield safe(f"to do: {failure['fix']}")
+        if failure["said"]:
+            yield safe(f"in the words of what failed: {failure['said']}")
     for delivery in found["delivery"]:
         why = f" ({delivery['reason']})" if delivery["reason"] else ""
         at = f" at {clock(delivery['at'])}" if delivery["state"] == "sent" else ""

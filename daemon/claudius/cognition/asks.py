@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.cognition.reply.parser import truth
-from claudius.decoding import decoder
+from claudius.decoding import decoder, misshapen
 from claudius.errors import Unreadable
 
 T = TypeVar("T")
@@ -106,7 +106,9 @@ def read(ask: Ask[T], text: str) -> T:
     """Read a section's text as the step's value. Pure. Raises: Unreadable with the reason."""
     try:
         value: T = _read(ask.schema, text)
-    except (ValueError, msgspec.MsgspecError) as error:
+    except msgspec.MsgspecError as error:
+        raise Unreadable(ask.step, misshapen(error)) from error
+    except ValueError as error:
         raise Unreadable(ask.step, str(error)) from error
     wrong = ask.check(value) if ask.check else None
     if wrong:

@@ -22,6 +22,7 @@ from claudius.cognition.remembering import remember
 from claudius.cognition.steps import PSYCHE_STEPS, STEPS, Situation, step
 from claudius.config import Config
 from claudius.errors import RowInvalid
+from claudius.foreign import unquoted
 from claudius.intent import ApologyKind
 from claudius.memory.store import Store
 from claudius.perception import SELF, Kind, Origin
@@ -395,7 +396,7 @@ def compiled(file: SoulFile) -> Kernel:
     try:
         return kernel(Fingerprint.of(file.head), file.text)
     except BadPersonality as error:
-        log.warning("soul.md: its head is not in force", extra={"error": str(error)})
+        log.warning("soul.md: its head is not in force", extra={"error": unquoted(error)})
         return kernel(Fingerprint(), file.text)
 
 

@@ -25,6 +25,7 @@ from claudius.cognition.reply.parser import read_state
 from claudius.cognition.turn_state import TurnState, recorded, silent_turn
 from claudius.cognition.working_memory import DEFAULT, WorkingMemory
 from claudius.errors import BadSoul, ProcessError, StaleTurn, StoreError
+from claudius.foreign import unquoted
 from claudius.intent import Intent, StateChange
 from claudius.memory.inbox import Pending, turn_of
 from claudius.memory.turns import RecallLimits
@@ -121,7 +122,7 @@ def subprocesses(soul: SoulText) -> tuple[Subprocess, ...]:
         try:
             found.append(replace(_load(target), name=name))
         except (ImportError, AttributeError, ValueError) as error:
-            log.warning("a subprocess cannot be used", extra={"subprocess": name, "error": str(error)})
+            log.warning("a subprocess cannot be used", extra={"subprocess": name, "error": unquoted(error)})
     soul.derived["subprocesses"] = known = tuple(sorted(found, key=lambda one: one.order))
     return known
 

@@ -21,6 +21,7 @@ from claudius.cognition.reflection import Idle, Subprocess
 from claudius.cognition.reply.parser import plain_reply
 from claudius.cognition.turn_state import SUMMARY_CALL, TurnState, settings_now, silent_turn
 from claudius.errors import ProviderError
+from claudius.foreign import unquoted
 from claudius.prompt import Prompt
 from claudius.provider import Message
 from claudius.recollection import PastTurn, Recollection, Summary
@@ -78,7 +79,7 @@ async def _summarise(turn: TurnState, turns: Sequence[PastTurn], history: tuple[
     try:
         reply = await ask_model(turn, prompt, "summary", number=SUMMARY_CALL)
     except ProviderError as error:
-        log.warning("nothing was folded", extra={"turn": known.turn, "error": repr(error)})
+        log.warning("nothing was folded", extra={"turn": known.turn, "error": unquoted(error)})
         return None
     text = plain_reply(reply.text)[: settings.summary_chars].strip()
     if not text:

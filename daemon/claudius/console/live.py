@@ -16,6 +16,7 @@ from typing import Any
 
 from claudius.console.walls import Refusal
 from claudius.errors import ClaudiusError, TryAgain
+from claudius.foreign import unquoted
 from claudius.home import Home
 from claudius.memory.records import Records
 from claudius.reports.opened import records
@@ -303,7 +304,7 @@ class Seat:
                     future.set_result({"event": kind, **frame})
                 await self._tell(_KINDS.get(kind, kind), {"conversation": self._conversation, **frame})
         except (OSError, ValueError) as error:
-            log.debug("a seat was lost", extra={"error": repr(error)})
+            log.debug("a seat was lost", extra={"error": unquoted(error)})
         finally:
             self.is_gone = True
             for future in self._asked.values():

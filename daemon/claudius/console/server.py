@@ -16,6 +16,7 @@ from claudius.console.live import Live
 from claudius.console.routes import Routes
 from claudius.console.walls import BODY_BYTES, Walls, headed
 from claudius.errors import TryAgain
+from claudius.foreign import unquoted
 from claudius.home import Home, shipped
 
 log = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ class Console:
                 await web.TCPSite(self._runner, host, port or self.port).start()
             except OSError as error:
                 if host != LOOPBACK[0]:
-                    log.debug("no IPv6 loopback", extra={"error": repr(error)})
+                    log.debug("no IPv6 loopback", extra={"error": unquoted(error)})
                     continue
                 await self._runner.cleanup()
                 raise TryAgain(f"port {port} is taken: choose another, or none") from error

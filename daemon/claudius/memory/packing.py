@@ -28,7 +28,7 @@ def unpacked(content: bytes) -> bytes:
     try:
         text = decompressor.decompress(content[1:]) + decompressor.flush()
     except zlib.error as error:
-        raise ValueError(f"a packed document is damaged: {error}") from error
+        raise ValueError("a packed document is damaged") from error
     if not decompressor.eof:
         raise ValueError("a packed document is cut short")
     return text

@@ -114,7 +114,7 @@ def search(asked: dict[str, Any]) -> dict[str, Any]:
             except FileNotFoundError:
                 continue
             except (OSError, EOFError, zlib.error) as error:
-                unread.add(f"{path}: {error}")
+                unread.add(f"{path}: {type(error).__name__}")
     if asked["git"] and _git_holds(asked["git"], needles):
         found.add("git")
     rows = list(_rows(database, needles, unread)) if database.exists() else []

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from claudius.decoding import decoder
-from claudius.failure import Failure
+from claudius.failure import KeptFailure
 from claudius.intent import Call, Intent, Thought
 from claudius.memory.erasure import ERASED
 from claudius.memory.inbox import Pending
@@ -201,7 +201,7 @@ class KeptTurn(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The cognitive steps that were asked."""
     prompt_sha256: str = ""
     """Hash of the first prompt; empty if none was built."""
-    failure: Failure | None = None
+    failure: KeptFailure | None = None
     """Why it says an apology or a fixed line."""
     responses: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Number of a model call → hash of its request, and its reply; calls missing here keep both in their own row."""

@@ -31,7 +31,7 @@ from claudius.providers.claude.command import (
 )
 from claudius.providers.claude.replies import ClaudeReply
 from claudius.providers.claude.sessions import SessionPool, user_message
-from claudius.providers.replies import load_prices, one_line
+from claudius.providers.replies import load_prices, refused
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeSDKClient
@@ -121,8 +121,8 @@ class AgentSdk:
             error.provider = NAME
             raise
         except sdk.ClaudeSDKError as error:
-            raise Crashed(f"Claude Code ended: {one_line(str(error))}", provider=NAME) from error
-        raise Crashed(f"Claude Code ended without a reply: {one_line(warm.child.complaint)}", provider=NAME)
+            raise refused(Crashed, "Claude Code ended", said=str(error), provider=NAME) from error
+        raise refused(Crashed, "Claude Code ended without a reply", said=warm.child.complaint, provider=NAME)
 
     async def _start(self, request: Request) -> _Warm:
         import claude_agent_sdk as sdk  # noqa: PLC0415 - heavy, imported only when used
@@ -145,8 +145,8 @@ class AgentSdk:
             if isinstance(error, TimeoutError):
                 raise TimedOut("Claude Code did not start in time", provider=NAME) from error
             if isinstance(error, sdk.ClaudeSDKError):
-                said = one_line(child.complaint or str(error))
-                raise Crashed(f"Claude Code did not start: {said}", provider=NAME) from error
+                said = child.complaint or str(error)
+                raise refused(Crashed, "Claude Code did not start", said=said, provider=NAME) from error
             raise
         return warm
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from claudius.config import Loaded, ModelSettings
 from claudius.errors import Cut, ProviderError, TimedOut, Unavailable, Unreachable
+from claudius.foreign import UNLISTED
 from claudius.home import Home
 from claudius.provider import Done, Event, Request, Role, StopReason, Usage, estimate
 from claudius.providers.replies import (
@@ -25,7 +26,7 @@ from claudius.providers.replies import (
     drain,
     load_prices,
     message_of,
-    one_line,
+    plain_name,
     priced,
     retry_after_s,
 )
@@ -193,11 +194,11 @@ class _Said:
         """Process one event. Text becomes a delta."""
         match event.type:
             case "message_start":
-                self._model = _word(event.message.model) or self._model
+                self._model = plain_name(event.message.model, self._model)
                 self._count(event.message.usage)
             case "content_block_start" if event.content_block.type not in ("text", "thinking", "redacted_thinking"):
-                name = getattr(event.content_block, "name", event.content_block.type)
-                log.warning("%s: a tool call that was never offered is refused: %s", NAME, one_line(name))
+                name = plain_name(getattr(event.content_block, "name", event.content_block.type), UNLISTED)
+                log.warning("%s: a tool call that was never offered is refused: %s", NAME, name)
             case "content_block_delta" if event.delta.type == "text_delta":
                 return self.reply.add(event.delta.text)
             case "message_delta":
@@ -256,7 +257,7 @@ def _status_error(error: APIStatusError) -> ProviderError:
     if error.status_code == 200:
         return by_kind(kind, message, provider=NAME)
     after_s = retry_after_s(error.response.headers, time.time())
-    return by_status(error.status_code, message, provider=NAME, after_s=after_s)
+    return by_status(error.status_code, message, provider=NAME, code=kind, after_s=after_s)
 
 
 def build(loaded: Loaded, home: Home) -> AnthropicApi:

@@ -15,7 +15,7 @@ from claudius.provider import Done, Event, Request
 from claudius.providers.claude.command import Child, Children, ClaudeDirectories, Command, child_env, find, flags
 from claudius.providers.claude.replies import GONE, ClaudeReply
 from claudius.providers.claude.sessions import SessionPool, user_message
-from claudius.providers.replies import load_prices, one_line
+from claudius.providers.replies import load_prices, refused
 
 NAME = "claude_cli"
 SESSIONS = 256
@@ -86,7 +86,7 @@ class ClaudeCli:
         await child.end()
         if GONE in child.complaint:
             raise SessionGone(provider=NAME)
-        raise Crashed(f"Claude Code ended without a reply: {one_line(child.complaint)}", provider=NAME)
+        raise refused(Crashed, "Claude Code ended without a reply", said=child.complaint, provider=NAME)
 
     async def _start(self, request: Request, session: str, *, is_new: bool) -> Child:
         if not self._is_lasting(request) and is_new:

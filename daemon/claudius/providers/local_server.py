@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from claudius.decoding import decoder
+from claudius.foreign import unquoted
 from claudius.provider import Form, FormStep, ModelLimits, Profile, Request, Usage
 from claudius.providers.enforced import grammar, schema
 
@@ -139,7 +140,7 @@ class Memory:
             whole.chmod(0o600)
             whole.replace(self._path)
         except OSError as error:
-            log.warning("what was learned of a local model is not kept", extra={"error": str(error)})
+            log.warning("what was learned of a local model is not kept", extra={"error": unquoted(error)})
 
 
 def read(path: Path) -> dict[str, Facts]:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from claudius.config import Loaded, ModelSettings
 from claudius.errors import BadRequest, Cut, ProviderError, TimedOut, TooLong, Unavailable, Unreachable
+from claudius.foreign import status_words
 from claudius.home import Home
 from claudius.provider import Event, Image, ModelLimits, Request
 from claudius.providers.local_server import (
@@ -41,6 +42,7 @@ from claudius.providers.replies import (
     load_prices,
     message_of,
     one_line,
+    plain_name,
     retry_after_s,
 )
 from claudius.providers.streamed_completion import NAME, StreamedCompletion, body_of, stream_data
@@ -198,14 +200,15 @@ class OpenAICompat:
             return error
         try:
             listed = await self._client.get("models")
-            names = [str(one["id"]) for one in listed.json()["data"]] if listed.status_code == 200 else []
+            names = [plain_name(one["id"], "") for one in listed.json()["data"]] if listed.status_code == 200 else []
         except (httpx.HTTPError, ValueError, LookupError, TypeError):
             names = []
-        if names:
-            error.fix = one_line(f"set openai.model to one that this server has: {', '.join(names)}")
+        if any(names):
+            error.fix = one_line(f"set openai.model to one that this server has: {', '.join(filter(None, names))}")
             return error
         fix = "correct openai.base_url: it is the address before /chat/completions, and most end in /v1"
-        return BadRequest(f"there is no {self._base_url}/chat/completions ({error.message})", provider=NAME, fix=fix)
+        absent = f"there is no {self._base_url}/chat/completions ({status_words(status)})"
+        return BadRequest(absent, provider=NAME, fix=fix, said=error.said)
 
     async def _first_model(self) -> str:
         response = await self._client.get("models")
@@ -268,10 +271,11 @@ async def _status_error(response: httpx.Response) -> ProviderError:
     """Classify by status first, because the bodies differ from server to server."""
     body = await body_of(response)
     try:
-        _, message = message_of(json.loads(body))
+        code, message = message_of(json.loads(body))
     except ValueError:
-        _, message = message_of(body.decode("utf-8", "replace"))
-    return by_status(response.status_code, message, provider=NAME, after_s=retry_after_s(response.headers, time.time()))
+        code, message = message_of(body.decode("utf-8", "replace"))
+    after_s = retry_after_s(response.headers, time.time())
+    return by_status(response.status_code, message, provider=NAME, code=code, after_s=after_s)
 
 
 def has_ollama(timeout_s: float, url: str = OLLAMA) -> bool:

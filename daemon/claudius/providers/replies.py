@@ -1,6 +1,7 @@
 """What the providers share: a reply as it grows, its price, and the error that a server's answer means.
 
-An error goes by status first, then by its words if they decide. After a reply, the body is drained, so that a call that
+An error goes by status first, then by the server's words if they decide; its message is in ours, since theirs may quote
+whoever was answered. After a reply, the body is drained, so that a call that
 soon follows needs no new handshake. How long a connection is kept is left to the libraries (5 s): one kept longer may
 be dead without a sign after a laptop slept or changed its network, and the next call would wait for it in vain.
 
@@ -28,9 +29,22 @@ from claudius.errors import (
     TimedOut,
     TooLong,
 )
+from claudius.foreign import Foreign, listed, status_words
 from claudius.provider import Delta, Usage
 
 MESSAGE_CHARS = 200
+CODES = frozenset(
+    {
+        *("invalid_request_error", "authentication_error", "billing_error", "permission_error", "not_found_error"),
+        *("request_too_large", "rate_limit_error", "api_error", "timeout_error", "overloaded_error"),
+        *("insufficient_quota", "context_length_exceeded", "model_not_found", "invalid_api_key", "server_error"),
+        *("rate_limit_exceeded", "content_filter", "content_policy_violation", "unsupported_parameter"),
+        *("unsupported_value", "invalid_type", "billing_not_active", "string_above_max_length", "tokens", "requests"),
+        *("INVALID_ARGUMENT", "RESOURCE_EXHAUSTED", "UNAVAILABLE", "PERMISSION_DENIED", "UNAUTHENTICATED"),
+        *("NOT_FOUND", "INTERNAL", "DEADLINE_EXCEEDED", "FAILED_PRECONDITION"),
+    }
+)
+"""The kinds of error that vendors document, which may be told to anybody."""
 
 _KINDS: Mapping[str, int] = {
     "invalid_request_error": 400,
@@ -49,6 +63,12 @@ _TOO_LONG = re.compile(
     r"(?:prompt|input) is too long|context[_ ](?:length|window|size)|maximum context|too many (?:input )?tokens",
     re.IGNORECASE,
 )
+_MEANINGS = (
+    (re.compile(r"more (?:system )?memory|out of memory|not enough memory", re.IGNORECASE), "it has too little memory"),
+    (re.compile(r"model\b.{0,200}\b(?:not found|does not exist)", re.IGNORECASE), "the model was not found"),
+)
+"""What a server may complain of that its owner can mend, and our words for it."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,99}\Z")
 DRAIN_S = 0.05
 REPLY_CHARS = 1_048_576
 """Longest reply accepted from a transport, far above what `max_tokens` allows and what the parser reads."""
@@ -56,9 +76,13 @@ LINE_BYTES = 4 * 1_048_576
 """Longest line of a stream. A longer one breaks the stream."""
 
 
-def by_status(status: int, message: str, *, provider: str, after_s: float | None = None) -> ProviderError:
-    """Return the error for a status. `after_s` is its Retry-After in seconds. `x-should-retry` is ignored. Pure."""
-    said = f"{one_line(message) or 'no reason given'} (HTTP {status})"
+def by_status(
+    status: int, message: str, *, provider: str, code: str = "", after_s: float | None = None
+) -> ProviderError:
+    """Return the error for a status, and the vendor's `code` for it. `x-should-retry` is ignored. Pure.
+
+    `after_s` is its Retry-After in seconds.
+    """
     kind: type[ProviderError]
     if status == 402 or (status in (400, 403, 429) and _SPENT.search(message)):
         kind = SpendLimit
@@ -72,14 +96,41 @@ def by_status(status: int, message: str, *, provider: str, after_s: float | None
         kind = TimedOut
     else:
         kind = Overloaded if status >= 500 else BadRequest
-    return kind(said, provider=provider, after_s=after_s)
+    facts = ", ".join(filter(None, (status_words(status), listed(code, CODES))))
+    return refused(kind, said=message, facts=facts, provider=provider, after_s=after_s)
 
 
 def by_kind(kind: str, message: str, *, provider: str) -> ProviderError:
     """Return the error for an error event inside a stream, which has a kind and no status. Pure."""
     if kind in _KINDS:
-        return by_status(_KINDS[kind], message, provider=provider)
-    return Overloaded(f"{one_line(message) or kind} (in the stream)", provider=provider)
+        return by_status(_KINDS[kind], message, provider=provider, code=kind)
+    facts = ", ".join(filter(None, ("in the stream", listed(kind, CODES))))
+    return refused(Overloaded, said=message, facts=facts, provider=provider)
+
+
+def refused(
+    kind: type[ProviderError],
+    words: str = "",
+    *,
+    said: str,
+    provider: str,
+    facts: str = "",
+    after_s: float | None = None,
+) -> ProviderError:
+    """Return an error whose message is in our words; empty `words` = those of its kind, or of what it complains of.
+
+    `said` is what the other side wrote. Pure.
+    """
+    own = next((ours for pattern, ours in _MEANINGS if pattern.search(said)), "")
+    words = words or own or kind().message[0].lower() + kind().message[1:].rstrip(".")
+    message = f"{words} ({facts})" if facts else words
+    return kind(message, provider=provider, after_s=after_s, said=Foreign(one_line(said)))
+
+
+def plain_name(given: object, otherwise: str) -> str:
+    """Return what a server names, a model or a tool, if it can be a name at all; otherwise the other one. Pure."""
+    name = given.strip() if isinstance(given, str) else ""
+    return name if _NAME.match(name) else otherwise
 
 
 def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:

@@ -16,10 +16,11 @@ import msgspec
 
 from claudius.decoding import ready
 from claudius.errors import Cut
+from claudius.foreign import UNLISTED
 from claudius.provider import Done, Event, Request, StopReason, Usage, estimate
 from claudius.providers.enforced import JsonSections
 from claudius.providers.local_server import NO_FACTS, Facts
-from claudius.providers.replies import LINE_BYTES, StreamedReply, by_kind, message_of, one_line, priced
+from claudius.providers.replies import LINE_BYTES, StreamedReply, by_kind, message_of, plain_name, priced
 
 if TYPE_CHECKING:
     import httpx
@@ -155,14 +156,15 @@ class StreamedCompletion:
         if chunk.error:
             kind, message = message_of({"error": chunk.error})
             raise by_kind(kind, message, provider=NAME)
-        self.model = chunk.model or self.model
+        self.model = plain_name(chunk.model, self.model)
         own = Counts(prompt_tokens=chunk.prompt_eval_count, completion_tokens=chunk.eval_count)
         self._count(chunk.usage or (own if own.prompt_tokens else None))
         self._stop = chunk.choice.finish_reason or self._stop
         words = chunk.choice.words
         for call in words.tool_calls or ():
             if call.function and call.function.name:
-                log.warning("%s: a tool call that was never offered is refused: %s", NAME, one_line(call.function.name))
+                name = plain_name(call.function.name, UNLISTED)
+                log.warning("%s: a tool call that was never offered is refused: %s", NAME, name)
         self.ended = self.ended or chunk.done
         text = words.text
         return self.reply.add(self._sections.feed(text) if self._sections else text)

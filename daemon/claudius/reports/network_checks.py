@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
+from claudius.adapters.slack.codes import CODES
 from claudius.adapters.slack.manifest import SCOPES
 from claudius.config import Loaded, load
+from claudius.foreign import listed
 from claudius.home import Home
 from claudius.reports.opened import records
 
@@ -180,7 +182,7 @@ class _Slack:
             scopes = answer.headers.get("x-oauth-scopes", "")
             found: Mapping[str, Any] = await answer.json(content_type=None)
         if not found.get("ok"):
-            raise _Refused(str(found.get("error") or f"status {answer.status}"))
+            raise _Refused(listed(str(found.get("error") or ""), CODES) or f"status {answer.status}")
         return found, frozenset(scope.strip() for scope in scopes.split(",") if scope.strip())
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from claudius.errors import BadHome, ClaudiusError, StoreError
+from claudius.foreign import plain_message
 from claudius.home import Home
 from claudius.memory.audit import CLI
 from claudius.memory.records import Records
@@ -63,14 +64,14 @@ def noted_after(home: Home, before: StorePlace | None, act: Act, target: str = "
     """
     from claudius.memory.opening import place_of
 
-    failed: Exception | None = None
+    failed: str | None = None
     for place in (before, None):
         try:
             found = place or place_of(home)
             if failed is None or found != before:
                 return _note(home, found, act, target, origin)
         except (ClaudiusError, OSError) as error:
-            failed = error
+            failed = plain_message(error)
     sys.stderr.write(f"claudius: this is done, but could not be noted in the audit log: {failed}\n")
     return None
 
@@ -80,7 +81,7 @@ def looked(home: Home, act: Act, target: str = "", origin: str = CLI) -> None:
     try:
         noted(home, act, target, origin)
     except (StoreError, BadHome, OSError) as error:
-        sys.stderr.write(f"claudius: this look could not be noted in the audit log: {error}\n")
+        sys.stderr.write(f"claudius: this look could not be noted in the audit log: {plain_message(error)}\n")
 
 
 def edit(home: Home, change: Callable[[Store], Awaitable[T]]) -> T:

@@ -279,7 +279,7 @@ async def _again(home: Home, loaded: Loaded, voice: Provider, turn: str, files: 
     try:
         spoken = await _asked(state, one.other)
     except ProviderError as problem:
-        error = asdict(failure_of(problem))
+        error = failure_of(problem).told
     calls = state.calls
     if calls:
         await asyncio.to_thread(_book, home, turn, calls[0])

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from msgspec.structs import asdict
-
 import claudius
 from claudius.config import Config, load
 from claudius.failure import failure_of
@@ -146,7 +144,7 @@ def _voice(home: Home) -> dict[str, Any]:
 
     loaded = load(home, os.environ)
     name = choose(loaded, may_rehearse=may_rehearse(loaded, home))[0]
-    error = asdict(failure_of(NO_MODEL)) if name == NO_VOICE else None
+    error = failure_of(NO_MODEL).told if name == NO_VOICE else None
     return {"name": name, "model": "", "resting_until": None, "last_error": error}
 
 

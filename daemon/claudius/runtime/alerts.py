@@ -23,6 +23,7 @@ from claudius.cognition.timing import is_quiet, known_zone, read_hours
 from claudius.config import AlertSettings, blot
 from claudius.decoding import decoder
 from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown, StoreError
+from claudius.foreign import unquoted
 from claudius.home import FILE_MODE, Home
 from claudius.runtime.adapter import Adapter, TellsPerson
 from claudius.runtime.health import Health, Kind, Problem
@@ -201,9 +202,9 @@ class Alerts:
             if isinstance(adapter, TellsPerson):
                 await adapter.tell(to, blot(alert.text, self._mind.secrets))
         except (DeliveryRefused, DeliveryUnknown) as error:  # what may have arrived is not said twice
-            log.warning("an owner was not told", extra={"person": to, "error": repr(error)})
+            log.warning("an owner was not told", extra={"person": to, "error": unquoted(error)})
         except (DeliveryLater, OSError, TimeoutError) as error:
-            log.info("an owner is told later", extra={"person": to, "error": repr(error)})
+            log.info("an owner is told later", extra={"person": to, "error": unquoted(error)})
             return False
         return True
 

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.errors import DeliveryError
+from claudius.foreign import unquoted
 from claudius.perception import MessageExtra, Perception, ReadFile
 from claudius.prompt import datamark, valid
 from claudius.provider import Image
@@ -65,7 +66,7 @@ class _Reading(Struct):
         except ValueError as error:
             unread = str(error)
         except (DeliveryError, OSError, TimeoutError) as error:
-            log.info("a file was not fetched", extra={"type": kind, "error": repr(error)})
+            log.info("a file was not fetched", extra={"type": kind, "error": unquoted(error)})
             unread = "it could not be fetched"
         return ReadFile(name=valid(name), type=valid(kind), image=image, text=text, unread=unread)
 

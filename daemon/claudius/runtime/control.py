@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from claudius.errors import ClaudiusError
+from claudius.foreign import unquoted
 from claudius.home import FILE_MODE
 
 log = logging.getLogger(__name__)
@@ -189,7 +190,7 @@ class ControlSocket:
         except TimeoutError:
             log.info("a client said nothing")
         except (ConnectionError, ValueError) as error:
-            log.info("a connection ended badly", extra={"error": repr(error)})
+            log.info("a connection ended badly", extra={"error": unquoted(error)})
         except asyncio.CancelledError:
             log.debug("a connection was closed")
         finally:

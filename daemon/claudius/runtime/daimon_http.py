@@ -18,6 +18,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from msgspec import Struct
 
 from claudius.config import DaimonSettings
+from claudius.foreign import plain_message
 
 PATH = "/api/whisper"
 ANSWER_BYTES = 8192
@@ -97,7 +98,7 @@ async def ask(daimon: DaimonSettings, token: str, body: Mapping[str, Any]) -> Da
     except TimeoutError:
         return DaimonAnswer(outcome="failed", detail="it did not answer in time")
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        return DaimonAnswer(outcome="failed", detail=str(error)[:200] or type(error).__name__)
+        return DaimonAnswer(outcome="failed", detail=plain_message(error))
 
 
 async def _ask(daimon: DaimonSettings, token: str, body: Mapping[str, Any]) -> DaimonAnswer:

@@ -33,6 +33,7 @@ from claudius.cognition.turn_state import silent_turn
 from claudius.config import DaimonSettings, daimons
 from claudius.cortex.asking import ask as ask_once
 from claudius.errors import ClaudiusError, ProviderError, StaleTurn, UsageProblem
+from claudius.foreign import plain_message, unquoted
 from claudius.intent import Call, Intent
 from claudius.memory.inbox import Pending, turn_of
 from claudius.memory.turns import RecallLimits
@@ -201,7 +202,10 @@ class Daimons:
         try:
             text = await self.think(self._voice(daimon), asked, daimon.llm_timeout_s, f"{name}:{now.isoformat()}")
         except (ProviderError, TimeoutError) as error:
-            return DaimonAnswer(outcome="failed", detail=str(error) or "the model did not answer in time")
+            return DaimonAnswer(
+                outcome="failed",
+                detail=plain_message(error) if isinstance(error, ProviderError) else "the model did not answer in time",
+            )
         return DaimonAnswer(outcome="counsel" if any(map(str.isalnum, text)) else "silence", text=text)
 
     async def think(self, provider: Provider, asked: Request, timeout_s: float, job: str) -> str:
@@ -294,7 +298,7 @@ async def _speak(
     try:
         text = await known.heard(name, daimon, _request(system, daimon, said, mind), recollection.turn)
     except (ProviderError, TimeoutError) as error:
-        log.info("a daimon stays silent", extra={"daimon": name, "error": repr(error)})
+        log.info("a daimon stays silent", extra={"daimon": name, "error": unquoted(error)})
         return
     turn = await silent_turn(f"daimon:{name}", recollection, mind)
     concluded = conclude_daimon(name, text, turn)

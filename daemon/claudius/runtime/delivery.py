@@ -26,6 +26,7 @@ from claudius.errors import (
     StoreFull,
     StoreReadOnly,
 )
+from claudius.foreign import unquoted
 from claudius.intent import Utterance
 from claudius.memory.inbox import Pending
 from claudius.memory.outbox import Delivery
@@ -119,7 +120,7 @@ async def _look(part: Delivery, post: Post) -> _Waits | _GivenUp | None:
     except DeliveryLater as error:
         return await _unproven(part, post, "not looked yet", error.after_s or CAP_S)
     except DeliveryUnknown as error:
-        log.info("history not readable", extra={"turn": utterance.turn, "error": str(error)})
+        log.info("history not readable", extra={"turn": utterance.turn, "error": unquoted(error)})
         return await _unproven(part, post, "not looked yet", backoff_s(part.attempts + 1, 1.0, cap_s=CAP_S))
     if receipt is not None:
         await _settle(part, post, receipt)
@@ -154,7 +155,7 @@ async def _say(part: Delivery, post: Post) -> _Waits | _GivenUp | None:
             return _GivenUp()
         return await _wait(part, post, "later", error.after_s)
     except DeliveryUnknown as error:
-        log.warning("utterance may be visible", extra={"turn": utterance.turn, "error": str(error)})
+        log.warning("utterance may be visible", extra={"turn": utterance.turn, "error": unquoted(error)})
         wait_s = max(post.adapter.appears_s, backoff_s(part.attempts, 1.0, cap_s=CAP_S))
         return await _wait(part, post, "unknown", wait_s, unknown=True)
     await _settle(part, post, receipt)
@@ -203,7 +204,7 @@ async def _take_down(utterance: Utterance, post: Post, receipt: str) -> None:
         try:
             await taking.take_back(utterance.conversation, receipt)
         except DeliveryError as error:
-            log.error("a late copy stands", extra={"turn": utterance.turn, "error": repr(error)})  # noqa: TRY400 - no trace
+            log.error("a late copy stands", extra={"turn": utterance.turn, "error": unquoted(error)})  # noqa: TRY400 - no trace
 
 
 async def _wait(part: Delivery, post: Post, reason: str, wait_s: float, *, unknown: bool = False) -> _Waits:
@@ -257,4 +258,4 @@ class Retraction:
                 if isinstance(adapter, TakesBack):
                     await adapter.take_back(conversation, receipt)
         except (DeliveryError, StoreError, OSError) as error:
-            log.warning("a reply could not be taken down", extra={"key": key, "error": repr(error)})
+            log.warning("a reply could not be taken down", extra={"key": key, "error": unquoted(error)})

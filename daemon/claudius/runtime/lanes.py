@@ -22,6 +22,7 @@ from claudius.cognition.turn_state import Arrivals, Superseded, Surface, arrival
 from claudius.config import blot
 from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreCorrupt, StoreError
 from claudius.failure import Failure, failure_of
+from claudius.foreign import plain_message, unquoted
 from claudius.intent import ApologyKind
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import LeaseStore
@@ -329,11 +330,9 @@ class Lanes:
                 tries=mind.config().runtime.attempts,
                 chance=self._chance(),
             )
-            log.warning(
-                "turn failed",
-                extra={"turn": pending.turn, "attempts": attempts, "fate": type(fate).__name__, "error": repr(error)},
-                exc_info=None if isinstance(error, ClaudiusError) else error,
-            )
+            facts = {"turn": pending.turn, "attempts": attempts, "fate": type(fate).__name__, "said": failure.said}
+            trace = None if isinstance(error, ClaudiusError) else error
+            log.warning("turn failed", extra=facts | {"error": unquoted(error)}, exc_info=trace)
             if isinstance(fate, Apologise):
                 await self._apologise(lane, pending, fate.kind, failure)
             else:
@@ -412,6 +411,7 @@ class Lanes:
             raise
         except Exception as error:  # one perception is given up, and the next is still answered
             log.exception("given up: no apology could be made", extra={"turn": pending.turn})
-            why = error.message if isinstance(error, ClaudiusError) else type(error).__name__
             for one in (pending, *pending.further):
-                await lane.mind.store.inbox.give_up(one.seq, f"no apology ({kind}) could be made: {why}")
+                await lane.mind.store.inbox.give_up(
+                    one.seq, f"no apology ({kind}) could be made: {plain_message(error)}"
+                )

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
 from claudius.errors import StoreError
+from claudius.foreign import unquoted
 from claudius.memory.archive import GitFailed
 from claudius.memory.leases import LeaseStore
 from claudius.perception import Place
@@ -116,6 +117,6 @@ class Leasing:
         try:
             await self._let_go(self._leases)
         except (GitFailed, OSError) as error:  # the home cannot be written to: again at the next renewal
-            log.error("a person is not let go yet", extra={"error": str(error)})  # noqa: TRY400 - no trace
+            log.error("a person is not let go yet", extra={"error": unquoted(error)})  # noqa: TRY400 - no trace
         if self._leases.is_draining:
             self._leave()

@@ -12,6 +12,8 @@ import logging
 import os
 import signal
 import socket
+import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
@@ -21,10 +23,11 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from claudius.errors import BadHome, ClaudiusError
+from claudius.foreign import unquoted
 from claudius.home import FILE_MODE, Home
 from claudius.runtime.control import Connection, ControlSocket, allow_files
 from claudius.runtime.lock import HomeLock
-from claudius.runtime.logs import PrivateFile, start_log
+from claudius.runtime.logs import PrivateFile, start_log, unheard
 
 log = logging.getLogger(__name__)
 
@@ -250,6 +253,7 @@ async def live(home: Home, waking: Waking, *, starter: Starter) -> None:
 
     Raises: ClaudiusError if it cannot be woken, or cannot go on.
     """
+    threading.excepthook = sys.unraisablehook = unheard
     home.create()
     allow_files()
     signals, backoff = Signals(), CrashBackoff(home.starts)
@@ -274,8 +278,10 @@ async def live(home: Home, waking: Waking, *, starter: Starter) -> None:
         signals.reread = lambda: _reread(soul, starter)
         try:
             await _awake(soul, starter, signals)
-        except BaseException:
+        except BaseException as error:
             log.critical("ended by an error", exc_info=True)
+            if isinstance(error, Exception) and not isinstance(error, ClaudiusError):
+                raise ClaudiusError(f"ended by an error ({unquoted(error)}); its log says where") from None
             raise
         backoff.forgive()
 

@@ -1,4 +1,8 @@
-"""The log: JSON lines in `logs/claudius.log`, one event per line, without message texts or secrets."""
+"""The log: JSON lines in `logs/claudius.log`, one event per line, without message texts or secrets.
+
+Of an exception it holds the class and the places, and the message only if it is one of ours: any other may quote what
+somebody said. So may whatever a library logs, of which the log says where it happened.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import json
 import logging
 import logging.handlers
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -18,11 +23,18 @@ from typing import IO, Any
 
 from claudius.config import blot
 from claudius.errors import BadHome
+from claudius.foreign import traced, unquoted
 
 LOG = "claudius.log"
 MAX_BYTES, KEPT_FILES = 10 * 2**20, 5
+OURS = "claudius"
+"""The logger of the package, and of everything in it."""
+LIBRARY = "library"
+"""How the logger is named, below ours, that a library is given."""
 COPIED_BYTES = 32 * 2**10
 """How much of a log is examined before the interpreter lock is released."""
+_WORDS = re.compile(r"[A-Za-z ]*")
+"""What asyncio says of an error, without the arguments of the callback that it names."""
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
@@ -39,13 +51,32 @@ class JsonLines(logging.Formatter):
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname,
             "logger": record.name,
-            "event": record.getMessage(),
+            "event": _said(record),
         }
-        event |= {key: value for key, value in vars(record).items() if key not in _OWN}
-        if record.exc_info:
-            event["traceback"] = self.formatException(record.exc_info)
-        line = json.dumps(event, default=str, ensure_ascii=True)
+        if _is_ours(record):
+            event |= {key: value for key, value in vars(record).items() if key not in _OWN}
+        if record.exc_info and record.exc_info[1]:
+            event["traceback"] = "".join(traced(record.exc_info[1]))
+        line = json.dumps(event, default=_plain, ensure_ascii=True)
         return blot(line, [json.dumps(secret)[1:-1] for secret in self._secrets])
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    parts = record.name.split(".")
+    return parts[0] == OURS and parts[-1] != LIBRARY
+
+
+def _said(record: logging.LogRecord) -> str:
+    """Return the message; of a library, only where it was logged."""
+    if not _is_ours(record):
+        return f"a library complains: {record.module}.{record.funcName}, line {record.lineno}"
+    if isinstance(record.args, tuple) and record.args:
+        return str(record.msg) % tuple(_plain(one) if isinstance(one, BaseException) else one for one in record.args)
+    return record.getMessage()
+
+
+def _plain(value: object) -> str:
+    return unquoted(value) if isinstance(value, BaseException) else str(value)
 
 
 class PrivateFile(logging.handlers.RotatingFileHandler):
@@ -88,6 +119,11 @@ class PrivateFile(logging.handlers.RotatingFileHandler):
     def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: N802 - the library's name
         """Do not rotate while the files are being rewritten."""
         return not self.is_rewritten and bool(super().shouldRollover(record))
+
+    def close(self) -> None:
+        """Close the file, and hear no library any more."""
+        logging.getLogger().removeHandler(self)
+        super().close()
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 - the library's name
         """Drop the line, and count it."""
@@ -132,8 +168,15 @@ def _copy(old: IO[bytes] | BufferedIOBase, new: IO[bytes] | BufferedIOBase, is_l
 def lost(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Log an error that no task received: asyncio would print it to a stderr that nobody reads."""
     logging.getLogger("claudius.loop").error(
-        "an error that nobody heard", extra={"what": str(context["message"])}, exc_info=context.get("exception")
+        "an error that nobody heard",
+        extra={"what": _WORDS.match(str(context["message"]))[0]},  # type: ignore[index]  # it matches anything
+        exc_info=context.get("exception"),
     )
+
+
+def unheard(context: Any) -> None:
+    """Log an error that ended a thread or an object: Python would print its words to stderr."""
+    logging.getLogger("claudius.loop").error("an error that nobody heard", exc_info=context.exc_value)
 
 
 def start_log(directory: Path, level: str, secrets: Sequence[str]) -> PrivateFile:
@@ -144,11 +187,12 @@ def start_log(directory: Path, level: str, secrets: Sequence[str]) -> PrivateFil
     except OSError as error:
         raise BadHome(f"{path} cannot be opened ({error.strerror}): run: chmod u+rwX {directory}") from error
     handler.setFormatter(JsonLines(secrets))
-    root = logging.getLogger("claudius")
-    for earlier in [one for one in root.handlers if getattr(one, "baseFilename", "") == handler.baseFilename]:
-        root.removeHandler(earlier)  # left by a soul that was awake in this process before
+    ours, everybody = logging.getLogger(OURS), logging.getLogger()
+    for earlier in [one for one in ours.handlers if getattr(one, "baseFilename", "") == handler.baseFilename]:
+        ours.removeHandler(earlier)  # left by a soul that was awake in this process before
         earlier.close()
-    root.setLevel(level)
-    root.propagate = False
-    root.addHandler(handler)
+    ours.setLevel(level)
+    ours.propagate = False
+    ours.addHandler(handler)
+    everybody.addHandler(handler)  # a library would print what it was told to stderr
     return handler

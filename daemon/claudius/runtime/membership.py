@@ -17,6 +17,7 @@ from time import monotonic
 from msgspec import Struct
 
 from claudius.errors import ClaudiusError
+from claudius.foreign import unquoted
 from claudius.memory.people import SeenPlaces
 from claudius.memory.store import Store
 from claudius.perception import TERMINAL, Perception, is_terminal, private, sees_everything
@@ -109,7 +110,7 @@ class Membership:
             async with asyncio.timeout(PATIENCE_S):
                 persons = await adapter.members(audience) if adapter else None
         except (ClaudiusError, TimeoutError, OSError) as error:
-            log.info("members not known", extra={"audience": audience, "error": repr(error)})
+            log.info("members not known", extra={"audience": audience, "error": unquoted(error)})
             if before and before.is_known and monotonic() - before.at_s < STALE_S:
                 return
             persons = None
@@ -126,5 +127,5 @@ async def _seen(adapter: Sees, sight: SeenPlaces) -> frozenset[str]:
         async with asyncio.timeout(PATIENCE_S):
             return frozenset(await adapter.sees(sight.person, sight.unlisted))
     except (ClaudiusError, TimeoutError, OSError) as error:
-        log.info("not known who sees what", extra={"person": sight.person, "error": repr(error)})
+        log.info("not known who sees what", extra={"person": sight.person, "error": unquoted(error)})
         return frozenset()

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryError, StoreError, StoreFull
+from claudius.foreign import unquoted
 from claudius.memory.inbox import EVERY_NETWORK
 from claudius.runtime.adapter import Adapter, FollowsSettings, Gap, LogsIn, Resumes
 from claudius.runtime.health import Hearing
@@ -110,7 +111,7 @@ class Sweeper:
                 if swept.conversation:
                     self._lanes.release(network, swept.conversation)
         except (DeliveryError, StoreFull, OSError, TimeoutError) as error:
-            log.warning("history not read", extra={"network": network, "error": repr(error)})
+            log.warning("history not read", extra={"network": network, "error": unquoted(error)})
             return False
         log.info("swept", extra={"network": network, "looked_at": found})
         return is_whole

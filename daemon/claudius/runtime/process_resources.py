@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from claudius.errors import BadConfiguration
+from claudius.foreign import unquoted
 from claudius.provider import CallTally, Rests
 from claudius.runtime.disk import Disk
 
@@ -357,7 +358,7 @@ class ProcessResources(Struct, frozen=True, kw_only=True):
         try:
             aside = await asyncio.to_thread(self.quarantine, now)
         except (OSError, subprocess.SubprocessError) as error:
-            log.critical("the damaged database could not be copied", extra={"error": str(error)})
+            log.critical("the damaged database could not be copied", extra={"error": unquoted(error)})
         else:
             log.critical("the damaged database is copied", extra={"path": str(aside)})
 

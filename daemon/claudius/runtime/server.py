@@ -12,14 +12,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from msgspec.structs import asdict
-
 import claudius
 from claudius.cognition.mind import Mind
 from claudius.cognition.turn import Turned
 from claudius.config import blot
 from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, StoreMoved, StoreTooNew
 from claudius.failure import failure_of
+from claudius.foreign import plain_message, unquoted
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.leases import listens, may
@@ -352,13 +351,13 @@ class Server:
         try:
             await self._forgetting.resume(self._mind.clock(), self._owner())
         except (ClaudiusError, GitFailed, OSError) as error:
-            log.error("an erasure could not be completed", extra={"error": str(error)})  # noqa: TRY400 - no trace
+            log.error("an erasure could not be completed", extra={"error": unquoted(error)})  # noqa: TRY400 - no trace
 
     async def _forget(self, connection: Connection, asked: Mapping[str, Any]) -> None:
         try:
             receipt = await self._forgetting.forget(str(asked.get("person")), self._mind.clock(), self._owner())
         except (ClaudiusError, GitFailed, OSError) as error:
-            await connection.send({"event": "error", "message": str(error)})
+            await connection.send({"event": "error", "message": plain_message(error)})
             return
         await connection.send({"event": "forgotten", "receipt": receipt})
 
@@ -374,7 +373,7 @@ class Server:
                 if within_s > 0 and await self._mind.store.documents.unarchived(1):
                     await self._archive.round()
         except (GitFailed, OSError, StoreError, TimeoutError) as error:
-            log.warning("not archived yet", extra={"error": str(error)})
+            log.warning("not archived yet", extra={"error": unquoted(error)})
 
     def _failed(self, error: ClaudiusError) -> None:
         """Handle an error: stop intake if the disk is full, let a busy store be retried, otherwise end the process."""
@@ -416,7 +415,7 @@ class Server:
             "name": voice.name,
             "model": voice.model,
             "resting_until": until.isoformat().replace("+00:00", "Z") if until else None,
-            "last_error": asdict(failure) if failure else None,
+            "last_error": failure.told if failure else None,
         }
 
     def _told(self) -> Iterator[str]:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
 from claudius.errors import DeliveryError
+from claudius.foreign import unquoted
 from claudius.perception import Following, Kind, Perception, Place, internal
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.commands.words import is_command
@@ -57,7 +58,7 @@ class ThreadBackfill:
             async with asyncio.timeout(PATIENCE_S):
                 found = await adapter.context(perception, MOST)
         except (DeliveryError, OSError, TimeoutError) as error:
-            log.info("a thread was not read", extra={"conversation": perception.conversation, "error": repr(error)})
+            log.info("a thread was not read", extra={"conversation": perception.conversation, "error": unquoted(error)})
             return False
         # Those that call us are known or found by a sweep, and are owed more than being overheard. The store decides
         # about the rest for the same reason: in a thread that the soul follows, it may owe a reply.

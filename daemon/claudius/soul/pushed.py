@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from claudius.errors import BadSoul
+from claudius.foreign import unquoted
 from claudius.home import DIRECTORY_MODE, write_private
 from claudius.soul.source import SoulSource, SoulText
 
@@ -99,7 +100,7 @@ class SoulInForce:
             try:
                 self._pushed = newest, self._of(written(self._home_soul, newest))
             except OSError as error:
-                log.error("a pushed soul cannot be kept here", extra={"error": str(error)})  # noqa: TRY400 - no trace
+                log.error("a pushed soul cannot be kept here", extra={"error": unquoted(error)})  # noqa: TRY400 - no trace
                 return False
             log.info("a pushed soul is in force", extra={"sha256": newest.sha256[:12], "host": newest.host})
             with suppress(BadSoul):

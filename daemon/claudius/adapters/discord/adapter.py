@@ -57,6 +57,7 @@ from claudius.adapters.discord.text import fetch, title
 from claudius.adapters.incoming import Ignored
 from claudius.config import Config, Secret
 from claudius.errors import AdapterRefused, ClaudiusError, OverBudget
+from claudius.foreign import unquoted
 from claudius.perception import Kind, Perception
 from claudius.runtime.adapter import Accept, Fetched, Gap, Swept
 from claudius.runtime.lock import fingerprints
@@ -256,7 +257,7 @@ class DiscordAdapter(ChatAdapter[_Session]):
         except ConnectionAbortedError:
             log.info("going to sleep: whoever wakes next finds it")
         except (ClaudiusError, *FAILURES) as error:
-            log.warning("not heard; it is looked for again", extra={"error": repr(error)})
+            log.warning("not heard; it is looked for again", extra={"error": unquoted(error)})
             if self._sweeping is None:
                 self._sweeping = asyncio.get_running_loop().call_later(self._timings.again_s, self._sweep)
         finally:

@@ -20,6 +20,7 @@ from claudius.adapters.discord.api_errors import FAILURES, classify
 from claudius.adapters.discord.incoming import DIRECT, NETWORK, Belonging, Where, moment, position
 from claudius.adapters.discord.outgoing import nonce
 from claudius.cognition.output.splitting import in_posts
+from claudius.foreign import unquoted
 from claudius.perception import CommandExtra, Kind, Perception, Place, Standing, private
 from claudius.prompt import valid
 from claudius.runtime.adapter import Accept
@@ -55,7 +56,7 @@ class Tree(app_commands.CommandTree[discord.Client]):
             if sorted(there, key=str) != sorted(ours, key=str):
                 await self.sync()
         except (app_commands.AppCommandError, *FAILURES) as error:
-            log.warning("the commands are not registered", extra={"error": repr(error)})
+            log.warning("the commands are not registered", extra={"error": unquoted(error)})
 
     async def on_error(self, interaction: discord.Interaction, error: app_commands.AppCommandError, /) -> None:
         """Log an internal error instead of printing it."""
@@ -143,7 +144,7 @@ async def ask(
         async with asyncio.timeout(PROMISE_S):
             await interaction.response.defer(ephemeral=True, thinking=True)
     except FAILURES as error:  # the command is accepted all the same and answered directly
-        log.warning("an answer was not promised", extra={"id": interaction.id, "error": repr(error)})
+        log.warning("an answer was not promised", extra={"id": interaction.id, "error": unquoted(error)})
     try:
         where = await find()
         heard = await accept(perceive_command(interaction, text, where, await know(where.guild)))
@@ -161,7 +162,7 @@ async def _tell(interaction: discord.Interaction, line: str) -> None:
     try:
         await interaction.followup.send(line, ephemeral=True)
     except FAILURES as error:
-        log.info("nobody was told", extra={"id": interaction.id, "error": repr(error)})
+        log.info("nobody was told", extra={"id": interaction.id, "error": unquoted(error)})
 
 
 def perceive_command(interaction: discord.Interaction, text: str, where: Where, who: Belonging) -> Perception:
@@ -232,7 +233,7 @@ async def _in_place(perception: Perception, parts: Sequence[str], quiet: Mapping
         try:
             await hook.send(part, ephemeral=True, **quiet)
         except discord.HTTPException as error:
-            log.info("not answered in place", extra={"key": perception.key, "error": repr(error)})
+            log.info("not answered in place", extra={"key": perception.key, "error": unquoted(error)})
             return number
     return len(parts)
 

@@ -28,6 +28,7 @@ from claudius.adapters.discord.api_errors import FAILURES, MISREAD, NETWORK, TOK
 from claudius.adapters.discord.incoming import CHANGES, DiscordBot, KnownChannels, position
 from claudius.adapters.discord.sessions import RESERVE, GatewaySession, Handled, Logins, install, resuming
 from claudius.errors import AdapterRefused
+from claudius.foreign import unquoted
 from claudius.runtime.adapter import Link
 
 REMEDY = "reset it at discord.com/developers/applications, your application, Bot, and put the new one into .env"
@@ -103,13 +104,11 @@ def tells_wait(body: bytes) -> bool:
 
 
 def point_at(api_url: str, gateway_url: str) -> None:
-    """Set Discord's addresses, and keep the library's own log, which contains what people said, off the terminal.
+    """Set Discord's addresses, and keep the library's own log, which contains what people said, down to its errors.
 
     The library keeps both addresses in its classes and reads them when a client connects.
     """
-    library = logging.getLogger("discord")
-    if not library.handlers:
-        library.addHandler(logging.NullHandler())
+    logging.getLogger("discord").setLevel(logging.ERROR)
     discord.http.Route.BASE = api_url
     discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(gateway_url)
     install()
@@ -160,14 +159,14 @@ class Gateway(discord.Client):
             if event == "MESSAGE_UPDATE" and has_words:
                 self.dispatch("part_of_message", parse, facts)
             else:
-                log.warning("an event cannot be read", extra={"kind": event, "error": repr(error)})
+                log.warning("an event cannot be read", extra={"kind": event, "error": unquoted(error)})
 
     async def on_part_of_message(self, parse: _Parse, part: Mapping[str, Any]) -> None:
         """Complete a partial message update with the rest of its message, and parse it."""
         try:
             parse({**part, **await self.http.get_message(int(part["channel_id"]), int(part["id"]))})
         except FAILURES as error:
-            log.warning("a change cannot be read", extra={"id": part["id"], "error": repr(error)})
+            log.warning("a change cannot be read", extra={"id": part["id"], "error": unquoted(error)})
         self.handled.end()
 
     def _schedule_event(
@@ -428,6 +427,6 @@ class DiscordProbe:
             # our own later messages must not hide earlier ones of others
             others = [position(str(one.id)) for one in found if one.author != client.user]
         except FAILURES as error:
-            log.info("not asked whether we are deaf", extra={"error": repr(error)})
+            log.info("not asked whether we are deaf", extra={"error": unquoted(error)})
             return False
         return max(others, default="") > self._places.newest.get(place, "")

@@ -30,6 +30,7 @@ from claudius.adapters.discord.incoming import (
 )
 from claudius.adapters.discord.people import DiscordPeople
 from claudius.errors import DeliveryRefused, DeliveryUnknown
+from claudius.foreign import unquoted
 from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Gap, Swept
 
@@ -147,7 +148,7 @@ class DiscordHistory:
         try:
             return [one async for one in channel.history(limit=MOST_LOOKED_AT, after=after, oldest_first=True)]
         except FAILURES as error:
-            log.info("history not read", extra={"channel": where.place, "error": repr(error)})
+            log.info("history not read", extra={"channel": where.place, "error": unquoted(error)})
             found = classify(error)
             if where.thread and isinstance(found, DeliveryRefused):
                 return []  # it is gone or was never opened: replies were posted beside the message
@@ -159,7 +160,7 @@ class DiscordHistory:
             try:
                 said = interpret(message, where, self._us)
             except MISREAD as error:  # one odd message must not block the others
-                log.warning("a message cannot be read", extra={"id": message.id, "error": repr(error)})
+                log.warning("a message cannot be read", extra={"id": message.id, "error": unquoted(error)})
                 continue
             if isinstance(said, DiscordMessage):
                 who = await self._people.know(where.guild, self._client, said.user, message.author)

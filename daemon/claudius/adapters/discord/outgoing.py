@@ -33,6 +33,7 @@ from claudius.adapters.discord.gateway import Gateway
 from claudius.adapters.discord.incoming import DIRECT, NETWORK, DiscordBot, KnownChannels, position, stamp
 from claudius.adapters.discord.text import read, title
 from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown
+from claudius.foreign import unquoted
 from claudius.intent import Utterance
 from claudius.perception import Perception, Place
 
@@ -300,4 +301,4 @@ class DiscordTypingIndicators:
                 await self._client.http.send_typing(target)
                 await asyncio.sleep(REFRESH_S)
         except FAILURES as error:
-            log.info("no typing indicator", extra={"channel": target, "error": repr(error)})
+            log.info("no typing indicator", extra={"channel": target, "error": unquoted(error)})

@@ -24,6 +24,7 @@ from claudius.adapters.discord.api_errors import FAILURES
 from claudius.adapters.discord.gateway import MOST_GUILDS, Gateway
 from claudius.adapters.discord.incoming import DIRECT, Belonging
 from claudius.config import AccessSettings, Config
+from claudius.foreign import unquoted
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class DiscordPeople(Lookups[Mapping[str, tuple[str, ...]]]):
         try:
             guilds = (await client.present(self.hears))[:MOST_GUILDS]
         except FAILURES as error:
-            log.warning("the guilds are not known", extra={"error": repr(error)})
+            log.warning("the guilds are not known", extra={"error": unquoted(error)})
             return None
         answers = await asyncio.gather(*(_member(guild, user) for guild in guilds))
         found = {str(guild.id): roles for guild, roles in zip(guilds, answers, strict=True) if roles}
@@ -110,7 +111,7 @@ async def _member(guild: discord.Guild, user: str) -> tuple[str, ...] | None:
     except discord.NotFound:
         return ()
     except FAILURES as error:
-        log.warning("a person is not known", extra={"user": user, "guild": guild.id, "error": repr(error)})
+        log.warning("a person is not known", extra={"user": user, "guild": guild.id, "error": unquoted(error)})
         return None
 
 
@@ -194,7 +195,7 @@ class ChannelVisibility:
         except (discord.NotFound, discord.Forbidden):
             keep(self._refused, key, monotonic())
         except FAILURES as error:
-            log.info("not known who sees what", extra={"asked": key, "error": repr(error)})
+            log.info("not known who sees what", extra={"asked": key, "error": unquoted(error)})
         return None
 
 

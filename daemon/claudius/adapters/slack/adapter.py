@@ -52,6 +52,7 @@ from claudius.adapters.slack.people import SlackPeople
 from claudius.adapters.slack.text import MENTIONS, fetch
 from claudius.adapters.slack.web_api import web_client
 from claudius.errors import AdapterRefused, ClaudiusError, OverBudget
+from claudius.foreign import unquoted
 from claudius.perception import Perception, Place, Standing
 from claudius.runtime.adapter import Accept, Fetched
 
@@ -176,7 +177,7 @@ class SlackAdapter(ChatAdapter[_Session]):
             log.info("over budget")
         except Exception as error:
             is_bug = not isinstance(error, (ClaudiusError, OSError))
-            log.warning("not heard, not acknowledged", extra={"error": repr(error)}, exc_info=is_bug)
+            log.warning("not heard, not acknowledged", extra={"error": unquoted(error)}, exc_info=is_bug)
             raise
         finally:
             self._hearing.discard(task)

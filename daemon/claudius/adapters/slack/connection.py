@@ -26,6 +26,7 @@ from claudius.adapters.chat_adapter import NotConnected, Timings
 from claudius.adapters.slack.incoming import NETWORK, SlackBot, SlackMessage, from_history, timed
 from claudius.adapters.slack.web_api import FAILURES, NOT_NOW, code_of
 from claudius.errors import AdapterRefused
+from claudius.foreign import unquoted
 from claudius.runtime.adapter import Link
 
 BOT_TOKEN, APP_TOKEN = "SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"
@@ -145,7 +146,7 @@ class Socket:
             async with asyncio.timeout(CLOSE_S):
                 await self._handler.close_async()  # type: ignore[no-untyped-call] # library function
         except (TimeoutError, OSError) as error:
-            log.info("a socket did not close in time", extra={"error": repr(error)})
+            log.info("a socket did not close in time", extra={"error": unquoted(error)})
             await client.aiohttp_client_session.close()
         open_tasks = [task for task in tasks if task is not None]
         for task in open_tasks:
@@ -284,7 +285,7 @@ class SlackProbe:
                 page = await self._client.conversations_history(channel=channel, limit=LOOKED_AT)
         except FAILURES as error:
             self._asked_at = monotonic() + self._timings.deaf_s  # this is only a precaution, so nobody is pressed
-            log.info("not asked whether we are deaf", extra={"error": code_of(error) or repr(error)})
+            log.info("not asked whether we are deaf", extra={"error": code_of(error) or unquoted(error)})
             return []
         found: list[str] = []
         for message in page.get("messages") or ():

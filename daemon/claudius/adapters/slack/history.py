@@ -26,6 +26,7 @@ from claudius.adapters.slack.people import SlackPeople
 from claudius.adapters.slack.text import MENTIONS
 from claudius.adapters.slack.web_api import FAILURES, classify_read, code_of, next_cursor
 from claudius.errors import DeliveryRefused, DeliveryUnknown
+from claudius.foreign import unquoted
 from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Gap, Swept
 
@@ -234,5 +235,5 @@ class SlackHistory:
         try:
             return await getattr(self._client, method)(**arguments)
         except FAILURES as error:
-            log.info("history not read", extra={"method": method, "error": code_of(error) or repr(error)})
+            log.info("history not read", extra={"method": method, "error": code_of(error) or unquoted(error)})
             raise classify_read(error) from error

@@ -34,6 +34,7 @@ from claudius.adapters.slack.web_api import (
     next_cursor,
 )
 from claudius.errors import DeliveryError, DeliveryLater, DeliveryRefused, DeliveryUnknown
+from claudius.foreign import unquoted
 from claudius.intent import Utterance
 from claudius.perception import Perception, Place
 
@@ -85,7 +86,7 @@ class SlackPoster:
         try:
             return await self._post(post, markdown_text=utterance.body)
         except _NotUnderstood as error:
-            log.warning("this Slack does not know markdown_text", extra={"error": str(error)})
+            log.warning("this Slack does not know markdown_text", extra={"error": unquoted(error)})
             ts = await self._post(post, text=mrkdwn(utterance.body))
             self._knows_markdown = False
             return ts
@@ -166,7 +167,7 @@ class SlackPoster:
             try:
                 await self.take_back(channel, ts)
             except DeliveryError as error:
-                log.warning("a post is outside its thread", extra={"channel": channel, "error": repr(error)})
+                log.warning("a post is outside its thread", extra={"channel": channel, "error": unquoted(error)})
             raise DeliveryRefused(THREAD_GONE)
         self._reached.known(channel, ts)
         return ts
@@ -286,4 +287,4 @@ class SlackTypingIndicators:
         try:
             await getattr(self._client, method)(**arguments)
         except FAILURES as error:
-            log.info("no typing indicator", extra={"method": method, "error": code_of(error) or repr(error)})
+            log.info("no typing indicator", extra={"method": method, "error": code_of(error) or unquoted(error)})

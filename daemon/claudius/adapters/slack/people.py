@@ -17,6 +17,7 @@ from claudius.adapters.caches import Lookups
 from claudius.adapters.slack.incoming import NETWORK, SlackBot, Who, known
 from claudius.adapters.slack.web_api import FAILURES, classify, code_of, next_cursor
 from claudius.errors import DeliveryRefused
+from claudius.foreign import unquoted
 from claudius.perception import Standing
 
 log = logging.getLogger(__name__)
@@ -63,7 +64,7 @@ class SlackPeople(Lookups[Who]):
             answer = await self._client.users_list(limit=SMALL)
         except FAILURES as error:
             self._is_filled = False
-            log.info("members not listed", extra={"error": code_of(error) or repr(error)})
+            log.info("members not listed", extra={"error": code_of(error) or unquoted(error)})
             return
         if not next_cursor(answer):
             for user in answer.get("members") or ():
@@ -113,6 +114,6 @@ class SlackPeople(Lookups[Who]):
         except FAILURES as error:
             if code_of(error) in NOBODY:
                 return Who(user, Standing.OUTSIDER)
-            log.warning("a user is not known", extra={"user": user, "error": code_of(error) or repr(error)})
+            log.warning("a user is not known", extra={"user": user, "error": code_of(error) or unquoted(error)})
             return None
         return known(answer.get("user") or {"id": user}, self._us)

@@ -21,7 +21,9 @@ from slack_sdk.http_retry.response import HttpResponse
 from slack_sdk.http_retry.state import RetryState
 from slack_sdk.web.async_client import AsyncWebClient
 
+from claudius.adapters.slack.codes import CODES
 from claudius.errors import DeliveryError, DeliveryLater, DeliveryRefused, DeliveryUnknown
+from claudius.foreign import listed
 
 FAILURES = (SlackClientError, aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError)
 """Every error that a call of the Web API may raise."""
@@ -59,7 +61,11 @@ SHUT_OUT_S = 60.0
 
 
 def code_of(error: BaseException) -> str:
-    """Return Slack's error code for a failure, or "" if it gave none. Pure."""
+    """Return Slack's error code for a failure, `UNLISTED` for a text that is none, or "" without any. Pure."""
+    return listed(_given(error), CODES)
+
+
+def _given(error: BaseException) -> str:
     data = getattr(getattr(error, "response", None), "data", None)
     code = data.get("error") if isinstance(data, Mapping) else None
     return code if isinstance(code, str) else ""
@@ -91,7 +97,7 @@ def classify(error: BaseException) -> DeliveryError:
         return DeliveryLater(retry_after_s(error) or RATE_S)
     if code in SHUT_OUT or _is_nowhere(error):
         return DeliveryLater(SHUT_OUT_S)
-    if not code or status != 200 or code in AMBIGUOUS or code.startswith("duplicate_"):
+    if not code or status != 200 or code in AMBIGUOUS or _given(error).startswith("duplicate_"):
         return DeliveryUnknown(code or f"status {status}")
     return DeliveryRefused(code)
 

@@ -24,6 +24,7 @@ from claudius.cognition.steps import STEPS
 from claudius.cognition.working_memory import WorkingMemory
 from claudius.decoding import ready
 from claudius.errors import BadSoul, near
+from claudius.foreign import unquoted
 from claudius.perception import internal
 from claudius.psyche.context import MOOD
 from claudius.recollection import Recollection
@@ -327,7 +328,7 @@ def _found(name: str, soul: SoulText) -> Process | None:
             return None
         found = process(name)
     except (BadSoul, ImportError, AttributeError, ValueError) as error:
-        log.warning("a process cannot be used", extra={"mental_process": name, "error": str(error)})
+        log.warning("a process cannot be used", extra={"mental_process": name, "error": unquoted(error)})
         return None
     worded = sections(soul.files.get(f"processes/{found.wording}.md")) if found.wording else {}
     words = {step: " ".join(body.split()) for step, body in worded.items() if step in STEPS}

@@ -160,8 +160,7 @@ class Remote:
         try:
             return repository.run((*words, "--", self._url, ref), also=also, within_s=WITHIN_S).decode()
         except GitFailed as error:
-            said = re.sub(r"//[^/@\s]*@", "//", str(error).replace(self._url, self.shown))
-            raise RemoteFailed(said.replace(self._token, "…") if self._token else said) from None
+            raise RemoteFailed(str(error)) from None
 
     def _shown_token(self) -> dict[str, str]:
         """Return the environment that shows the token to the server: no command line and no file holds it."""

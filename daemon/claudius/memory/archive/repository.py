@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -52,11 +53,30 @@ _SHIELD = {
     "user.email": "claudius@localhost",
 }
 
+_MEANINGS = (
+    (r"\.lock': File exists", "another process works in it"),
+    (r"no space left|disk quota", "there is no space left"),
+    (r"could not resolve host|name or service not known|temporary failure in name", "its host was not found"),
+    (r"host key verification|certificate", "it does not prove who it is"),
+    (r"connection refused|timed out|no route|could not connect|failed to connect|hung up", "it cannot be reached"),
+    (r"declined|\[rejected\]|remote rejected|protected branch|stale info", "it refuses what was sent"),
+    (
+        r"authentication|could not read (?:username|password)|permission|access denied|error: 40[13]",
+        "access is denied",
+    ),
+    (r"does not appear to be a git|repository .*not found|does not exist|error: 404", "there is no such repository"),
+    (
+        r"not a git repository|bad (?:object|tree|signature)|corrupt|invalid object|missing|unable to read",
+        "it is damaged",
+    ),
+)
+"""What git complains of, and our words for it: the text of git, or of a hook at a remote, may quote a portrait."""
+
 log = logging.getLogger(__name__)
 
 
 class GitFailed(Exception):
-    """A git command failed."""
+    """A git command failed. Its message is in our own words."""
 
 
 class GitSlow(GitFailed):
@@ -347,6 +367,7 @@ def _finish(process: subprocess.Popen[bytes], command: str, within_s: float) -> 
         raise GitSlow(f"git {command} took longer than {within_s:g} s") from error
     if process.returncode == 0:
         return out
-    said = " ".join(err.decode("utf-8", "replace").split()) or f"exit {process.returncode}"
+    said = " ".join(err.decode("utf-8", "replace").split())
     failed = GitBusy if ".lock': File exists" in said else GitFailed
-    raise failed(f"git {command}: {said}")
+    words = next((f"{ours}, " for pattern, ours in _MEANINGS if re.search(pattern, said, re.IGNORECASE)), "")
+    raise failed(f"git {command}: {words}exit {process.returncode}")

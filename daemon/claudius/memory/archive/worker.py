@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from claudius.errors import StoreError
+from claudius.foreign import plain_message
 from claudius.memory.archive import files
 from claudius.memory.archive.aligning import HALF_WRITTEN_S, Aligning, text_of
 from claudius.memory.archive.changes import (
@@ -132,7 +133,7 @@ class Archive:
             try:
                 done = await self.round()
             except (GitFailed, OSError, StoreError) as error:
-                self._report(str(error))
+                self._report(plain_message(error))
                 await asyncio.sleep(wait_s)
                 wait_s = min(LAST_WAIT_S, wait_s * 2)
                 continue
@@ -267,7 +268,7 @@ class Archive:
         except Broken as error:
             stamp = f"{self._clock():%Y%m%dT%H%M%SZ}"
             kept = await self._in_thread(lambda: self._repository.set_aside(self._backups, stamp))
-            log.warning("the archive could not be read (%s): it is kept as %s and rebuilt", error, kept)
+            log.warning("the archive could not be read (%s): it is kept as %s and rebuilt", plain_message(error), kept)
             await self._in_thread(lambda: self._repository.prepare(self._began_s))
         written = any(file.sha256 for file in await self._store.documents.archive_files())
         if not self._aligning.is_wanted and written and await self._in_thread(self._repository.head) is None:

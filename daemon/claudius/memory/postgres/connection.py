@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumper
 
 from claudius.errors import StaleTurn, StoreError, StoreFull, StoreMoved, StoreReadOnly
+from claudius.foreign import unquoted
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.foresight import Foresight
 from claudius.memory.postgres.pipeline import NamedRow, Pipeline, named
@@ -423,16 +423,18 @@ def load_texts(memory: Path) -> dict[str, str]:
 
 
 def translate(error: Exception, name: str) -> StoreError:
-    """Translate an error of PostgreSQL or of the way to it into one of ours, with a one-line message."""
-    first = re.sub(r"\s+", " ", str(error).strip().split("\n")[0])
+    """Translate an error of PostgreSQL or of the way to it into one of ours, with a one-line message.
+
+    The server's own words show the row that it refuses, so that none of them is in it.
+    """
     if isinstance(error, psycopg.Error) and error.sqlstate == LOST:
-        return StaleTurn(first)
+        return StaleTurn()
     if isinstance(error, psycopg.Error) and error.sqlstate == MOVED:
         return StoreMoved(f"{name}: {MOVED_AWAY}")
     if isinstance(error, psycopg.errors.DiskFull):
         return StoreFull(f"{name}: no space left to write to; free some, nothing was accepted meanwhile")
     if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
-        return StoreReadOnly(f"{name} takes no writes ({first}): `store.url` must name the primary")
+        return StoreReadOnly(f"{name} takes no writes ({unquoted(error)}): `store.url` must name the primary")
     if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
-        return away(name, str(error))
-    return StoreError(f"{name}: {first}")
+        return away(name, error)
+    return StoreError(f"{name}: {unquoted(error)}")

@@ -175,7 +175,7 @@ def _dump(program: str, place: StorePlace, schema: str, snapshot: str, path: Pat
     secret = {"PGPASSWORD": place.password} if place.password else {}
     ran = subprocess.run(words, env={**os.environ, **secret}, capture_output=True, text=True, check=False)
     if ran.returncode:
-        raise StoreError(f"{place.shown}: {(ran.stderr.strip() or 'pg_dump failed').splitlines()[-1]}")
+        raise StoreError(f"{place.shown}: pg_dump failed with exit code {ran.returncode}")
 
 
 def _load(made: Made, path: Path, memory: Path, end: str = BESIDE) -> str:

@@ -16,6 +16,7 @@ import psycopg
 from psycopg.abc import PQGen
 
 from claudius.decoding import decoder
+from claudius.foreign import unquoted
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import parameters
 from claudius.memory.sql.rows import dump
@@ -63,7 +64,7 @@ async def listen(place: StorePlace, worker: str, told: Callable[[Mapping[str, st
                     if who != worker:
                         told(about)
         except (psycopg.Error, OSError) as error:
-            log.info("no notices are heard", extra={"error": str(error), "again_s": pause_s})
+            log.info("no notices are heard", extra={"error": unquoted(error), "again_s": pause_s})
         await asyncio.sleep(pause_s)
         pause_s = min(2 * pause_s, MOST_S)
 

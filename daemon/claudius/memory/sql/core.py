@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from claudius.errors import StoreError, StoreFull
+from claudius.foreign import unquoted
 from claudius.memory.sql.connection import Connection, Database, Row
 
 log = logging.getLogger(__name__)
@@ -299,7 +300,7 @@ class Writer:
         except Exception as error:  # it belongs to the caller who waits for the job
             if not connection.in_transaction:  # the whole transaction was rolled back: no job of the batch holds
                 raise (
-                    error if isinstance(error, connection.Error) else connection.OperationalError(str(error))
+                    error if isinstance(error, connection.Error) else connection.OperationalError(unquoted(error))
                 ) from error
             connection.execute("ROLLBACK TO job")
             job.error = self._told(error)
@@ -320,4 +321,4 @@ class Writer:
             if not self._unwritten[job.about]:
                 del self._unwritten[job.about]
             if job.error is not None:
-                log.warning("a write that nobody waits for failed: %s", job.error)
+                log.warning("a write that nobody waits for failed: %s", unquoted(job.error))

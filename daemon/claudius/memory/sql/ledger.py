@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
+from claudius.foreign import unquoted
 from claudius.ledger_types import (
     TRAJECTORY,
     Author,
@@ -227,7 +228,7 @@ def _assess(db: Database, proposals: Sequence[Proposal], at: datetime) -> Record
             made.append(peer_rows.record(db, proposal, at))
         except (ValueError, db.connection.IntegrityError) as error:
             db.connection.execute("ROLLBACK TO assessment")
-            failed[proposal.peer_id] = str(error)
+            failed[proposal.peer_id] = str(error) if isinstance(error, ValueError) else unquoted(error)
         db.connection.execute("RELEASE assessment")
     return Recorded(assessments=tuple(made), failed=failed)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
+from claudius.foreign import unquoted
 from claudius.ledger_types import TRAJECTORY, Assessment, Interaction, Noted, Peer, Promise, Proposal
 from claudius.memory.ledger import Tally, check_proposal, clamp_trust, together
 from claudius.memory.sql.connection import Database, Row
@@ -44,7 +45,7 @@ def note(db: Database, noted: Noted, at: datetime) -> None:
         try:
             record(db, noted.proposal, at)
         except ValueError as error:
-            log.warning("an assessment was not recorded: %s", error)
+            log.warning("an assessment was not recorded: %s", unquoted(error))
 
 
 def _counted(row: Row | None, dealt: Sequence[Interaction]) -> dict[str, Any]:

@@ -9,10 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
-
 from claudius.errors import StoreError
-from claudius.failure import Failure
+from claudius.failure import KeptFailure
 from claudius.memory.documents import model_path
 from claudius.memory.moments import cut
 from claudius.memory.records import Expired
@@ -192,9 +190,9 @@ class SqlRecords(InnerRecords):
         with self._snapshot() as db:
             rows = [*db.dicts("failing_now"), *db.dicts("newest_record")]
         for row in rows:
-            failure = Failure.read(row["reason"]) or (unpack(row["kept"]).failure if row["kept"] else None)
-            if failure:
-                return {"turn": row["turn"], "at": row["at"], **msgspec.structs.asdict(failure)}
+            kept = KeptFailure.read(row["reason"]) or (unpack(row["kept"]).failure if row["kept"] else None)
+            if kept:
+                return {"turn": row["turn"], "at": row["at"], **kept.failure.told}
         return None
 
     def state(self, *, every_audience: bool = False) -> Mapping[str, Any]:
@@ -325,7 +323,9 @@ class SqlRecords(InnerRecords):
     def dead(self) -> Sequence[Mapping[str, Any]]:
         """Return dead rows, latest first."""
         with self._snapshot() as db:
-            return db.dicts("dead")
+            rows = db.dicts("dead")
+        failures = [KeptFailure.read(row["reason"]) for row in rows]
+        return [row | {"reason": kept.failure.line} if kept else row for row, kept in zip(rows, failures, strict=True)]
 
     def invalid(self) -> Sequence[tuple[str, str]]:
         """Return rows with a value that does not decode, as table and primary key; at most a few."""

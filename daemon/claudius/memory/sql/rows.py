@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict, replace
 
-from claudius.decoding import decoder
+from claudius.decoding import decoder, misshapen
 from claudius.errors import RowInvalid
 from claudius.intent import Call, Utterance
 from claudius.memory.inbox import Pending
@@ -53,7 +53,7 @@ class Decoding:
         """Convert a decoding error into RowInvalid; let any other pass."""
         if isinstance(error, _UNREADABLE):
             # Errors other than the decoder's own quote the value that they fail on, so only their type is reported.
-            detail = str(error) if isinstance(error, msgspec.MsgspecError) else type(error).__name__
+            detail = misshapen(error) if isinstance(error, msgspec.MsgspecError) else type(error).__name__
             raise RowInvalid(self._table, "/".join(map(str, self._row)), detail) from error
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from claudius.failure import Failure
+from claudius.failure import KeptFailure
 from claudius.memory.erasure import ERASED
 from claudius.memory.sql.rows import Decoding, parse
 from claudius.memory.turns import KeptTurn, snapshot_of, unpack
@@ -110,9 +110,9 @@ def unfinished(turn: str, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any
         return None
     with Decoding("inbox", turn):
         heard = [perception_of(row, ()) for row in rows]
-    last, failure = heard[-1], Failure.read(rows[-1]["reason"])
+    last, failure = heard[-1], KeptFailure.read(rows[-1]["reason"])
     if rows[-1]["state"] == "dead" and failure is None:
-        failure = Failure(kind="given_up", detail=str(rows[-1]["reason"]), fix="`claudius daemon logs` says more")
+        failure = KeptFailure(kind="given_up", detail=str(rows[-1]["reason"]), fix="`claudius daemon logs` says more")
     return {
         "turn": turn,
         "at": last["heard_at"],
@@ -121,7 +121,7 @@ def unfinished(turn: str, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any
         "person": last["person"],
         "perception": last,
         "perceptions": heard,
-        "failure": msgspec.to_builtins(failure),
+        "failure": failure.document if failure else None,
         **_NOTHING_YET,
     }
 
@@ -144,5 +144,5 @@ def kept_of(row: dict[str, Any], calls: Sequence[dict[str, Any]]) -> dict[str, A
         "prompt_sha256": kept.prompt_sha256,
         "thoughts": [msgspec.to_builtins(one) for one in kept.thoughts],
         "snapshot": snapshot_of(kept),
-        "failure": msgspec.to_builtins(kept.failure),
+        "failure": kept.failure.document if kept.failure else None,
     }

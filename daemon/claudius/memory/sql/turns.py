@@ -310,7 +310,7 @@ def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping
         thoughts=intent.thoughts,
         steps=intent.steps,
         prompt_sha256=intent.prompt_sha256,
-        failure=intent.failure,
+        failure=intent.failure.record if intent.failure else None,
         responses={str(call.n): (call.request_sha256, valid(call.response)) for call in intent.calls},
     )
     db.run(

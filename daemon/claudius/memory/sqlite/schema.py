@@ -27,6 +27,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from claudius.errors import StoreCorrupt, StoreError, StoreFull, StoreReadOnly, StoreTooNew
+from claudius.foreign import unquoted
 from claudius.memory.sqlite.backups import back_up, backups_of, newest_backup
 from claudius.memory.sqlite.file import (
     APPLICATION_ID,
@@ -283,10 +284,10 @@ def translate(error: Exception, path: Path) -> StoreError:
     if name.startswith(_FORBIDDEN) or (name in _WRITE_FAILED and not os.access(path.parent, os.W_OK)):
         return forbidden(path)
     if name.startswith(_DAMAGED):
-        return damaged(path, f"is damaged ({error})")
+        return damaged(path, f"is damaged ({unquoted(error)})")
     if name.startswith("SQLITE_BUSY"):
         return StoreError(f"{path} is held by another process for too long; end it and try again")
-    return StoreError(f"{path}: {error}")
+    return StoreError(f"{path}: {unquoted(error)}")
 
 
 def damaged(path: Path, what: str) -> StoreCorrupt:

@@ -28,8 +28,9 @@ from claudius.errors import (
     TooLong,
     Unreachable,
 )
+from claudius.foreign import UNLISTED, listed
 from claudius.provider import Done, Event, Reset, StopReason, Usage
-from claudius.providers.replies import StreamedReply, by_status, one_line, priced
+from claudius.providers.replies import StreamedReply, by_status, plain_name, priced, refused
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +97,7 @@ class ClaudeReply:
             case "message_start":
                 return self._start(event["message"])
             case "content_block_start" if event["content_block"]["type"] not in _TEXT_BLOCKS:
-                name = one_line(str(event["content_block"].get("name", "?")))
+                name = plain_name(event["content_block"].get("name"), UNLISTED)
                 log.warning("%s: a tool call that was never offered is refused: %s", self.provider, name)
                 return self._done("end")
             case "content_block_delta" if event["delta"].get("type") == "text_delta":
@@ -118,7 +119,7 @@ class ClaudeReply:
         )
         self._write_1h += creation.get("ephemeral_1h_input_tokens") or 0
         self._output = usage.get("output_tokens") or 0
-        self.model = message.get("model") or self.model
+        self.model = plain_name(message.get("model"), self.model)
         self._began = True
         voided, self._reply = self._reply.chars, StreamedReply()
         return Reset() if voided else None
@@ -160,11 +161,12 @@ class ClaudeReply:
         if any(error.startswith(GONE) for error in errors):
             return SessionGone(provider=self.provider)
         if message.get("terminal_reason") == "prompt_too_long":
-            return TooLong(one_line(said), provider=self.provider)
+            return refused(TooLong, said=said, provider=self.provider)
         if self._resets_at is not None:
-            return RateLimited(one_line(said), provider=self.provider, after_s=max(0.0, self._resets_at - self._wall()))
+            after_s = max(0.0, self._resets_at - self._wall())
+            return refused(RateLimited, said=said, provider=self.provider, after_s=after_s)
         if isinstance(status, int):
             # The child has already repeated a 429, and reports no Retry-After. 0 lets the chain retry at once.
             return by_status(status, said, provider=self.provider, after_s=0.0 if status == 429 else None)
         kind = _KINDS.get(self._error) or (Cut if self.has_spoken else Unreachable)
-        return kind(one_line(said), provider=self.provider)
+        return refused(kind, said=said, provider=self.provider, facts=listed(self._error, _KINDS))

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from claudius.cognition.mind import Mind
 from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreError
+from claudius.foreign import unquoted
 from claudius.memory.store import Store
 from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Adapter, TellsLacks
@@ -185,5 +186,5 @@ class Commands:
             await answer(perception, text)
         except Exception as error:  # an adapter may be the owner's own code; the command is done and settled
             is_bug = not isinstance(error, (ClaudiusError, OSError, TimeoutError))
-            facts = {"person": perception.person, "error": repr(error)}
+            facts = {"person": perception.person, "error": unquoted(error)}
             log.warning("an answer was not given", extra=facts, exc_info=is_bug)

@@ -19,7 +19,7 @@ FAULTS: Mapping[FaultKind, str] = {
     "delay": "answers `delay_s` later",
     "hang": "never answers",
     "rate_limit": "429 of the fault's `scope`; `cloudflare` is the page of a ban, without `Via`",
-    "status": "the fault's HTTP status, with a page that is not JSON",
+    "status": "the fault's HTTP status, with its body as JSON; empty = a page that is not JSON",
     "reset": "resets the connection",
     "cut": "promises the whole body, sends half of it and closes",
     "bad_json": "the usual status with a body that is not JSON",
@@ -42,6 +42,7 @@ class Fault:
     is_applied: bool = False
     delay_s: float = 0.0
     status: int = 502
+    body: dict[str, Any] = field(default_factory=dict)
     retry_after_s: float | str = 1.0
     scope: Scope = "user"
     where: dict[str, Any] = field(default_factory=dict)
@@ -60,6 +61,8 @@ class Fault:
                 await asyncio.Event().wait()
             case "rate_limit":
                 return too_many(self.retry_after_s, self.scope)
+            case "status" if self.body:
+                return web.Response(status=self.status, body=json.dumps(self.body), headers=HEADERS)
             case "status":
                 page = b"<html>upstream error</html>"
                 return web.Response(status=self.status, body=page, headers={"Content-Type": "text/html"})
