@@ -48,6 +48,8 @@ from claudius.psyche_types import Edge, Felt, Intention, Psyche
 from claudius.recollection import Recollection, Remembered, once
 
 STANCE_EVERY = 5
+OPEN_SUBJECTS = ("follow_up", "raise", "support")
+"""The intentions that leave something of a person's open: what they say then is never only acknowledged."""
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,11 +95,12 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         kernel=kernel,
     )
     is_known = person in [peer.peer_id for peer in recollection.peers]  # only what may be shown to this audience
-    context = context_of(perception, recollection, happening, is_known=is_known)
+    aims = [one for one in advance_intentions(psyche.intentions, now_s) if one.priority >= SHOWN_FROM]
+    is_open = any(one.person == person and one.type in OPEN_SUBJECTS for one in aims)
+    context = context_of(perception, recollection, happening, is_known=is_known, has_open_subject=is_open)
     judged = judge(happening, state, context, gate_settings.weighing)
     near = happening.heard.stems | happening.heard.words | _names(recollection).keys()
-    aims = advance_intentions(psyche.intentions, now_s)
-    relevant = [one for one in aims if one.priority >= SHOWN_FROM and (not one.target or one.target in near)]
+    relevant = [one for one in aims if not one.target or one.target in near]
     owed = recollection.owes
     called = owed or (happening.kind in MESSAGES and is_addressed(happening.kind, happening.address))
     outcome = _answerable(judged.outcome, recollection, gate_settings, called=called)
