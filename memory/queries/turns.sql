@@ -125,6 +125,10 @@ SELECT name, is_bot FROM person WHERE person = :person;
 -- name: turns_here
 SELECT turns, last_at FROM conversation_person WHERE conversation = :conversation AND person = :person;
 
+-- name: answered_before
+-- Whether the soul has answered somebody here, or in any channel.
+SELECT 1 FROM interaction WHERE peer_id = :person AND direction = 'out' AND (audience = :audience OR audience >= 'shared:') LIMIT 1;
+
 -- name: models_recalled
 SELECT person, audience, version, markdown, suspect FROM user_model WHERE person = :person AND newest = 1 ORDER BY audience;
 
