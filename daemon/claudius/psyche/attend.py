@@ -165,9 +165,8 @@ def _hurts(
             felt_s.insert(-1, (said.at_s, stimulus))
     numbers = Numbers(at_s=event.at_s - HURT_S)
     for at_s, stimulus in felt_s:
-        moved = apply(advance(numbers, at_s), stimulus, kernel)
-        numbers = replace(moved, bands=numbers_bands(moved))
-    return emotional_state(numbers.bands, kernel) == FRUSTRATED
+        numbers = apply(advance(numbers, at_s), stimulus, kernel)
+    return emotional_state(numbers_bands(numbers), kernel) == FRUSTRATED
 
 
 def settle(
