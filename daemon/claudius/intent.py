@@ -130,6 +130,8 @@ class Schedule(Struct, frozen=True, kw_only=True):
 
 PROMISE_DUE = "promise_due"
 """The `event` in a plan's `params`: a promise of the soul's is due."""
+LAPSES_AT = "plan.lapses_at"
+"""In a plan's `params`: the instant from which it is dropped."""
 
 
 class Planned(Struct, frozen=True, kw_only=True):

@@ -177,6 +177,11 @@ class PsycheChange(Protocol):
         ...
 
     @property
+    def hurts(self) -> bool:
+        """Whether what was said in this conversation alone would make the soul frustrated by now."""
+        ...
+
+    @property
     def importance(self) -> float:
         """How much the event matters, in [0, 1]."""
         ...

@@ -197,6 +197,8 @@ class Person(Struct, frozen=True, kw_only=True):
     """The number of their committed turns in this conversation, ever."""
     spoke_at: datetime | None = None
     """When the last of them was; None = there was none, or it is not known."""
+    is_met: bool = False
+    """Whether the soul has answered them before, as far as that may be known here."""
     is_bot: bool = False
 
 

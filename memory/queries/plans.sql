@@ -39,6 +39,11 @@ ON CONFLICT DO NOTHING;
 -- name: plans_open
 SELECT count(*) AS plans FROM due WHERE conversation = :conversation AND fired_turn IS NULL;
 
+-- name: plan_twin
+-- What waits there with the same words for the same minute.
+SELECT id FROM due WHERE conversation = :conversation AND scheduled_for >= :minute AND scheduled_for < :minute || '~'
+  AND fired_turn IS NULL AND text = :text AND text <> '' AND coalesce(process, '') = :process AND params = :params LIMIT 1;
+
 -- name: plan_waits
 SELECT 1 FROM due WHERE conversation = :conversation AND key = :key AND fired_turn IS NULL;
 

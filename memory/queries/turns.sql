@@ -27,7 +27,9 @@ SELECT at FROM turn INDEXED BY turn_at WHERE at > :since AND person <> ''
     AND audience IN (SELECT value FROM json_each(:audiences)) ORDER BY at DESC LIMIT 1;
 
 -- name: waits_there
-SELECT count(*) AS waiting FROM inbox WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought');
+-- What people said there and waits, beside this perception.
+SELECT count(*) AS waiting FROM inbox WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')
+    AND key <> :key AND kind IN ('message', 'mention', 'command');
 
 -- name: first_words_before
 -- What the soul is about to say first to the same audience and was to say earlier; open perceptions are few.
@@ -125,6 +127,10 @@ SELECT name, is_bot FROM person WHERE person = :person;
 
 -- name: turns_here
 SELECT turns, last_at FROM conversation_person WHERE conversation = :conversation AND person = :person;
+
+-- name: answered_before
+-- Whether the soul has answered somebody here, or in any channel.
+SELECT 1 FROM interaction WHERE peer_id = :person AND direction = 'out' AND (audience = :audience OR audience >= 'shared:') LIMIT 1;
 
 -- name: models_recalled
 SELECT person, audience, version, markdown, suspect FROM user_model WHERE person = :person AND newest = 1 ORDER BY audience;

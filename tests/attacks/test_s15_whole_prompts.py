@@ -1,8 +1,8 @@
 """S15, noninterference over whole prompts: one person's private words change no byte of what is asked elsewhere.
 
-The `self` words of the audience rule are the soul's own and may change: the words of its bands, and its mood, so also
-whether a mood has turned into the process `frustrated`. Nothing else may, not even which steps are asked. With the
-psyche off there are no such words, and every byte counts.
+The `self` words of the audience rule are the soul's own and may change: the words of its bands, and its mood. Nothing
+else may, not even which steps are asked, or whether the process is `frustrated`. With the psyche off there are no such
+words, and every byte counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudius.home import Home
@@ -33,7 +33,6 @@ from minds import Clock
 PEOPLE = ("ana", "ben", "dee")
 CHANNELS = ("ops", "all")
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - a directory of our own is made there
-FRUSTRATED = "Name to yourself what it is that grates"
 BAND_WORDS = frozenset({"mood", "energy", "wants", "toward", "tilt"})
 OPEN = (
     "The loom bridge rusts again near the harbour.",
@@ -165,11 +164,6 @@ def others(found: list[tuple[str, str]], person: str) -> list[tuple[str, str]]:
     return [one for one in found if one[0] != f"rehearsal:t:dm-{person}:"]
 
 
-def frustrated(found: list[tuple[str, str]]) -> list[bool]:
-    """Return for each request whether the soul's mood had led it into the process `frustrated`."""
-    return [FRUSTRATED in text for _, text in found]
-
-
 def differing(one: list[tuple[str, str]], other: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the lines that two runs do not share, with their conversations."""
     sets = [{(place, line) for place, text in run for line in text.splitlines()} for run in (one, other)]
@@ -193,7 +187,6 @@ def test_s15_private_talk_moves_no_byte_of_another_prompt(
     ]
 
     before, after = (others(asyncio.run(live(one, company, psyche=psyche)), person) for one in (script, changed))
-    assume(not psyche or frustrated(before) == frustrated(after))
 
     assert differing(before, after) == []
 

@@ -98,11 +98,11 @@ async def test_a_trivial_message_is_answered_by_one_line_and_no_model(home: Home
 
 
 async def test_m13_an_answer_to_the_souls_own_question_is_thought_about(home: Home) -> None:
-    """M13: "yes" is trivial, except when the soul has asked."""
+    """M13: "ok" is trivial, except when the soul has asked."""
     voice = Scripted([REPLY.replace("As you say.", "Shall I go on?"), REPLY])
     async with alive(home, voice) as soul:
         await say(soul, "Tell me of bridges")
-        said = await say(soul, "yes")
+        said = await say(soul, "ok")
 
     assert said == "As you say."
     assert len(voice.requests) == 2

@@ -249,6 +249,31 @@ async def test_a_quarrel_elsewhere_ends_no_work(home: Home) -> None:
     assert ran(soul)[-1] == "deep_work"
 
 
+async def open_talk(home: Home, private: str, *lines: str) -> list[str]:
+    """Say a line eight times in private, then these in a channel, one each quarter of an hour. Return what ran there."""
+    clock, place = Clock(), "rehearsal:t:hall:1"
+    async with minds(home, Scripted(default=by_tag()), clock=clock) as soul:
+        await say(soul, *[private] * 8)
+        for count, line in enumerate(lines, 9):
+            clock.forward(minutes=15)
+            await soul.network.hear(line, conversation=place, is_shared=True, person="ben")
+            await soul.network.until_visible(count)
+            await soul.idle()
+        return ran(soul)[8:]
+
+
+@pytest.mark.parametrize("lines", [SMALL_TALK, ("Is that wrong?", "That is wrong.", *SMALL_TALK[:3], CRUEL, CRUEL, "ok?")])
+async def test_a_private_quarrel_moves_no_process_of_a_channel(home: Home, lines: tuple[str, ...]) -> None:
+    """S15: what was said in private makes the soul neither short in a channel, nor patient with whom insults it there."""
+    calm = Home(home.root.parent / "calm")
+    calm.create()
+
+    after_quarrel, after_calm = await open_talk(home, CRUEL, *lines), await open_talk(calm, "It rains.", *lines)
+
+    assert after_quarrel == after_calm
+    assert ("frustrated" in after_calm) is (CRUEL in lines)
+
+
 async def test_turns_of_every_mood_replay(home: Home) -> None:
     """Every kept turn is rebuilt byte for byte, because the mood of a prompt depends only on what the turn knew."""
     from claudius.cognition.prompt.assembly import prompt_sha256  # noqa: PLC0415 - beside its only use

@@ -130,14 +130,20 @@ def promised(soul: Alive) -> list[tuple[str, int | None]]:
 @pytest.mark.parametrize(
     ("said", "due"),
     [
-        ("I will look at it again in two hours.", ["2026-01-05T14:00"]),
         ("I'll remind you tomorrow at nine.", ["2026-01-06T09:00"]),
         ("I'll send it by 17:00.", ["2026-01-05T17:00"]),
         (
-            "I'll send the draft by 17:00. I will call the smith tomorrow at ten.",
+            "I'll send the draft by 17:00. I will have the bill for you tomorrow at ten.",
             ["2026-01-05T17:00", "2026-01-06T10:00"],
         ),
-        ("I'll mix the paint tomorrow at nine. I'll call the smith tomorrow at nine.", ["2026-01-06T09:00"] * 2),
+        ("I'll mail the paint's name tomorrow at nine. I'll send the bill tomorrow at nine.", ["2026-01-06T09:00"] * 2),
+        ("I will look at it again in two hours.", []),
+        ("I'll send it in a moment.", []),
+        ("I'll send it tonight.", []),
+        ("I'll send it tomorrow.", []),
+        ("I will look at it at 17:00.", []),
+        ("I'll bring it up on Friday.", []),
+        ("I'll never send it on Friday.", []),
         ("I can send it by Friday?", []),
         ("If it dries, I'll send it by Friday.", []),
         ("You will send it by Friday.", []),
@@ -145,16 +151,16 @@ def promised(soul: Alive) -> list[tuple[str, int | None]]:
     ],
 )
 async def test_what_the_soul_promises_by_a_time_is_planned(home: Home, said: str, due: list[str]) -> None:
-    """With default settings a dated promise is a plan. An offer, a condition and an undated promise are not."""
+    """What is to be delivered by a named hour or date is a plan. All else is none: an offer, a condition, a vague time."""
     plans = await plans_after(home, "It rains.", said, UTC_CLOCK)
 
     assert [one["due_at"][:16] for one in plans] == due
 
 
-async def test_a_promise_comes_at_its_time_whatever_the_hour_and_delivery_closes_it(home: Home) -> None:
-    """It was promised to somebody, so it comes at 23:30, uncalled, with `psyche.proactive` off, and only once."""
-    clock, evening = Clock(), START.replace(hour=23, minute=30)
-    said = by_tag(external_dialogue=lambda _: "Here it is." if clock() >= evening else "I'll send it at 23:30.")
+async def test_a_promise_comes_at_its_time_and_delivery_closes_it(home: Home) -> None:
+    """It was promised to somebody, so it comes at 18:30, uncalled, with `psyche.proactive` off, and only once."""
+    clock, evening = Clock(), START.replace(hour=18, minute=30)
+    said = by_tag(external_dialogue=lambda _: "Here it is." if clock() >= evening else "I'll send it at 18:30.")
     voice = Scripted(default=said)
     async with alive(home, voice, clock=clock, settings=UTC_CLOCK) as soul:
         await soul.network.hear("Do you have the drawing?")
@@ -176,9 +182,41 @@ async def test_a_promise_comes_at_its_time_whatever_the_hour_and_delivery_closes
     assert before == [("open", plan["id"])]
     assert undelivered == before
     assert after == [("kept", plan["id"])]
-    assert "I'll send it at 23:30." in plan["text"]
+    assert "I'll send it at 18:30." in plan["text"]
     assert [one.text for one in seen] == ["Here it is."]
     assert left == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "comes"),
+    [
+        ("Do you have the drawing?", "I'll send it at 23:30.", timedelta(hours=20)),
+        ("Remind me at 23:30 to lock up.", "Yes, at 23:30.", timedelta(hours=11, minutes=30)),
+    ],
+    ids=["promised", "asked for"],
+)
+async def test_quiet_hours_hold_for_what_the_soul_promised_of_itself(
+    home: Home, asked: str, said: str, comes: timedelta
+) -> None:
+    """A promise for 23:30 waits until after 08:00, and asks no model before; a reminder that was asked for comes at 23:30."""
+    clock = Clock()
+    voice = Scripted(default=by_tag(external_dialogue=lambda _: said if clock() == START else "It is time."))
+    async with alive(home, voice, clock=clock, settings=UTC_CLOCK) as soul:
+        await soul.network.hear(asked)
+        await soul.network.until_visible(1)
+        await soul.idle()
+        while clock.now < START + timedelta(hours=22):
+            clock.forward(minutes=15)
+            soul.server.tick()
+            await until(lambda: all(datetime.fromisoformat(one["due_at"]) > clock() for one in soul.records().plans()))
+            await soul.idle()
+            if len(voice.requests) > 1:
+                break
+        at, posts = clock.now - START, len(soul.network.visible)
+        kept = [state for state, _ in promised(soul)]
+
+    assert comes <= at <= comes + timedelta(minutes=45)
+    assert (posts, kept) == (2, ["kept"])
 
 
 @pytest.mark.parametrize(
@@ -188,7 +226,7 @@ async def test_a_promise_comes_at_its_time_whatever_the_hour_and_delivery_closes
         ("Remind me tomorrow at nine to stretch.", "I'll remind you tomorrow.", "So it is.", 1),
         ("Remind me tomorrow at nine to stretch.", "Yes.", "I'll remind you tomorrow at nine.", 1),
         ("Remind me tomorrow at nine to stretch.", "Yes.", "I will help you stretch tomorrow at nine.", 1),
-        ("Remind me tomorrow at nine to stretch.", "Yes.", "I will call the smith tomorrow at nine.", 2),
+        ("Remind me tomorrow at nine to stretch.", "Yes.", "I will mail the bill tomorrow at nine.", 2),
         ("Remind me tomorrow at nine to stretch.", "I'll remind you. I'll send the bill by 17:00.", "So it is.", 2),
         ("It rains.", "I'll send the bill by 17:00.", "I'll send the bill by 17:00.", 1),
     ],
@@ -249,13 +287,13 @@ async def test_an_apology_keeps_no_promise(home: Home) -> None:
 
 async def test_what_it_promises_in_a_turn_that_nobody_asked_for_is_its_own_plan(home: Home) -> None:
     """A reminder that promises another starts no chain of posts: the new one is only a reason to write first."""
-    clock, voice = Clock(), Scripted(default=by_tag(external_dialogue="I will ask again in two hours."))
+    clock, voice = Clock(), Scripted(default=by_tag(external_dialogue="I will send it by noon on Friday."))
     async with alive(home, voice, clock=clock, settings=UTC_CLOCK) as soul:
         await soul.network.hear("It rains.")
         await soul.network.until_visible(1)
         await soul.idle()
         for _ in range(3):
-            clock.forward(hours=2)
+            clock.forward(days=4)
             soul.server.tick()
             await until(lambda: all(datetime.fromisoformat(one["due_at"]) > clock() for one in soul.records().plans()))
             await soul.network.until_visible(2)
@@ -298,7 +336,7 @@ async def test_a_reminder_past_the_hundredth_plan_is_refused_in_one_line(home: H
 
 async def test_a_promise_past_the_hundredth_plan_is_told_too(home: Home) -> None:
     """A promise in the soul's reply is refused aloud like a reminder, and no promise stays open for it."""
-    voice = Scripted(default=by_tag(external_dialogue="I will look at it in ten minutes."))
+    voice = Scripted(default=by_tag(external_dialogue="I will send it by Friday."))
     async with alive(home, voice, clock=Clock(), settings=UTC_CLOCK) as soul:
         await fill(soul, MOST_OPEN)
         await soul.network.hear("It rains.")
@@ -306,6 +344,6 @@ async def test_a_promise_past_the_hundredth_plan_is_told_too(home: Home) -> None
         await soul.idle()
         said = [one.text for one in soul.network.visible]
 
-        assert said[0] == "I will look at it in ten minutes."
+        assert said[0] == "I will send it by Friday."
         assert "cannot keep this one" in said[1]
         assert promised(soul) == []

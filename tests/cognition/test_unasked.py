@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import claudius
 from claudius.errors import Overloaded
@@ -204,6 +205,62 @@ async def test_who_agreed_is_written_to_in_the_morning(home: Home, one: Percepti
     assert all(timedelta(hours=4, minutes=55) <= wait <= timedelta(hours=5, minutes=25) for wait in planned)
     assert len(planned) == 1
     assert [one.text for one in seen] == ["Good morning."]
+
+
+@pytest.mark.parametrize("accepted", ["2026-01-05T21:45", "2026-01-05T16:30", "2026-01-06T00:30"])
+async def test_a_directive_of_the_evening_waits_for_the_morning(home: Home, accepted: str) -> None:
+    """Though its six hours end in the night, it is said after 08:00, and dropped only two hours after quiet hours end."""
+    at = datetime.fromisoformat(accepted + "+00:00")
+    one = told(Kind.DIRECTIVE, extra={"action": "follow_up", "lapses_at": at + timedelta(hours=6)}, at=at)
+    clock, voice = Clock(), Scripted(default=by_tag(external_dialogue="Good morning."))
+    async with alive(home, voice, clock=clock, settings=ON | {"CLAUDIUS_PSYCHE_WINDOW_PROACTIVE_S": "0"}) as soul:
+        await soul.mind.store.people.wish(ANA, proactive=True, now=clock())
+        clock.now = at if at.hour != 16 else at.replace(hour=21, minute=10)  # the lane may be busy for hours
+        await soul.mind.store.inbox.accept((one,), clock())
+        soul.server.wake(DM)
+        await soul.idle()
+        early, calls = len(soul.network.visible), len(voice.requests)
+        clock.now = datetime(2026, 1, 6, 8, 31, tzinfo=UTC)
+        soul.server.tick()
+        seen = await soul.network.until_visible(1)
+
+    assert (early, calls) == (0, 0)
+    assert [one.text for one in seen] == ["Good morning."]
+
+
+@pytest.mark.parametrize(("hour", "said"), [(9, 1), (10, 0)])
+async def test_a_directive_that_nobody_took_up_lapses_two_hours_after_the_night(home: Home, hour: int, said: int) -> None:
+    """One of 21:45 that a stopped soul finds at 09:59 is said; at 10:59 it has lapsed."""
+    at = datetime(2026, 1, 5, 21, 45, tzinfo=UTC)
+    one = told(Kind.DIRECTIVE, extra={"action": "follow_up", "lapses_at": at + timedelta(hours=6)}, at=at)
+    clock, voice = Clock(), Scripted(default=by_tag(external_dialogue="Good morning."))
+    clock.now = datetime(2026, 1, 6, hour, 59, tzinfo=UTC)
+    async with alive(home, voice, clock=clock, settings=ON | {"CLAUDIUS_PSYCHE_WINDOW_PROACTIVE_S": "0"}) as soul:
+        await soul.mind.store.people.wish(ANA, proactive=True, now=clock())
+        await soul.mind.store.inbox.accept((one,), clock())
+        soul.server.wake(DM)
+        await soul.idle()
+
+    assert len(soul.network.visible) == said
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["the check first", "the directive first"])
+async def test_a_look_inward_drops_no_directive(home: Home, is_first: bool) -> None:  # noqa: FBT001 - a case of the table
+    """The soul's own idle check in that conversation is nobody's message: what was to be said there is still said."""
+    noon = NIGHT.replace(hour=12)
+    directive = told(Kind.DIRECTIVE, extra={"action": "follow_up", "lapses_at": noon + timedelta(hours=6)}, at=noon)
+    check = told(Kind.SCHEDULED, key="due:soul_state_check:1", text="", at=noon, extra={"process": "looking_inward"})
+    check, directive = replace(check, position="7" * 20 if is_first else "9" * 20), replace(directive, position="8" * 20)
+    clock, voice = Clock(), Scripted(default=by_tag(external_dialogue="Good day."))
+    clock.now = noon
+    async with alive(home, voice, clock=clock, settings=ON | {"CLAUDIUS_PSYCHE_WINDOW_PROACTIVE_S": "0"}) as soul:
+        await soul.mind.store.people.wish(ANA, proactive=True, now=clock())
+        await soul.mind.store.inbox.accept((check, directive), clock())
+        soul.server.wake(DM)
+        await soul.idle()
+        seen = [one.text for one in soul.network.visible]
+
+    assert seen == ["Good day."]
 
 
 async def test_what_was_begun_before_the_night_is_judged_when_it_would_be_said(home: Home) -> None:

@@ -231,7 +231,7 @@ def _promises(recollection: Recollection, who: str, side: Any, text: str, at: da
             stems=one.stems,
         )
         for one in promises(text, at, zone)
-        if side == "theirs" or not one.is_offer
+        if side == "theirs" or one.is_delivery
     ]
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind, Stage
 from claudius.cognition.timing import is_quiet, known_zone, quiet_end, read_hours
-from claudius.intent import Intent, Planned, Schedule
+from claudius.intent import LAPSES_AT, PROMISE_DUE, Intent, Planned, Schedule
 from claudius.memory.inbox import Pending
 from claudius.memory.store import Store
 from claudius.memory.turns import FirstWords
@@ -33,6 +33,8 @@ AFTER_UNANSWERED = (timedelta(0), timedelta(days=3), timedelta(days=7))
 """The wait after this many unanswered messages; beyond the last entry, the soul waits until somebody writes."""
 SPREAD = timedelta(minutes=30)
 """Messages held back by quiet hours are spread over this time after their end."""
+AFTER_QUIET = timedelta(hours=2)
+"""What would lapse in quiet hours, or was made in them, lapses so long after their end."""
 SPOKEN = (EntryType.EXTERNAL_DIALOG, EntryType.DAIMON_SPEECH)
 LOOKED_BACK = timedelta(days=60)
 _STOP = re.compile(r"\W*(?:please\s+)?stop(?:\s+(?:it|that|please|writing(?:\s+(?:to\s+)?me)?))?\W*", re.IGNORECASE)
@@ -50,10 +52,17 @@ class FirstWordFacts(Struct, frozen=True, kw_only=True):
 
 
 def is_to_speak(perception: Perception) -> bool:
-    """Return whether an unasked perception exists only to be spoken about. Pure."""
+    """Return whether a perception of the soul's own making exists only to be spoken about. Pure."""
+    if is_promised(perception):
+        return True
     if cause_of(perception, "", perception.at) is not Cause.UNASKED:
         return False
     return perception.kind in (Kind.SILENCE, Kind.DIRECTIVE) or internal(perception).process == PROCESS
+
+
+def is_promised(perception: Perception) -> bool:
+    """Return whether a perception is a promise that the soul made of itself in answering somebody. Pure."""
+    return internal(perception).event == PROMISE_DUE and cause_of(perception, "", perception.at) is Cause.ASKED
 
 
 async def is_told_to_stop(pending: Pending, mind: Mind) -> bool:
@@ -74,7 +83,7 @@ def refusal(ground: FirstWordFacts, now: datetime) -> str:
         return "nobody there has agreed to it"
     if not ground.has_budget:
         return "no budget"
-    if words.waiting > 1:
+    if words.waiting:
         return "something of theirs waits"
     return _over_a_cap(words, now) or _unanswered(words, now)
 
@@ -99,6 +108,29 @@ def _unanswered(words: FirstWords, now: datetime) -> str:
     return ""
 
 
+async def has_lapsed(perception: Perception, mind: Mind) -> bool:
+    """Return whether it is too late for a perception of the soul's own."""
+    if not internal(perception).lapses_at:
+        return False
+    until = lapses(perception, mind.config().clock.quiet, await _zone(perception, mind))
+    return until is not None and mind.clock() > until
+
+
+def lapses(perception: Perception, quiet: str, zone: tzinfo) -> datetime | None:
+    """Return when a perception lapses, never before the morning is two hours old; None = never. Pure."""
+    at, hours = internal(perception).lapses_at, read_hours(quiet)
+    if at is None:
+        return None
+    nights = [one for one in (perception.at, at) if is_quiet(one, zone, hours)]
+    return max(at, *[quiet_end(one, zone, hours) + AFTER_QUIET for one in nights], at)
+
+
+async def _zone(perception: Perception, mind: Mind) -> tzinfo:
+    """Return the zone of whoever hears what is said about a perception."""
+    own = await mind.store.people.zone(perception.person) if perception.audience.startswith("private:") else ""
+    return known_zone(own, mind.config().clock.timezone)
+
+
 async def withheld(pending: Pending, mind: Mind) -> bool:
     """Withdraw or postpone a perception that the soul may not write about. Returns False if it may; asks no model."""
     perception, now = pending.perception, mind.clock()
@@ -106,7 +138,7 @@ async def withheld(pending: Pending, mind: Mind) -> bool:
     if verdict is None:
         return False
     log.info("not written first", extra={"conversation": perception.conversation, "reason": verdict.reason})
-    if again := _again(perception, verdict):
+    if again := _again(perception, verdict, lapses(perception, mind.config().clock.quiet, await _zone(perception, mind))):
         await mind.store.plans.plan(again)
     await mind.store.inbox.withdraw(pending.seq, verdict.reason)
     return True
@@ -120,7 +152,14 @@ class Withheld(Struct, frozen=True):
 
 
 async def judge(perception: Perception, mind: Mind, now: datetime) -> Withheld | None:
-    """Return why the soul may not write first about a perception; None if it may."""
+    """Return why the soul may not write about a perception now; None if it may.
+
+    A promise that it made of itself waits for the end of quiet hours, and needs nothing else.
+    """
+    zone = await _zone(perception, mind)
+    if is_promised(perception):
+        until = _morning(perception, mind.config().clock.quiet, now, zone)
+        return Withheld("waits for the morning: quiet hours", until) if until > now else None
     config, is_shared = mind.config(), perception.audience.startswith("shared:")
     # in a shared channel the owner's consent for that channel counts, else the person's
     listener = Place.of(perception.conversation).of_channel if is_shared else perception.person
@@ -135,8 +174,7 @@ async def judge(perception: Perception, mind: Mind, now: datetime) -> Withheld |
     if ground.words.under_way:  # plans that fall due together, as after a night without power, are judged in turn
         return Withheld("waits until another one is said there", now + BUSY)
     free = free_at(ground.words, now)
-    own = await mind.store.people.zone(perception.person) if perception.audience.startswith("private:") else ""
-    until = _morning(perception, config.clock.quiet, free, known_zone(own, config.clock.timezone))
+    until = _morning(perception, config.clock.quiet, free, zone)
     if until <= now:
         return None
     reason = "waits for the morning: quiet hours" if until > free else "waits until they are done with what they say"
@@ -160,7 +198,7 @@ async def allowed(intent: Intent, recollection: Recollection, mind: Mind) -> Int
         return replace(intent, utterances=tuple(first))
     log.info("not said", extra={"conversation": intent.conversation, "reason": verdict.reason})
     planned = intent.planned or Planned()
-    again = _again(perception, verdict)
+    again = _again(perception, verdict, lapses(perception, mind.config().clock.quiet, await _zone(perception, mind)))
     if again and not planned.closes:
         planned = replace(planned, schedules=(*planned.schedules, again))
     return replace(
@@ -206,7 +244,7 @@ def free_at(words: FirstWords, now: datetime) -> datetime:
     return max(now, words.last_heard + BUSY) if words.last_heard else now
 
 
-def _again(perception: Perception, verdict: Withheld) -> Schedule | None:
+def _again(perception: Perception, verdict: Withheld, lapses_at: datetime | None) -> Schedule | None:
     """Return the same perception planned for later; None if it is dropped. Pure.
 
     Waiting in the lane itself would block later messages. A perception that has lapsed by then is dropped.
@@ -214,18 +252,22 @@ def _again(perception: Perception, verdict: Withheld) -> Schedule | None:
     extra = internal(perception)
     if verdict.until is None or perception.origin is not Origin.INTERNAL:
         return None
-    if extra.lapses_at and verdict.until > extra.lapses_at:
+    if lapses_at and verdict.until > lapses_at:
         return None
     digest = sha256(perception.key.encode("utf-8", "surrogatepass")).digest()
+    ends = {LAPSES_AT: lapses_at.isoformat()} if lapses_at else {}
+    event = {"event": extra.event} if extra.event == PROMISE_DUE else {}
     return Schedule(
         id=int.from_bytes(digest[:6], "big"),
         conversation=perception.conversation,
         at=verdict.until,
         text=perception.text,
-        process=extra.process or PROCESS,
-        params=dict(extra.params),
+        process=extra.process if is_promised(perception) else extra.process or PROCESS,
+        params={**extra.params, **ends, **event},
         audience=perception.audience,
         person=perception.person,
+        asked_by=extra.asked_by,
+        in_answer=extra.in_answer,
         instead_of=extra.schedule if isinstance(extra, ScheduledExtra) else 0,
     )
 

@@ -78,10 +78,10 @@ class Reminder(Struct, frozen=True, kw_only=True):
 def reminded(
     intent: Intent, recollection: Recollection, soul: SoulText, config: Config
 ) -> tuple[Intent, Reminder | None]:
-    """Plan the reminder that was asked for unless the reply refuses, and each dated promise of the soul's own. Pure.
+    """Plan the reminder that was asked for unless the reply refuses, and what the soul says it will deliver. Pure.
 
-    In an answer, both count as asked for by the person answered, so they are delivered at any hour. A promise in a turn
-    that answers nobody is the soul's own plan and only a reason to write first.
+    In an answer, both count as asked for by the person answered. A reminder comes at any hour, a promise of the soul's
+    own outside quiet hours. A promise in a turn that answers nobody is only a reason to write first.
     """
     perception = recollection.perceptions[-1] if recollection.perceptions else None
     noted = intent.noted

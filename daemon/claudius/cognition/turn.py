@@ -26,7 +26,7 @@ from claudius.cognition.hooks import show_heard
 from claudius.cognition.hop import begin, run
 from claudius.cognition.mind import Mind, Stage
 from claudius.cognition.plan import NO_PLAN, EngineSettings, attend_to, setback
-from claudius.cognition.proactive import PROCESS, follows, is_to_speak, is_told_to_stop, withheld
+from claudius.cognition.proactive import PROCESS, follows, has_lapsed, is_to_speak, is_told_to_stop, withheld
 from claudius.cognition.processes import route, sections
 from claudius.cognition.reflection import Idle
 from claudius.cognition.second_thought import think_twice
@@ -69,8 +69,7 @@ async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE)
     """
     perception = pending.perception
     if perception.origin is Origin.INTERNAL and internal(perception).says is None:
-        until = internal(perception).lapses_at
-        if until and mind.clock() > until:
+        if await has_lapsed(perception, mind):
             await mind.store.inbox.withdraw(pending.seq, "lapsed: it was not taken up in time")
             return None
         if perception.audience != SELF and is_to_speak(perception) and await withheld(pending, mind):

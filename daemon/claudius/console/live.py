@@ -251,7 +251,7 @@ class Place:
                     if await attach(connection, hello) is None:
                         return None
             except (OSError, TryAgain) as error:
-                log.debug("no seat", extra={"error": repr(error)})
+                log.debug("no seat", extra={"error": unquoted(error)})
                 return None
             return Seat(self._tell, self._conversation, connection, stack.pop_all())
 

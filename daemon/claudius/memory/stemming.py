@@ -78,6 +78,11 @@ def language_of(text: str, words: list[str]) -> str:
     return best
 
 
+def is_english(text: str) -> bool:
+    """Return whether a text is stemmed as English. Pure; cached with its stems."""
+    return _read(text.strip())[0] == "english"
+
+
 def stemmed(text: str, name: str = "") -> tuple[str, ...]:
     """Return the stems of a name and of a text's content words, in order, with repetitions. Pure."""
     language, found = _read(text.strip())  # the index adds blanks to what was heard

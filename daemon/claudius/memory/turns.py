@@ -72,7 +72,7 @@ class FirstWords(Struct, frozen=True, kw_only=True):
     last_heard: datetime | None = None
     """When they last spoke, or somebody there."""
     waiting: int = 0
-    """Number of perceptions that wait here."""
+    """Number of people's messages that wait here, without the one that this is about."""
     under_way: int = 0
     """How many others were to be said first to the same audience before this one, and are not settled yet."""
 

@@ -28,7 +28,9 @@ from claudius.psyche.bands import (
     wants_words,
 )
 from claudius.psyche.change import Change, Event, edge_of, feel
+from claudius.psyche.classify import classify
 from claudius.psyche.context import (
+    FRUSTRATED,
     NEUTRAL,
     context_of,
     event_of,
@@ -38,16 +40,21 @@ from claudius.psyche.context import (
     messages_of,
     new_mood,
     recent_word,
+    stimulus_of,
 )
 from claudius.psyche.events import MESSAGES, GateSettings, Happening, Judgement, Outcome, PsycheState, is_addressed
 from claudius.psyche.gate import emoji, judge
 from claudius.psyche.mapping import SHOWN_FROM, IntentionUpdate, Shift, advance_intentions
 from claudius.psyche.personality import Kernel
-from claudius.psyche.state import Stimulus, tinted
-from claudius.psyche_types import Edge, Felt, Intention, Psyche
+from claudius.psyche.state import Stimulus, advance, apply, tinted
+from claudius.psyche_types import Edge, Felt, Intention, Numbers, Psyche
 from claudius.recollection import Recollection, Remembered, once
 
 STANCE_EVERY = 5
+HURT_S = 2 * 3600.0
+"""How long what was said in a conversation can make the soul frustrated there."""
+OPEN_SUBJECTS = ("follow_up", "raise", "support")
+"""The intentions that leave something of a person's open: what they say then is never only acknowledged."""
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,11 +100,12 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         kernel=kernel,
     )
     is_known = person in [peer.peer_id for peer in recollection.peers]  # only what may be shown to this audience
-    context = context_of(perception, recollection, happening, is_known=is_known)
+    aims = [one for one in advance_intentions(psyche.intentions, now_s) if one.priority >= SHOWN_FROM]
+    is_open = any(one.person == person and one.type in OPEN_SUBJECTS for one in aims)
+    context = context_of(perception, recollection, happening, is_known=is_known, has_open_subject=is_open)
     judged = judge(happening, state, context, gate_settings.weighing)
     near = happening.heard.stems | happening.heard.words | _names(recollection).keys()
-    aims = advance_intentions(psyche.intentions, now_s)
-    relevant = [one for one in aims if one.priority >= SHOWN_FROM and (not one.target or one.target in near)]
+    relevant = [one for one in aims if not one.target or one.target in near]
     owed = recollection.owes
     called = owed or (happening.kind in MESSAGES and is_addressed(happening.kind, happening.address))
     outcome = _answerable(judged.outcome, recollection, gate_settings, called=called)
@@ -112,6 +120,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         m=judged.m,
         theta=judged.theta,
         mood=felt_now,
+        hurts=_hurts(recollection, happening, event, gate_settings, kernel),
         max_arcs=gate_settings.max_arcs,
         milestone="" if recollection.audience == SELF else gate_settings.milestone,
     )
@@ -136,6 +145,28 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         change=change,
         is_moved=grieves,
     )
+
+
+def _hurts(
+    recollection: Recollection, happening: Happening, event: Event, gate_settings: GateSettings, kernel: Kernel
+) -> bool:
+    """Return whether this event hurts, and the words of this conversation alone would make the soul frustrated. Pure.
+
+    What was said elsewhere may colour the soul's words; it must not move a process where nobody may know of it.
+    """
+    if event.stimulus is None or min(*event.stimulus.axes, event.stimulus.tone) >= 0.0:
+        return False
+    felt_s = [(event.at_s, event.stimulus)]
+    for said in [one for turn in recollection.past for one in once(turn, messages_of) if event.at_s - one.at_s < HURT_S]:
+        heard = classify(
+            said.text, happening.address, soul_name=gate_settings.soul_name, novelty=0.0, compound=gate_settings.compound
+        )
+        if stimulus := stimulus_of(happening.kind, heard):
+            felt_s.insert(-1, (said.at_s, stimulus))
+    numbers = Numbers(at_s=event.at_s - HURT_S)
+    for at_s, stimulus in felt_s:
+        numbers = apply(advance(numbers, at_s), stimulus, kernel)
+    return emotional_state(numbers_bands(numbers), kernel) == FRUSTRATED
 
 
 def settle(

@@ -144,6 +144,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     updates: tuple[IntentionUpdate, ...] = ()
     mood: str = ""
     """The mood word for the soul's numbers in this turn."""
+    hurts: bool = False
+    """Whether what was said in this conversation alone would make the soul frustrated by now."""
     hint: str = ""
     """The model's own word for the soul's mood."""
     max_arcs: int = subjects.MOST

@@ -1,7 +1,7 @@
 """Read off a text, without a model: five axes, cue classes, load, and how much it asks for. Pure.
 
 Valence comes from VADER, which scores half of plainly unhappy situations as happy; so cues carry the meaning and
-valence only adjusts it. Source: the psyche design, section 3; the cortex design, section 8.
+valence only adjusts it. VADER knows English only, and would read the German `die` and `war` as it does in English. Source: the psyche design, section 3; the cortex design, section 8.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from claudius.memory.stemming import is_english
 from claudius.psyche.events import ADDRESSED, Compound, Heard
 from claudius.psyche.state import Axes
 from claudius.psyche.words import (
@@ -28,12 +29,12 @@ from claudius.psyche.words import (
     Hit,
     Token,
     is_negated,
-    is_signs_only,
     stems,
     tokens,
 )
 
-TRIVIAL_WORDS = 6
+ACKNOWLEDGEMENT_CHARS = 60
+"""No message that only acknowledges is longer."""
 GRIEF = "grief"
 _YOU = frozenset(("you", "you're", "you've", "you'll", "you'd", "your", "yours", "u", "ur", "youre"))
 _ONESELF = frozenset(("i", "i'm", "i've", "im", "me", "my", "we", "we're", "our"))
@@ -44,6 +45,7 @@ PAIR_CHARS = 40
 """The largest distance between the two halves of a critical cue."""
 QUESTION_WORTH, ASK_WORTH, CRITICAL_WORTH, ATTACHMENT_WORTH = 5, 30, 40, 15
 
+_PAUSES = re.compile(r"[\s.,;!…@~。、，！]+")
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]*")
 _REQUEST = re.compile(
@@ -77,8 +79,10 @@ class Lexicon(Struct, frozen=True, kw_only=True):
     """First words of a sentence that asks."""
     whole: Mapping[tuple[str, ...], str]
     """Whole texts → class."""
-    acknowledgements: frozenset[str]
-    fillers: frozenset[str]
+    acknowledgements: frozenset[tuple[str, ...]]
+    """Whole messages that only acknowledge, as words."""
+    nods: re.Pattern[str]
+    """The signs that do."""
 
 
 @cache
@@ -107,8 +111,10 @@ def lexicon() -> Lexicon:
             for name, entry in classes.items()
             for text in entry.get("whole_cues", ())
         },
-        acknowledgements=frozenset(tree["trivial"]["acknowledgements"].split()),
-        fillers=frozenset(tree["trivial"]["fillers"].split()),
+        acknowledgements=frozenset(
+            tuple(phrase.split()) for phrases in tree["trivial"]["phrases"].values() for phrase in phrases
+        ),
+        nods=re.compile(f"[{tree['trivial']['signs']}][\U0001f3fb-\U0001f3ff]?\ufe0f?"),
     )
 
 
@@ -166,7 +172,7 @@ def classify(text: str, address: str, *, soul_name: str, novelty: float, compoun
         words=frozenset(words),
         is_question=not QUESTION_MARKS.isdisjoint(text),
         is_request="request" in classes,
-        is_trivial=is_trivial(text, soul_name, words),
+        is_trivial=is_trivial(text, soul_name),
     )
 
 
@@ -194,7 +200,7 @@ def _found(
 
 
 def _valence(text: str, classes: set[str], compound: Compound) -> float:
-    valence = compound(text) if text.strip() else 0.0
+    valence = compound(text) if is_english(text) else 0.0
     if abs(valence) < 0.05:
         glad = sore = 0
         if not text.isascii():
@@ -235,23 +241,14 @@ def _axes(classes: set[str], valence: float, address: str, book: Lexicon, *, own
     return Axes(*[max(-1.0, min(1.0, total)) for total in summed])
 
 
-def is_trivial(text: str, soul_name: str, words: Sequence[str] | None = None) -> bool:
-    """Return whether a text only acknowledges, or is signs alone; `words`: its own, if they are known. Pure."""
-    text, book = text[:HEARD_CHARS], lexicon()
-    if not QUESTION_MARKS.isdisjoint(text):
+def is_trivial(text: str, soul_name: str) -> bool:
+    """Return whether a whole text is a phrase or a sign that only acknowledges, beside the soul's name. Pure."""
+    if len(text) > ACKNOWLEDGEMENT_CHARS:
         return False
-    if is_signs_only(text):
-        return True
-    if words is None:
-        if len(text.split(maxsplit=3 * TRIVIAL_WORDS)) > 3 * TRIVIAL_WORDS:
-            return False
-        words = [token.word for token in tokens(text)]
-    counted = [word for word in words if word != soul_name and word[0].isalnum()]
-    return (
-        0 < len(counted) <= TRIVIAL_WORDS
-        and all(word in book.acknowledgements or word in book.fillers for word in counted)
-        and not book.acknowledgements.isdisjoint(counted)
-    )
+    book, said = lexicon(), text.lower().replace("’", "'")
+    unsigned = book.nods.sub(" ", said)
+    words = tuple([word for word in _PAUSES.sub(" ", unsigned).split() if word != soul_name])
+    return words in book.acknowledgements or (not words and unsigned != said)
 
 
 def critical(text: str) -> frozenset[str]:

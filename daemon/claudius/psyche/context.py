@@ -150,9 +150,12 @@ def novelty_of(text: str, earlier: tuple[subjects.Said, ...], soul_name: str) ->
 
 
 def context_of(
-    perception: Perception, recollection: Recollection, happening: Happening, *, is_known: bool
+    perception: Perception, recollection: Recollection, happening: Happening, *, is_known: bool, has_open_subject: bool
 ) -> EventContext:
-    """Return the context of an event. `is_known`: the speaker was heard before. Pure."""
+    """Return the context of an event. Pure.
+
+    `is_known`: the speaker was heard before. `has_open_subject`: the soul means to come back to something of theirs.
+    """
     now_s = recollection.now.timestamp()
     thought: Entry | None = None
     if happening.kind not in OWN or perception.owes:
@@ -168,7 +171,7 @@ def context_of(
     may = owed or perception.origin is Origin.INTERNAL or perception.kind is Kind.NEWS or is_welcome
     return EventContext(
         since_thought_s=None if thought is None else max(0.0, now_s - thought.at.timestamp()),
-        has_open_question=_was_asked(recollection, perception),
+        has_open_question=has_open_subject or _was_asked(recollection, perception),
         can_speak=may and not (isinstance(perception.extra, MessageExtra) and not perception.extra.can_speak),
         bot_streak=_bot_streak(recollection) + 1 if perception.is_bot else 0,
         is_repeat=not perception.owes
@@ -199,14 +202,14 @@ def _backwards(recollection: Recollection) -> Iterator[tuple[PastTurn, Entry]]:
 
 
 def _was_asked(recollection: Recollection, perception: Perception) -> bool:
-    """Return whether the last utterance here is the soul's question to this person."""
+    """Return whether the soul asked this person something since they last spoke here."""
     for turn, entry in _backwards(recollection):
-        if entry.entry_type is EntryType.USER_MESSAGE:
+        if entry.entry_type is EntryType.USER_MESSAGE and entry.person == perception.person:
             return False
-        if entry.entry_type is EntryType.EXTERNAL_DIALOG:
+        if entry.entry_type is EntryType.EXTERNAL_DIALOG and not QUESTION_MARKS.isdisjoint(entry.content):
             heard = {one.person for one in turn.entries if one.entry_type is EntryType.USER_MESSAGE}
-            is_question = not QUESTION_MARKS.isdisjoint(entry.content.rstrip()[-1:])
-            return is_question and (not heard or perception.person in heard)
+            if not heard or perception.person in heard:
+                return True
     return False
 
 

@@ -120,7 +120,7 @@ class Heard(Struct, frozen=True, kw_only=True):
     is_question: bool = False
     is_request: bool = False
     is_trivial: bool = False
-    """The text is only acknowledgements and fillers, or only emoji."""
+    """The whole text is a phrase or a sign that only acknowledges."""
 
 
 NOTHING_HEARD = Heard()
@@ -144,7 +144,7 @@ class EventContext(Struct, frozen=True, kw_only=True):
     since_thought_s: float | None = None
     """Seconds since the last thought in this conversation; for proactive kinds, since the last unprompted post."""
     has_open_question: bool = False
-    """The soul asked this person something, and this message answers it."""
+    """The soul asked this person something, or something of theirs is open: this message may answer it."""
     can_speak: bool = True
     bot_streak: int = 0
     """Consecutive bot messages without a human one, this one included."""

@@ -29,6 +29,8 @@ from claudius.psyche_types import DRIVES, Edge
 
 BOT_STREAK = 6
 """After this many bot messages in a row, without a human, the soul is silent."""
+SHORT_WORDS = 3
+"""What is overheard and has no more words than this is no reason to join in, unless it asks something."""
 TIRED = 0.3
 """The energy below which the threshold rises."""
 AT_EASE = 0.5
@@ -125,7 +127,8 @@ def triviality(happening: Happening, state: PsycheState, context: EventContext) 
     if is_message and not happening.has_attachments:
         if heard.is_trivial and not context.has_open_question:
             return "trivial"
-        if context.is_repeat and not addressed:
+        says_little = len(heard.words) <= SHORT_WORDS and not heard.is_question
+        if not addressed and (says_little or context.is_repeat):
             return "trivial"
     matched = max([match for _, match in state.arcs], default=0.0)
     if (

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from msgspec import Struct
 
 from claudius.psyche.classify import sentences
-from claudius.psyche.times import due
+from claudius.psyche.times import due, names_date
 
 LEAST_GRACE_S, MOST_GRACE_S = 30 * 60.0, 24 * 3600.0
 WHAT_CHARS = 120
@@ -23,6 +23,13 @@ ABOUT_CHARS = 500
 _FIRST_PERSON = re.compile(
     r"\b(?:(?:i|we)(?:\s+will|'ll|’ll|\s+can|(?:\s+am|\s+are|'m|’m|'re|’re)\s+going\s+to)|let\s+me)\s+"
     r"(?!not\b|never\b|know\b)(?:(?:also|then|just|definitely|certainly|gladly|happily|still)\s+)?[a-z]{2,}",
+    re.IGNORECASE,
+)
+_HANDS_OVER = re.compile(
+    r"\b(?:i|we)(?:\s+will|'ll|’ll|(?:\s+am|\s+are|'m|’m|'re|’re)\s+going\s+to)\s+"
+    r"(?:(?:also|then|just|definitely|certainly|gladly|happily|still)\s+)?"
+    r"(?:(?:send|deliver|bring|e?mail|forward|upload|post|remind|ping|nudge|wake)\b(?!\s+(?:\w+\s+)?up\b)"
+    r"|have\s+(?:\w+\s+){1,3}(?:ready|done|for\s+you)\b)",
     re.IGNORECASE,
 )
 _WILL = ("will", "'ll", "’ll", "can", "going", "let")
@@ -54,6 +61,8 @@ class Undertaking(Struct, frozen=True, kw_only=True):
     stems: tuple[str, ...]
     is_offer: bool = False
     """It is a question or depends on a condition, so nobody can count on it yet."""
+    is_delivery: bool = False
+    """Something is to be handed over or said, by an hour or date that is named: one may rely on it to come."""
 
 
 def promises(text: str, at: datetime, zone: tzinfo = UTC) -> tuple[Undertaking, ...]:
@@ -70,7 +79,14 @@ def promises(text: str, at: datetime, zone: tzinfo = UTC) -> tuple[Undertaking, 
         what = " ".join(sentence.split())[:WHAT_CHARS]
         offers = bool(_OFFERS.search(sentence))
         found.append(
-            Undertaking(what=what, due_at=due_at, grace_s=grace_s(at, due_at), stems=stems(what), is_offer=offers)
+            Undertaking(
+                what=what,
+                due_at=due_at,
+                grace_s=grace_s(at, due_at),
+                stems=stems(what),
+                is_offer=offers,
+                is_delivery=not offers and bool(_HANDS_OVER.search(sentence)) and names_date(sentence),
+            )
         )
     return tuple(found)
 

@@ -26,7 +26,7 @@ _CLAUSE = re.compile(
 )
 
 _ASKS_ME = re.compile(
-    rf"\b{_VERB}\s+(?:me|us)\b(?!\s+(?:again\s+|once\s+more\s+)?(?:of\s+)?(?:what|why|how|who|whom|whose|where|which|if|whether)\b)"
+    rf"\b{_VERB}\s+(?:me|us)\b(?!\W+(?:again\s+|once\s+more\s+)?(?:of\s+)?(?:what|why|how|who|whom|whose|where|which|if|whether)\b)"
     r"(?!\s+(?:again\s+)?when\s+(?!it['’]?s\b|it\s+is\b))"
     r"|\bgive\s+(?:me|us)\s+(?:a|another)\s+(?:nudge|ping|poke|buzz|reminder|wake-up\s+call|call|shout)\b",
     _I,
@@ -52,7 +52,7 @@ _ASKS_NOUN = re.compile(
     _I,
 )
 _ASKS_HOW = re.compile(
-    r"^\W*(?:how|what|where|why|can\s+i|do\s+i|should\s+i)\b|\b(?:don['’]t|do\s+not|no)\s+(?:need|want)\b|\bneed\s+no\b",
+    r"^\W*(?:how|what|where|why|can\s+i|do\s+i|should\s+i|wie|wo|womit|warum|kann\s+ich|soll\s+ich)\b|\b(?:don['’]t|do\s+not|no)\s+(?:need|want)\b|\bneed\s+no\b",
     _I,
 )
 _BITTE = r"(?:bitte\s+|mal\s+|doch\s+|auch\s+|noch\s+|kurz\s+|dann\s+|jetzt\s+)*"
@@ -142,16 +142,21 @@ def request_in(text: str) -> str:
 
 def asks(sentence: str) -> bool:
     """Return whether a sentence asks to be reminded. Pure."""
-    if _ASKS_NOUN.search(sentence):
-        return not _ASKS_HOW.search(sentence)
-    for found in _ASKS_ME.finditer(sentence):
-        before = re.split(r"[,;:—–]\s*|\s-\s", sentence[: found.start()].replace("’", "'"))[-1]
-        is_asked = _POLITE.search(before) and not re.search(r"\bnot\s*$", before)
-        has_subject = _OTHERS.search(before) or (re.match(r"\s+of\b", sentence[found.end() :]) and _NOUN.search(before))
-        if not _REPORTED.search(before) and (is_asked or not has_subject):
-            return True
+    asks_how = bool(_ASKS_HOW.search(sentence))
+    if any(_is_asked(sentence, found) for found in _ASKS_NOUN.finditer(sentence)):
+        return not asks_how
+    if any(_is_asked(sentence, found) for found in _ASKS_ME.finditer(sentence)):
+        return True
     found_german = _FRAGT.search(sentence)
-    return bool(found_german and not _VERNEINT.search(sentence))
+    return bool(found_german and not _VERNEINT.search(sentence) and not asks_how)
+
+
+def _is_asked(sentence: str, found: re.Match[str]) -> bool:
+    """Return whether what was found is asked of the listener, and not told of somebody."""
+    before = re.split(r"[,;:—–]\s*|\s-\s", sentence[: found.start()].replace("’", "'"))[-1]
+    is_asked = _POLITE.search(before) and not re.search(r"\bnot\s*$", before)
+    has_subject = _OTHERS.search(before) or (re.match(r"\s+of\b", sentence[found.end() :]) and _NOUN.search(before))
+    return not _REPORTED.search(before) and bool(is_asked or not has_subject)
 
 
 def undertaking_in(text: str) -> str:

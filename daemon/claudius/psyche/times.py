@@ -120,6 +120,13 @@ def names_hour(sentence: str) -> bool:
     return _names_hour(_reworded(sentence))
 
 
+def names_date(sentence: str) -> bool:
+    """Return whether a sentence names an hour, a date or a weekday; "tomorrow", "tonight" and spans are none. Pure."""
+    text = _reworded(sentence)
+    weekday = _WEEKDAY.search(text)
+    return bool(_names_hour(text) or _DATE.search(text) or (weekday and weekday[1]))
+
+
 def repeats(sentence: str) -> bool:
     """Return whether a sentence asks for something again and again ("every Monday"). Pure."""
     return bool(_EVERY.search(sentence))

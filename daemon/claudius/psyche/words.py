@@ -22,9 +22,6 @@ HEARD_CHARS = 2000
 
 GLAD = frozenset("👍🙂😀😄😂🤣😊❤🎉🙏💯🥳😍👏🔥✅")
 SORE = frozenset("😡😠😢😭👎💔😞🤬")
-_SIGNS = re.compile(
-    r"[\U0001f1e6-\U0001f1ff\U0001f300-\U0001faff\u2600-\u27bf\u2190-\u21ff\u2b00-\u2bff\ufe0f\u200d\U000e0020-\U000e007f\s]+"
-)
 _TOKEN = re.compile(
     r"[^\W_]+(?:['’][^\W_]+)*|[\U0001f300-\U0001faff\u2600-\u27bf$€£]|[.!?。！？؟\n]+",
 )
@@ -62,11 +59,6 @@ def leaning(text: str) -> int:
     """Return 1 if the emoji of a text are mostly positive, -1 if mostly negative, else 0. Pure."""
     glad = sum(sign in GLAD for sign in text) - sum(sign in SORE for sign in text)
     return (glad > 0) - (glad < 0)
-
-
-def is_signs_only(text: str) -> bool:
-    """Return whether a text is emoji and nothing else. Pure."""
-    return bool(text.strip()) and _SIGNS.fullmatch(text) is not None
 
 
 @lru_cache(maxsize=4096)

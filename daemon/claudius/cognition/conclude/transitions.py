@@ -21,7 +21,7 @@ from claudius.intent import Intent, StateChange
 from claudius.perception import SELF
 from claudius.psyche import Attention, settle
 from claudius.psyche.change import Change
-from claudius.psyche.context import FOCUSED, MOOD, felt_before, mood_here, new_mood, recent_word, word_in
+from claudius.psyche.context import FOCUSED, FRUSTRATED, MOOD, felt_before, mood_here, new_mood, recent_word, word_in
 from claudius.psyche_types import PsycheChange
 from claudius.recollection import ProcessState, Recollection, StateKey
 from claudius.soul import SoulText
@@ -129,7 +129,7 @@ def parse_result(intent: Intent, recollection: Recollection) -> dict[str, Any]:
 
     The mood is this conversation's mood after the turn, present only if the turn changed it: through what was heard, or
     through the model's own mood word, which counts as the model saw it. Taking up work counts as a change if the soul
-    is already focused, but not while it is upset from another conversation.
+    is already focused, but not while it is upset from another conversation. It is frustrated only by what was said here.
     """
     found: dict[str, Any] = {thought.step: thought.content for thought in intent.thoughts}
     for check in _CHECKS:
@@ -138,13 +138,17 @@ def parse_result(intent: Intent, recollection: Recollection) -> dict[str, Any]:
     state = {change.key: change.value for change in intent.state}
     state.pop(MOOD, None)
     said = word_in(intent)
+    hurts = intent.psyche is not None and intent.psyche.hurts
     if said and said != FOCUSED:
         state[MOOD] = said
+    elif hurts:
+        state[MOOD] = FRUSTRATED
     else:
         felt = intent.psyche.mood if intent.psyche else felt_before(recollection)
         now = mood_here(felt, task=task_after(recollection, intent.state), word=said or recent_word(recollection))
         takes_up_work = said or [one for one in intent.state if one.key == StateKey.CURRENT_TASK and one.value]
-        if now and (now != mood_before(recollection) or (now == FOCUSED and takes_up_work)):
+        has_moved = now != mood_before(recollection) and not (now == FRUSTRATED and intent.psyche)
+        if now and (has_moved or (now == FOCUSED and takes_up_work)):
             state[MOOD] = now
     return {**found, "soul_state": state, "psyche": dict(intent.attention.get("words", {}))}
 

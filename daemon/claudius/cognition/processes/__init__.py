@@ -397,6 +397,7 @@ def _entry(recollection: Recollection) -> str:
         and speaker is not None
         and not speaker.is_bot
         and speaker.turns_here == 0
+        and not speaker.is_met
         and all(model.version == 0 for model in speaker.models)
     )
     return GREETING if is_stranger else ENTRY

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from claudius.errors import RowInvalid
-from claudius.intent import PROMISE_DUE, Intent, Schedule
+from claudius.intent import LAPSES_AT, PROMISE_DUE, Intent, Schedule
 from claudius.memory.inbox import turn_of
 from claudius.memory.plans import MOST_OPEN, Due
 from claudius.memory.sql.connection import Database, Row
@@ -98,9 +98,19 @@ def open_plans(db: Database, conversation: str) -> int:
     return int(db.value("plans_open", conversation=conversation))
 
 
+def _twin(db: Database, schedule: Schedule) -> int:
+    """Return a pending plan with the same words for the same minute of the same conversation; 0 if there is none."""
+    words = {"text": valid(schedule.text), "process": schedule.process, "params": dump(dict(schedule.params))}
+    return db.value("plan_twin", conversation=schedule.conversation, minute=stamp(schedule.at)[:16], **words) or 0
+
+
 def plan(db: Database, schedule: Schedule) -> bool:
-    """Store one plan; a pending one with the same key stays unchanged. False if too many are already pending there."""
+    """Store one plan; a pending one with its key, or with its words, stays. False if too many are pending there."""
     where = schedule.conversation
+    if twin := _twin(db, schedule):
+        for before in (schedule.id, schedule.instead_of):
+            db.run("promise_replanned", plan=twin, before=before)
+        return True
     if open_plans(db, where) >= MOST_OPEN and not db.one("plan_waits", conversation=where, key=schedule.key):
         log.info("a plan was refused", extra={"conversation": where})
         return False
@@ -160,6 +170,7 @@ def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Percepti
         params=known if process else {},
         event=known["event"] if is_event else "",
         level=known.get("level", 0.0) if is_event else 0.0,
+        lapses_at=instant(known[LAPSES_AT]) if LAPSES_AT in known else None,
         asked_by=row["asked_by"] or "",
         in_answer=bool(row["in_answer"]),
     )

@@ -72,6 +72,8 @@ def recall(
     kept = Past(db, shelf, seeing, row, before, limits.max_past) if row else None
     is_spoken_to = bool(perception.person) and perception.origin is Origin.EXTERNAL
     speaker = _person(db, seeing, perception.person, perception.name, conversation, is_bot=perception.is_bot)
+    if is_spoken_to and not speaker.turns_here:
+        speaker = replace(speaker, is_met=_is_met(db, seeing, speaker.person))
     others = _others(db, seeing, conversation, kept.whole if kept else ())
     past = kept.past if kept else ()
     process, last_at = _process(row)
@@ -149,6 +151,11 @@ def _person(db: Database, seeing: Seeing, person: str, name: str, conversation: 
         spoke_at=max([instant(row["last_at"]) for row in here if row["last_at"]], default=None),
         is_bot=is_bot,
     )
+
+
+def _is_met(db: Database, seeing: Seeing, canonical: str) -> bool:
+    """Return whether the soul has answered a person where others could see it, or in this audience."""
+    return any(db.one("answered_before", person=one, audience=seeing.audience) for one in seeing.ids(canonical))
 
 
 def models_of(db: Database, seeing: Seeing, person: str) -> tuple[UserModel, ...]:

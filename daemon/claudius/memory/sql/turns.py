@@ -162,7 +162,7 @@ class SqlTurns:
                 person = canonical(db, audience.removeprefix(private("")))
                 whose = [private(one) for one in (person, *db.values("linked", canonical=person))]
             heard = db.value("spoken_last_at", since=stamp(since), audiences=dump(whose))
-            waiting = db.value("waits_there", conversation=conversation)
+            waiting = db.value("waits_there", conversation=conversation, key=perception.key)
             process = internal(perception).process
             before = db.value("first_words_before", key=perception.key, process=process, audiences=dump(whose))
         return FirstWords(

@@ -53,6 +53,20 @@ async def p1(ground: Ground) -> None:
     assert not found.perception.owes
 
 
+@case("P19", "two plans with the same words for one minute of one conversation are one, and a promise joins it")
+async def p19(ground: Ground) -> None:
+    """Plan the same words at once, half a minute later, a minute later, elsewhere, and other words."""
+    at = NOW + HOUR
+    async with awake(ground) as store:
+        for n, (after, changes) in enumerate(
+            [(0, {}), (30, {}), (60, {}), (0, {"conversation": f"{DM}2"}), (0, {"text": "other"}), (0, {"text": ""})] * 2, 1
+        ):
+            made = {"at": at + timedelta(seconds=after), "text": "water the fern", "key": str(n), **changes}
+            await store.plans.plan(plan(n, **made))
+        here, there = await store.plans.open_plans(DM), await store.plans.open_plans(f"{DM}2")
+    assert (here, there) == (5, 1)  # what has no words is told apart by its key
+
+
 @case("P2", "one key of a conversation is one plan while it waits, and may be planned anew once it was heard")
 async def p2(ground: Ground) -> None:
     """Plan twice, fire, plan again."""
