@@ -20,6 +20,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing, suppress
 from typing import Any, cast
 
+from claudius.cognition.reply.thoughts import ThoughtFilter
 from claudius.config import Loaded, ModelSettings, networks_on
 from claudius.errors import (
     AuthFailed,
@@ -196,15 +197,16 @@ class Chain:
     async def _persist(self, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
         """Ask one provider, with retries. Raises: _Down if the next one is to be asked."""
         for attempt in range(self._settings.retries + 1):
-            spoke = False
+            spoke, thoughts = False, ThoughtFilter()
             try:
                 async with aclosing(self._timed(provider, request)) as events:
-                    async for event in events:
-                        spoke = spoke or isinstance(event, Delta)
-                        if isinstance(event, Done):
-                            self.last_error = None
-                            self._tally.answered(provider, request, event)
-                        yield event
+                    async for heard in events:
+                        for event in thoughts.read(heard):
+                            spoke = spoke or isinstance(event, Delta)
+                            if isinstance(event, Done):
+                                self.last_error = None
+                                self._tally.answered(provider, request, event)
+                            yield event
             except ProviderError as error:
                 error.provider = error.provider or provider.name
                 self._tally.failed(provider, error)

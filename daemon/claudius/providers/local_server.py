@@ -245,7 +245,7 @@ class LocalServer:
 
         body: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": _PROBE}], "stream": False}
         path = "/api/chat" if enforces == "format" else "/v1/chat/completions"
-        body |= {"options": {"num_predict": 40}} if enforces == "format" else {"max_tokens": 40}
+        body |= {"options": {"num_predict": 40}, "think": False} if enforces == "format" else {"max_tokens": 40}
         try:
             answer = await self._client.post(self.root + path, json=body | enforcing(enforces, _HELD), timeout=PROBE_S)
             if answer.status_code != 200:

@@ -222,7 +222,7 @@ class OpenAICompat:
 def _native(request: Request, model: str, facts: Facts) -> dict[str, Any]:
     """Return the body for Ollama's own interface; its chat completions ignore `num_ctx` and cut the prompt. Pure.
 
-    Source: docs.ollama.com/api/chat.
+    It is told not to think, which a model that cannot think accepts as well. Source: docs.ollama.com/api/chat.
     """
     options: dict[str, Any] = {"num_ctx": facts.context_tokens, "num_predict": request.max_tokens}
     if request.temperature is not None:
@@ -230,7 +230,7 @@ def _native(request: Request, model: str, facts: Facts) -> dict[str, Any]:
     said = list(messages(replace(request, images=())))
     if request.images:
         said[-1]["images"] = [base64.b64encode(image.data).decode() for image in request.images]
-    return {"model": model, "messages": said, "stream": True, "options": options}
+    return {"model": model, "messages": said, "stream": True, "options": options, "think": False}
 
 
 def _body(request: Request, model: str, limit: str) -> dict[str, Any]:
