@@ -5,6 +5,7 @@ Source: platform.openai.com/docs/api-reference/chat.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import logging
@@ -21,6 +22,7 @@ from claudius.errors import BadRequest, Cut, ProviderError, TimedOut, TooLong, U
 from claudius.home import Home
 from claudius.provider import Event, Image, ModelLimits, Request
 from claudius.providers.local_server import (
+    ASK_S,
     LOCAL_MODELS,
     NO_FACTS,
     REPLY_LEAST,
@@ -178,8 +180,8 @@ class OpenAICompat:
         """Look once whether the API is at `/v1` of the address, where the address itself does not hold it."""
         if self._is_found:
             return
-        here = await self._client.get("models")
-        below = await self._client.get(f"{API.lstrip('/')}/models") if here.status_code == 404 else here
+        here = await self._models()
+        below = await self._models(f"{API.lstrip('/')}/models") if here.status_code == 404 else here
         self._is_found = True
         if below is not here and below.status_code != 404:
             before, self._base_url = self._base_url, self._base_url.rstrip("/") + API
@@ -194,9 +196,9 @@ class OpenAICompat:
         if status != 404:
             return error
         try:
-            listed = await self._client.get("models")
+            listed = await self._models()
             names = [str(one["id"]) for one in listed.json()["data"]] if listed.status_code == 200 else []
-        except (httpx.HTTPError, ValueError, LookupError, TypeError):
+        except (httpx.HTTPError, ProviderError, ValueError, LookupError, TypeError):
             names = []
         if names:
             error.fix = one_line(f"set openai.model to one that this server has: {', '.join(names)}")
@@ -204,8 +206,16 @@ class OpenAICompat:
         fix = "correct openai.base_url: it is the address before /chat/completions, and most end in /v1"
         return BadRequest(f"there is no {self._base_url}/chat/completions ({error.message})", provider=NAME, fix=fix)
 
+    async def _models(self, path: str = "models") -> httpx.Response:
+        """Ask which models there are. Raises: TimedOut, however slowly the server answers."""
+        try:
+            async with asyncio.timeout(ASK_S):
+                return await self._client.get(path)
+        except TimeoutError as error:
+            raise TimedOut("the model's server does not say which models it has", provider=NAME) from error
+
     async def _first_model(self) -> str:
-        response = await self._client.get("models")
+        response = await self._models()
         if response.status_code != 200:
             raise await self._refused(await _status_error(response), response.status_code)
         try:
@@ -280,9 +290,14 @@ def has_ollama(timeout_s: float, url: str = OLLAMA) -> bool:
         return False
     import httpx  # noqa: PLC0415 - slow to import, so only if something listens there
 
+    until, found = time.monotonic() + timeout_s, b""
     try:
-        answer = httpx.get(url.removesuffix("/v1") + "/api/tags", timeout=timeout_s, trust_env=False)
-        return answer.status_code == 200 and bool(answer.json()["models"])
+        with httpx.stream("GET", url.removesuffix("/v1") + "/api/tags", timeout=timeout_s, trust_env=False) as answer:
+            for piece in answer.iter_bytes():
+                found += piece
+                if time.monotonic() > until:  # httpx's own limit is one of each read
+                    return False
+        return answer.status_code == 200 and bool(json.loads(found)["models"])
     except (httpx.HTTPError, ValueError, LookupError, TypeError):
         return False
 

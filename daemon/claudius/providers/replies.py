@@ -46,7 +46,9 @@ _SPENT = re.compile(
     r"credit balance|insufficient[_ ](?:quota|funds|credits)|spending? (?:limit|cap)|billing", re.IGNORECASE
 )
 _TOO_LONG = re.compile(
-    r"(?:prompt|input) is too long|context[_ ](?:length|window|size)|maximum context|too many (?:input )?tokens",
+    r"(?<!\w)(?:prompt|inputs?|context|conversation)\b[^.;]{0,80}?(?:too (?:long|large|many|big)|exceed|maximum)"
+    r"|(?:too (?:long|large|many)|exceeds?|maximum|(?:greater|longer|larger) than)\b[^.;]{0,60}?\b(?:prompt|context)\b"
+    r"|request (?:is )?(?:too large|exceeds)|too many (?:input )?tokens|reduce the (?:length|size) of",
     re.IGNORECASE,
 )
 DRAIN_S = 0.05
@@ -79,6 +81,8 @@ def by_kind(kind: str, message: str, *, provider: str) -> ProviderError:
     """Return the error for an error event inside a stream, which has a kind and no status. Pure."""
     if kind in _KINDS:
         return by_status(_KINDS[kind], message, provider=provider)
+    if _TOO_LONG.search(message):
+        return by_status(413, message, provider=provider)
     return Overloaded(f"{one_line(message) or kind} (in the stream)", provider=provider)
 
 
@@ -106,6 +110,8 @@ def _number(text: str, unit: float) -> float | None:
 
 def message_of(body: Any) -> tuple[str, str]:
     """Return kind and message of any vendor's error body. An HTML page has neither. Pure."""
+    if isinstance(body, list):
+        body = next(iter(body), "")
     error = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(error, dict):
         kind, code = str(error.get("type") or error.get("status") or ""), error.get("code")

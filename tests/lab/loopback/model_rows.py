@@ -30,9 +30,22 @@ class RowServer(ModelServer):
     instead: Callable[[Call], web.Response | None] = usual
     """Returns what is answered in place of a reply of the model; None = the reply."""
 
+    drips: str = ""
+    """The path at which an answer never ends, a blank at a time; empty = none."""
+
     async def _route(self, request: web.Request, call: Call) -> web.StreamResponse:
+        if call.path == self.drips:
+            await _drip(request)
         found = self.instead(call) if is_asked(call) else None
         return await ModelServer._route(self, request, call) if found is None else found
+
+
+async def _drip(request: web.Request) -> None:
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    await response.prepare(request)
+    while True:
+        await response.write(b" ")
+        await asyncio.sleep(0.2)
 
 
 def events(found: Any, line_end: str = "\n") -> web.Response:
