@@ -22,6 +22,7 @@ from claudius.testing.alive import Alive, alive
 from claudius.testing.model_calls import Reply
 from lab.loopback.model import Answer, ModelServer
 from lab.loopback.model_families import Family
+from stream_rows import ROWS, Right
 
 MODEL = "qwen2.5:7b"
 THOUGHT, SPEECH, CHECK = "internal_monologue", "external_dialogue", "user_model_check"
@@ -386,3 +387,46 @@ def test_local_what_is_remembered_survives_a_broken_file(tmp_path: Path) -> None
     broken.write_text("{", "utf-8")
 
     assert read(broken) == {}
+
+
+# -- what is sent is counted ------------------------------------------------------------------------------------------
+
+COUNTED = [pytest.param(row, id=row["id"]) for row in ROWS if row["id"] in ("long-window-unknown", "cjk-hosted")]
+
+
+@pytest.mark.parametrize("row", COUNTED)
+async def test_what_is_told_of_a_talk_fits_in_tokens(home: Home, row: dict[str, Any]) -> None:
+    """In every script, and where a server would cut without a word: a character of Japanese is about a token."""
+    given, right = row["input"], Right(row)
+    says = given.get("says", "The barge was late again, and the quay was wet. ")
+    family = Family("ollama", context=given.get("num_ctx", 200_000), enforces=False)
+    env = {
+        "CLAUDIUS_PSYCHE_ENABLED": "0",
+        "ANTHROPIC_API_KEY": "sk-ant-canary",
+        "CLAUDIUS_HISTORY_BUDGET_TOKENS": "1500",
+    }
+    async with ModelServer(default=lambda _: Reply(text=answer), models=(MODEL,), family=family) as server:
+        is_home = given["wire"] == "ollama"
+        answer = says if is_home else f"<{SPEECH}>{says}</{SPEECH}>"
+        env |= {"CLAUDIUS_ANTHROPIC_BASE_URL": server.url, "CLAUDIUS_OPENAI_BASE_URL": server.url + "/v1"}
+        chain = provider(load(home, env), home, ["openai_compat" if is_home else "anthropic_api"])
+        async with alive(home, chain, settings=env) as soul:
+            talk = Talk(soul, server)
+            for number in range(given.get("turns", 200) // 5):
+                await talk.hear(f"{number} {says}" * (6 if is_home else 1))
+            asked = [call for call in server.asked if call.tail]
+
+    def count(text: str) -> int:
+        """Count as a model does, at the least: a token for four characters of ASCII, or for one of any other script."""
+        plain = sum(map(str.isascii, text))
+        return len(text) - plain + plain // 4
+
+    if most := right.take("request_tokens_at_most"):
+        assert max(sum(count(text) for _, text in call.messages) for call in asked) <= most
+    if right.take("system_whole"):
+        assert {call.system for call in asked} == {asked[0].system}
+    if right.take("history_tokens_at_most"):
+        told = [sum(count(text) for _, text in call.messages[:-1]) for call in asked if "summary" not in call.tail]
+        assert max(told) <= 1500
+        assert max(told) > 500
+    right.end()

@@ -36,7 +36,8 @@ from claudius.memory.sql.store import SqlStore
 from claudius.memory.sqlite.backups import quarantine
 from claudius.observed import Thinking
 from claudius.provider import CallTally, Provider, Rests
-from claudius.providers.chain import NO_VOICE, Chain, CurrentVoice, NoVoice, choose, mark_of, may_rehearse, met_model
+from claudius.providers.chain import NO_VOICE, Chain, NoVoice, choose, may_rehearse, met_model
+from claudius.providers.current import CurrentVoice, mark_of
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.disk import Disk, check_room

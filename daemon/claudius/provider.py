@@ -84,6 +84,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """Sent before the tail, in the order in which the tail numbers them; only by a provider whose `sees` is true."""
     form: tuple[FormStep, ...] = ()
     """The sections asked for, in order, for a server that enforces them; empty = the reply is free."""
+    tries_shut: bool = False
+    """An owner spoke, who may have paid meanwhile: a provider that rests because its account was refused is asked."""
 
 
 class Usage(Struct, frozen=True, kw_only=True):
@@ -147,7 +149,7 @@ class Done(Struct, frozen=True, kw_only=True):
 
 
 class Failing(Struct, frozen=True):
-    """A provider failed before its first piece; it is asked again, or the next one is. Only a chain yields it."""
+    """A provider failed, and the next one is asked, or it is asked again after a wait. Only a chain yields it."""
 
     error: ProviderError
 
@@ -172,7 +174,7 @@ class Provider(Protocol):
     def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply to `request`: deltas, perhaps resets, then one `Done`. Raises: ProviderError, typed.
 
-        A chain of providers also yields a `Failing` each time one of them fails and the reply is still sought.
+        A chain of providers also yields a `Failing` if one is down, or asks for a wait, and a reply is still sought.
 
         Closing the iterator early cancels the call and frees its resources.
         """

@@ -324,7 +324,7 @@ ON CONFLICT (mark, provider) DO UPDATE SET until = excluded.until, kind = exclud
 
 -- name: rests
 SELECT mark, provider, extract(epoch FROM until - clock_timestamp())::float8 AS left_s, kind, why, fix
-FROM rest WHERE until > clock_timestamp();
+FROM rest WHERE until > clock_timestamp() - make_interval(mins => 1); -- also those that an answer has ended
 
 -- name: rests_void
 -- The first process after all had ended asks everybody again, as a restart of the only one does.

@@ -103,3 +103,20 @@ def test_a_crowd_is_counted_in_the_picture() -> None:
     assert "and 3 more" in picture
     assert "c&lt;0&gt;" in picture
     assert picture.count('class="way"') == 1
+
+
+def test_a_step_that_a_process_names_is_not_called_unused(tmp_path: Path) -> None:
+    """`soul check` says once what is wrong with it: it is no step, whoever asks it. One that nobody names is unused."""
+    machine = Machine(tmp_path)
+    machine.ok("soul", "check")
+    for folder in ("steps", "processes"):
+        (machine.home / "soul" / folder).mkdir(parents=True, exist_ok=True)
+    for name in ("confide", "forgotten"):
+        (machine.home / "soul" / "steps" / f"{name}.md").write_text("Say what you would confide.\n")
+    head = '+++\nsteps = ["internal_monologue", "confide", "external_dialogue"]\n+++\n'
+    (machine.home / "soul" / "processes" / "shop.md").write_text(f"{head}A shop.\n\n## confide\nMore.\n")
+
+    shown = machine.run("soul", "check").stdout.splitlines()
+
+    assert [line.partition(": ")[0].rpartition("/")[2] for line in shown if "is unused" in line] == ["forgotten.md"]
+    assert [line for line in shown if "shop.md" in line and "'confide'" in line]

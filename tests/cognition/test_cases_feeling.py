@@ -14,9 +14,55 @@ from living import felt
 from minds import Clock, by_tag, heard, minds, say
 
 ASSENT = frozenset(
-    "yes yeah yep yup no nope nah sure ja nein oui non sí sim não nie nee да нет はい いいえ 是 不".split()
+    [
+        "yes",
+        "yeah",
+        "yep",
+        "yup",
+        "no",
+        "nope",
+        "nah",
+        "sure",
+        "ja",
+        "nein",
+        "oui",
+        "non",
+        "sí",
+        "sim",
+        "não",
+        "nie",
+        "nee",
+        "да",
+        "нет",
+        "はい",
+        "いいえ",
+        "是",
+        "不",
+    ]
 )
-FIRST_PERSON = frozenset("i i'm i've i'll my me we ich mein mich j'ai moi yo mi eu io ik я мы".split())
+FIRST_PERSON = frozenset(
+    [
+        "i",
+        "i'm",
+        "i've",
+        "i'll",
+        "my",
+        "me",
+        "we",
+        "ich",
+        "mein",
+        "mich",
+        "j'ai",
+        "moi",
+        "yo",
+        "mi",
+        "eu",
+        "io",
+        "ik",
+        "я",
+        "мы",
+    ]
+)
 MEANS = '{"operation":"create","type":"follow_up","target":"","horizon":"medium","description":"DESCRIPTION"}'
 
 

@@ -14,7 +14,8 @@ from claudius.errors import BadConfiguration, Unavailable
 from claudius.failure import Failure, failure_of
 from claudius.home import Home
 from claudius.provider import Failing, Provider, Request
-from claudius.providers.chain import LOOK_FOR_S, Chain, CurrentVoice, NoVoice
+from claudius.providers.chain import Chain, NoVoice
+from claudius.providers.current import LOOK_FOR_S, CurrentVoice
 from claudius.providers.scripted import Line, Scripted
 from claudius.testing.provider_contract.voice import ASK, hear, said, streaming
 

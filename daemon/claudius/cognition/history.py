@@ -26,13 +26,17 @@ MARKS = ("edited", "deleted", "removed")
 """What happened to a message or a reaction after it was posted."""
 
 MESSAGE_CHARS = 16_000
-"""A longer message is cut in every prompt, when heard and later, with a visible note (4,000 tokens)."""
+"""Of a longer message every prompt shows the beginning and the end, when heard and later (4,000 tokens)."""
+END_SHARE = 4
+"""The share of what is shown of such a message that is its end: one part of so many."""
 OTHER_MODEL_CHARS = 1600
 """The maximum length shown of a model of another audience (400 tokens)."""
 
 
-def message_record(person: str | None, name: str | None, text: str, *, is_bot: bool = False) -> dict[str, Scalar]:
-    """Return the data record of one message. Pure."""
+def message_record(
+    person: str | None, name: str | None, text: str, *, is_bot: bool = False, chars: int = MESSAGE_CHARS
+) -> dict[str, Scalar]:
+    """Return the data record of one message, with at most `chars` characters of its text. Pure."""
     record: dict[str, Scalar] = {"kind": RecordKind.MESSAGE}
     if person:
         record["who"] = short_name(person)
@@ -40,20 +44,21 @@ def message_record(person: str | None, name: str | None, text: str, *, is_bot: b
         record["from"] = name
     if is_bot:
         record["bot"] = True
-    return record | _capped(text)
+    return record | _capped(text, chars)
 
 
-def _capped(text: str) -> dict[str, Scalar]:
-    if len(text) <= MESSAGE_CHARS:
+def _capped(text: str, chars: int = MESSAGE_CHARS) -> dict[str, Scalar]:
+    if len(text) <= chars:
         return {"text": text}
-    return {"text": text[:MESSAGE_CHARS], "cut": len(text) - MESSAGE_CHARS}
+    end = chars // END_SHARE
+    return {"text": text[: chars - end], "cut": len(text) - chars, "end": text[len(text) - end :]}
 
 
-def perception_record(perception: Perception) -> dict[str, Scalar]:
-    """Return the data record of a perception. Pure."""
+def perception_record(perception: Perception, chars: int = MESSAGE_CHARS) -> dict[str, Scalar]:
+    """Return the data record of a perception, with at most `chars` characters of its text. Pure."""
     if perception.origin is Origin.INTERNAL:
-        return {"kind": perception.kind.value, **_capped(perception.text)}
-    return message_record(perception.person, perception.name, perception.text, is_bot=perception.is_bot)
+        return {"kind": perception.kind.value, **_capped(perception.text, chars)}
+    return message_record(perception.person, perception.name, perception.text, is_bot=perception.is_bot, chars=chars)
 
 
 def feels(steps: Sequence[str]) -> bool:
@@ -105,7 +110,8 @@ class Fixed(Struct, frozen=True):
 
     messages: tuple[Message, ...]
     tokens: int
-    """Estimated: characters / 4."""
+    """Estimated, see `tokens_of`."""
+    chars: int
 
 
 def fixed(past: PastTurn) -> Fixed:
@@ -137,7 +143,20 @@ def _rendered(past: PastTurn) -> Fixed:
         Message("assistant", "\n".join([*inner, *[text for _, text in sections]])),
     )
     messages = tuple([message for message in turn if message.content])
-    return Fixed(messages, sum([len(message.content) for message in messages]) // 4)
+    chars = sum([len(message.content) for message in messages])
+    return Fixed(messages, sum([tokens_of(message.content) for message in messages]), chars)
+
+
+def tokens_of(text: str) -> int:
+    """Estimate the tokens of a text. Pure.
+
+    Four characters of ASCII are about one token. A character of another script is nearer to one of its own: about a
+    token for three bytes in UTF-8, which is one letter of Chinese or Japanese and one and a half of Russian.
+    """
+    if text.isascii():
+        return len(text) // 4
+    plain = len(text.encode("ascii", "ignore"))
+    return plain // 4 + (len(text.encode("utf-8", "replace")) - plain) // 3
 
 
 def render_summary(summary: Summary) -> Message:

@@ -188,7 +188,7 @@ async def _thoughts(turn: TurnState) -> Thoughts:
         again = (
             words_tail(turn.plan, turn.recollection, turn.soul, turn.settings)
             if turn.settings.profile == "small"
-            else repair_tail(turn.recollection, turn.soul, spoken.broken)
+            else repair_tail(turn.recollection, turn.soul, spoken.broken, turn.settings.message_chars)
         )
         prompt = replace(prompt, tail=again)
         try:

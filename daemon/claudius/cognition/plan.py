@@ -15,7 +15,7 @@ from functools import lru_cache
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from claudius.cognition.history import fixed
+from claudius.cognition.history import MESSAGE_CHARS, fixed
 from claudius.cognition.proactive import PROCESS
 from claudius.cognition.processes import Process, sections
 from claudius.cognition.remembering import remember
@@ -124,6 +124,8 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     shrink_floor: float = 0.6
     window: int = 20
     budget_tokens: int = 8000
+    message_chars: int = MESSAGE_CHARS
+    """The most that is shown of each message heard now."""
     summary_chars: int = 1500
     dossier_tokens: int = 1000
     max_tokens: int = 4096
@@ -286,7 +288,8 @@ def compact(past: Sequence[PastTurn], settings: EngineSettings, *, share: float 
     """Return the number of the first turn to render. Pure.
 
     When the history exceeds the budget, the oldest turns are dropped until half of the budget is used. The newest
-    `window` entries always stay. `share`: the share of the budget to use. Source: the pipeline design, section 10.
+    `window` entries always stay; with a window of 0, none has to. `share`: the share of the budget to use. Source: the
+    pipeline design, section 10.
     """
     first = past[0].number if past else 1
     sizes = [fixed(turn).tokens for turn in past]
@@ -299,7 +302,7 @@ def compact(past: Sequence[PastTurn], settings: EngineSettings, *, share: float 
         if left <= budget_tokens // 2 or newer_entries < settings.window:
             return turn.number
         left -= size
-    return past[-1].number
+    return past[-1].number + (not settings.window)
 
 
 log = logging.getLogger(__name__)

@@ -51,6 +51,8 @@ class Idle(Struct, frozen=True, kw_only=True):
     intent: Intent
     recollection: Recollection
     pending: Pending
+    history_from: int = 1
+    """The number of the first past turn that its prompt showed."""
 
 
 class Subprocess(Struct, frozen=True, kw_only=True):

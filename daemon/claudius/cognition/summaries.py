@@ -20,7 +20,7 @@ from claudius.cognition.prompt.assembly import system_text
 from claudius.cognition.reflection import Idle, Subprocess
 from claudius.cognition.reply.parser import plain_reply
 from claudius.cognition.turn_state import SUMMARY_CALL, TurnState, settings_now, silent_turn
-from claudius.errors import ProviderError
+from claudius.errors import ProviderError, TooLong
 from claudius.foreign import unquoted
 from claudius.prompt import Prompt
 from claudius.provider import Message
@@ -41,15 +41,15 @@ async def fold_expired(turn: TurnState) -> None:
 
 
 async def fold_for_room(idle: Idle, mind: Mind) -> None:
-    """Fold the oldest turns of an idle conversation in one step if its history nears its budget."""
-    recollection = idle.recollection
+    """Fold the oldest turns of an idle conversation: those that its last prompt, or the next one, has no room for."""
+    recollection, past = idle.recollection, idle.recollection.past
     settings = await settings_now(mind, recollection, EngineSettings.of(mind.config()))
-    first = compact(recollection.past, settings, share=ROOM)
-    leaving = [turn for turn in recollection.past if turn.number < first]
+    first = max(compact(past, settings, share=ROOM), idle.history_from)
+    leaving = [turn for turn in past if turn.number < first]
     if not leaving:
         return
-    history = _history(recollection, recollection.past)  # the same as in the last turn, so that the cache still has it
-    await _fold(recollection, leaving, history, mind)
+    is_whole = idle.history_from <= past[0].number  # then the same history as in the last turn is in the cache
+    await _fold(recollection, leaving, _history(recollection, past if is_whole else leaving), mind)
 
 
 async def fold_whole(recollection: Recollection, mind: Mind) -> bool:
@@ -79,6 +79,8 @@ async def _summarise(turn: TurnState, turns: Sequence[PastTurn], history: tuple[
     try:
         reply = await ask_model(turn, prompt, "summary", number=SUMMARY_CALL)
     except ProviderError as error:
+        if isinstance(error, TooLong) and (half := turns[: len(turns) // 2]):
+            return await _summarise(turn, half, _history(known, half))
         log.warning("nothing was folded", extra={"turn": known.turn, "error": unquoted(error)})
         return None
     text = plain_reply(reply.text)[: settings.summary_chars].strip()

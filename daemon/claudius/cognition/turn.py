@@ -22,6 +22,7 @@ from claudius.cognition.conclude.conclusion import (
     lines_for,
 )
 from claudius.cognition.conclude.transitions import mood_before
+from claudius.cognition.history import fixed
 from claudius.cognition.hooks import show_heard
 from claudius.cognition.hop import begin, run
 from claudius.cognition.mind import Mind, Stage
@@ -48,8 +49,8 @@ log = logging.getLogger(__name__)
 
 UPDATES = ("user_model_update", "model_change_note")
 NO_SURFACE = Surface()
-HALVED_WINDOW = 2
-"""Number of entries that always stay in the history after a prompt was too long."""
+LEAST_CHARS = 1000
+"""The least that is shown of a message, however long the model finds the prompt."""
 
 
 class Turned(Idle, frozen=True, kw_only=True):
@@ -82,7 +83,8 @@ async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE)
     if turn.recollection.summary is not before:
         intent = replace(intent, summary=turn.recollection.summary)
     committed = await commit(intent, turn.recollection, mind)
-    return Turned(intent=committed, recollection=turn.recollection, pending=pending)
+    known, history_from = turn.recollection, turn.plan.history_from
+    return Turned(intent=committed, recollection=known, pending=pending, history_from=history_from)
 
 
 async def apologise(pending: Pending, mind: Mind, kind: ApologyKind, failure: Failure | None = None) -> Intent:
@@ -204,9 +206,10 @@ def _said(turn: TurnState, line: str, verb: str) -> Intent:
 
 
 async def _thought(turn: TurnState) -> Intent:
-    """Run the hops, with one retry each for two errors.
+    """Run the hops, again where a smaller prompt may help.
 
-    Retries with half the history if the prompt is too long, and without images if the model refuses them.
+    While the prompt is too long, with half the history each time, then with a quarter of the message; and without
+    images if the model refuses them.
     """
     surface, known = turn.surface, turn.recollection
     stage = await turn.mind.stage(known.perception)
@@ -239,18 +242,19 @@ async def _thought(turn: TurnState) -> Intent:
 
 
 def _is_made_easier(turn: TurnState, error: TooLong | BadRequest) -> bool:
-    """Reset the turn with half the history or without images. Returns False if that was already tried."""
-    settings, files = turn.settings, turn.surface.files
+    """Reset the turn with a shorter prompt, or without images. Returns False if that cannot be."""
+    settings, files, known = turn.settings, turn.surface.files, turn.recollection
     if isinstance(error, TooLong):
-        if settings.window == HALVED_WINDOW:
-            return False
-        budget_tokens = max(1, settings.budget_tokens // 2)
-        turn.restart(replace(settings, budget_tokens=budget_tokens, window=HALVED_WINDOW))
-        return True
+        sent = sum(fixed(past).tokens for past in known.past if past.number >= turn.plan.history_from)
+        if sent:
+            turn.restart(replace(settings, budget_tokens=sent - 1, window=0))
+            return True
+        chars = min(settings.message_chars, max((len(one.text) for one in known.perceptions), default=0)) // 4
+        turn.restart(replace(settings, message_chars=chars))
+        return chars >= LEAST_CHARS
     if not turn.images or files is None:
         return False
     log.warning("a model refuses pictures", extra={"turn": turn.turn, "error": error.message})
-    known = turn.recollection
     turn.recollection, turn.images = replace(known, perceptions=files.without_pictures(known.perceptions)), ()
     turn.restart(settings)
     return True

@@ -14,6 +14,7 @@ import ipaddress
 import json
 import logging
 import re
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -45,7 +46,10 @@ FIRST_CHARS_PER_TOKEN = 3.0
 """Of our prompts, before a call has taught it. Measured: 2.7 for a history of JSON lines, 4.2 for prose."""
 LEARNED = 0.3
 """The weight of the newest call in what is learned."""
-ASK_S, PROBE_S = 5.0, 120.0
+ASK_S, PROBE_S = 5.0, 60.0
+"""How long each question may take in all, however it is answered. The probe may have to wait for the model to load."""
+MUTE_S = 60.0
+"""For how long a server that did not answer a question in time is not asked again."""
 FIRST_BYTE_S = 300.0
 """The least time for a first byte on this machine."""
 SLOWEST = 10.0
@@ -166,7 +170,7 @@ class LocalServer:
         self._client, self._memory, self._base_url = client, memory, base_url
         self.root = base_url.rstrip("/").removesuffix("/v1")
         self._context_tokens = context_tokens
-        self._learning = asyncio.Lock()
+        self._learning, self._ask_at = asyncio.Lock(), 0.0
 
     def facts(self, model: str) -> Facts:
         """Return what is known of a model here."""
@@ -180,8 +184,11 @@ class LocalServer:
         """Return what is known of a model, asking the server first if that was never done."""
         async with self._learning:
             facts = self.facts(model)
-            if not facts.is_learned:
-                await self._learn(model, facts)
+            if not facts.is_learned and time.monotonic() >= self._ask_at:
+                try:
+                    await self._learn(model, facts)
+                except TimeoutError:
+                    self._ask_at = time.monotonic() + MUTE_S
         return facts
 
     async def _learn(self, model: str, facts: Facts) -> None:
@@ -232,8 +239,9 @@ class LocalServer:
         return min(wanted, longest) if longest else wanted
 
     async def _json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Ask one path; a refusal, or an answer that is no object, counts as an empty one."""
-        answer = await self._client.request(method, self.root + path, json=body, timeout=ASK_S)
+        """Ask one path; a refusal, or an answer that is no object, counts as an empty one. Raises: TimeoutError."""
+        async with asyncio.timeout(ASK_S):  # httpx's own limit is one of each read
+            answer = await self._client.request(method, self.root + path, json=body, timeout=None)
         try:
             found = answer.json() if answer.status_code == 200 else {}
         except ValueError:
@@ -241,14 +249,18 @@ class LocalServer:
         return found if isinstance(found, dict) else {}
 
     async def _probe(self, model: str, enforces: Enforces) -> bool | None:
-        """Ask for a form that nobody would choose. Returns whether it came; None if no answer came."""
+        """Ask for a form that nobody would choose. Returns whether it came; None if no answer came.
+
+        Raises: TimeoutError.
+        """
         import httpx  # noqa: PLC0415 - as above
 
         body: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": _PROBE}], "stream": False}
         path = "/api/chat" if enforces == "format" else "/v1/chat/completions"
-        body |= {"options": {"num_predict": 40}} if enforces == "format" else {"max_tokens": 40}
+        body |= {"options": {"num_predict": 40}, "think": False} if enforces == "format" else {"max_tokens": 40}
         try:
-            answer = await self._client.post(self.root + path, json=body | enforcing(enforces, _HELD), timeout=PROBE_S)
+            async with asyncio.timeout(PROBE_S):
+                answer = await self._client.post(self.root + path, json=body | enforcing(enforces, _HELD), timeout=None)
             if answer.status_code != 200:
                 return None if answer.status_code >= 500 else False
             document = answer.json()
@@ -269,7 +281,7 @@ class LocalServer:
             body = {"content": text} if facts.family == "llama.cpp" else {"model": model, "prompt": text}
             try:
                 found = await self._json("POST", "/tokenize", body)
-            except httpx.HTTPError:
+            except (httpx.HTTPError, TimeoutError):
                 found = {}
             exact = len(found["tokens"]) if isinstance(found.get("tokens"), list) else _number(found, "count")
             if exact:

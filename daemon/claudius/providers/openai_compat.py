@@ -23,6 +23,7 @@ from claudius.foreign import status_words
 from claudius.home import Home
 from claudius.provider import Event, Image, ModelLimits, Request
 from claudius.providers.local_server import (
+    ASK_S,
     LOCAL_MODELS,
     NO_FACTS,
     REPLY_LEAST,
@@ -183,8 +184,8 @@ class OpenAICompat:
         async with self._finding:  # two at once would both add `/v1`
             if self._is_found:
                 return
-            here = await self._client.get("models")
-            below = await self._client.get(f"{API.lstrip('/')}/models") if here.status_code == 404 else here
+            here = await self._models()
+            below = await self._models(f"{API.lstrip('/')}/models") if here.status_code == 404 else here
             self._is_found = True
             if below is not here and below.status_code != 404:
                 before, self._base_url = self._base_url, self._base_url.rstrip("/") + API
@@ -199,9 +200,9 @@ class OpenAICompat:
         if status != 404:
             return error
         try:
-            listed = await self._client.get("models")
+            listed = await self._models()
             names = [plain_name(one["id"], "") for one in listed.json()["data"]] if listed.status_code == 200 else []
-        except (httpx.HTTPError, ValueError, LookupError, TypeError):
+        except (httpx.HTTPError, ProviderError, ValueError, LookupError, TypeError):
             names = []
         if any(names):
             error.fix = one_line(f"set openai.model to one that this server has: {', '.join(filter(None, names))}")
@@ -210,8 +211,16 @@ class OpenAICompat:
         absent = f"there is no {self._base_url}/chat/completions ({status_words(status)})"
         return BadRequest(absent, provider=NAME, fix=fix, said=error.said)
 
+    async def _models(self, path: str = "models") -> httpx.Response:
+        """Ask which models there are. Raises: TimedOut, however slowly the server answers."""
+        try:
+            async with asyncio.timeout(ASK_S):
+                return await self._client.get(path)
+        except TimeoutError as error:
+            raise TimedOut("the model's server does not say which models it has", provider=NAME) from error
+
     async def _first_model(self) -> str:
-        response = await self._client.get("models")
+        response = await self._models()
         if response.status_code != 200:
             raise await self._refused(await _status_error(response), response.status_code)
         try:
@@ -228,7 +237,7 @@ class OpenAICompat:
 def _native(request: Request, model: str, facts: Facts) -> dict[str, Any]:
     """Return the body for Ollama's own interface; its chat completions ignore `num_ctx` and cut the prompt. Pure.
 
-    Source: docs.ollama.com/api/chat.
+    It is told not to think, which a model that cannot think accepts as well. Source: docs.ollama.com/api/chat.
     """
     options: dict[str, Any] = {"num_ctx": facts.context_tokens, "num_predict": request.max_tokens}
     if request.temperature is not None:
@@ -236,7 +245,7 @@ def _native(request: Request, model: str, facts: Facts) -> dict[str, Any]:
     said = list(messages(replace(request, images=())))
     if request.images:
         said[-1]["images"] = [base64.b64encode(image.data).decode() for image in request.images]
-    return {"model": model, "messages": said, "stream": True, "options": options}
+    return {"model": model, "messages": said, "stream": True, "options": options, "think": False}
 
 
 def _body(request: Request, model: str, limit: str) -> dict[str, Any]:
@@ -287,9 +296,14 @@ def has_ollama(timeout_s: float, url: str = OLLAMA) -> bool:
         return False
     import httpx  # noqa: PLC0415 - slow to import, so only if something listens there
 
+    until, found = time.monotonic() + timeout_s, b""
     try:
-        answer = httpx.get(url.removesuffix("/v1") + "/api/tags", timeout=timeout_s, trust_env=False)
-        return answer.status_code == 200 and bool(answer.json()["models"])
+        with httpx.stream("GET", url.removesuffix("/v1") + "/api/tags", timeout=timeout_s, trust_env=False) as answer:
+            for piece in answer.iter_bytes():
+                found += piece
+                if time.monotonic() > until:  # httpx's own limit is one of each read
+                    return False
+        return answer.status_code == 200 and bool(json.loads(found)["models"])
     except (httpx.HTTPError, ValueError, LookupError, TypeError):
         return False
 

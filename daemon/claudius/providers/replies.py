@@ -60,7 +60,9 @@ _SPENT = re.compile(
     r"credit balance|insufficient[_ ](?:quota|funds|credits)|spending? (?:limit|cap)|billing", re.IGNORECASE
 )
 _TOO_LONG = re.compile(
-    r"(?:prompt|input) is too long|context[_ ](?:length|window|size)|maximum context|too many (?:input )?tokens",
+    r"(?<!\w)(?:prompt|inputs?|context|conversation)\b[^.;]{0,80}?(?:too (?:long|large|many|big)|exceed|maximum)"
+    r"|(?:too (?:long|large|many)|exceeds?|maximum|(?:greater|longer|larger) than)\b[^.;]{0,60}?\b(?:prompt|context)\b"
+    r"|request (?:is )?(?:too large|exceeds)|too many (?:input )?tokens|reduce the (?:length|size) of",
     re.IGNORECASE,
 )
 _MEANINGS = (
@@ -105,7 +107,8 @@ def by_kind(kind: str, message: str, *, provider: str) -> ProviderError:
     if kind in _KINDS:
         return by_status(_KINDS[kind], message, provider=provider, code=kind)
     facts = ", ".join(filter(None, ("in the stream", listed(kind, CODES))))
-    return refused(Overloaded, said=message, facts=facts, provider=provider)
+    found = TooLong if _TOO_LONG.search(message) else Overloaded
+    return refused(found, said=message, facts=facts, provider=provider)
 
 
 def refused(
@@ -157,6 +160,8 @@ def _number(text: str, unit: float) -> float | None:
 
 def message_of(body: Any) -> tuple[str, str]:
     """Return kind and message of any vendor's error body. An HTML page has neither. Pure."""
+    if isinstance(body, list):
+        body = next(iter(body), "")
     error = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(error, dict):
         kind, code = str(error.get("type") or error.get("status") or ""), error.get("code")

@@ -10,7 +10,7 @@ import pytest
 from claudius.compose import compose
 from claudius.errors import AdapterRefused
 from claudius.home import Home
-from claudius.providers import chain, openai_compat
+from claudius.providers import chain, current, openai_compat
 from claudius.providers.scripted import Scripted
 from claudius.reports.session import ask
 from claudius.testing.alive import alive
@@ -345,8 +345,8 @@ async def test_a_company_is_never_told_by_the_rehearsal_voice_that_there_is_no_m
     runs = asyncio.Event()
     monkeypatch.setattr(chain, "_has_login", lambda _: False)
     monkeypatch.setattr(chain, "_has_ollama", runs.is_set)
-    monkeypatch.setattr(chain, "LOOK_AGAIN_S", 0.1)
-    monkeypatch.setattr(chain, "LOOK_FOR_S", 0.2)
+    monkeypatch.setattr(current, "LOOK_AGAIN_S", 0.1)
+    monkeypatch.setattr(current, "LOOK_FOR_S", 0.2)
     env = {
         "CLAUDIUS_HOME": str(home.root),
         "CLAUDIUS_SLACK_API_URL": server.base_url.rstrip("/"),

@@ -161,11 +161,14 @@ def test_turns_that_leave_now_are_counted_at_once(text: SoulText) -> None:
 
 
 def test_a_long_message_is_cut_with_a_visible_note(text: SoulText) -> None:
-    """Past 16,000 characters the soul is told how much is missing."""
-    record = records(prompt(recollection(perceptions=(perception("x" * 20_000),)), text).tail)[-1]
+    """Past 16,000 characters the soul is shown the beginning and the end, and told how much is missing between them."""
+    said = "".join(f"{number} " for number in range(7_000))
+    record = records(prompt(recollection(perceptions=(perception(said),)), text).tail)[-1]
 
-    assert len(str(record["text"])) == 16_000
-    assert record["cut"] == 4000
+    assert said.startswith(str(record["text"]))
+    assert said.endswith(str(record["end"]))
+    assert (len(str(record["text"])), len(str(record["end"]))) == (12_000, 4_000)
+    assert record["cut"] == len(said) - 16_000
 
 
 def test_a_long_message_is_no_longer_in_the_history_than_when_it_was_heard(text: SoulText) -> None:

@@ -29,6 +29,8 @@ class Family:
     """Whether it makes replies follow a grammar or a schema; if not, it refuses them (`other`) or ignores them."""
     tokenizer_s_chars: int = 3
     """How many characters a token of its tokenizer has."""
+    capabilities: tuple[str, ...] = ("completion",)
+    """What Ollama says that the model can do."""
 
     def told(  # noqa: PLR0911 - a table
         self, method: str, path: str, body: Mapping[str, Any], models: Sequence[str]
@@ -45,7 +47,11 @@ class Family:
             case ("ollama", "GET", "/api/version"):
                 return {"version": "0.12.3"}
             case ("ollama", "POST", "/api/show"):
-                return {"model_info": {"qwen2.context_length": self.context}, "parameters": "stop  x"}
+                return {
+                    "model_info": {"qwen2.context_length": self.context},
+                    "parameters": "stop  x",
+                    "capabilities": list(self.capabilities),
+                }
             case ("lmstudio", "GET", "/api/v0/models"):
                 return {"data": [{"id": one, "loaded_context_length": self.context} for one in models]}
         return None
@@ -95,6 +101,9 @@ def ollama_whole(reply: Reply, model: str, prompt: int) -> dict[str, Any]:
 
 def ollama_events(reply: Reply, model: str, prompt: int) -> Iterator[bytes]:
     """Stream the answer of `/api/chat`: one JSON object a line."""
+    if reply.thinking:
+        thinks = {"role": "assistant", "content": "", "thinking": reply.thinking}
+        yield json.dumps({"model": model, "message": thinks, "done": False}).encode() + b"\n"
     for piece in reply.pieces():
         line = {"model": model, "message": {"role": "assistant", "content": piece}, "done": False}
         yield json.dumps(line).encode() + b"\n"

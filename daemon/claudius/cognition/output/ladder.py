@@ -26,6 +26,11 @@ _BABBLE = re.compile(
     r"|soul[\W_]state[\W_](?:check|update)|model[\W_]change[\W_]note)"
 )
 """Names of our steps. Text without tags that says one is talk about the form, not speech."""
+_MUSING = re.compile(
+    r"\W*(?:(?:okay|ok|alright|right|hmm+|so|well|now|first)\b\W*)*"
+    r"(?:the user(?!\w| interface)|(?:i|we) (?:need to|should|must|have to) (?:respond|reply|answer)\b)"
+)
+"""How a model begins that thinks aloud without any mark: it speaks of its listener, not to them."""
 _BOM = "\ufeff"
 
 
@@ -111,7 +116,9 @@ def _why_not_plain(reply: Parsed) -> tuple[str, ...]:
     plain = plain_form(reply.raw)
     if find_head(reply.raw) is not None:
         return ()
-    return ("label",) if NAMES.label.search(plain) else ("babble",) if _BABBLE.search(plain) else ()
+    if NAMES.label.search(plain):
+        return ("label",)
+    return ("babble",) if _BABBLE.search(plain) else ("musing",) if _MUSING.match(plain) else ()
 
 
 def _cut(reply: Parsed, rules: OutputRules) -> tuple[str, str | None] | None:

@@ -30,9 +30,17 @@ EXTEND = "docs/extend.md shows a whole one"
 
 
 def own_steps(soul: SoulText) -> frozenset[str]:
-    """Return the steps that the owner's own modules define: an `Ask`, or a function under `@cognitive_step`."""
+    """Return the steps that the owner's own parts ask.
+
+    A process text asks those that it names; a module those that it defines, by an `Ask` or under `@cognitive_step`.
+    """
     found: set[str] = set()
     for name, file in soul.files.items():
+        if name.startswith("processes/"):
+            named = file.head.get("steps")
+            found.update(
+                sections(file), (one for one in (named if isinstance(named, list) else ()) if isinstance(one, str))
+            )
         target = file.head.get("python")
         if name.partition("/")[0] in ("processes", "subprocesses") and isinstance(target, str):
             try:

@@ -146,7 +146,7 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
     heard = [
         record
         for perception in recollection.perceptions
-        for record in (perception_record(perception), *_read_files(perception))
+        for record in (perception_record(perception, settings.message_chars), *_read_files(perception))
     ]
     if heard:
         blocks.append(Block("Current Message", heard))
@@ -164,9 +164,12 @@ def shows_intuition(plan: Plan, recollection: Recollection) -> bool:
     return bool(recollection.intuitions) and (feels(plan.asked) or not plan.asked)
 
 
-def repair_tail(recollection: Recollection, soul: SoulText, broken: str) -> str:
-    """Assemble the tail of the repair call: the message, the broken reply as data, one instruction. Pure."""
-    heard = [perception_record(perception) for perception in recollection.perceptions]
+def repair_tail(recollection: Recollection, soul: SoulText, broken: str, chars: int) -> str:
+    """Assemble the tail of the repair call: the message, the broken reply as data, one instruction. Pure.
+
+    `chars`: the most that is shown of each message.
+    """
+    heard = [perception_record(perception, chars) for perception in recollection.perceptions]
     draft: Mapping[str, Scalar] = {"kind": RecordKind.DRAFT, "text": broken[:4000]}
     message = _fenced([Block("Current Message", [*heard, draft])], recollection.nonce)
     return "\n".join([*message.values(), soul.text("repair.md").strip()])

@@ -11,7 +11,7 @@ from string import Template
 
 from msgspec.structs import replace
 
-from claudius.cognition.history import feels, intuition_record, perception_record, shown_record
+from claudius.cognition.history import feels, fixed, intuition_record, perception_record, shown_record
 from claudius.cognition.plan import SPEECH, THOUGHT, EngineSettings, Plan
 from claudius.cognition.prompt.parts import exchanges, present, soul_state
 from claudius.memory.ledger import format_beliefs
@@ -57,7 +57,7 @@ def _parts(soul: SoulText, settings: EngineSettings) -> Iterator[str]:
 
 def tail(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> str:
     """Assemble this turn's part: every record in one fence, the rare steps' instructions, and what to write. Pure."""
-    lines = [data_line(record) for record in _records(plan, recollection)]
+    lines = [data_line(record) for record in _records(plan, recollection, settings.message_chars)]
     nonce = clear_nonce(recollection.nonce, lines)
     data = ["## Data", fence("\n".join(lines), nonce)] if lines else []
     rare = [soul.steps[name].instruction for name in plan.asked if name not in (THOUGHT, SPEECH) and name in soul.steps]
@@ -79,8 +79,8 @@ def _wanted(plan: Plan, soul: SoulText, settings: EngineSettings) -> str:
     return Template(str(words["order"])).substitute(steps=", ".join(plan.asked))
 
 
-def _records(plan: Plan, recollection: Recollection) -> Iterator[Mapping[str, Scalar]]:
-    """Yield what the turn knows, then what was heard."""
+def _records(plan: Plan, recollection: Recollection, chars: int) -> Iterator[Mapping[str, Scalar]]:
+    """Yield what the turn knows, then at most `chars` characters of each message heard."""
     if state := soul_state(plan, recollection):
         yield {"kind": RecordKind.SOUL_STATE, **state}
     if feels(plan.asked):
@@ -102,7 +102,7 @@ def _records(plan: Plan, recollection: Recollection) -> Iterator[Mapping[str, Sc
             break
         yield {"kind": RecordKind.MEMORY, **line}
     for perception in recollection.perceptions:
-        yield perception_record(perception)
+        yield perception_record(perception, chars)
         if isinstance(perception.extra, MessageExtra):
             yield from (one.record() for one in perception.extra.read)
 
@@ -119,11 +119,17 @@ def fitted(
         return settings
     reply = min(settings.max_tokens, max(REPLY_LEAST, min(REPLY_MOST, limits.context_tokens // 4)))
     summary = len(recollection.summary.text) if recollection.summary else 0
-    known = len(system(settings)) + summary + sum(len(one.text) for one in recollection.perceptions)
+    known = (
+        len(system(settings))
+        + summary
+        + sum(min(len(one.text), settings.message_chars) for one in recollection.perceptions)
+    )
     left_chars = (limits.context_tokens - reply - TAIL_TOKENS) * limits.chars_per_token - known
+    past = [fixed(turn) for turn in recollection.past]
+    chars_per_token = sum(one.chars for one in past) / max(1, sum(one.tokens for one in past)) if past else 4.0
     return replace(
         settings,
         max_tokens=reply,
-        budget_tokens=int(min(settings.budget_tokens, max(1.0, left_chars / 4))),
+        budget_tokens=int(min(settings.budget_tokens, max(1.0, left_chars / max(1.0, chars_per_token)))),
         window=min(settings.window, WINDOW),
     )

@@ -216,8 +216,19 @@ def read_rest(text: str, head: TagHead, *, final: bool = True) -> Rest | None:
     return Rest(end + 1, True, slash is not None, said.get("verb"), said.get("section"))
 
 
+_QUOTED = re.compile(r"`[<＜\[◁【][/／]?(?:[\w.\-]{1,40}:)?([\w\-]{1,40})[>＞\]▷】]`")
+
+
+def _unquoted(text: str) -> str:
+    """Return a text without the marks of a model's reasoning that it only speaks of, in backticks. Ours stay."""
+    if "`" not in text:
+        return text
+    return _QUOTED.sub(lambda mark: "" if NAMES.tags.get(canonical(mark[1]), FOREIGN[0]) in FOREIGN else mark[0], text)
+
+
 def find_head(text: str) -> TagHead | None:
     """Return the first head of one of our tags in a whole text, strict or loose, or None. Pure."""
+    text = _unquoted(text)
     found = LT.search(text)
     while found:
         if head := read_head(text, found):
@@ -290,7 +301,11 @@ def is_disguised(text: str) -> bool:
 
 
 def is_structured(text: str) -> bool:
-    """Return whether a supposedly plain text contains any trace of a tag, ours or model reasoning. Pure."""
+    """Return whether a supposedly plain text contains any trace of a tag, ours or model reasoning. Pure.
+
+    The marks of a model's reasoning may be spoken of in backticks; ours may not.
+    """
+    text = _unquoted(text)
     for lt in LT.finditer(text):
         found = PREFIXED.match(text, lt.end())
         form = canonical(found[1]) if found else ""

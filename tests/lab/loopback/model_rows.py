@@ -1,0 +1,88 @@
+"""A model server in a thread of its own that answers as a row of `tests/cases/streams.json` says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from claudius.testing.model_calls import Call
+from lab.loopback.model import ModelServer
+from lab.loopback.model_families import is_asked
+from lab.loopback.model_wire import sse
+
+
+def usual(_: Call) -> web.Response | None:
+    """Let the server answer as it would."""
+    return None
+
+
+@dataclass(slots=True)
+class RowServer(ModelServer):
+    """A model server whose answers a test may replace by bytes of its own."""
+
+    instead: Callable[[Call], web.Response | None] = usual
+    """Returns what is answered in place of a reply of the model; None = the reply."""
+
+    drips: str = ""
+    """The path at which an answer never ends, a blank at a time; empty = none."""
+
+    async def _route(self, request: web.Request, call: Call) -> web.StreamResponse:
+        if call.path == self.drips:
+            await _drip(request)
+        found = self.instead(call) if is_asked(call) else None
+        return await ModelServer._route(self, request, call) if found is None else found
+
+
+async def _drip(request: web.Request) -> None:
+    response = web.StreamResponse(headers={"Content-Type": "application/json"})
+    await response.prepare(request)
+    while True:
+        await response.write(b" ")
+        await asyncio.sleep(0.2)
+
+
+def events(found: Any, line_end: str = "\n") -> web.Response:
+    """Answer with the events of one stream: a text is a comment or `[DONE]`; a document in place of a list is whole."""
+    if isinstance(found, Mapping):
+        return web.json_response(found)
+    written = [f"{one}\n\n".encode() if str(one).startswith(":") else sse(None, one) for one in found]
+    body = b"".join(written).replace(b"\n", line_end.encode())
+    return web.Response(body=body, content_type="text/event-stream")
+
+
+def failure(status: int, body: Any) -> web.Response:
+    """Answer with a status and a body: a document, plain text, or `{"stream": [...]}`, events inside a 200."""
+    if isinstance(body, Mapping) and "stream" in body:
+        return web.Response(text="".join(body["stream"]), content_type="text/event-stream")
+    if isinstance(body, str):
+        return web.Response(
+            status=status, text=body, content_type="text/html" if body.startswith("<") else "text/plain"
+        )
+    return web.Response(status=status, text=json.dumps(body), content_type="application/json")
+
+
+@contextmanager
+def threaded(server: ModelServer) -> Iterator[None]:
+    """Run a server beside a test that waits for commands."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="the model's server")
+    thread.start()
+
+    def done(work: Any) -> None:
+        asyncio.run_coroutine_threadsafe(work, loop).result(timeout=20)
+
+    try:
+        done(server.__aenter__())
+        yield
+        done(server.__aexit__(None, None, None))
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(timeout=20)
+        loop.close()
