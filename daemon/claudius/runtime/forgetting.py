@@ -27,7 +27,7 @@ from claudius.home import Home
 from claudius.memory import search
 from claudius.memory.archive import Archive
 from claudius.memory.audit import CLI, AuditEntry
-from claudius.memory.erasure import Erased, Erasures, Probes
+from claudius.memory.erasure import Erased, Erasures, Posted, Probes, Voided, nothing_runs
 from claudius.memory.leases import Asked, LeaseStore
 from claudius.memory.sqlite.backups import is_ours
 from claudius.memory.store import Store
@@ -47,7 +47,7 @@ NOT_OURS = ("what was posted stays on the network", "the model's provider keeps 
 class Forgetting:
     """Erases persons from one home."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it reaches, each by its name
         self,
         home: Home,
         store: Store,
@@ -56,14 +56,20 @@ class Forgetting:
         forget_members: Callable[[str], None],
         end_session: Callable[[str], Awaitable[None]],
         leave_out: Callable[[Callable[[str], bool]], int],
+        voided: Voided = nothing_runs,
+        take_down: Callable[[Sequence[Posted]], Awaitable[Sequence[Posted]]] | None = None,
+        wake: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Erase from `store` and everything beside it.
 
         `forget_members` discards who can see an audience, `end_session` makes a provider discard what it keeps of a
         conversation, including its transcript, and `leave_out` rewrites the log without the lines that match (blocks).
+        `voided` cancels turns that are to be thought again, `wake` has a conversation look for what waits, and
+        `take_down` deletes posts from their network, where that is wanted, and returns those that stand.
         """
         self._home, self._store, self._archive = home, store, archive
         self._forget_members, self._end_session, self._leave_out = forget_members, end_session, leave_out
+        self._voided, self._take_down, self._wake = voided, take_down, wake
         self.frozen: frozenset[str] = frozenset()
         """Nobody hears these persons while they are being erased."""
         self._frozen_elsewhere: frozenset[str] = frozenset()
@@ -216,8 +222,12 @@ class Forgetting:
         self._ledger.drop_probes(ids)
         self._ledger.finish(ids, now)
         log.info("somebody was forgotten", extra={"rows": dict(erased.rows), "left": found})
+        posts = await self._take_down(erased.posts) if self._take_down else erased.posts
         return {
             "rows": dict(erased.rows),
+            "derived": dict(erased.derived),
+            "portraits": msgspec.to_builtins(erased.portraits),
+            "posts": msgspec.to_builtins(posts),
             "git": erased.versions,
             "logs": lines,
             "backups": copies,
@@ -228,12 +238,14 @@ class Forgetting:
         }
 
     async def _erase_rows(self, ids: Sequence[str], probes: Probes) -> Erased:
-        erased = await self._store.erasure.erase(ids, self._ledger.aliases(ids))
+        erased = await self._store.erasure.erase(ids, self._ledger.aliases(ids), self._voided)
         await sweep(self._store, self._home.database, probes)
         for conversation in erased.conversations:
             await self._end_session(conversation)
         for audience in erased.audiences:
             self._forget_members(audience)
+        for conversation in erased.conversations:
+            self._wake(conversation)  # some is to be answered anew
         return erased
 
     async def _copy_anew(self, probes: Probes, now: datetime) -> tuple[int, list[str]]:
