@@ -12,6 +12,7 @@ import json
 import re
 import sqlite3
 import subprocess
+import sys
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, suppress
@@ -19,7 +20,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import asdict
 
@@ -27,11 +27,11 @@ from claudius.adapters.slack.adapter import SlackAdapter, SlackOptions
 from claudius.home import Home, shipped
 from claudius.memory.opening import StorePlace
 from claudius.memory.search import plain
+from claudius.memory.seen import Seen
+from claudius.memory.sql import derived
 from claudius.provider import Event, Request
 from claudius.providers.scripted import Scripted
-from claudius.reports import people
 from claudius.testing.alive import Alive, alive
-from lab import postgres
 from lab.loopback.slack.records import Entry
 from lab.loopback.slack.server import SlackServer
 from lab.loopback.slack.state import APP_TOKEN, BOT_TOKEN, BOT_USER
@@ -43,6 +43,7 @@ LATER = {"postgres-files", "canary-name", "forget-that", "forget-words", "forget
 """Rows of these kinds that other tests hold."""
 TOM, BEN = "U7", "U8"
 TOM_ID, BEN_ID = "slack:T1:U7", "slack:T1:U8"
+STORES = ("sqlite", "postgresql")
 PROMPTS = 20
 BEES = "I keep bees on my roof"
 WORD = re.compile(r"zq-\w+")
@@ -79,14 +80,14 @@ class Obedient(Scripted):
     def __post_init__(self) -> None:
         """Answer from the prompt."""
         self.default = self.answer
-        super(Obedient, self).__post_init__()  # noqa: UP008 - a dataclass with slots is another class
+        super(Obedient, self).__post_init__()
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Wait if asked to, then answer."""
         if self.slow and self.slow in request.tail:
             self.begun.set()
             await self.go_on.wait()
-        async for event in super(Obedient, self).complete(request):  # noqa: UP008 - likewise
+        async for event in super(Obedient, self).complete(request):
             yield event
 
     def answer(self, request: Request) -> str:
@@ -104,7 +105,7 @@ class Obedient(Scripted):
                 wrote["change note"],
                 wrote["soul state"],
             )
-        bees = f"- Keeps bees on a roof" if BEES in request.tail else ""
+        bees = "- Keeps bees on a roof" if BEES in request.tail else ""
         return sections("I am listening.", "Somebody speaks.", bees, "told me of bees" if bees else "", "")
 
 
@@ -155,11 +156,11 @@ class Life:
         thread = self.threads.get("last") if "same thread" in place or place == "the thread" else None
         before = len(self.voice.requests)
         ts = await world.say(channel, user, text, thread_ts=thread)
-        if "thread" in place and thread is None or "#" in place:
+        if ("thread" in place and thread is None) or "#" in place:
             self.threads["last"] = ts
         if answered:
             async with asyncio.timeout(20):
-                while len(self.voice.requests) == before:  # noqa: ASYNC110 - a test looks from outside
+                while len(self.voice.requests) == before:
                     await asyncio.sleep(0.005)
         await self.quiet()
         return ts
@@ -192,8 +193,8 @@ class Life:
         return [asked(one) for one in self.voice.requests[begin:]]
 
     async def posts(self) -> list[Entry]:
-        """Return what people see of us."""
-        return await self.server.world.visible()
+        """Return what we said aloud."""
+        return [one for one in await self.server.world.visible() if one.kind != "response"]
 
     def texts(self) -> Iterator[tuple[str, str]]:
         """Yield everything that is kept, as (where, what): rows, files unpacked, git objects and names."""
@@ -263,14 +264,6 @@ def _shown(value: object) -> str:
     return (found or b"").decode("utf-8", "ignore") if isinstance(value, str | bytes) else str(value)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest) -> str:
-    """Return the store's URL; empty for SQLite."""
-    if request.param == "sqlite":
-        return ""
-    return str(request.getfixturevalue("postgres_url"))
-
-
 @asynccontextmanager
 async def living(
     home: Home, url: str, told: Callable[[str], Mapping[str, str] | None], **settings: str
@@ -336,36 +329,188 @@ async def lived(life: Life, said: Sequence[Sequence[str]]) -> None:
     await archived(life)
 
 
-@pytest.mark.parametrize("row", kind("story"))
-async def test_s31_what_was_written_from_their_lines_is_gone(home: Home, url: str, row: Mapping[str, Any]) -> None:
-    """After `forget me` neither the words nor a paraphrase is in a prompt, a row, a file or git; others keep theirs."""
-    right = dict(row["right"])
+@dataclass(slots=True)
+class After:
+    """What is left of a story after `forget me`, and what others keep."""
+
+    before: list[str]
+    receipt: str
+    held: list[str]
+    prompts: list[str]
+    later: list[str]
+    kept: list[list[str]]
+    stays: list[str]
+    about_tom: list[str]
+
+
+LIVED: dict[str, After] = {}
+"""Rows that differ only in where they look are lived once."""
+
+
+async def after(home: Home, request: pytest.FixtureRequest, store: str, row: Mapping[str, Any]) -> After:
+    """Live a row's story in a store, have Tom forget himself, and look everywhere."""
+    one = f"{store} {json.dumps({key: value for key, value in row['input'].items() if key != 'look_in'})}"
+    if one in LIVED:
+        return LIVED[one]
+    words = row["right"].get("lacks", ["epilepsy", "seizures"])
     said = row["input"].get("said", ILLNESS["said"])
+    url = str(request.getfixturevalue("postgres_url")) if store == "postgresql" else ""
     async with living(home, url, story(row)) as life:
         await lived(life, said)
-        words = right.pop("lacks", ["epilepsy"])
         before = life.holding(*words)
         receipt = await life.forget_tom()
         held = life.holding(*words)
         prompts = await life.later_prompts()
         await archived(life)
-        later = life.holding(*words)
-        kept = life.holding("keeps bees"), life.holding(BEES)
-        stays = life.holding(said[0][2].replace("{bot} ", "")) if said[0][1] == "Ben" else []
-        about_tom = [what for where, what in life.texts() if where == "row of fact" and TOM_ID in what]
+        LIVED[one] = After(
+            before=before,
+            receipt=receipt,
+            held=held,
+            prompts=prompts,
+            later=life.holding(*words),
+            kept=[life.holding("keeps bees"), life.holding(BEES)],
+            stays=life.holding(said[0][2].replace("{bot} ", "")),
+            about_tom=[what for where, what in life.texts() if where == "row of fact" and TOM_ID in what],
+        )
+    return LIVED[one]
 
-    right.pop("because", "")
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("row", kind("story"))
+async def test_s31_what_was_written_from_their_lines_is_gone(
+    home: Home, request: pytest.FixtureRequest, store: str, row: Mapping[str, Any]
+) -> None:
+    """After `forget me` neither the words nor a paraphrase is in a prompt, a row, a file or git; others keep theirs."""
+    right = dict(row["right"])
+    found = await after(home, request, store, row)
+
+    assert found.before
+    assert found.receipt.startswith("You are forgotten")
+    assert all(found.kept)
+    if row["input"].get("story"):
+        words = right.pop("lacks")
+        assert found.held == []
+        assert [one for one in found.prompts if any(word.casefold() in one.casefold() for word in words)] == []
+        assert found.later == []
+        right.pop("because", right.pop("others_kept", ""))
+    else:  # Ben's own words about him stay
+        assert right.pop("facts_about_tom", 0) == len(found.about_tom)
+        assert right.pop("bens_message", right.pop("bens_plan", ""))
+        assert right.pop("receipt_says")  # the words of a receipt have tests of their own
+        assert found.stays
+    assert right == {}
+
+
+def canaries(prompt: str) -> Mapping[str, str] | None:
+    """Return what the model writes of the words of Tom's that its prompt holds."""
+    found = " ".join(sorted(set(WORD.findall(prompt))))
+    if not found:
+        return None
+    return {
+        "reply to Ben": f"I heard {found}.",
+        "thought": f"It was {found}.",
+        "portrait of Ben": f"- Knows {found}",
+        "change note": f"heard {found}",
+        "soul state": f"conversationSummary: {found}",
+    }
+
+
+SAYS, PLAIN = "my word is {word}", "nothing of note"
+SPOKEN: Mapping[str, tuple[str, str]] = {
+    "a direct message": ("direct", SAYS),
+    "a mention in a channel": ("#ops", f"{{bot}} {SAYS}"),
+    "overheard in a channel": ("#ops", SAYS),
+    "overheard in the soul's thread": ("the same thread", f"<@U9> {SAYS}"),
+    "words that an edit replaced": ("the same thread", f"{{bot}} {SAYS}"),
+    "words that an edit brought": ("the same thread", f"{{bot}} {PLAIN}"),
+    "the text of a reminder": ("the same thread", "{bot} remind me tomorrow at 9 to say {word}"),
+}
+"""Where Tom says a word, and how."""
+EDITED = {"words that an edit replaced": PLAIN, "words that an edit brought": SAYS}
+RUNNING = {
+    "a message whose turn runs when he asks to be forgotten": (),
+    "a message that waits in line": ("one of two",),
+}
+"""Messages of Tom's that are not answered yet, after those that run."""
+
+
+async def spoken(life: Life, where: str, word: str) -> None:
+    """Have Tom say a word where a row says."""
+    world = life.server.world
+    if where in RUNNING:
+        texts = [*RUNNING[where], SAYS.format(word=word)]
+        life.voice.slow = texts[0]
+        for text in texts:
+            await world.say("D7", TOM, text)
+            await life.voice.begun.wait()
+        return await world.until_quiet()
+    place, text = SPOKEN[where]
+    is_heard = "{bot}" in text or place == "direct"
+    ts = await life.say(place, "Tom", text.replace("{word}", word), answered=is_heard)
+    if where in EDITED:
+        await world.edit("C1", ts, f"<@{BOT_USER}> {EDITED[where].format(word=word)}")
+    return await life.quiet()
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("row", kind("canary"))
+async def test_s31_nothing_is_said_of_them_after_the_receipt(
+    home: Home, request: pytest.FixtureRequest, store: str, row: Mapping[str, Any]
+) -> None:
+    """A word of Tom's is nowhere, though a turn of Ben's with it in its prompt ran when Tom was forgotten.
+
+    That turn is thought again and answers once.
+    """
+    right = dict(row["right"])
+    word, where = f"zq-{row['id'].replace('-', '')}", row["input"].get("where", "a mention in a channel")
+    url = str(request.getfixturevalue("postgres_url")) if store == "postgresql" else ""
+    async with living(home, url, canaries) as life:
+        await life.say("#ops", "Ben", "{bot} good morning")
+        await spoken(life, where, word)
+        if not life.voice.slow:
+            await life.say("the same thread", "Ben", "{bot} what was that?")
+            await life.say("direct", "Ben", "what was that word?")
+            await archived(life)
+        before = life.holding(word)
+        posted = len(await life.posts())
+        life.voice.slow, life.voice.begun = life.voice.slow or "and now", life.voice.begun
+        await life.server.world.say("C1", BEN, f"<@{BOT_USER}> and now?", thread_ts=life.threads["last"])
+        if life.voice.slow == "and now":
+            await life.voice.begun.wait()
+        receipt = await life.forget_tom()
+        at_receipt = len(await life.posts())
+        life.voice.go_on.set()
+        async with asyncio.timeout(20):
+            while len(await life.posts()) == posted:
+                await asyncio.sleep(0.01)
+        await life.quiet()
+        posts = await life.posts()
+        held = life.holding(word)
+        prompts = await life.later_prompts()
+        await archived(life)
+        later = life.holding(word)
+
     assert before
     assert receipt.startswith("You are forgotten")
-    if said[0][1] == "Ben":  # his own words stay, and what may be said of them
-        assert right.pop("facts_about_tom", 0) == len(about_tom) == 0
-        assert right.pop("bens_message", right.pop("bens_plan", ""))
-        assert right.pop("receipt_says")  # the words of a receipt have a test of their own
-        assert stays
-    else:
-        assert held == [], "\n".join(held)
-        assert [one for one in prompts if any(word.casefold() in one.casefold() for word in words)] == []
-        assert later == []
-        assert right.pop("others_kept", "what Ben said of himself") == "what Ben said of himself"
-        assert all(kept)
+    assert right.pop("posted_after_the_receipt") == len([one for one in posts[at_receipt:] if word in one.text])
+    assert held == later == []
+    assert [one for one in prompts if word in one] == []
+    right.pop("gone_from", "")
+    assert len(posts) == posted + 1  # Ben's turn: one answer, without Tom's lines
+    assert word not in posts[-1].text
+    right.pop("bens_turn", "")
     assert right == {}
+
+
+async def test_s31_a_derivation_that_follows_nothing_is_caught(
+    home: Home, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mutant: where no turn is known to have seen anything, the story is left in rows, files and prompts."""
+    row = ROWS["story-meaning"]
+    monkeypatch.setattr(derived, "seen_in", lambda _: Seen())
+    monkeypatch.setattr(sys.modules[__name__], "LIVED", {})
+
+    found = await after(home, request, "sqlite", row)
+
+    assert {"row of soul_state", "row of user_model", "row of turn_record"} <= set(found.held)
+    assert [one for one in found.prompts if "seizures" in one]
