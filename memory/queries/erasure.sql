@@ -45,9 +45,21 @@ WHERE state <> 'settled' AND (person IN (SELECT value FROM json_each(:ids)) OR c
 SELECT turn, conversation FROM inbox
 WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND kind <> 'command' AND kind <> 'tick';
 
+-- name: running_turns
+-- Each is thought again once: an edit cannot keep others from being answered.
+SELECT turn, conversation FROM inbox
+WHERE (state = 'taken' OR state = 'thought') AND again = 0 AND kind <> 'command' AND kind <> 'tick';
+
+-- name: interaction_reworded
+UPDATE interaction SET preview = :preview WHERE turn = :turn AND direction = 'in';
+
+-- name: promise_unsaid
+-- scans: the promises, when words of a message are erased
+DELETE FROM promise WHERE turn = :turn AND side = 'theirs';
+
 -- name: begin_anew
 -- A running turn may have begun with what is gone, so it is thought again, as another turn.
-UPDATE inbox SET turn = :anew, state = 'pending', inputs = '{}' WHERE turn = :turn AND (state = 'pending' OR state = 'taken' OR state = 'thought');
+UPDATE inbox SET turn = :anew, state = 'pending', inputs = '{}', again = again + 1 WHERE turn = :turn AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: turns_seen
 SELECT t.at, t.turn, t.conversation, t.number, t.record, r.kept, r.snapshot FROM turn t JOIN turn_record r ON r.id = t.record

@@ -514,3 +514,62 @@ async def test_s31_a_derivation_that_follows_nothing_is_caught(
 
     assert {"row of soul_state", "row of user_model", "row of turn_record"} <= set(found.held)
     assert [one for one in found.prompts if "seizures" in one]
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("name", ["delete-message", "edit-message"])
+async def test_s31_words_that_one_message_no_longer_holds_are_gone(
+    home: Home, request: pytest.FixtureRequest, store: str, name: str
+) -> None:
+    """What was written with one message in sight and holds its words goes with them; all else stays, and its speaker."""
+    row = ROWS[name]
+    right, (place, who, text), then = dict(row["right"]), row["input"]["said"][0], row["input"]["then"]
+    url = str(request.getfixturevalue("postgres_url")) if store == "postgresql" else ""
+    async with living(home, url, story(row)) as life:
+        await life.say("direct", "Ben", BEES)
+        ts = await life.say(place, who, text)
+        for other in row["input"]["said"][1:] or [["the same thread", "Ben", "{bot} what did Tom say?"]]:
+            await life.say(*other)
+        await archived(life)
+        before = life.holding("epilepsy")
+        is_edit = " edits it to: " in then
+        if is_edit:
+            await life.server.world.edit("C1", ts, f"<@{BOT_USER}> {then.partition(': ')[2]}")
+        else:
+            await life.server.world.delete("C1", ts)
+        await life.quiet()
+        await life.soul.server._forgetting.history_written_anew()
+        held = [where for where in life.holding("epilepsy") if where.startswith("row of") or where == "git"]
+        prompts = await life.later_prompts()
+        kept, has = life.holding("keeps bees"), life.holding("a cold")
+        known = [one["person"] for one in life.soul.records().people()]
+
+    assert before
+    assert held == []
+    assert [one for one in prompts if "epilepsy" in one.casefold()] == []
+    assert kept
+    assert right.pop("lacks", ["epilepsy"]) == ["epilepsy"]
+    assert bool(right.pop("has", [])) == is_edit == bool(has)
+    assert right.pop("gone_from", "")[:7] in ("prompts", "")
+    assert right.pop("tom", "still known") == "still known"
+    assert TOM_ID in known
+    assert right == {}
+
+
+async def test_s31_a_corrected_typo_touches_nothing(home: Home) -> None:
+    """An edit that takes away no word that the soul repeated leaves thoughts, portraits and git as they are."""
+    async with living(home, "", story(ROWS["story-thread"])) as life:
+        ts = await life.say("a thread", "Tom", "{bot} I have epilepsy, by teh way")
+        await life.say("the same thread", "Ben", "{bot} what did Tom say?")
+        before = [
+            what
+            for where, what in life.texts()
+            if where in ("row of user_model", "row of soul_state", "row of revision")
+        ]
+        await life.server.world.edit("C1", ts, f"<@{BOT_USER}> I have epilepsy, by the way")
+        await life.quiet()
+        after_it = [what for where, what in life.texts() if where in ("row of user_model", "row of soul_state")]
+        thoughts = life.holding("Ben fears for Tom")
+
+    assert set(after_it) <= set(before)
+    assert thoughts

@@ -25,7 +25,7 @@ import msgspec
 from claudius.errors import ClaudiusError, StoreError
 from claudius.home import Home
 from claudius.memory import search
-from claudius.memory.archive import Archive
+from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.audit import CLI, AuditEntry
 from claudius.memory.erasure import Erased, Erasures, Posted, Probes, Voided, nothing_runs
 from claudius.memory.leases import Asked, LeaseStore
@@ -75,6 +75,7 @@ class Forgetting:
         self._frozen_elsewhere: frozenset[str] = frozenset()
         self._ledger = Erasures(home.state)
         self._one_at_a_time = asyncio.Lock()
+        self._rewriting: asyncio.Task[None] | None = None
         self._is_erasing = False
 
     async def forget(self, person: str, now: datetime, by: str, origin: str = CLI) -> dict[str, Any]:
@@ -93,6 +94,23 @@ class Forgetting:
                 self._ledger.withdraw(begun)
                 raise
             return {"person": ids[0], **await self._forget(ids, None, now)}
+
+    def write_history_anew(self) -> None:
+        """Have git hold what the store holds now, and nothing that it held before; in the background."""
+        if self._archive and (self._rewriting is None or self._rewriting.done()):
+            self._rewriting = asyncio.create_task(self._write_anew(self._archive), name="history anew")
+
+    async def history_written_anew(self) -> None:
+        """Return once that is done."""
+        if self._rewriting:
+            await self._rewriting
+
+    async def _write_anew(self, archive: Archive) -> None:
+        try:
+            async with self._one_at_a_time, archive.halted() as build_anew:
+                await build_anew(())
+        except (ClaudiusError, GitFailed, OSError) as error:
+            log.error("git still holds what was deleted or edited", extra={"error": str(error)})  # noqa: TRY400 - no trace
 
     async def _note(self, person: str, by: str, origin: str, now: datetime) -> None:
         alias = self._ledger.aliases([person])[person]

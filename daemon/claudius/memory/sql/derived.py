@@ -41,7 +41,11 @@ class Source(Struct, kw_only=True):
     rows: set[Name] = field(default_factory=set)
     lines: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     """By conversation, the numbers of the turns that hold a line of it."""
+    turns: set[str] = field(default_factory=set)
+    """The turns that heard it."""
     words: list[str] = field(default_factory=list)
+    stems: set[str] = field(default_factory=set)
+    """Words of it, reduced to stems."""
     names: Sequence[str] = ()
     whole: bool = True
     """Whether all that was written with it in sight is derived, whatever it says."""
@@ -65,7 +69,7 @@ class Derived:
         self._source = source
         self._turns: dict[str, SeenTurn] = {}
         self._named = _names(source.names)
-        self._stems: set[str] = set()
+        self._stems = set(source.stems)
         self._given: set[str] = set()
         self._written = Source()
         """What the derived turns wrote."""
@@ -84,7 +88,7 @@ class Derived:
         `first`: turns that are derived in any case.
         """
         before = self.first | self.second
-        own = {row["turn"] for row in first}
+        own = {row["turn"] for row in first} | self._source.turns
         for row in first:
             self._source.lines[row["conversation"]].add(row["number"])
         self._read(db, since)
@@ -100,7 +104,7 @@ class Derived:
 
     def holds(self, text: str) -> bool:
         """Return whether a text names the person or holds a word that only what is erased gave."""
-        return bool(self._named.search(text)) or bool(self._stems.intersection(_marks(text)) - self._given)
+        return bool(self._named.search(text)) or bool(self._stems.intersection(marks(text)) - self._given)
 
     def is_derived(self, turn: str | None, text: str) -> bool:
         """Return whether a text that a turn wrote is derived."""
@@ -153,7 +157,7 @@ class Derived:
 
     def _learn(self, texts: Iterable[str]) -> None:
         for text in texts:
-            self._stems.update(_marks(text))
+            self._stems.update(marks(text))
 
     def _tested(self, db: Database) -> set[str]:
         """Return those at second hand whose texts are derived."""
@@ -164,7 +168,7 @@ class Derived:
 
     def weigh(self, db: Database, texts: Iterable[str]) -> None:
         """Find out which words of these texts something gives that stays, before `holds` is asked about them."""
-        missing = {mark for text in texts for mark in _marks(text)} & self._stems - self._given
+        missing = {mark for text in texts for mark in marks(text)} & self._stems - self._given
         not_counted = self.first | self.saw
         for query in ("texts_that_stay", "soul_texts"):
             if not missing:
@@ -175,7 +179,7 @@ class Derived:
                 for row in rows:
                     if query == "soul_texts" or row["turn"] not in not_counted:
                         text = row["text"].decode("utf-8", "replace") if query == "soul_texts" else row["text"] or ""
-                        given = missing.intersection(_marks(text))
+                        given = missing.intersection(marks(text))
                         self._given |= given
                         missing -= given
 
@@ -239,7 +243,7 @@ def put_back(versions: Sequence[Row], is_derived: Callable[[str | None, str], bo
     return found
 
 
-def _marks(text: str) -> set[str]:
+def marks(text: str) -> set[str]:
     """Return the stems by which a text may be told from others. Pure."""
     parts = (text[at : at + TEXT_CHARS] for at in range(0, len(text), TEXT_CHARS))
     return {one for part in parts for one in stemmed(part) if len(one) > 1}

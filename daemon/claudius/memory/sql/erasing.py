@@ -107,7 +107,7 @@ def put_portrait_back(db: Database, derived: Derived, place: Mapping[str, str]) 
     return made.version
 
 
-def void(db: Database, query: str = "unfinished_turns") -> list[tuple[str, str]]:
+def void(db: Database, query: str) -> list[tuple[str, str]]:
     """Have the turns that a query finds thought again, as other turns. Returns each conversation and turn."""
     turns = sorted({(row["conversation"], row["turn"]) for row in db.all(query)})
     for _, turn in turns:

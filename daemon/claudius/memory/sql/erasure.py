@@ -68,6 +68,8 @@ class Erasure:
         self._beside, self._write, self._aliases, self._voided = beside, write, aliases, voided
         self._person = ErasedPerson(beside, ids)
         self._rows, self._of_derived = Counter[str](), Counter[str]()
+        self._own: set[str] = set()
+        """The turns that hold something of the person's own."""
         self._posts: list[Posted] = []
         self._portraits: list[Portrait] = []
 
@@ -124,12 +126,12 @@ class Erasure:
         """Settle pending perceptions so that no turn of theirs commits any more."""
         return run(db, "erase_waiting", self._person.values)
 
-    async def _void(self) -> None:
+    async def _void(self, query: str = "unfinished_turns") -> None:
         """Have every turn that runs thought again: it may have begun with what is gone."""
         turns: list[tuple[str, str]] = []
 
         def work(db: Database) -> int:
-            turns[:] = void(db)
+            turns[:] = void(db, query)
             return len(turns)
 
         await self._write(work)
@@ -153,6 +155,9 @@ class Erasure:
         await self._put_back(derived)
         for table, find, change in _TOUCHED:
             await self._each(table, find, change, is_derived=True)
+        await self._erase_told(derived)
+
+    async def _erase_told(self, derived: Derived) -> None:
         told = self._beside.dicts("told")
         await asyncio.to_thread(derived.weigh, self._beside, [one["text"] for one in told])
         for row in told:
