@@ -11,6 +11,7 @@ SELECT conversation FROM conversation WHERE audience IN (SELECT value FROM json_
 SELECT turn, conversation, number, record FROM turn
 WHERE person IN (SELECT value FROM json_each(:ids)) OR audience IN (SELECT value FROM json_each(:labels)) OR conversation IN (SELECT value FROM json_each(:places))
   OR turn IN (SELECT turn FROM inbox WHERE person IN (SELECT value FROM json_each(:ids)))
+  OR turn IN (SELECT turn FROM moment WHERE person IN (SELECT value FROM json_each(:ids)))
   OR (conversation, number) IN (SELECT conversation, number FROM entry WHERE person IN (SELECT value FROM json_each(:ids)));
 
 -- name: erasing_put
@@ -40,10 +41,74 @@ UPDATE inbox SET person = '', conversation = '', position = '', kind = 'erased',
     payload = '{"text":""}', turn = '', reason = 'erased', not_before = NULL, settled_at = coalesce(settled_at, heard_at)
 WHERE state <> 'settled' AND (person IN (SELECT value FROM json_each(:ids)) OR conversation IN (SELECT value FROM json_each(:places)));
 
+-- name: unfinished_turns
+SELECT turn, conversation FROM inbox
+WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND kind <> 'command' AND kind <> 'tick';
+
+-- name: running_turns
+-- Each is thought again once: an edit cannot keep others from being answered.
+SELECT turn, conversation FROM inbox
+WHERE (state = 'taken' OR state = 'thought') AND again = 0 AND kind <> 'command' AND kind <> 'tick';
+
+-- name: interaction_reworded
+UPDATE interaction SET preview = :preview WHERE turn = :turn AND direction = 'in';
+
+-- name: promise_unsaid
+-- scans: the promises, when words of a message are erased
+DELETE FROM promise WHERE turn = :turn AND side = 'theirs';
+
 -- name: begin_anew
--- A running turn may have begun with what is gone, so it starts again.
-UPDATE conversation SET version = version + 1
-WHERE conversation IN (SELECT conversation FROM inbox WHERE state <> 'settled');
+-- A running turn may have begun with what is gone, so it is thought again, as another turn.
+UPDATE inbox SET turn = :anew, state = 'pending', inputs = '{}', again = again + 1 WHERE turn = :turn AND (state = 'pending' OR state = 'taken' OR state = 'thought');
+
+-- name: turns_seen
+SELECT t.at, t.turn, t.conversation, t.number, t.record, r.kept, r.snapshot FROM turn t JOIN turn_record r ON r.id = t.record
+WHERE t.at >= :at AND (t.at, t.conversation, t.number) > (:at, :conversation, :number)
+ORDER BY t.at, t.conversation, t.number LIMIT :most;
+
+-- name: erasing_since
+SELECT min(at) AS at FROM turn WHERE turn IN (SELECT turn FROM erasing);
+
+-- name: rows_of_person
+-- scans: an erasure reads everything once, beside the writer
+SELECT 'moment' AS kind, CAST(id AS TEXT) AS a FROM moment WHERE person IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT 'fact', CAST(id AS TEXT) FROM fact WHERE person IN (SELECT value FROM json_each(:ids));
+
+-- name: names_of_person
+-- scans: an erasure reads everything once, beside the writer
+-- The names of a person that nobody else has.
+SELECT name FROM (
+    SELECT name FROM person WHERE person IN (SELECT value FROM json_each(:ids))
+    UNION SELECT name FROM entry WHERE person IN (SELECT value FROM json_each(:ids))) AS own
+WHERE name <> '' AND name NOT IN (SELECT name FROM person WHERE person NOT IN (SELECT value FROM json_each(:ids)));
+
+-- name: written_by
+-- scans: an erasure reads everything once, beside the writer
+SELECT 'moment' AS kind, CAST(id AS TEXT) AS a, '' AS b, '' AS c FROM moment
+WHERE is_own = 1 AND turn IN (SELECT value FROM json_each(:turns))
+UNION ALL SELECT 'state', s."key", s.audience, s.updated_at FROM soul_state s JOIN revision r ON r.id = s.revision
+WHERE r.turn IN (SELECT value FROM json_each(:turns))
+UNION ALL SELECT 'portrait', m.person, m.audience, CAST(m.version AS TEXT) FROM user_model m JOIN revision r ON r.id = m.revision
+WHERE r.turn IN (SELECT value FROM json_each(:turns))
+UNION ALL SELECT 'whisper', CAST(id AS TEXT), '', '' FROM whisper WHERE conversation IN (
+    SELECT conversation FROM turn WHERE turn IN (SELECT value FROM json_each(:turns)))
+UNION ALL SELECT 'belief', "key", audience, '' FROM belief WHERE EXISTS (SELECT 1 FROM json_each(evidence) e JOIN interaction i ON i.id = CAST(e.value AS BIGINT)
+    WHERE i.turn IN (SELECT value FROM json_each(:turns)));
+
+-- name: soul_lines
+SELECT content AS text FROM entry WHERE conversation = :conversation AND number = :number AND person IS NULL
+UNION ALL SELECT body FROM outbox WHERE turn = :turn;
+
+-- name: texts_that_stay
+-- scans: an erasure reads everything once, beside the writer
+SELECT '' AS turn, content AS text FROM entry WHERE person IS NOT NULL AND person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT '', text FROM moment WHERE is_own = 0 AND person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT '', value FROM fact WHERE person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT '', json_extract(payload, '$.text') FROM inbox WHERE person <> '' AND person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT '', m.markdown FROM user_model m JOIN revision r ON r.id = m.revision WHERE r.author IN ('owner', 'person')
+UNION ALL SELECT '', s.value FROM soul_state s JOIN revision r ON r.id = s.revision WHERE r.turn IS NULL
+UNION ALL SELECT turn, body FROM outbox
+UNION ALL SELECT t.turn, e.content FROM entry e JOIN turn t ON t.conversation = e.conversation AND t.number = e.number WHERE e.person IS NULL;
 
 -- name: others_in_turn
 SELECT DISTINCT person FROM entry WHERE conversation = :conversation AND number = :number AND person IS NOT NULL
@@ -102,7 +167,65 @@ SELECT cycle FROM reflection WHERE EXISTS (SELECT 1 FROM json_each(evidence) e J
 DELETE FROM reflection WHERE cycle = :cycle;
 
 -- name: erase_interactions
-DELETE FROM interaction WHERE turn = :turn;
+-- What others said stays.
+DELETE FROM interaction WHERE turn = :turn AND (direction = 'out' OR peer_id IN (SELECT value FROM json_each(:ids)));
+
+-- name: assessments_derived
+-- scans: an erasure reads everything once, beside the writer
+-- Those of a derived turn or cycle have its instant.
+SELECT id FROM assessment WHERE author = 'inline' AND created_at IN (SELECT at FROM turn WHERE turn IN (SELECT turn FROM erasing))
+  OR author = 'cortex' AND created_at IN (SELECT at FROM reflection WHERE EXISTS (
+    SELECT 1 FROM json_each(evidence) e JOIN interaction i ON i.id = CAST(e.value AS BIGINT)
+    WHERE i.peer_id IN (SELECT value FROM json_each(:ids)) OR i.turn IN (SELECT turn FROM erasing)));
+
+-- name: erase_assessment
+DELETE FROM assessment WHERE id = :id;
+
+-- name: directives_of
+-- scans: an erasure reads everything once, beside the writer
+SELECT seq FROM inbox WHERE state <> 'settled' AND "key" IN (SELECT d.value FROM reflection r, json_each(r.directives) d WHERE EXISTS (
+    SELECT 1 FROM json_each(r.evidence) e JOIN interaction i ON i.id = CAST(e.value AS BIGINT)
+    WHERE i.peer_id IN (SELECT value FROM json_each(:ids)) OR i.turn IN (SELECT turn FROM erasing)));
+
+-- name: promises_made
+-- What the soul promised.
+SELECT id FROM promise WHERE side = 'mine' AND turn IN (SELECT turn FROM erasing);
+
+-- name: plans_promised
+SELECT plan AS id FROM promise WHERE side = 'mine' AND plan IS NOT NULL AND turn IN (SELECT turn FROM erasing);
+
+-- name: erase_promise
+DELETE FROM promise WHERE id = :id;
+
+-- name: erase_own_plan
+DELETE FROM due WHERE id = :id AND asked_by = '';
+
+-- name: told
+-- scans: an erasure reads everything once, beside the writer
+-- What the soul wrote in no turn, or in one whose record is gone; each row is tested by its words.
+SELECT 'belief' AS kind, "key" AS a, audience AS b, value || char(10) || rationale AS text FROM belief
+UNION ALL SELECT 'lesson', "key", audience, value FROM lesson
+UNION ALL SELECT 'reflection', CAST(cycle AS TEXT), '', summary FROM reflection
+UNION ALL SELECT 'assessment', CAST(id AS TEXT), '', rationale FROM assessment
+UNION ALL SELECT 'whisper', CAST(id AS TEXT), '', text FROM whisper
+UNION ALL SELECT 'summary', conversation, '', text FROM summary
+UNION ALL SELECT 'kept', conversation, name, value FROM kept
+UNION ALL SELECT 'promise', CAST(id AS TEXT), '', what FROM promise WHERE side = 'mine'
+UNION ALL SELECT 'due', CAST(id AS TEXT), '', text FROM due WHERE asked_by = '';
+
+-- name: portraits_written
+-- scans: an erasure reads everything once, beside the writer
+SELECT DISTINCT m.person, m.audience FROM user_model m JOIN revision r ON r.id = m.revision WHERE r.turn IN (SELECT value FROM json_each(:turns));
+
+-- name: portrait_versions
+SELECT m.version, m.markdown, m.newest, m.suspect, m.revision, r.turn, r.note FROM user_model m JOIN revision r ON r.id = m.revision
+WHERE m.person = :person AND m.audience = :audience ORDER BY m.version;
+
+-- name: version_put_back
+UPDATE user_model SET markdown = :markdown WHERE person = :person AND audience = :audience AND version = :version;
+
+-- name: note_blanked
+UPDATE revision SET note = :note WHERE id = :revision;
 
 -- name: subjects
 -- scans: twelve rows at most
@@ -125,7 +248,22 @@ DELETE FROM entry WHERE conversation = :conversation AND number = :number
   AND (person IS NULL OR person IN (SELECT value FROM json_each(:ids)));
 
 -- name: keep_others_turn
-UPDATE turn SET person = :person, shown = '[]', edits = edits + 1 WHERE turn = :turn;
+UPDATE turn SET person = CASE WHEN person IN (SELECT value FROM json_each(:ids)) THEN :person ELSE person END,
+    shown = '[]', edits = edits + 1 WHERE turn = :turn;
+
+-- name: unsaid
+-- Whether a turn is to be said and none of it has been.
+SELECT 1 FROM inbox WHERE turn = :turn AND state = 'committed'
+  AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.turn = inbox.turn AND state IN ('sent', 'unknown_after_send')) LIMIT 1;
+
+-- name: think_anew
+UPDATE inbox SET turn = :anew, state = 'pending', inputs = '{}' WHERE turn = :turn AND state = 'committed';
+
+-- name: moments_anew
+DELETE FROM moment WHERE conversation = :conversation AND turn = :turn;
+
+-- name: posts_of
+SELECT conversation, receipt FROM outbox WHERE turn = :turn AND state = 'sent' AND receipt IS NOT NULL AND kind <> 'reaction' ORDER BY part;
 
 -- name: blank_record
 UPDATE turn_record SET flags = '[]', attention = '{}', changes = '{}', thoughts = '[]', snapshot = :erased, kept = :kept
@@ -173,10 +311,6 @@ UPDATE inbox SET state = 'settled', reason = 'erased', settled_at = heard_at,
         THEN json_set(payload, '$.text', '', '$.extra', json('{}')) ELSE '{"text":""}' END
 WHERE turn = :turn AND state = 'committed';
 
--- name: erase_turn_calls
--- Their cost stays, so that nobody's budget grows.
-UPDATE step SET person = '', conversation = '', response = '', request_sha256 = '' WHERE turn = :turn;
-
 -- name: calls_of
 -- scans: an erasure reads everything once, beside the writer
 SELECT turn, n FROM step WHERE person IN (SELECT value FROM json_each(:ids)) OR conversation IN (SELECT value FROM json_each(:places));
@@ -194,7 +328,8 @@ UPDATE step SET response = '' WHERE turn = :turn AND n = :n;
 
 -- name: summaries_of
 -- scans: an erasure reads everything once, beside the writer
-SELECT conversation FROM summary WHERE text <> '' AND conversation IN (SELECT conversation FROM erasing);
+SELECT s.conversation FROM summary s WHERE s.text <> '' AND EXISTS (
+    SELECT 1 FROM erasing e WHERE e.conversation = s.conversation AND e.number <= s.upto);
 
 -- name: erase_summary
 UPDATE summary SET text = '', sources = '[]' WHERE conversation = :conversation;

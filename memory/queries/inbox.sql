@@ -18,7 +18,11 @@ UPDATE inbox SET state = 'settled', settled_at = :now, reason = :reason,
 WHERE key = :key AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: place_of_turn
-SELECT conversation, number FROM turn WHERE turn = :turn;
+SELECT turn, conversation, number, record, at FROM turn WHERE turn = :turn;
+
+-- name: line_at
+SELECT content FROM entry
+WHERE conversation = :conversation AND number = :number AND position = :position AND entry_type = 'userMessage';
 
 -- name: entry_amended
 UPDATE entry SET content = :content, stems = '',

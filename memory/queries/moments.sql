@@ -65,7 +65,7 @@ VALUES (:turn, :position, :at_s, :person, :name, :conversation, :audience, :text
 UPDATE moment SET text = :text WHERE id = :id;
 
 -- name: moment_at
-SELECT id, person FROM moment
+SELECT id, person, text FROM moment
 WHERE conversation = :conversation AND turn = :turn AND position IN ('', :position) AND is_own = 0 ORDER BY id DESC LIMIT 1;
 
 -- name: moments_of_turn

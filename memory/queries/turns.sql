@@ -74,7 +74,7 @@ WHERE conversation >= :place AND conversation < :place || char(0x10FFFF)
   AND person IN (SELECT value FROM json_each(:ids)) ORDER BY at DESC LIMIT 1;
 
 -- name: turn_sources
-SELECT t.at, t.shown, r.snapshot, r.kept FROM turn t JOIN turn_record r ON r.id = t.record WHERE t.turn = :turn;
+SELECT t.at, t.shown, CASE WHEN r.expired_at IS NULL THEN r.snapshot ELSE x'' END AS snapshot, r.kept FROM turn t JOIN turn_record r ON r.id = t.record WHERE t.turn = :turn;
 
 -- name: heard_lately
 SELECT position FROM entry WHERE conversation = :conversation AND number <= :number AND entry_type = 'userMessage'
@@ -161,14 +161,15 @@ FROM turn t JOIN turn_record r ON r.id = t.record AND r.expired_at IS NULL
 WHERE t.at >= :since AND t.at < :before ORDER BY t.at LIMIT :most;
 
 -- name: records_after
-SELECT r.kept, r.snapshot FROM turn t JOIN turn_record r ON r.id = t.record
+SELECT r.kept, r.snapshot FROM turn t JOIN turn_record r ON r.id = t.record AND r.expired_at IS NULL
 WHERE t.conversation = :conversation AND t.number > :number ORDER BY t.number;
 
 -- name: blob_expired
 DELETE FROM blob WHERE sha256 = :sha256;
 
 -- name: record_expired
-UPDATE turn_record SET expired_at = :now, kept = NULL, snapshot = x'', attention = '', changes = '', thoughts = '',
+-- Of what stood in its prompt the ids stay, for whoever is erased later.
+UPDATE turn_record SET expired_at = :now, kept = NULL, snapshot = :seen, attention = '', changes = '', thoughts = '',
     flags = '[]', steps = '', prompt_sha256 = '' WHERE id = :id;
 
 -- name: responses_expired

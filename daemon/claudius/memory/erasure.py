@@ -13,7 +13,7 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -41,11 +41,41 @@ class Probes(Struct, frozen=True, kw_only=True):
     """Pieces of that person's words that nobody else wrote; matched anywhere."""
 
 
+class Posted(Struct, frozen=True):
+    """What the soul posted, and a network still shows."""
+
+    conversation: str
+    post: str
+    """The network's own id of it."""
+
+
+class Portrait(Struct, frozen=True):
+    """A portrait of somebody else that lost what was written from the erased person's lines."""
+
+    person: str
+    audience: str
+    version: int
+    """The new version, without it."""
+
+
+Voided = Callable[[Sequence[tuple[str, str]]], None]
+"""Is told of turns that are to be thought again: the conversation and the turn of each."""
+
+
+def nothing_runs(_: Sequence[tuple[str, str]]) -> None:
+    """Do nothing, where no turn can be under way."""
+
+
 class Erased(Struct, frozen=True, kw_only=True):
     """What was removed from the database."""
 
     rows: Mapping[str, int]
     """By table, the number of rows deleted or blanked."""
+    derived: Mapping[str, int]
+    """Those of them that were not the person's own: written with their lines in sight."""
+    posts: tuple[Posted, ...]
+    """What was said of it, and a network still shows."""
+    portraits: tuple[Portrait, ...]
     versions: int
     """Portraits that git held, and no longer holds once it is rebuilt."""
     conversations: tuple[str, ...]
@@ -65,8 +95,12 @@ class ErasureStore(Protocol):
         """Remove from the probes what others have since said in the same words. Reads outside the event loop."""
         ...
 
-    async def erase(self, ids: Sequence[str], aliases: Mapping[str, str] | None = None) -> Erased:
-        """Remove a person from every table, in many small transactions.
+    async def erase(
+        self, ids: Sequence[str], aliases: Mapping[str, str] | None = None, voided: Voided = nothing_runs
+    ) -> Erased:
+        """Remove a person from every table, and what was derived from their lines, in many small transactions.
+
+        Whatever runs is thought again; `voided` cancels it.
 
         The audit log keeps its rows: there each id is replaced by its alias, as `Erasures.aliases` makes them.
 

@@ -71,6 +71,32 @@ class Pending(Struct, frozen=True, kw_only=True):
         return (self.perception, *[one.perception for one in self.further])
 
 
+class Unsaid(Struct, frozen=True, kw_only=True):
+    """A message whose words have changed."""
+
+    turn: str
+    """The turn that heard it."""
+    conversation: str
+    number: int
+    record: int
+    at: str
+    person: str
+    moment: int
+    """Where it is found again; 0 = nowhere."""
+    before: str
+    now: str
+    """Empty if it was deleted."""
+
+
+class Undone(Struct, frozen=True):
+    """What follows for what runs, and for git."""
+
+    voided: tuple[tuple[str, str], ...] = ()
+    """Turns that are to be thought again, each with its conversation."""
+    is_in_git: bool = False
+    """Whether git holds what is gone."""
+
+
 class Amended(Struct, frozen=True, kw_only=True):
     """What an amendment changed."""
 
@@ -78,6 +104,10 @@ class Amended(Struct, frozen=True, kw_only=True):
     """The conversation that it changed; empty if it changed nothing."""
     interrupts: str = ""
     """The turn to interrupt, because the message that it answers has changed; empty if none."""
+    unsaid: Unsaid | None = None
+    """The message, if it was answered: what was written with its old words in sight goes with them."""
+    undone: Undone = Undone()
+    """What became of that."""
     is_early: bool = False
     """Whether its message is not known yet: it is applied when that message is accepted."""
 

@@ -42,14 +42,17 @@ class OutboxStore(Protocol):
         """Return what was said in answer to a perception, part by part; empty if nothing was said yet."""
         ...
 
-    async def attempt(self, key: str) -> None:
-        """Mark a part `taken`, durably, before its first byte leaves. No write is needed if it already is."""
+    async def attempt(self, key: str) -> bool:
+        """Mark a part `taken`, durably, before its first byte leaves. No write is needed if it already is.
+
+        False if it was erased, and must not be sent.
+        """
         ...
 
     async def settle(self, key: str, receipt: str, now: datetime) -> str:
         """Mark a part sent: WRITE 3. The same transaction takes the turn's next part, or settles its inbox rows.
 
-        Returns the receipt that the part has: another one if another process had sent it before.
+        Returns the receipt that the part has: another one if another process had sent it before, none if it was erased.
         """
         ...
 

@@ -28,6 +28,7 @@ from claudius.errors import (
 )
 from claudius.foreign import unquoted
 from claudius.intent import Utterance
+from claudius.memory.erasure import Posted
 from claudius.memory.inbox import Pending
 from claudius.memory.outbox import Delivery
 from claudius.memory.store import Store
@@ -138,9 +139,13 @@ async def _unproven(part: Delivery, post: Post, reason: str, wait_s: float) -> _
 
 
 async def _say(part: Delivery, post: Post) -> _Waits | _GivenUp | None:
+    if part.state != "taken" and not await post.store.outbox.attempt(part.utterance.key):
+        return None  # it was erased
+    return await _try(part, post)
+
+
+async def _try(part: Delivery, post: Post) -> _Waits | _GivenUp | None:
     utterance = part.utterance
-    if part.state != "taken":
-        await post.store.outbox.attempt(utterance.key)
     show_sending(post.hooks, utterance, post.clock())
     try:
         receipt = await _send(utterance, post.adapter)
@@ -245,6 +250,12 @@ class Retraction:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
+    async def take_down(self, posts: Sequence[Posted]) -> Sequence[Posted]:
+        """Delete these posts from their networks, if `runtime.delete_replies` is set; return those that stand."""
+        if not self._mind.config().runtime.delete_replies:
+            return posts
+        return [one for one in posts if not await self._is_taken_back(one.conversation, one.post)]
+
     async def close(self) -> None:
         """Cancel the running deletions; leave no task behind."""
         for task in self._running:
@@ -254,8 +265,17 @@ class Retraction:
     async def _take_back(self, key: str) -> None:
         try:
             for conversation, receipt in await self._mind.store.outbox.posts_for(key):
-                adapter: object = self._adapters.get(Place.of(conversation).network)
-                if isinstance(adapter, TakesBack):
-                    await adapter.take_back(conversation, receipt)
-        except (DeliveryError, StoreError, OSError) as error:
+                await self._is_taken_back(conversation, receipt)
+        except StoreError as error:
             log.warning("a reply could not be taken down", extra={"key": key, "error": unquoted(error)})
+
+    async def _is_taken_back(self, conversation: str, receipt: str) -> bool:
+        adapter: object = self._adapters.get(Place.of(conversation).network)
+        if not isinstance(adapter, TakesBack):
+            return False
+        try:
+            await adapter.take_back(conversation, receipt)
+        except (DeliveryError, OSError) as error:
+            log.warning("a reply could not be taken down", extra={"error": unquoted(error)})
+            return False
+        return True

@@ -25,9 +25,9 @@ import msgspec
 from claudius.errors import ClaudiusError, StoreError
 from claudius.home import Home
 from claudius.memory import search
-from claudius.memory.archive import Archive
+from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.audit import CLI, AuditEntry
-from claudius.memory.erasure import Erased, Erasures, Probes
+from claudius.memory.erasure import Erased, Erasures, Posted, Probes, Voided, nothing_runs
 from claudius.memory.leases import Asked, LeaseStore
 from claudius.memory.sqlite.backups import is_ours
 from claudius.memory.store import Store
@@ -47,7 +47,7 @@ NOT_OURS = ("what was posted stays on the network", "the model's provider keeps 
 class Forgetting:
     """Erases persons from one home."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it reaches, each by its name
         self,
         home: Home,
         store: Store,
@@ -56,19 +56,26 @@ class Forgetting:
         forget_members: Callable[[str], None],
         end_session: Callable[[str], Awaitable[None]],
         leave_out: Callable[[Callable[[str], bool]], int],
+        voided: Voided = nothing_runs,
+        take_down: Callable[[Sequence[Posted]], Awaitable[Sequence[Posted]]] | None = None,
+        wake: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Erase from `store` and everything beside it.
 
         `forget_members` discards who can see an audience, `end_session` makes a provider discard what it keeps of a
         conversation, including its transcript, and `leave_out` rewrites the log without the lines that match (blocks).
+        `voided` cancels turns that are to be thought again, `wake` has a conversation look for what waits, and
+        `take_down` deletes posts from their network, where that is wanted, and returns those that stand.
         """
         self._home, self._store, self._archive = home, store, archive
         self._forget_members, self._end_session, self._leave_out = forget_members, end_session, leave_out
+        self._voided, self._take_down, self._wake = voided, take_down, wake
         self.frozen: frozenset[str] = frozenset()
         """Nobody hears these persons while they are being erased."""
         self._frozen_elsewhere: frozenset[str] = frozenset()
         self._ledger = Erasures(home.state)
         self._one_at_a_time = asyncio.Lock()
+        self._rewriting: asyncio.Task[None] | None = None
         self._is_erasing = False
 
     async def forget(self, person: str, now: datetime, by: str, origin: str = CLI) -> dict[str, Any]:
@@ -87,6 +94,23 @@ class Forgetting:
                 self._ledger.withdraw(begun)
                 raise
             return {"person": ids[0], **await self._forget(ids, None, now)}
+
+    def write_history_anew(self) -> None:
+        """Have git hold what the store holds now, and nothing that it held before; in the background."""
+        if self._archive and (self._rewriting is None or self._rewriting.done()):
+            self._rewriting = asyncio.create_task(self._write_anew(self._archive), name="history anew")
+
+    async def history_written_anew(self) -> None:
+        """Return once that is done."""
+        if self._rewriting:
+            await self._rewriting
+
+    async def _write_anew(self, archive: Archive) -> None:
+        try:
+            async with self._one_at_a_time, archive.halted() as build_anew:
+                await build_anew(())
+        except (ClaudiusError, GitFailed, OSError) as error:
+            log.error("git still holds what was deleted or edited", extra={"error": str(error)})  # noqa: TRY400 - no trace
 
     async def _note(self, person: str, by: str, origin: str, now: datetime) -> None:
         alias = self._ledger.aliases([person])[person]
@@ -216,8 +240,12 @@ class Forgetting:
         self._ledger.drop_probes(ids)
         self._ledger.finish(ids, now)
         log.info("somebody was forgotten", extra={"rows": dict(erased.rows), "left": found})
+        posts = await self._take_down(erased.posts) if self._take_down else erased.posts
         return {
             "rows": dict(erased.rows),
+            "derived": dict(erased.derived),
+            "portraits": msgspec.to_builtins(erased.portraits),
+            "posts": msgspec.to_builtins(posts),
             "git": erased.versions,
             "logs": lines,
             "backups": copies,
@@ -228,12 +256,14 @@ class Forgetting:
         }
 
     async def _erase_rows(self, ids: Sequence[str], probes: Probes) -> Erased:
-        erased = await self._store.erasure.erase(ids, self._ledger.aliases(ids))
+        erased = await self._store.erasure.erase(ids, self._ledger.aliases(ids), self._voided)
         await sweep(self._store, self._home.database, probes)
         for conversation in erased.conversations:
             await self._end_session(conversation)
         for audience in erased.audiences:
             self._forget_members(audience)
+        for conversation in erased.conversations:
+            self._wake(conversation)  # some is to be answered anew
         return erased
 
     async def _copy_anew(self, probes: Probes, now: datetime) -> tuple[int, list[str]]:

@@ -153,6 +153,11 @@ class Intake:
             amended = await self._write(lambda: store.inbox.amend(perception, now))
         if amended.is_new:
             self._lanes.break_off(amended.conversation, amended.interrupts)
+            for conversation, turn in amended.undone.voided:
+                self._lanes.break_off(conversation, turn)
+                self._lanes.wake(conversation)
+            if amended.undone.is_in_git:
+                self._forgetting.write_history_anew()
             self._lanes.wake(amended.conversation)
             if perception.kind is Kind.DELETE:
                 self._taken_down(amended_key(perception))

@@ -96,6 +96,7 @@ class Server:
             commanded=self._commanded,
             services=services,
         )
+        self._taking_back = Retraction(mind, adapters)
         self._forgetting = Forgetting(
             home,
             mind.store,
@@ -103,13 +104,15 @@ class Server:
             forget_members=self._lanes.members.forget,
             end_session=self._end_session,
             leave_out=resources.log_leave_out,
+            voided=self._lanes.void,
+            take_down=self._taking_back.take_down,
+            wake=self._lanes.wake,
         )
         self._modes = ChannelModes(mind.store, mind.config, mind.clock)
         owners = OwnerCommands(mind, home, self._told, self._lanes.look_again)
         self._commands = Commands(mind, adapters, self._modes, self._forgetting, self._lanes, owners)
         self._owner: Callable[[], str] = services.owner if services else str
         self._pairing = Pairing(mind.store, mind.clock, self._commands.tell, self._owner)
-        self._taking_back = Retraction(mind, adapters)
         self._intake = Intake(
             mind,
             resources,

@@ -181,7 +181,7 @@ class Archive:
                 self._is_halted = False
 
     async def _anew(self, persons: Sequence[str]) -> None:
-        await self._in_thread(lambda: self._repository.discard(persons))
+        await self._discard(persons)
         await self._store.documents.archive_anew()
         self._is_prepared = self._is_known = self._is_aligned = False
         self._is_anew = True
@@ -194,6 +194,19 @@ class Archive:
             self._aligning.begin()
             await self._guarded()
 
+    async def _discard(self, persons: Sequence[str]) -> None:
+        """Delete the history, these persons' files, and every file as we wrote it: it may hold what is erased."""
+        ours = await self._store.documents.archive_files()
+
+        def discard() -> None:
+            self._repository.discard(persons)
+            for file in ours:
+                found = files.read(self._root, file.path, time.time())
+                if found and found.sha256 == file.sha256:
+                    (self._root / file.path).unlink(missing_ok=True)
+
+        await self._in_thread(discard)
+
     async def let_go(self, persons: Sequence[str]) -> None:
         """Delete the history in this home, and these persons' files, because another process erases them.
 
@@ -202,7 +215,7 @@ class Archive:
         self.rests = True
         self._repository.interrupt()
         async with self._one_at_a_time:
-            await self._in_thread(lambda: self._repository.discard(persons))
+            await self._discard(persons)
             self._repository.is_interrupted = self._is_prepared = self._is_known = self._is_aligned = False
 
     def beyond(self) -> list[str]:

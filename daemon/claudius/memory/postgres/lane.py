@@ -188,16 +188,18 @@ class LaneOutbox(SqlOutbox):
         super().__init__(core)
         self._open = core.open_core
 
-    async def attempt(self, key: str) -> None:
+    async def attempt(self, key: str) -> bool:
         boot = self._open.boot
 
-        def take(db: Database) -> None:
-            if not db.change("attempt", key=key, boot=boot):
-                found = db.one("part_state", key=key)
-                if found is None or (found["state"], found["boot"]) != ("taken", boot):
-                    raise StaleTurn(key)  # whoever had the lane meanwhile has sent it, or sends it
+        def take(db: Database) -> bool:
+            if db.change("attempt", key=key, boot=boot):
+                return True
+            found = db.one("part_state", key=key)
+            if found and (found["state"], found["boot"]) != ("taken", boot):
+                raise StaleTurn(key)  # whoever had the lane meanwhile has sent it, or sends it
+            return found is not None
 
-        await self._core.write(take)
+        return await self._core.write(take)
 
     async def settle(self, key: str, receipt: str, now: datetime) -> str:
         boot = self._open.boot
@@ -207,5 +209,5 @@ class LaneOutbox(SqlOutbox):
             settled = await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
         if settled.rowcount:
             return receipt
-        (kept,) = self._open.look("receipt_of", key=key)
-        return str(kept["receipt"] or receipt)
+        kept = self._open.look("receipt_of", key=key)
+        return str(kept[0]["receipt"] or receipt) if kept else ""

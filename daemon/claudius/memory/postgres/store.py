@@ -19,7 +19,7 @@ import psycopg
 
 import claudius
 from claudius.home import shipped
-from claudius.memory.erasure import Erased, Probes
+from claudius.memory.erasure import Erased, Probes, Voided, nothing_runs
 from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.memory.people import Mode
@@ -50,9 +50,11 @@ class PostgresErasure(SqlErasure):
         with self._core.beside() as db:
             return await asyncio.to_thread(_rows_with, db, Needles(probes.ids, probes.folders, probes.excerpts))
 
-    async def erase(self, ids: Sequence[str], aliases: Mapping[str, str] | None = None) -> Erased:
+    async def erase(
+        self, ids: Sequence[str], aliases: Mapping[str, str] | None = None, voided: Voided = nothing_runs
+    ) -> Erased:
         await self._core.alone(_drop_beside)
-        erased = await super().erase(ids, aliases)
+        erased = await super().erase(ids, aliases, voided)
         await self._core.alone(lambda db: _ours(db).at_leisure("VACUUM"))
         return erased
 

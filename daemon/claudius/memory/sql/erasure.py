@@ -1,33 +1,32 @@
-"""Remove one person from every table: whole rows that are theirs alone, and their part of shared rows.
+"""Remove one person from every table: their own rows, their part of shared ones, and what was derived from them.
 
 An erasure is many small transactions, so that others are heard and answered in between. A separate connection in a
 thread finds the rows page by page; the writer changes them by key. Every step is idempotent: after a crash the whole
-erasure is repeated. Source: the security design, section 9.
+erasure is repeated. What is thought meanwhile is thought again, and looked through as well. Source: the security
+design, section 9; what is derived: `derived.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from claudius.memory.documents import short_id
-from claudius.memory.erasure import ALIAS, BLANK, ERASED, Erased, Probes
-from claudius.memory.search import NEEDLE_BYTES, Needles, plain
-from claudius.memory.sql.blanking import Blanker, blank_rows, lines_of_others
-from claudius.memory.sql.connection import Cursor, Database
+from claudius.memory.erasure import ALIAS, BLANK, Erased, Portrait, Posted, Probes, Voided, nothing_runs
+from claudius.memory.sql.blanking import Blanker, blank_rows
+from claudius.memory.sql.connection import Database
 from claudius.memory.sql.core import Core
+from claudius.memory.sql.derived import Derived, source_of
+from claudius.memory.sql.erasing import ErasedPerson, ErasedTurn, erase_turn, named_in, put_portrait_back, run, void
+from claudius.memory.sql.probes import narrowed, probes_of
 from claudius.memory.sql.rows import dump, parse
 from claudius.perception import private
 
-EXCERPTS, EXCERPT_CHARS, EXCERPT_BYTES = 200, 26, NEEDLE_BYTES
-"""A probe is at least 24 bytes (24 letters of English, 12 of Russian, 8 of Chinese), with no blank at either end."""
-CANDIDATES = 8 * EXCERPTS
 PAGE, TURNS, SEARCHED = 50, 10, 500
 """Rows changed in one transaction, turns erased in one, rows searched at once."""
 MERGED_PAGES = 16
@@ -53,38 +52,26 @@ TREATED = frozenset(
     }
 )
 """Tables with a rule of their own; any other table is treated by its column names."""
-_PLAIN = re.compile(
-    r"[^\x00-\x1f\"\\<>&`\x7f-\xa0\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
-    f"{{1,{EXCERPT_CHARS}}}"
-)
-"""Text that every encoding of ours writes as plain UTF-8, or in JSON as escapes of whole characters."""
-LETTERS = 5
-"""A probe with this many letters or digits counts as somebody's words."""
-
 Write = Callable[[Callable[[Database], int]], Awaitable[int]]
-
-
-class ErasedPerson:
-    """One person: their ids, and what a query needs of them."""
-
-    def __init__(self, db: Database, ids: Sequence[str]) -> None:
-        """Find the conversations that are theirs alone."""
-        self.ids = ids
-        labels = [private(one) for one in ids]
-        places = db.values("private_places", labels=dump(labels))
-        self.values = {"ids": dump(list(ids)), "labels": dump(labels), "places": dump(places)}
-        self.places = places
-        self.named = re.compile("|".join(rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in ids) or r"(?!)")
 
 
 class Erasure:
     """One erasure of one person's rows."""
 
-    def __init__(self, beside: Database, write: Write, ids: Sequence[str], aliases: Mapping[str, str]) -> None:
-        """Read with `beside`, a connection that nobody else uses; change through `write`, one transaction per call."""
-        self._beside, self._write, self._aliases = beside, write, aliases
+    def __init__(
+        self, beside: Database, write: Write, ids: Sequence[str], aliases: Mapping[str, str], voided: Voided
+    ) -> None:
+        """Read with `beside`, a connection that nobody else uses; change through `write`, one transaction per call.
+
+        `voided` is told of the turns that are to be thought again.
+        """
+        self._beside, self._write, self._aliases, self._voided = beside, write, aliases, voided
         self._person = ErasedPerson(beside, ids)
-        self._rows: dict[str, int] = {}
+        self._rows, self._of_derived = Counter[str](), Counter[str]()
+        self._own: set[str] = set()
+        """The turns that hold something of the person's own."""
+        self._posts: list[Posted] = []
+        self._portraits: list[Portrait] = []
 
     async def run(self) -> Erased:
         """Erase; what is found afterwards in texts of others is blanked by `blank`."""
@@ -93,22 +80,27 @@ class Erasure:
         audiences = tuple(self._beside.values("audiences_with", ids=person.values["ids"]))
         self._count("inbox", await self._write(self._withdraw))
         await self._each("", "turns_of", "erasing_put", page=SEARCHED)
-        await self._each("lesson", "lessons_of", "erase_lesson")
-        await self._each("belief", "beliefs_of", "erase_belief")
-        await self._each("reflection", "reflections_of", "erase_reflection")
-        for table, find, change in _TOUCHED:
-            await self._each(table, find, change)
+        self._own = {row["turn"] for row in self._beside.all("erasing_turns")}
+        derived = Derived(await asyncio.to_thread(source_of, self._beside, person.values))
+        await self._void()
+        await self._mark(derived)
+        await self._erase_written(derived)
         await self._erase_lived()
         for audience in audiences:
             self._count("audience_member", await self._write(partial(_unlist, audience=audience)))
         for table, find, change in _OWN:
             await self._each(table, find, change)
-        await self._erase_turns()
+        await self._erase_turns(self._pages("erasing_turns", TURNS))
         await self._blank_shared_texts()
         await self._erase_by_columns()
         self._count("audit", await self._write(self._replace_in_audit))
         for table, find, change in _AT_LAST:
             await self._each(table, find, change)
+        await self._void()
+        while found := await self._mark(derived):  # thought meanwhile, with what was not erased yet
+            await self._erase_written(derived)
+            await self._erase_turns(_paged(found))
+            await self._void()
         while await self._write(_merge) > 1:  # until it is merged, the moments' index holds what was deleted from it
             pass
         touched = [place async for page in self._pages("touched", SEARCHED) for place in page]
@@ -116,49 +108,114 @@ class Erasure:
         await self._each("", "erasing_turns", "erasing_done", page=SEARCHED)
         return Erased(
             rows=dict(sorted(self._rows.items())),
+            derived=dict(sorted(self._of_derived.items())),
+            posts=tuple(self._posts),
+            portraits=tuple(self._portraits),
             versions=versions or 0,
             conversations=tuple(dict.fromkeys((*person.places, *(one["conversation"] for one in touched)))),
             audiences=audiences,
         )
 
-    def _count(self, table: str, changed: int) -> None:
+    def _count(self, table: str, changed: int, *, is_derived: bool = False) -> None:
         if changed > 0 and table:
-            self._rows[table] = self._rows.get(table, 0) + changed
+            self._rows[table] += changed
+            if is_derived:
+                self._of_derived[table] += changed
 
     def _withdraw(self, db: Database) -> int:
-        """Settle pending perceptions so that no turn of theirs commits any more; others' running turns start again."""
-        changed = _run(db, "erase_waiting", self._person.values)
-        db.run("begin_anew")
-        return changed
+        """Settle pending perceptions so that no turn of theirs commits any more."""
+        return run(db, "erase_waiting", self._person.values)
+
+    async def _void(self, query: str = "unfinished_turns") -> None:
+        """Have every turn that runs thought again: it may have begun with what is gone."""
+        turns: list[tuple[str, str]] = []
+
+        def work(db: Database) -> int:
+            turns[:] = void(db, query)
+            return len(turns)
+
+        await self._write(work)
+        self._voided(turns)
+        await self._write(lambda _: 0)  # after what the turns that ended had still queued
+
+    async def _mark(self, derived: Derived) -> list[dict[str, Any]]:
+        """Add to the turns that are being erased those that are derived. Returns the new ones."""
+        since = self._beside.value("erasing_since")
+        if since is None:
+            return []
+        own = [row for row in self._beside.dicts("erasing_turns") if row["turn"] in self._own]
+        found = await asyncio.to_thread(derived.find, self._beside, own, since)
+        rows = [{name: getattr(one, name) for name in _ERASING} for one in found if one.turn not in self._own]
+        for at in range(0, len(rows), SEARCHED):
+            await self._write(_changing("erasing_put", rows[at : at + SEARCHED]))
+        return rows
+
+    async def _erase_written(self, derived: Derived) -> None:
+        """Erase what the soul wrote beside its turns: portraits lose sections; all else goes as a row."""
+        await self._put_back(derived)
+        for table, find, change in _TOUCHED:
+            await self._each(table, find, change, is_derived=True)
+        await self._erase_told(derived)
+
+    async def _erase_told(self, derived: Derived) -> None:
+        told = self._beside.dicts("told")
+        await asyncio.to_thread(derived.weigh, self._beside, [one["text"] for one in told])
+        for row in told:
+            if derived.holds(row["text"]):
+                change, names = _TOLD[row["kind"]]
+                key = [int(row["a"]) if name in ("id", "cycle") else row["a"] for name in names[:1]]
+                values = dict(zip(names, (*key, row["b"]), strict=False))
+                self._count(row["kind"], await self._write(_changing(change, [values])), is_derived=True)
+
+    async def _put_back(self, derived: Derived) -> None:
+        """Take the sections that are derived out of others' portraits, in every version, and write a new one."""
+        changed: set[str] = set()
+        turns = dump(sorted(derived.first | derived.saw))
+        for place in self._beside.dicts("portraits_written", turns=turns):
+            if place["person"] in self._person.ids:
+                continue
+            versions = self._beside.dicts("portrait_versions", **place)
+            texts = [text for one in versions for text in (one["markdown"], one["note"])]
+            await asyncio.to_thread(derived.weigh, self._beside, texts)
+            version = await self._write(partial(put_portrait_back, derived=derived, place=place))
+            if version:
+                changed.add(place["person"])
+                self._portraits.append(Portrait(**place, version=version))
+                self._count("user_model", 1, is_derived=True)
+        if changed:
+            showing = self._beside.all("turns_showing", ids=dump(sorted(changed)), labels="[]")
+            for at in range(0, len(showing), SEARCHED):
+                page = [{"turn": one["turn"]} for one in showing[at : at + SEARCHED]]
+                await self._write(_changing("turn_edited", page))
 
     def _replace_in_audit(self, db: Database) -> int:
         rows = [{"person": one, "alias": self._aliases.get(one, ALIAS)} for one in self._person.ids]
-        return sum(_run(db, query, row) for query in ("audit_erase_who", "audit_erase_target") for row in rows)
+        return sum(run(db, query, row) for query in ("audit_erase_who", "audit_erase_target") for row in rows)
 
     async def _pages(self, find: str, page: int = PAGE) -> AsyncIterator[list[dict[str, Any]]]:
         sql = self._beside.queries.get(find, find)
-        cursor = await asyncio.to_thread(self._beside.connection.execute, sql, _named_in(sql, self._person.values))
+        cursor = await asyncio.to_thread(self._beside.connection.execute, sql, named_in(sql, self._person.values))
         while rows := await asyncio.to_thread(cursor.fetchmany, page):
             yield [dict(row) for row in rows]
 
-    async def _each(self, table: str, find: str, change: str, page: int = PAGE) -> None:
+    async def _each(self, table: str, find: str, change: str, page: int = PAGE, *, is_derived: bool = False) -> None:
         """Change every row that a query finds, by its key, one page per transaction."""
         async for rows in self._pages(find, page):
-            self._count(table, await self._write(_changing(change, rows)))
+            self._count(table, await self._write(_changing(change, rows)), is_derived=is_derived)
 
-    async def _erase_turns(self) -> None:
-        async for turns in self._pages("erasing_turns", TURNS):
-            counted = [0, 0]
+    async def _erase_turns(self, pages: AsyncIterator[list[dict[str, Any]]]) -> None:
+        async for turns in pages:
+            done: list[ErasedTurn] = []
 
-            def erase(db: Database, turns: list[dict[str, Any]] = turns, counted: list[int] = counted) -> int:
-                counted[:] = [
-                    sum(column) for column in zip(*(_erase_turn(db, self._person, one) for one in turns), strict=True)
-                ]
-                return counted[0]
+            def erase(db: Database, turns: list[dict[str, Any]] = turns, done: list[ErasedTurn] = done) -> int:
+                done[:] = [erase_turn(db, self._person, one) for one in turns]
+                return len(done)
 
-            self._count("turn", await self._write(erase))
-            self._count("turn_record", counted[0])
-            self._count("entry", counted[1])
+            await self._write(erase)
+            for turn, one in zip(turns, done, strict=True):
+                self._posts += one.posts
+                for table, count in one.rows.items():
+                    self._count(table, count, is_derived=turn["turn"] not in self._own)
 
     async def _erase_lived(self) -> None:
         """Delete the psyche's subjects and intentions that came from this person: at most twelve of each."""
@@ -210,11 +267,31 @@ _OWN = (
     ("due", "plans_of", "erase_plan"),
 )
 _TOUCHED = (
+    ("inbox", "directives_of", "erase_heard"),
+    ("assessment", "assessments_derived", "erase_assessment"),
+    ("lesson", "lessons_of", "erase_lesson"),
+    ("belief", "beliefs_of", "erase_belief"),
+    ("reflection", "reflections_of", "erase_reflection"),
     ("step", "summarising", "erase_summarising"),
     ("summary", "summaries_of", "erase_summary"),
     ("whisper", "whispers_of", "erase_whisper"),
     ("kept", "kept_of", "erase_kept"),
+    ("due", "plans_promised", "erase_own_plan"),
+    ("promise", "promises_made", "erase_promise"),
 )
+_TOLD: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "belief": ("erase_belief", ("key", "audience")),
+    "lesson": ("erase_lesson", ("key", "audience")),
+    "reflection": ("erase_reflection", ("cycle",)),
+    "assessment": ("erase_assessment", ("id",)),
+    "whisper": ("erase_whisper", ("id",)),
+    "summary": ("erase_summary", ("conversation",)),
+    "kept": ("erase_kept", ("conversation", "name")),
+    "promise": ("erase_promise", ("id",)),
+    "due": ("erase_own_plan", ("id",)),
+}
+"""What deletes a row of `told`, by its table, and the names of its key."""
+_ERASING = ("turn", "conversation", "number", "record")
 _SUBJECTS = {"psyche_arc": ("erase_arcs", "erase_arc"), "psyche_intention": ("erase_intentions", "erase_intention")}
 _AT_LAST = (
     ("outbox", "said_in_places", "erase_said"),
@@ -226,13 +303,8 @@ _AT_LAST = (
 )
 
 
-def _run(db: Database, query: str, values: Mapping[str, Any]) -> int:
-    sql = db.queries.get(query, query)
-    return db.connection.execute(sql, _named_in(sql, values)).rowcount
-
-
 def _changing(change: str, rows: Sequence[Mapping[str, Any]]) -> Callable[[Database], int]:
-    return lambda db: sum(_run(db, change, row) for row in rows)
+    return lambda db: sum(run(db, change, row) for row in rows)
 
 
 def _unlist(db: Database, audience: str) -> int:
@@ -242,26 +314,14 @@ def _unlist(db: Database, audience: str) -> int:
     return 1
 
 
-def _erase_turn(db: Database, person: ErasedPerson, turn: Mapping[str, Any]) -> tuple[int, int]:
-    """Erase one turn and all that depends on it; in a turn shared with others, what they said stays."""
-    values = {**person.values, **turn}
-    others = db.values("others_in_turn", **_named_in(db.queries["others_in_turn"], values))
-    lines = _run(db, "keep_others_lines", values)
-    for query in ("erase_interactions", "erase_turn_said", "settle_unanswered", "erase_turn_calls", "erase_turn_state"):
-        _run(db, query, values)
-    if others and turn["conversation"] not in person.places:
-        _run(db, "keep_others_turn", values | {"person": others[0]})
-        kept = lines_of_others(db.value("record_kept", record=turn["record"]), person.ids)
-        db.run("blank_record", record=turn["record"], erased=ERASED, kept=kept)
-    else:
-        _run(db, "erase_turn", values)
-        _run(db, "erase_record", values)
-    return 1, max(0, lines)
+async def _paged(rows: list[dict[str, Any]]) -> AsyncIterator[list[dict[str, Any]]]:
+    for at in range(0, len(rows), TURNS):
+        yield rows[at : at + TURNS]
 
 
 def _erase_subjects(db: Database, person: ErasedPerson, turns: set[str], table: str) -> int:
     bulk, single = _SUBJECTS[table]
-    changed = _run(db, bulk, person.values)
+    changed = run(db, bulk, person.values)
     for row in db.all("subjects"):
         came_from = row["subject"][:TURN_CHARS] in turns
         if row["kind"] == table and (came_from or (table != "psyche_arc" and person.named.search(row["body"]))):
@@ -284,60 +344,13 @@ def _merge(db: Database) -> int:
     return db.connection.total_changes - before
 
 
-def probes_of(db: Database, ids: Sequence[str]) -> Probes:
-    """Return what must not be found anywhere once this person is erased. Reads page by page."""
-    person = ErasedPerson(db, ids)
-    found, stride = [], 1
-    for place, row in enumerate(_read(db, "texts_of", person.values)):
-        if place % stride == 0:
-            found += _excerpts(row["text"] or "")
-        if len(found) > CANDIDATES:  # thin out evenly, so that the rest covers everything that was said
-            found, stride = found[::2], stride * 2
-    left = _unsaid(db, list(dict.fromkeys(found)), person.values, "texts_of_others", "soul_texts")
-    left = left[:: max(1, -(-len(left) // EXCERPTS))]
-    return Probes(ids=tuple(ids), folders=tuple(map(short_id, ids)), excerpts=tuple(left))
-
-
-def narrowed(db: Database, probes: Probes) -> Probes:
-    """Remove from the probes what others have since said in the same words. Reads page by page."""
-    left = _unsaid(db, list(probes.excerpts), {"ids": dump(list(probes.ids))}, "words_of_others")
-    return Probes(ids=probes.ids, folders=probes.folders, excerpts=tuple(left))
-
-
-def _unsaid(db: Database, excerpts: list[str], values: Mapping[str, Any], *queries: str) -> list[str]:
-    """Return the excerpts that occur in none of the texts that these queries return."""
-    needles = Needles((), (), excerpts)
-    said: set[bytes] = set()
-    for query in queries:
-        cursor = _read(db, query, values)
-        while rows := cursor.fetchmany(PAGE):
-            said.update(needles.excerpts_in(b"\0".join(plain(row["text"]) or b"" for row in rows)))
-    return [one for one in excerpts if one.encode() not in said]
-
-
-def _read(db: Database, query: str, values: Mapping[str, Any]) -> Cursor:
-    sql = db.queries[query]
-    return db.connection.execute(sql, _named_in(sql, values))
-
-
 def everyone(db: Database) -> list[str]:
     """Return every id that occurs anywhere."""
     return [person for person in db.values("everyone") if person]
 
 
-def _excerpts(text: str) -> list[str]:
-    """Return pieces that can be found in every encoding of ours: the first, a middle one, the last. Pure."""
-    pieces = [piece for piece in map(str.strip, _PLAIN.findall(text)) if len(piece.encode()) >= EXCERPT_BYTES]
-    found = [piece for piece in pieces if sum(map(str.isalnum, piece)) >= LETTERS]
-    return list(dict.fromkeys([*found[:1], *found[len(found) // 2 :][:1], *found[-1:]]))
-
-
 def _among(column: str, values: str) -> str:
     return f"{column} IN (SELECT value FROM json_each(:{values}))"  # noqa: S608 - names of our own schema
-
-
-def _named_in(sql: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if re.search(rf":{name}\b", sql)}
 
 
 def export(db: Database, ids: Sequence[str]) -> dict[str, Any]:
@@ -373,10 +386,12 @@ class SqlErasure:
         with self._core.beside() as db:
             return await asyncio.to_thread(narrowed, db, probes)
 
-    async def erase(self, ids: Sequence[str], aliases: Mapping[str, str] | None = None) -> Erased:
+    async def erase(
+        self, ids: Sequence[str], aliases: Mapping[str, str] | None = None, voided: Voided = nothing_runs
+    ) -> Erased:
         await self._core.flush()
         with self._core.beside() as db:
-            return await Erasure(db, self._core.write, ids, aliases or {}).run()
+            return await Erasure(db, self._core.write, ids, aliases or {}, voided).run()
 
     async def blank(self, rows: Sequence[Mapping[str, Any]], probes: Probes) -> int:
         blanker, changed = Blanker(probes), 0

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.errors import OverBudget, RowInvalid
-from claudius.memory.inbox import UNLIMITED, Amended, Pending, RateLimits, Rates, RateVerdict, in_force, turn_of
+from claudius.memory.inbox import UNLIMITED, Amended, Pending, RateLimits, Rates, RateVerdict, Unsaid, in_force, turn_of
 from claudius.memory.sql.connection import Database, Row
 from claudius.memory.sql.core import Core
 from claudius.memory.sql.moments import amend_moment
@@ -30,6 +30,7 @@ from claudius.memory.sql.rows import (
     perception_of,
     stamp,
 )
+from claudius.memory.sql.unsaying import undo
 from claudius.perception import (
     CommandExtra,
     Kind,
@@ -152,13 +153,19 @@ class SqlInbox:
         return await self._core.write(write)
 
     async def amend(self, perception: Perception, now: datetime) -> Amended:
-        amended = await self._core.write(lambda db: amend(db, perception, stamp(now)))
+        amended = await self.undo(await self._core.write(lambda db: amend(db, perception, stamp(now))))
         if amended.is_early:
             of = amended_key(perception)
             self._early[of] = in_force(self._early.pop(of, None), perception)
             if len(self._early) > EARLY:
                 del self._early[next(iter(self._early))]
         return amended
+
+    async def undo(self, amended: Amended) -> Amended:
+        """Erase what was written with the old words of a message in sight and holds them."""
+        if amended.unsaid is None:
+            return amended
+        return replace(amended, undone=await undo(self._core, amended.unsaid))
 
     async def stop(self, perception: Perception, now: datetime, *, by_owner: bool) -> Amended:
         return await self._core.write(lambda db: stop(db, perception, stamp(now), by_owner=by_owner))
@@ -329,10 +336,10 @@ def _waits(heard: _Heard, perception: Perception) -> bool:
 
 
 def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amended:
-    interrupts = ""
+    interrupts, unsaid = "", None
     if heard.state not in UNFINISHED:
         db.run("amended", seq=heard.seq, position=perception.position)
-        _remember(db, heard, valid(perception.text), "$.edited", at)
+        unsaid = _remember(db, heard, valid(perception.text), "$.edited", at)
     else:
         before = _before(heard)
         if before is None or before.text == perception.text:
@@ -340,7 +347,7 @@ def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amend
         interrupts = heard.turn  # also if it is pending: another process may have taken it just now
         _put_right(db, heard, before, perception, heard.again + (heard.state != "pending"))
         db.run("stream_dropped", turn=heard.turn, reason="its message was changed")
-    return Amended(conversation=heard.conversation, interrupts=interrupts)
+    return Amended(conversation=heard.conversation, interrupts=interrupts, unsaid=unsaid)
 
 
 def _before(heard: _Heard) -> Perception | None:
@@ -379,21 +386,23 @@ def _delete(db: Database, heard: _Heard, at: str) -> Amended:
         db.run("withdraw", seq=heard.seq, reason="withdrawn")
         db.run("stream_dropped", turn=heard.turn, reason="its message was taken down")
         return Amended(conversation=heard.conversation, interrupts=heard.turn)
-    _remember(db, heard, "", "$.deleted", at)
-    return Amended(conversation=heard.conversation)
+    return Amended(conversation=heard.conversation, unsaid=_remember(db, heard, "", "$.deleted", at))
 
 
-def _remember(db: Database, heard: _Heard, content: str, mark: str, at: str) -> None:
-    """Correct working memory, and mark what was learned from the old words."""
+def _remember(db: Database, heard: _Heard, content: str, mark: str, at: str) -> Unsaid | None:
+    """Correct working memory, and mark what was learned from the old words. Returns which those are."""
     found = db.one("place_of_turn", turn=heard.turn)
     if found is None:
-        return
+        return None
     where = {name: found[name] for name in ("conversation", "number")}
+    moment = db.one("moment_at", conversation=found["conversation"], turn=heard.turn, position=heard.position)
+    before = db.value("line_at", **where, position=heard.position) or (moment["text"] if moment else "")
     db.run("entry_amended", **where, position=heard.position, content=content, mark=mark)
     amend_moment(db, found["conversation"], heard.turn, heard.position, content)
     db.run("turn_edited", turn=heard.turn)
     db.run("doubt_learned", turn=heard.turn, now=at)
     db.run("doubt_summary", **where, now=at)
+    return Unsaid(**found, person=heard.person, moment=moment["id"] if moment else 0, before=before, now=content)
 
 
 def stop(db: Database, perception: Perception, at: str, *, by_owner: bool) -> Amended:

@@ -28,16 +28,17 @@ class SqlOutbox:
     async def answered(self, key: str) -> tuple[Utterance, ...]:
         return tuple(delivery_of(row).utterance for row in self._core.look("answered", key=key))
 
-    async def attempt(self, key: str) -> None:
+    async def attempt(self, key: str) -> bool:
         found = self._core.look("part_state", key=key)
-        if not found or found[0]["state"] in ("pending", "unknown_after_send"):
+        if found and found[0]["state"] in ("pending", "unknown_after_send"):
             boot = self._core.boot
-            await self._core.write(lambda db: db.change("attempt", key=key, boot=boot))
+            return await self._core.write(lambda db: db.change("attempt", key=key, boot=boot)) > 0
+        return bool(found)
 
     async def settle(self, key: str, receipt: str, now: datetime) -> str:
         boot = self._core.boot
-        await self._core.write_and_look(lambda db: settle(db, key, receipt, now, boot))
-        return receipt
+        settled = await self._core.write_and_look(lambda db: settle(db, key, receipt, now, boot))
+        return receipt if settled.rowcount or self._core.look("part_state", key=key) else ""
 
     async def delay(self, key: str, not_before: datetime | None, reason: str, *, unknown: bool = False) -> None:
         state = "unknown_after_send" if unknown else "pending"

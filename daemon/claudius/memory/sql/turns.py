@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from msgspec import Raw
+from msgspec import MsgspecError, Raw
 from msgspec.structs import asdict, replace
 
 from claudius.errors import StaleTurn
@@ -15,6 +15,7 @@ from claudius.memory.erasure import ERASED
 from claudius.memory.inbox import Pending
 from claudius.memory.packing import pack
 from claudius.memory.plans import TOO_MANY
+from claudius.memory.seen import packed, seen_in
 from claudius.memory.sql.connection import Cursor, Database
 from claudius.memory.sql.core import Core
 from claudius.memory.sql.documents import write_model, write_state
@@ -395,11 +396,21 @@ def expire(db: Database, before: str, now: str, most: int) -> int:
         if named:
             for sha256 in named - _still_named(db, row["conversation"], row["number"]):
                 db.run("blob_expired", sha256=sha256)
-        db.run("record_expired", id=row["record"], now=now)
+        db.run("record_expired", id=row["record"], now=now, seen=_seen_in(row["kept"], row["snapshot"]))
         db.run("responses_expired", turn=row["turn"])
     if rows:
         db.run("records_expired_to", at=rows[-1]["at"])
     return len(rows)
+
+
+def _seen_in(kept: bytes | None, snapshot: bytes) -> bytes:
+    """Return the ids of what stood in a turn's prompt, as they are kept once its record has expired. Pure."""
+    if kept is not None and is_damaged(kept):
+        return b""
+    try:
+        return packed(seen_in(snapshot if kept is None else snapshot_of(unpack(kept))))
+    except MsgspecError:
+        return b""
 
 
 def _still_named(db: Database, conversation: str, number: int) -> set[str]:

@@ -1,0 +1,255 @@
+"""Which texts of the soul come from rows that are to be erased, by what stood in the prompt of each.
+
+First hand: a turn that saw such a row is derived, whole. Second hand: one that saw only what was written in such a turn
+is derived where it names the person, or holds a word of what is erased that nothing else gives, until no more is found;
+else everybody would soon have seen everybody. Where one message is deleted or edited, the second test alone is made.
+
+Source: the design of acts, section 8.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from claudius.memory.documents import sections
+from claudius.memory.seen import Name, Seen, seen_in, state
+from claudius.memory.sql.connection import Database, Row
+from claudius.memory.sql.rows import dump, instant, parse
+from claudius.memory.stemming import FUNCTION_WORDS, TEXT_CHARS, stemmed
+from claudius.memory.turns import KeptTurn, is_damaged, snapshot_of, unpack
+
+log = logging.getLogger(__name__)
+
+READ = 200
+"""Rows read at once."""
+NAME_CHARS = 3
+"""A shorter part of a name is no name."""
+
+
+class Source(Struct, kw_only=True):
+    """What is erased, before anything that was derived from it."""
+
+    ids: Sequence[str] = ()
+    """Every id of the person; empty where it is one message."""
+    rows: set[Name] = field(default_factory=set)
+    lines: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """By conversation, the numbers of the turns that hold a line of it."""
+    turns: set[str] = field(default_factory=set)
+    """The turns that heard it."""
+    words: list[str] = field(default_factory=list)
+    stems: set[str] = field(default_factory=set)
+    """Words of it, reduced to stems."""
+    names: Sequence[str] = ()
+    whole: bool = True
+    """Whether all that was written with it in sight is derived, whatever it says."""
+
+
+class SeenTurn(Struct, frozen=True):
+    """One turn, and what stood in its prompt."""
+
+    turn: str
+    conversation: str
+    number: int
+    record: int
+    seen: Seen
+
+
+class Derived:
+    """The turns whose texts come from what is erased. `find` looks again, at what is new too."""
+
+    def __init__(self, source: Source) -> None:
+        """Follow this source."""
+        self._source = source
+        self._turns: dict[str, SeenTurn] = {}
+        self._named = _names(source.names)
+        self._stems = set(source.stems)
+        self._given: set[str] = set()
+        self._written = Source()
+        """What the derived turns wrote."""
+        self._versions: dict[tuple[str, str], int] = {}
+        """By portrait, the first version that a derived turn wrote."""
+        self.first: set[str] = set()
+        """Derived at first hand, whole."""
+        self.second: set[str] = set()
+        self.saw: set[str] = set()
+        """Saw what may be told in another text, so each text of it is tested."""
+        self._learn(source.words)
+
+    def find(self, db: Database, first: Iterable[Mapping[str, Any]], since: str) -> Sequence[SeenTurn]:
+        """Return the turns that are derived and were not known to be, among those since an instant.
+
+        `first`: turns that are derived in any case.
+        """
+        before = self.first | self.second
+        own = {row["turn"] for row in first} | self._source.turns
+        for row in first:
+            self._source.lines[row["conversation"]].add(row["number"])
+        self._read(db, since)
+        direct = {one.turn for one in self._turns.values() if one.turn in own or self._is_in_sight(one, self._source)}
+        new = direct - before if self._source.whole else set[str]()
+        self.first |= new
+        self.saw |= direct - self.first
+        self._follow(db, new)
+        while new := self._tested(db):
+            self.second |= new
+            self._follow(db, new)
+        return [self._turns[turn] for turn in sorted((self.first | self.second) - before) if turn in self._turns]
+
+    def holds(self, text: str) -> bool:
+        """Return whether a text names the person or holds a word that only what is erased gave."""
+        return bool(self._named.search(text)) or bool(self._stems.intersection(marks(text)) - self._given)
+
+    def is_derived(self, turn: str | None, text: str) -> bool:
+        """Return whether a text that a turn wrote is derived."""
+        return turn in self.first or (turn in self.saw and self.holds(text))
+
+    def _read(self, db: Database, since: str) -> None:
+        last: Mapping[str, Any] = {"at": since, "conversation": "", "number": 0}
+        while rows := db.all("turns_seen", **last, most=READ):
+            for row in rows:
+                if row["turn"] not in self._turns:
+                    place = (row["turn"], row["conversation"], row["number"], row["record"])
+                    self._turns[row["turn"]] = SeenTurn(*place, seen_by(row))
+            last = {name: rows[-1][name] for name in last}
+
+    def _is_in_sight(self, one: SeenTurn, source: Source) -> bool:
+        rows = one.seen.rows
+        first = one.seen.first or one.number
+        if any(first <= number < one.number for number in source.lines.get(one.conversation, ())):
+            return True
+        if not source.rows.isdisjoint(rows):
+            return True
+        return any(row[1] in source.ids for row in rows if row[0] in ("person", "portrait"))
+
+    def _follow(self, db: Database, turns: Collection[str]) -> None:
+        """Learn what these turns wrote, and who saw it."""
+        for turn in turns:
+            one = self._turns.get(turn)
+            if one:
+                self._written.lines[one.conversation].add(one.number)
+                self._learn(soul_texts_of(db, one))
+        for row in db.all("written_by", turns=dump(sorted(turns))):
+            if row["kind"] == "portrait":
+                where = row["a"], row["b"]
+                self._versions[where] = min(int(row["c"]), self._versions.get(where, int(row["c"])))
+            elif row["kind"] == "state":
+                self._written.rows.add(state(row["a"], row["b"], instant(row["c"])))
+            else:
+                self._written.rows.add(tuple(part for part in (row["kind"], row["a"], row["b"]) if part))
+        for one in self._turns.values():  # oldest first, so that what saw one of them is found in the same round
+            if one.turn not in self.first and (self._is_in_sight(one, self._written) or self._saw_portrait(one)):
+                self.saw.add(one.turn)
+            if (
+                one.turn in self.saw
+            ):  # it may have been shown a portrait, which later turns of its place are shown again
+                self._written.lines[one.conversation].add(one.number)
+
+    def _saw_portrait(self, one: SeenTurn) -> bool:
+        found = [row for row in one.seen.rows if row[0] == "portrait"]
+        return any(int(row[3]) >= self._versions.get((row[1], row[2]), int(row[3]) + 1) for row in found)
+
+    def _learn(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self._stems.update(marks(text))
+
+    def _tested(self, db: Database) -> set[str]:
+        """Return those at second hand whose texts are derived."""
+        open_to_test = self.saw - self.first - self.second
+        texts = {turn: [*soul_texts_of(db, self._turns[turn])] for turn in open_to_test if turn in self._turns}
+        self.weigh(db, [text for said in texts.values() for text in said])
+        return {turn for turn, said in texts.items() if any(map(self.holds, said))}
+
+    def weigh(self, db: Database, texts: Iterable[str]) -> None:
+        """Find out which words of these texts something gives that stays, before `holds` is asked about them."""
+        missing = {mark for text in texts for mark in marks(text)} & self._stems - self._given
+        not_counted = self.first | self.saw
+        for query in ("texts_that_stay", "soul_texts"):
+            if not missing:
+                return
+            values = {"ids": dump(list(self._source.ids))} if query == "texts_that_stay" else {}
+            cursor = db.connection.execute(db.queries[query], values)
+            while missing and (rows := cursor.fetchmany(READ)):
+                for row in rows:
+                    if query == "soul_texts" or row["turn"] not in not_counted:
+                        text = row["text"].decode("utf-8", "replace") if query == "soul_texts" else row["text"] or ""
+                        given = missing.intersection(marks(text))
+                        self._given |= given
+                        missing -= given
+
+
+def source_of(db: Database, values: Mapping[str, str]) -> Source:
+    """Return everything of a person that is erased before what was derived from it; `values` are the queries'."""
+    ids = {"ids": values["ids"]}
+    found = Source(ids=parse(values["ids"]), names=db.values("names_of_person", **ids))
+    found.rows = {(row["kind"], row["a"]) for row in db.all("rows_of_person", **ids)}
+    cursor = db.connection.execute(db.queries["texts_of"], ids | {"labels": values["labels"]})
+    while rows := cursor.fetchmany(READ):
+        found.words += [row["text"] for row in rows if row["text"]]
+    return found
+
+
+def seen_by(row: Row) -> Seen:
+    """Return what stood in the prompt of a turn; nothing where its record is damaged, and then it wrote nothing."""
+    kept = row["kept"]
+    if kept is not None and is_damaged(kept):
+        return Seen()
+    try:
+        return seen_in(row["snapshot"] if kept is None else snapshot_of(unpack(kept)))
+    except msgspec.MsgspecError:
+        log.warning("what a turn saw cannot be read", extra={"turn": row["turn"]})
+        return Seen(first=1)
+
+
+def soul_texts_of(db: Database, one: SeenTurn) -> Iterator[str]:
+    """Yield what the soul wrote in a turn."""
+    values = {"turn": one.turn, "conversation": one.conversation, "number": one.number}
+    yield from (text for text in db.values("soul_lines", **values) if text)
+    kept = db.value("record_kept", record=one.record)
+    if kept is not None and not is_damaged(kept):
+        found: KeptTurn = unpack(kept)
+        yield from (thought.content for thought in found.thoughts)
+
+
+def put_back(versions: Sequence[Row], is_derived: Callable[[str | None, str], bool]) -> list[str]:
+    """Return the versions of a portrait, oldest first, without the sections that were last written from what is erased.
+
+    Where an earlier text of a section is not derived, it stands there again. Pure.
+    """
+    found: list[str] = []
+    good: dict[str, str] = {}
+    bad: set[tuple[str, str]] = set()
+    before: dict[str, str] = {}
+    for version in versions:
+        now, left = sections(version["markdown"]), dict[str, str]()
+        for heading, text in now.items():
+            is_new = before.get(heading) != text
+            if is_new and text and (heading, text) not in bad and is_derived(version["turn"], f"{heading}\n{text}"):
+                bad.add((heading, text))
+            if (heading, text) in bad:
+                if heading in good:
+                    left[heading] = good[heading]
+            else:
+                left[heading] = good[heading] = text
+        before = now
+        parts = [f"## {heading}\n{body}".strip() if heading else body for heading, body in left.items()]
+        found.append(version["markdown"] if left == now else "\n\n".join(parts) + "\n" * bool(parts))
+    return found
+
+
+def marks(text: str) -> set[str]:
+    """Return the stems by which a text may be told from others. Pure."""
+    parts = (text[at : at + TEXT_CHARS] for at in range(0, len(text), TEXT_CHARS))
+    return {one for part in parts for one in stemmed(part) if len(one) > 1}
+
+
+def _names(names: Sequence[str]) -> re.Pattern[str]:
+    parts = {part for name in names for part in (name, *re.findall(r"\w+", name)) if len(part) >= NAME_CHARS}
+    told = [part for part in sorted(parts) if part.casefold() not in FUNCTION_WORDS]
+    return re.compile("|".join(rf"(?<!\w){re.escape(part)}(?!\w)" for part in told) or r"(?!)", re.IGNORECASE)

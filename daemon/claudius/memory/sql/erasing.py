@@ -1,0 +1,128 @@
+"""What an erasure does to one turn, to one portrait, and to the turns that run."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import Struct
+
+from claudius.intent import ModelVersion
+from claudius.memory.erasure import BLANK, ERASED, Posted
+from claudius.memory.inbox import turn_of
+from claudius.memory.sql.blanking import lines_of_others
+from claudius.memory.sql.connection import Database
+from claudius.memory.sql.derived import Derived, put_back
+from claudius.memory.sql.documents import write_model
+from claudius.memory.sql.rows import dump, stamp
+from claudius.perception import private
+
+PUT_BACK = "what came from words that are erased was taken out"
+_OF_TURN = (
+    ("interaction", "erase_interactions"),
+    ("outbox", "erase_turn_said"),
+    ("step", "responses_expired"),
+    ("soul_state", "erase_turn_state"),
+)
+
+
+class ErasedPerson:
+    """One person: their ids, and what a query needs of them."""
+
+    def __init__(self, db: Database, ids: Sequence[str]) -> None:
+        """Find the conversations that are theirs alone."""
+        self.ids = ids
+        labels = [private(one) for one in ids]
+        places = db.values("private_places", labels=dump(labels))
+        self.values = {"ids": dump(list(ids)), "labels": dump(labels), "places": dump(places)}
+        self.places = places
+        self.named = re.compile("|".join(rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in ids) or r"(?!)")
+
+
+class ErasedTurn(Struct):
+    """What was erased of one turn."""
+
+    rows: Counter[str]
+    posts: list[Posted]
+
+
+def anew(turn: str) -> str:
+    """Return the id under which a turn is thought again. Pure."""
+    return turn_of(f"{turn}/anew")
+
+
+def erase_turn(db: Database, person: ErasedPerson, turn: Mapping[str, Any]) -> ErasedTurn:
+    """Erase one turn and all that depends on it; in a turn shared with others, what they said stays.
+
+    What others were to be answered and did not hear yet is thought again.
+    """
+    values = {**person.values, **turn}
+    others = db.values("others_in_turn", **named_in(db.queries["others_in_turn"], values))
+    is_others = bool(others) and turn["conversation"] not in person.places
+    is_unsaid = is_others and bool(db.one("unsaid", turn=turn["turn"]))
+    posts = [
+        Posted(conversation=one["conversation"], post=one["receipt"]) for one in db.all("posts_of", turn=turn["turn"])
+    ]
+    rows = Counter({"turn": 1, "turn_record": 1, "entry": max(0, run(db, "keep_others_lines", values))})
+    for table, query in _OF_TURN:
+        rows[table] += max(0, run(db, query, values))
+    if is_unsaid:
+        db.run("think_anew", turn=turn["turn"], anew=anew(turn["turn"]))
+        db.run("moments_anew", conversation=turn["conversation"], turn=turn["turn"])
+    run(db, "settle_unanswered", values)
+    if is_others and not is_unsaid:
+        run(db, "keep_others_turn", values | {"person": others[0]})
+        kept = lines_of_others(db.value("record_kept", record=turn["record"]), person.ids)
+        db.run("blank_record", record=turn["record"], erased=ERASED, kept=kept)
+    else:
+        run(db, "erase_turn", values)
+        run(db, "erase_record", values)
+    return ErasedTurn(rows=rows, posts=posts)
+
+
+def put_portrait_back(db: Database, derived: Derived, place: Mapping[str, str]) -> int:
+    """Rewrite the versions of a portrait without what is derived. Returns the new version; 0 = nothing changed."""
+    versions = db.all("portrait_versions", **place)
+    texts = put_back(versions, derived.is_derived)
+    for version, text in zip(versions, texts, strict=True):
+        if text != version["markdown"]:
+            db.run("version_put_back", **place, version=version["version"], markdown=text)
+        if version["turn"] and derived.is_derived(version["turn"], version["note"]):
+            db.run("note_blanked", revision=version["revision"], note=BLANK)
+    last = versions[-1]
+    if texts[-1] == last["markdown"]:
+        return 0
+    made = ModelVersion(
+        **place,
+        version=last["version"] + 1,
+        markdown=texts[-1],
+        note=PUT_BACK,
+        author="revert",
+        suspect=bool(last["suspect"]),
+    )
+    write_model(db, made, stamp(datetime.now(UTC)), None)
+    return made.version
+
+
+def void(db: Database, query: str) -> list[tuple[str, str]]:
+    """Have the turns that a query finds thought again, as other turns. Returns each conversation and turn."""
+    turns = sorted({(row["conversation"], row["turn"]) for row in db.all(query)})
+    for _, turn in turns:
+        db.run("begin_anew", turn=turn, anew=anew(turn))
+        db.run("stream_dropped", turn=turn, reason="what it came from is gone")
+        db.run("responses_expired", turn=turn)
+    return turns
+
+
+def run(db: Database, query: str, values: Mapping[str, Any]) -> int:
+    """Run a statement, by its name or as it is, with the values that it names; return how many rows it changed."""
+    sql = db.queries.get(query, query)
+    return db.connection.execute(sql, named_in(sql, values)).rowcount
+
+
+def named_in(sql: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the values that a statement names. Pure."""
+    return {name: value for name, value in values.items() if re.search(rf":{name}\b", sql)}

@@ -1,0 +1,575 @@
+"""S31: what the soul wrote from the lines of a person who is forgotten is forgotten too, in whatever words.
+
+The rows are those of `cases/forget.json`: over a loopback Slack an obedient model writes what it was told in every
+place that a model may write; then that person is forgotten, or one message is deleted or edited, and everything is
+looked through: prompts, rows, files, git.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import asdict
+
+from claudius.adapters.slack.adapter import SlackAdapter, SlackOptions
+from claudius.home import Home, shipped
+from claudius.memory.opening import StorePlace
+from claudius.memory.search import plain
+from claudius.memory.seen import Seen
+from claudius.memory.sql import derived
+from claudius.provider import Event, Request
+from claudius.providers.scripted import Scripted
+from claudius.testing.alive import Alive, alive
+from lab.loopback.slack.records import Entry
+from lab.loopback.slack.server import SlackServer
+from lab.loopback.slack.state import APP_TOKEN, BOT_TOKEN, BOT_USER
+from slack_side import QUICK
+
+CASES = json.loads((Path(__file__).parents[1] / "cases" / "forget.json").read_text("utf-8"))
+ROWS = {row["id"]: row for row in CASES["rows"]}
+LATER = {"postgres-files", "canary-name", "forget-that", "forget-words", "forget-last", "forget-anothers", "linked"}
+"""Rows of these kinds that other tests hold."""
+TOM, BEN = "U7", "U8"
+TOM_ID, BEN_ID = "slack:T1:U7", "slack:T1:U8"
+STORES = ("sqlite", "postgresql")
+PROMPTS = 20
+BEES = "I keep bees on my roof"
+WORD = re.compile(r"zq-\w+")
+ILLNESS = CASES["stories"]["illness"]
+EVERY_TURN = {
+    "CLAUDIUS_USER_MODEL_INTERVAL": "1",
+    "CLAUDIUS_SOUL_STATE_INTERVAL": "1",
+    "CLAUDIUS_CORTEX_ENABLED": "true",
+    "CLAUDIUS_ACCESS_OVERHEAR": "true",
+}
+
+
+def kind(*names: str) -> list[Any]:
+    """Return the rows of these kinds that are tested here."""
+    return [pytest.param(row, id=row["id"]) for row in CASES["rows"] if row["kind"] in names and row["id"] not in LATER]
+
+
+def asked(request: Request) -> str:
+    """Return all that a model is shown but the system text, which is the same for everyone."""
+    return json.dumps(asdict(request) | {"system": ""}, ensure_ascii=False, default=str)
+
+
+@dataclass(slots=True)
+class Obedient(Scripted):
+    """A model that writes what it is told of in every place that it may write, and waits where a test wants it to."""
+
+    told: Callable[[str], Mapping[str, str] | None] = lambda _: None
+    """What to write where, from a prompt; None = nothing of it stands there."""
+    slow: str = ""
+    """Hold the answer to a message with these words."""
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        """Answer from the prompt."""
+        self.default = self.answer
+        super(Obedient, self).__post_init__()
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:
+        """Wait if asked to, then answer."""
+        if self.slow and self.slow in request.tail:
+            self.begun.set()
+            await self.go_on.wait()
+        async for event in super(Obedient, self).complete(request):
+            yield event
+
+    def answer(self, request: Request) -> str:
+        """Write in every place what the prompt tells."""
+        wrote = self.told(asked(request))
+        if request.purpose == "cortex":
+            return cortex(wrote)
+        if request.purpose == "summary":
+            return wrote["soul state"] if wrote else "They talked."
+        if wrote:
+            return sections(
+                wrote["reply to Ben"],
+                wrote["thought"],
+                wrote["portrait of Ben"],
+                wrote["change note"],
+                wrote["soul state"],
+            )
+        bees = "- Keeps bees on a roof" if BEES in request.tail else ""
+        return sections("I am listening.", "Somebody speaks.", bees, "told me of bees" if bees else "", "")
+
+
+def sections(said: str, thought: str, portrait: str, note: str, state: str) -> str:
+    """Return a reply with all of its sections."""
+    heading = "Interests" if "bees" in portrait else "Persona"
+    lines = [
+        f"<internal_monologue>{thought}</internal_monologue>",
+        f"<external_dialogue>{said}</external_dialogue>",
+        f"<user_model_check>{'true' if portrait else 'false'}</user_model_check>",
+    ]
+    if portrait:
+        lines += [
+            f'<user_model_update section="{heading}">{portrait}</user_model_update>',
+            f"<model_change_note>{note}</model_change_note>",
+        ]
+    lines.append(f"<soul_state_check>{'true' if state else 'false'}</soul_state_check>")
+    if state:
+        lines.append(f"<soul_state_update>\n{state}\ncurrentTopic: {state.partition(': ')[2]}\n</soul_state_update>")
+    return "\n".join(lines)
+
+
+def cortex(wrote: Mapping[str, str] | None) -> str:
+    """Return what the second mind makes of it."""
+    what = wrote["thought"] if wrote else "All is quiet."
+    about = {"peer_id": BEN_ID, "trust": 2, "rationale": what}
+    belief = {"key": "worry", "value": what, "rationale": what, "peer_id": BEN_ID, "action": "add"}
+    return json.dumps({"summary": what, "assessments": [about], "beliefs": [belief], "directives": []})
+
+
+@dataclass(slots=True)
+class Life:
+    """A soul on Slack with Tom and Ben, and everything that it keeps."""
+
+    soul: Alive
+    voice: Obedient
+    server: SlackServer
+    home: Home
+    url: str
+    threads: dict[str, str] = field(default_factory=dict)
+    answers: int = 0
+
+    async def say(self, place: str, who: str, text: str, *, answered: bool = True) -> str:
+        """Have somebody say something in a place, and wait for the answer; return the message's ts."""
+        world, user = self.server.world, TOM if who == "Tom" else BEN
+        text = text.replace("{bot}", f"<@{BOT_USER}>")
+        channel = "C1" if "#" in place or "thread" in place else {TOM: "D7", BEN: "D8"}[user]
+        thread = self.threads.get("last") if "same thread" in place or place == "the thread" else None
+        before = len(self.voice.requests)
+        ts = await world.say(channel, user, text, thread_ts=thread)
+        if ("thread" in place and thread is None) or "#" in place:
+            self.threads["last"] = ts
+        if answered:
+            async with asyncio.timeout(20):
+                while len(self.voice.requests) == before:
+                    await asyncio.sleep(0.005)
+        await self.quiet()
+        return ts
+
+    async def quiet(self) -> None:
+        """Wait until nothing is left to do."""
+        await self.server.world.until_quiet()
+        await self.soul.idle()
+
+    async def command(self, user: str, text: str) -> str:
+        """Give a command; return what is answered to it."""
+        self.answers += 1
+        await self.server.world.slash("D7" if user == TOM else "D8", user, "/claudius", text)
+        await self.server.world.until_called("response_url", self.answers, within_s=60)
+        return [one.text for one in await self.server.world.trace() if one.kind == "response"][-1]
+
+    async def forget_tom(self) -> str:
+        """Have Tom forget himself; return the receipt."""
+        await self.command(TOM, "forget me")
+        return await self.command(TOM, "forget me yes")
+
+    async def later_prompts(self) -> list[str]:
+        """Have Ben talk on in the thread, in his direct message and in new threads; return all prompts."""
+        begin = len(self.voice.requests)
+        places = ("the thread", "direct", "#ops", "direct")
+        n = 0
+        while len(self.voice.requests) - begin < PROMPTS:
+            await self.say(places[n % len(places)], "Ben", f"{{bot}} How is he, and what did he say? {n}")
+            n += 1
+        return [asked(one) for one in self.voice.requests[begin:]]
+
+    async def posts(self) -> list[Entry]:
+        """Return what we said aloud."""
+        return [one for one in await self.server.world.visible() if one.kind != "response"]
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """Yield everything that is kept, as (where, what): rows, files unpacked, git objects and names."""
+        yield from self._rows()
+        for path in sorted(self.home.root.rglob("*")):
+            yield "name", str(path)
+            if path.is_file():
+                with suppress(FileNotFoundError):
+                    content = path.read_bytes()
+                    yield str(path), content.decode("utf-8", "ignore")
+                    with suppress(zlib.error):
+                        yield f"{path} unpacked", zlib.decompress(content).decode("utf-8", "ignore")
+        for git in self.home.root.rglob(".git"):
+            command = ["git", "--git-dir", str(git), "cat-file", "--batch-all-objects", "--batch"]
+            yield "git", subprocess.run(command, capture_output=True, check=True).stdout.decode("utf-8", "ignore")
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        if self.url:
+            import psycopg  # noqa: PLC0415 - an extra
+
+            with psycopg.connect(self.url) as made:
+                names = made.execute(
+                    "SELECT relname::text FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'"
+                ).fetchall()
+                for (name,) in names:
+                    columns = made.execute(
+                        "SELECT attname::text, format_type(atttypid, NULL) FROM pg_attribute"
+                        " WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped",
+                        [f'"{name}"'],
+                    ).fetchall()
+                    wanted = ", ".join(f'"{one}"' + ("" if kind == "bytea" else "::text") for one, kind in columns)
+                    for row in made.execute(f'SELECT {wanted} FROM "{name}"').fetchall():  # noqa: S608 - our own names
+                        yield from _read(name, row)
+            return
+        with closing(sqlite3.connect(f"file:{self.home.database}?mode=ro", uri=True)) as kept:
+            names = kept.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+            )
+            for (name,) in names.fetchall():
+                for row in kept.execute(f'SELECT * FROM "{name}"').fetchall():  # noqa: S608 - our own names
+                    yield from _read(name, row)
+
+    def holding(self, *words: str) -> list[str]:
+        """Return where any of these words is kept, apart from the soul's own texts."""
+        own = "".join(path.read_text("utf-8") for path in shipped("soul").rglob("*.md")).casefold()
+        sought = [word.casefold() for word in words]
+        bare = [word for word in sought if word not in own]
+        return sorted(
+            {
+                where
+                for where, what in self.texts()
+                if any(word in what.casefold() for word in (sought if where.startswith("row of") else bare))
+            }
+        )
+
+
+def _read(table: str, row: Sequence[object]) -> Iterator[tuple[str, str]]:
+    text = "\n".join(map(_shown, row))
+    if table != "blob" or '{"files":' not in text:
+        yield f"row of {table}", text
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, memoryview):
+        value = bytes(value)
+    found = plain(value)
+    return (found or b"").decode("utf-8", "ignore") if isinstance(value, str | bytes) else str(value)
+
+
+@asynccontextmanager
+async def living(
+    home: Home, url: str, told: Callable[[str], Mapping[str, str] | None], **settings: str
+) -> AsyncIterator[Life]:
+    """Start a soul on a Slack with Tom and Ben."""
+    store = None
+    if url:
+        from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
+
+        store = PostgresStore(StorePlace(url), home=str(home.root))
+    voice = Obedient(told=told)
+    async with SlackServer() as server:
+        world = server.world
+        await world.set(retry_delays_s=(0.05, 0.2, 0.5), ack_deadline_s=3.0, refresh_grace_s=0.2)
+        for user, name, direct in ((TOM, "Tom", "D7"), (BEN, "Ben", "D8")):
+            await world.add_user(user, name)
+            await world.join("C1", user, deliver=False)
+            await world.add_channel(direct, kind="im", members=(BOT_USER, user))
+        options = SlackOptions(BOT_TOKEN, APP_TOKEN, server.base_url, status="is thinking…")
+        adapter = SlackAdapter(options, QUICK)
+        adapter.appears_s = 0.05
+        asked_for = EVERY_TURN | settings
+        async with alive(
+            home, voice, adapter=adapter, settings=asked_for, archives=True, reflects=True, store=store
+        ) as soul:
+            await world.until_connected()
+            yield Life(soul, voice, server, home, url)
+
+
+def story(row: Mapping[str, Any]) -> Callable[[str], Mapping[str, str] | None]:
+    """Return what the model writes from a prompt that tells of the illness, as a row says."""
+    wrote = {**ILLNESS["soul_wrote"], **row["input"].get("soul_wrote", {})}
+    if "soul_wrote" in row["input"]:  # in other words, wherever the letters would have told it
+        wrote |= {
+            "reply to Ben": "One of you has fits.",
+            "thought": "He has seizures.",
+            "change note": "about seizures",
+        }
+    signs = ("epilepsy", "seizures", "has fits")
+
+    def told(prompt: str) -> Mapping[str, str] | None:
+        return wrote if any(one in prompt for one in signs) else None
+
+    return told
+
+
+async def archived(life: Life) -> None:
+    """Wait until git holds every version."""
+    archive = life.soul.server._archive
+    assert archive
+    while (await archive.round()).is_more:
+        pass
+
+
+async def lived(life: Life, said: Sequence[Sequence[str]]) -> None:
+    """Live a story: first Ben tells of his bees, then what the story says is said."""
+    await life.say("direct", "Ben", BEES)
+    for place, who, text in said:
+        await life.say(place, who, text)
+    if life.soul.second:
+        await life.soul.second.cortex.reflect()
+    await life.say("direct", "Ben", "and how am I?")
+    await archived(life)
+
+
+@dataclass(slots=True)
+class After:
+    """What is left of a story after `forget me`, and what others keep."""
+
+    before: list[str]
+    receipt: str
+    held: list[str]
+    prompts: list[str]
+    later: list[str]
+    kept: list[list[str]]
+    stays: list[str]
+    about_tom: list[str]
+
+
+LIVED: dict[str, After] = {}
+"""Rows that differ only in where they look are lived once."""
+
+
+async def after(home: Home, request: pytest.FixtureRequest, store: str, row: Mapping[str, Any]) -> After:
+    """Live a row's story in a store, have Tom forget himself, and look everywhere."""
+    one = f"{store} {json.dumps({key: value for key, value in row['input'].items() if key != 'look_in'})}"
+    if one in LIVED:
+        return LIVED[one]
+    words = row["right"].get("lacks", ["epilepsy", "seizures"])
+    said = row["input"].get("said", ILLNESS["said"])
+    url = str(request.getfixturevalue("postgres_url")) if store == "postgresql" else ""
+    async with living(home, url, story(row)) as life:
+        await lived(life, said)
+        before = life.holding(*words)
+        receipt = await life.forget_tom()
+        held = life.holding(*words)
+        prompts = await life.later_prompts()
+        await archived(life)
+        LIVED[one] = After(
+            before=before,
+            receipt=receipt,
+            held=held,
+            prompts=prompts,
+            later=life.holding(*words),
+            kept=[life.holding("keeps bees"), life.holding(BEES)],
+            stays=life.holding(said[0][2].replace("{bot} ", "")),
+            about_tom=[what for where, what in life.texts() if where == "row of fact" and TOM_ID in what],
+        )
+    return LIVED[one]
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("row", kind("story"))
+async def test_s31_what_was_written_from_their_lines_is_gone(
+    home: Home, request: pytest.FixtureRequest, store: str, row: Mapping[str, Any]
+) -> None:
+    """After `forget me` neither the words nor a paraphrase is in a prompt, a row, a file or git; others keep theirs."""
+    right = dict(row["right"])
+    found = await after(home, request, store, row)
+
+    assert found.before
+    assert found.receipt.startswith("You are forgotten")
+    assert all(found.kept)
+    if row["input"].get("story"):
+        words = right.pop("lacks")
+        assert found.held == []
+        assert [one for one in found.prompts if any(word.casefold() in one.casefold() for word in words)] == []
+        assert found.later == []
+        right.pop("because", right.pop("others_kept", ""))
+    else:  # Ben's own words about him stay
+        assert right.pop("facts_about_tom", 0) == len(found.about_tom)
+        assert right.pop("bens_message", right.pop("bens_plan", ""))
+        assert right.pop("receipt_says")  # the words of a receipt have tests of their own
+        assert found.stays
+    assert right == {}
+
+
+def canaries(prompt: str) -> Mapping[str, str] | None:
+    """Return what the model writes of the words of Tom's that its prompt holds."""
+    found = " ".join(sorted(set(WORD.findall(prompt))))
+    if not found:
+        return None
+    return {
+        "reply to Ben": f"I heard {found}.",
+        "thought": f"It was {found}.",
+        "portrait of Ben": f"- Knows {found}",
+        "change note": f"heard {found}",
+        "soul state": f"conversationSummary: {found}",
+    }
+
+
+SAYS, PLAIN = "my word is {word}", "nothing of note"
+SPOKEN: Mapping[str, tuple[str, str]] = {
+    "a direct message": ("direct", SAYS),
+    "a mention in a channel": ("#ops", f"{{bot}} {SAYS}"),
+    "overheard in a channel": ("#ops", SAYS),
+    "overheard in the soul's thread": ("the same thread", f"<@U9> {SAYS}"),
+    "words that an edit replaced": ("the same thread", f"{{bot}} {SAYS}"),
+    "words that an edit brought": ("the same thread", f"{{bot}} {PLAIN}"),
+    "the text of a reminder": ("the same thread", "{bot} remind me tomorrow at 9 to say {word}"),
+}
+"""Where Tom says a word, and how."""
+EDITED = {"words that an edit replaced": PLAIN, "words that an edit brought": SAYS}
+RUNNING = {
+    "a message whose turn runs when he asks to be forgotten": (),
+    "a message that waits in line": ("one of two",),
+}
+"""Messages of Tom's that are not answered yet, after those that run."""
+
+
+async def spoken(life: Life, where: str, word: str) -> None:
+    """Have Tom say a word where a row says."""
+    world = life.server.world
+    if where in RUNNING:
+        texts = [*RUNNING[where], SAYS.format(word=word)]
+        life.voice.slow = texts[0]
+        for text in texts:
+            await world.say("D7", TOM, text)
+            await life.voice.begun.wait()
+        return await world.until_quiet()
+    place, text = SPOKEN[where]
+    is_heard = "{bot}" in text or place == "direct"
+    ts = await life.say(place, "Tom", text.replace("{word}", word), answered=is_heard)
+    if where in EDITED:
+        await world.edit("C1", ts, f"<@{BOT_USER}> {EDITED[where].format(word=word)}")
+    return await life.quiet()
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("row", kind("canary"))
+async def test_s31_nothing_is_said_of_them_after_the_receipt(
+    home: Home, request: pytest.FixtureRequest, store: str, row: Mapping[str, Any]
+) -> None:
+    """A word of Tom's is nowhere, though a turn of Ben's with it in its prompt ran when Tom was forgotten.
+
+    That turn is thought again and answers once.
+    """
+    right = dict(row["right"])
+    word, where = f"zq-{row['id'].replace('-', '')}", row["input"].get("where", "a mention in a channel")
+    url = str(request.getfixturevalue("postgres_url")) if store == "postgresql" else ""
+    async with living(home, url, canaries) as life:
+        await life.say("#ops", "Ben", "{bot} good morning")
+        await spoken(life, where, word)
+        if not life.voice.slow:
+            await life.say("the same thread", "Ben", "{bot} what was that?")
+            await life.say("direct", "Ben", "what was that word?")
+            await archived(life)
+        before = life.holding(word)
+        posted = len(await life.posts())
+        life.voice.slow, life.voice.begun = life.voice.slow or "and now", life.voice.begun
+        await life.server.world.say("C1", BEN, f"<@{BOT_USER}> and now?", thread_ts=life.threads["last"])
+        if life.voice.slow == "and now":
+            await life.voice.begun.wait()
+        receipt = await life.forget_tom()
+        at_receipt = len(await life.posts())
+        life.voice.go_on.set()
+        async with asyncio.timeout(20):
+            while len(await life.posts()) == posted:
+                await asyncio.sleep(0.01)
+        await life.quiet()
+        posts = await life.posts()
+        held = life.holding(word)
+        prompts = await life.later_prompts()
+        await archived(life)
+        later = life.holding(word)
+
+    assert before
+    assert receipt.startswith("You are forgotten")
+    assert right.pop("posted_after_the_receipt") == len([one for one in posts[at_receipt:] if word in one.text])
+    assert held == later == []
+    assert [one for one in prompts if word in one] == []
+    right.pop("gone_from", "")
+    assert len(posts) == posted + 1  # Ben's turn: one answer, without Tom's lines
+    assert word not in posts[-1].text
+    right.pop("bens_turn", "")
+    assert right == {}
+
+
+async def test_s31_a_derivation_that_follows_nothing_is_caught(
+    home: Home, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mutant: where no turn is known to have seen anything, the story is left in rows, files and prompts."""
+    row = ROWS["story-meaning"]
+    monkeypatch.setattr(derived, "seen_in", lambda _: Seen())
+    monkeypatch.setattr(sys.modules[__name__], "LIVED", {})
+
+    found = await after(home, request, "sqlite", row)
+
+    assert {"row of soul_state", "row of user_model", "row of turn_record"} <= set(found.held)
+    assert [one for one in found.prompts if "seizures" in one]
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("name", ["delete-message", "edit-message"])
+async def test_s31_words_that_one_message_no_longer_holds_are_gone(
+    home: Home, request: pytest.FixtureRequest, store: str, name: str
+) -> None:
+    """What was written with one message in sight and holds its words goes with them; all else stays, and its speaker."""
+    row = ROWS[name]
+    right, (place, who, text), then = dict(row["right"]), row["input"]["said"][0], row["input"]["then"]
+    url = str(request.getfixturevalue("postgres_url")) if store == "postgresql" else ""
+    async with living(home, url, story(row)) as life:
+        await life.say("direct", "Ben", BEES)
+        ts = await life.say(place, who, text)
+        for other in row["input"]["said"][1:] or [["the same thread", "Ben", "{bot} what did Tom say?"]]:
+            await life.say(*other)
+        await archived(life)
+        before = life.holding("epilepsy")
+        is_edit = " edits it to: " in then
+        if is_edit:
+            await life.server.world.edit("C1", ts, f"<@{BOT_USER}> {then.partition(': ')[2]}")
+        else:
+            await life.server.world.delete("C1", ts)
+        await life.quiet()
+        await life.soul.server._forgetting.history_written_anew()
+        held = [where for where in life.holding("epilepsy") if where.startswith("row of") or where == "git"]
+        prompts = await life.later_prompts()
+        kept, has = life.holding("keeps bees"), life.holding("a cold")
+        known = [one["person"] for one in life.soul.records().people()]
+
+    assert before
+    assert held == []
+    assert [one for one in prompts if "epilepsy" in one.casefold()] == []
+    assert kept
+    assert right.pop("lacks", ["epilepsy"]) == ["epilepsy"]
+    assert bool(right.pop("has", [])) == is_edit == bool(has)
+    assert right.pop("gone_from", "")[:7] in ("prompts", "")
+    assert right.pop("tom", "still known") == "still known"
+    assert TOM_ID in known
+    assert right == {}
+
+
+async def test_s31_a_corrected_typo_touches_nothing(home: Home) -> None:
+    """An edit that takes away no word that the soul repeated leaves thoughts, portraits and git as they are."""
+    async with living(home, "", story(ROWS["story-thread"])) as life:
+        ts = await life.say("a thread", "Tom", "{bot} I have epilepsy, by teh way")
+        await life.say("the same thread", "Ben", "{bot} what did Tom say?")
+        before = [
+            what
+            for where, what in life.texts()
+            if where in ("row of user_model", "row of soul_state", "row of revision")
+        ]
+        await life.server.world.edit("C1", ts, f"<@{BOT_USER}> I have epilepsy, by the way")
+        await life.quiet()
+        after_it = [what for where, what in life.texts() if where in ("row of user_model", "row of soul_state")]
+        thoughts = life.holding("Ben fears for Tom")
+
+    assert set(after_it) <= set(before)
+    assert thoughts
