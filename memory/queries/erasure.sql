@@ -234,6 +234,14 @@ SELECT conversation FROM thread WHERE conversation IN (SELECT value FROM json_ea
 -- name: erase_thread
 DELETE FROM thread WHERE conversation = :conversation;
 
+-- name: channels_of
+-- scans: one row per channel
+-- Where the App Home of a person stands for the channel of their commands, its name is theirs.
+SELECT adapter, channel FROM heard WHERE adapter || ':' || channel IN (SELECT value FROM json_each(:ids));
+
+-- name: erase_channel
+DELETE FROM heard WHERE adapter = :adapter AND channel = :channel;
+
 -- name: moved
 -- scans: an erasure reads everything once, beside the writer
 SELECT conversation FROM conversation WHERE conversation IN (SELECT conversation FROM erasing);
