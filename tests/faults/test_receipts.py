@@ -17,7 +17,7 @@ from claudius.memory.erasure import Erasures
 from claudius.runtime.receipts import of, told
 from driven import Machine, reply
 from forget_rows import right
-from slack_daemon import MENTION, SlackDaemon, slack_daemon
+from slack_daemon import MENTION, PATIENCE_S, SlackDaemon, slack_daemon
 
 ANA = "slack:T1:U1"
 SECRET = "my locker number is seven four one nine"
@@ -151,13 +151,13 @@ async def test_whoever_asked_in_chat_gets_the_receipt_once_whatever_is_killed(
     daemon.before += ("-e", f"inject=fsync:signal=KILL:when={fsync}")
     await daemon.start()
     await daemon.slack.slash("C1", "U1", "/claudius", "forget me")
-    await daemon.slack.until_called("response_url", 1)
+    await daemon.slack.until_called("response_url", 1, within_s=PATIENCE_S)
     await daemon.slack.slash("C1", "U1", "/claudius", "forget me yes")
     await daemon.until(lambda: daemon.process and daemon.process.returncode is not None, what="it is killed")
     await daemon.ended()
     daemon.before = ()
     await daemon.start()
-    await daemon.slack.until_called("response_url", 2)
+    await daemon.slack.until_called("response_url", 2, within_s=PATIENCE_S)
     await daemon.until(lambda: not ledger.unfinished() and not ledger.kept(), what="the erasure has ended")
     await daemon.stop()
     said = [one.text for one in await daemon.slack.trace() if one.kind == "response"]
