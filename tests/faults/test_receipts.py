@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from slack_daemon import MENTION, PATIENCE_S, SlackDaemon, slack_daemon
 
 ANA = "slack:T1:U1"
 SECRET = "my locker number is seven four one nine"
-RECEIPT = {
+RECEIPT: dict[str, Any] = {
     "person": ANA,
     "rows": {"audience_member": 1, "conversation_person": 4, "entry": 3, "user_model": 2, "due": 1},
     "derived": {"soul_state": 2, "turn_record": 1},
@@ -74,7 +75,7 @@ def test_a_receipt_is_for_people() -> None:
     assert wanted["words"] == "plain"
     assert not [
         table for table in (*wanted["never"], *RECEIPT["rows"], *RECEIPT["derived"]) if "_" in table and table in both
-    ]  # type: ignore[misc]
+    ]
     assert "3 of what was said and answered" in both
     assert "5 of where, when and under which names you took part" in both
 
@@ -141,9 +142,7 @@ async def daemon(tmp_path: Path) -> AsyncIterator[SlackDaemon]:
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace: apt-get install strace")
 @pytest.mark.parametrize("fsync", [3, 4, 5, 6], ids=["recorded", "noted", "erased", "ended"])
-async def test_whoever_asked_in_chat_gets_the_receipt_once_whatever_is_killed(
-    daemon: SlackDaemon, fsync: int
-) -> None:
+async def test_whoever_asked_in_chat_gets_the_receipt_once_whatever_is_killed(daemon: SlackDaemon, fsync: int) -> None:
     """`receipt-crash`: killed at a durable write between the order and its end, the next start ends it and tells."""
     wanted = right("receipt-crash", "done_after_start", "receipt")
     ledger = Erasures(daemon.home.state)
