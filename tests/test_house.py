@@ -97,6 +97,15 @@ def test_no_utterance_is_changed_after_it_passed_the_gate() -> None:
     assert {path for path in rewriters if not path.startswith((*MOUTH, "cognition/steps/user_model.py"))} == set()
 
 
+def test_a_descriptor_is_written_to_in_one_place() -> None:
+    """A call of the system may write less than it was given: only `write_all` asks it, and asks again for the rest."""
+    writers = {
+        path for path, tree in modules() for _, name in calls(tree) if name in ("os.write", "os.pwrite", "os.writev")
+    }
+
+    assert writers == {"home.py"}
+
+
 def test_errors_are_swallowed_in_named_places_only() -> None:
     """`except Exception` raises again, or is in a module that is listed with a reason, and says why on its own line."""
     swallowers = [

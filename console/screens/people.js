@@ -10,8 +10,7 @@ const at = (person, part = "") => `people/${seg(person)}${part}`;
 function Forget({ person, soul }) {
   const [typed, setTyped] = useState(""), [receipt, setReceipt] = useState(null), kept = useRead(receipt ? null : at(person.person, "/export"));
   const name = person.name || person.person;
-  if (receipt) return html`<h3>Receipt</h3><p><strong>${receipt.verified ? "Searched everywhere, and found nowhere." : `Still found in ${receipt.left.map(plain).join(", ")}: do it once more.`}</strong></p>
-    <ul>${Object.entries(receipt.rows).map(([table, rows]) => html`<li>${plain(table)}: ${rows} rows</li>`)}<li>git: ${receipt.git} versions</li><li>log: ${receipt.logs} lines</li><li>old backups: ${receipt.backups}</li></ul><p class="small">Not ours to erase: ${receipt.not_ours.map(plain).join("; ")}.</p>`;
+  if (receipt) return html`<h3>Receipt</h3>${receipt.lines.map((line) => html`<p>${plain(line)}</p>`)}`;
   return html`<p><strong>This erases a person from everything, history and backups too. Nothing brings it back.</strong></p>
     <${Read} of=${kept}>${(all) => html`<p>What goes: ${all.models.length} portraits with every version (${person.versions}), ${all.messages.length} lines of talk, ${all.state.length} values learned from them, and every mark of them in ledger, psyche, log and backups.</p>`}<//>
     <p>What stays: posts on networks, copies that you made elsewhere, and what others said about them.</p><label for="typed">Type the name out: <strong>${plain(name)}</strong></label> <input id="typed" class="field" value=${typed} onInput=${(event) => setTyped(event.target.value)} autocomplete="off"/>

@@ -67,6 +67,16 @@ class Home:
                 directory.chmod(DIRECTORY_MODE)
 
 
+def write_all(file: int, content: bytes) -> None:
+    """Write every byte to a descriptor: a single call may write only some, as on a disk that is nearly full.
+
+    Raises: OSError; then some may be written.
+    """
+    left = memoryview(content)
+    while left:
+        left = left[os.write(file, left) :]
+
+
 def write_private(path: Path, text: str) -> None:
     """Write a text file atomically, mode 0600: a reader sees the old file or the whole new one. Raises: OSError."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")

@@ -75,6 +75,15 @@ UPDATE lane SET worker = NULL, ready = split_part(:conversation, ':', 4) NOT LIK
     lease_until = '-infinity'
 WHERE conversation = :conversation AND token = :token AND heard = :heard;
 
+-- name: lane_of_commands_gone
+-- The key of a lane of commands ends in the id of a person: none stays once it is given back. A token is never given twice.
+DELETE FROM lane WHERE conversation = :conversation AND worker IS NULL AND NOT ready;
+
+-- name: lanes_of_commands_gone
+-- Those that nobody holds; the others go when they are given back.
+DELETE FROM lane WHERE lease_until < clock_timestamp() AND (split_part(conversation, ':', 1), split_part(conversation, ':', 4)) IN (
+    SELECT split_part(value, ':', 1), '!' || regexp_replace(value, '^.*:', '') FROM json_each(:ids));
+
 -- name: network_unread
 INSERT INTO unread (network, until) VALUES (:network, clock_timestamp() + make_interval(secs => :unread_s))
 ON CONFLICT (network) DO UPDATE SET until = excluded.until;
@@ -192,6 +201,19 @@ SELECT (SELECT count(*) FROM worker w WHERE NOT w.clean AND w.worker <> :worker
         AND (NOT EXISTS (SELECT 1 FROM let_go g WHERE g.number = :number AND g.worker = w.worker)
             OR EXISTS (SELECT 1 FROM letting_go l WHERE l.number < :number AND l.worker = w.worker))) AS waiting,
     NOT EXISTS (SELECT 1 FROM letting_go WHERE number = :number) AS is_withdrawn;
+
+-- name: overwriting
+SELECT overwriting FROM release WHERE overwriting <> '';
+
+-- name: overwrite_later
+UPDATE release SET overwriting = :mark;
+
+-- name: overwritten
+UPDATE release SET overwriting = '' WHERE overwriting = :mark;
+
+-- name: workers_beside
+SELECT EXISTS (SELECT 1 FROM worker WHERE NOT clean AND worker <> :worker
+    AND seen_at > clock_timestamp() - make_interval(secs => :lease_s)) AS found;
 
 -- name: letting_go_ends
 -- Also an earlier erasure of the same person that a process left, which this one has done as well.

@@ -263,7 +263,7 @@ UPDATE inbox SET turn = :anew, state = 'pending', inputs = '{}' WHERE turn = :tu
 DELETE FROM moment WHERE conversation = :conversation AND turn = :turn;
 
 -- name: posts_of
-SELECT conversation, receipt FROM outbox WHERE turn = :turn AND state = 'sent' AND receipt IS NOT NULL AND kind <> 'reaction' ORDER BY part;
+SELECT conversation, receipt, coalesce(sent_at, '') AS at FROM outbox WHERE turn = :turn AND state = 'sent' AND receipt IS NOT NULL AND kind <> 'reaction' ORDER BY part;
 
 -- name: blank_record
 UPDATE turn_record SET flags = '[]', attention = '{}', changes = '{}', thoughts = '[]', snapshot = :erased, kept = :kept
@@ -368,6 +368,14 @@ SELECT conversation FROM thread WHERE conversation IN (SELECT value FROM json_ea
 
 -- name: erase_thread
 DELETE FROM thread WHERE conversation = :conversation;
+
+-- name: channels_of
+-- scans: one row per channel
+-- Where the App Home of a person stands for the channel of their commands, its name is theirs.
+SELECT adapter, channel FROM heard WHERE adapter || ':' || channel IN (SELECT value FROM json_each(:ids));
+
+-- name: erase_channel
+DELETE FROM heard WHERE adapter = :adapter AND channel = :channel;
 
 -- name: moved
 -- scans: an erasure reads everything once, beside the writer

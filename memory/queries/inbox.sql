@@ -75,7 +75,9 @@ ON CONFLICT (conversation) DO UPDATE SET
 UPDATE thread SET last_at = max(last_at, :at) WHERE conversation = :conversation;
 
 -- name: thread_speaks
-INSERT INTO thread_speaker (conversation, person) VALUES (:conversation, :person) ON CONFLICT DO NOTHING;
+-- A message that is delivered again names nobody who was erased since.
+INSERT INTO thread_speaker (conversation, person) SELECT :conversation, :person
+WHERE NOT EXISTS (SELECT 1 FROM inbox WHERE key = :key) ON CONFLICT DO NOTHING;
 
 -- name: thread
 SELECT since, last_at, is_quiet,

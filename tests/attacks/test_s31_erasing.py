@@ -139,7 +139,7 @@ def test_s31_an_older_backup_that_is_put_back_forgets_again(tmp_path: Path) -> N
     restored = machine.ok("backup", "restore", older, "--yes")
 
     assert receipt["verified"] is True
-    assert "are forgotten in it" in restored.stdout
+    assert "were erased from it" in restored.stdout
     assert where(machine.home, CANARY) == []
     assert where(machine.home, ANA) == []
     assert "terminal:local:as-ben" in [one["person"] for one in machine.ok("users", "list", "--json").json]

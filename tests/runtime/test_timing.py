@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.cognition.timing import MOST, Timing, is_quiet, local_instant, next_local, quiet_end, read_hours, zone_of
+from claudius.cognition.timing import (
+    MOST,
+    Timing,
+    is_quiet,
+    local_instant,
+    next_local,
+    next_quiet,
+    quiet_end,
+    read_hours,
+    zone_of,
+)
 from claudius.errors import BadConfiguration
 
 ROME = ZoneInfo("Europe/Rome")
@@ -115,3 +125,18 @@ def test_a_zone_that_is_not_there_is_one_line() -> None:
         zone_of("Mars/Base")
 
     assert zone_of("") is not None
+
+
+@pytest.mark.parametrize(
+    ("now", "hours", "begins"),
+    [
+        ("2026-03-02T12:00", "21:00-08:00", "2026-03-02T20:00"),  # Rome is an hour ahead
+        ("2026-03-02T23:00", "21:00-08:00", "2026-03-02T23:00"),
+        ("2026-03-02T07:00", "21:00-08:00", "2026-03-02T20:00"),
+        ("2026-03-28T21:30", "02:30-06:00", "2026-03-29T01:00"),  # 02:30 is not there that night
+        ("2026-03-02T12:00", "", "2026-03-03T02:00"),
+    ],
+)
+def test_the_next_quiet_hours_begin(now: str, hours: str, begins: str) -> None:
+    """What keeps others waiting is done when the quiet hours begin, at once within them, at 03:00 where there are none."""
+    assert next_quiet(at(now), ROME, read_hours(hours)) == at(begins)

@@ -15,6 +15,7 @@ from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.errors import EXIT_FAILED, UsageProblem
 from claudius.home import Home
 from claudius.reports import people as reports
+from claudius.runtime import receipts
 
 
 @click.group(cls=Group)
@@ -142,26 +143,12 @@ def export(person: str, *, as_json: bool) -> None:
 @users.command()
 @click.argument("person")
 @click.option("--yes", is_flag=True, help="Really erase; nothing brings it back.")
+@click.option("--now", is_flag=True, help="Overwrite a database server's files at once; others may wait meanwhile.")
 @json_option
-def forget(person: str, *, yes: bool, as_json: bool) -> int:
+def forget(person: str, *, yes: bool, now: bool, as_json: bool) -> int:
     """Erase a person: rows, git history, logs and backups; print the receipt."""
     if not yes:
         raise UsageProblem(f"this erases all that is kept of {person}, including backups: repeat it with --yes")
-    home = Home.of(os.environ)
-    receipt = asyncio.run(reports.forget(home, person))
-    rows = ", ".join(f"{table} {count}" for table, count in receipt["rows"].items())
-    lines = [
-        f"{receipt['person']} is forgotten. Rows: {rows or 'none'}.",
-        f"git: {receipt['git']} version(s); log: {receipt['logs']} line(s); old backups: {receipt['backups']}.",
-    ]
-    if receipt["kept"]:
-        lines.append(f"Not made by Claudius, so left as they are: {', '.join(map(safe, receipt['kept']))}.")
-    where = ", ".join(receipt["left"])
-    lines += [
-        "Searched for what is left: nothing."
-        if receipt["verified"]
-        else f"STILL FOUND in {where}: repeat the command.",
-        f"Not erased, because it is not kept here: {'; '.join(receipt['not_ours'])}.",
-    ]
-    print_result(receipt, lines, as_json=as_json)
-    return 0 if receipt["verified"] else EXIT_FAILED
+    receipt = asyncio.run(reports.forget(Home.of(os.environ), person, at_once=now))
+    print_result(receipt, map(safe, receipts.of(receipt)), as_json=as_json)
+    return EXIT_FAILED if receipt["left"] else 0

@@ -125,6 +125,16 @@ def is_quiet(now: datetime, zone: tzinfo, hours: tuple[time, time] | None) -> bo
     return begin <= here < end if begin <= end else here >= begin or here < end
 
 
+def quiet_begin(hours: tuple[time, time] | None) -> time:
+    """Return the local time from which on nobody is to be disturbed: 03:00 if no hours are quiet. Pure."""
+    return hours[0] if hours else time(3)
+
+
+def next_quiet(now: datetime, zone: tzinfo, hours: tuple[time, time] | None) -> datetime:
+    """Return when the next quiet hours begin, or `now` within them. Pure."""
+    return now if is_quiet(now, zone, hours) else next_local(now, quiet_begin(hours), zone)
+
+
 def quiet_end(now: datetime, zone: tzinfo, hours: tuple[time, time] | None) -> datetime:
     """Return when the current quiet hours end, or `now` if it is outside them. Pure."""
     return next_local(now, hours[1], zone) if hours and is_quiet(now, zone, hours) else now

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from claudius.home import DIRECTORY_MODE, FILE_MODE, Home
+from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, write_all
 
 TICKET_S = 60.0
 UNUSED_S = 12 * 3600.0
@@ -75,7 +75,7 @@ class ConsoleLock:
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, FILE_MODE)
         fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.ftruncate(self._file, 0)
-        os.pwrite(self._file, json.dumps({"port": port}).encode(), 0)
+        write_all(self._file, json.dumps({"port": port}).encode())
 
     def port(self) -> int | None:
         """Return the port of the console that runs now; None if none does."""

@@ -34,6 +34,7 @@ from claudius.reports import (
     status,
 )
 from claudius.reports.plain import encode
+from claudius.runtime import receipts
 
 ORIGIN = "console"
 """From where the audit log says that something was looked at."""
@@ -310,7 +311,8 @@ class Routes:
         known = await asyncio.to_thread(people.person, self._home, request.match_info["person"], ORIGIN)
         if typed not in (known["name"] or known["person"], known["person"]):
             raise Refusal(400, "usage", "that is not the person's name", "type it out as it is shown")
-        return document(await people.forget(self._home, known["person"]), encode=encode)
+        receipt = await people.forget(self._home, known["person"])
+        return document({**receipt, "lines": receipts.of(receipt)}, encode=encode)
 
 
 def drafts(asked: Mapping[str, Any]) -> dict[str, str]:

@@ -22,7 +22,8 @@ import msgspec
 from msgspec import Struct
 
 from claudius.decoding import decoder
-from claudius.home import FILE_MODE
+from claudius.home import FILE_MODE, write_all
+from claudius.perception import Perception
 
 ERASED = b"erased"
 """Replaces the snapshot of a turn that was erased."""
@@ -47,6 +48,8 @@ class Posted(Struct, frozen=True):
     conversation: str
     post: str
     """The network's own id of it."""
+    at: str
+    """When it was posted, UTC."""
 
 
 class Portrait(Struct, frozen=True):
@@ -64,6 +67,25 @@ Voided = Callable[[Sequence[tuple[str, str]]], None]
 
 def nothing_runs(_: Sequence[tuple[str, str]]) -> None:
     """Do nothing, where no turn can be under way."""
+
+
+class Begun(Struct, frozen=True, kw_only=True):
+    """One erasure that is under way, or done and not told yet, as `state/erasing-*.json` keeps it."""
+
+    ids: tuple[str, ...]
+    folders: tuple[str, ...] = ()
+    excerpts: tuple[str, ...] = ()
+    is_noted: bool = True
+    """Whether the audit log knows of it: only then is anything erased."""
+    asked: Perception | None = None
+    """The command of whoever asked in chat, so that a later process can give them the receipt."""
+    receipt: Mapping[str, Any] | None = None
+    """What was done, once it is, as long as whoever asked was not told."""
+
+    @property
+    def probes(self) -> Probes:
+        """What must not be found anywhere."""
+        return Probes(ids=self.ids, folders=self.folders, excerpts=self.excerpts)
 
 
 class Erased(Struct, frozen=True, kw_only=True):
@@ -86,6 +108,9 @@ class Erased(Struct, frozen=True, kw_only=True):
 
 class ErasureStore(Protocol):
     """Find, remove and overwrite everything that is kept of one person."""
+
+    is_at_once: bool
+    """Whether what is erased is overwritten at once, and not only by `overwrite`."""
 
     async def probes(self, ids: Sequence[str]) -> Probes:
         """Return what must not be found anywhere once this person is erased. Reads outside the event loop."""
@@ -127,6 +152,18 @@ class ErasureStore(Protocol):
         """Return what a receipt must name besides, because the database keeps copies that are not ours to erase."""
         ...
 
+    async def overwrite_later(self) -> None:
+        """Note durably that deleted rows are to be overwritten, where `erase` leaves them in a server's files."""
+        ...
+
+    async def overwrite(self) -> Sequence[str] | None:
+        """Overwrite the deleted rows that `overwrite_later` noted, one table after the other, beside the writer.
+
+        Returns the tables that somebody used all the while, which wait for another call; None if nothing was noted.
+        Raises: StoreError.
+        """
+        ...
+
     async def empty_log(self) -> bool:
         """Checkpoint the whole write-ahead log into the database and truncate it; False if a reader prevents it."""
         ...
@@ -140,6 +177,8 @@ class ErasureStore(Protocol):
         ...
 
 
+OVERWRITING = "overwriting"
+"""The job that overwrites deleted rows."""
 LEDGER, KEY = "erasures.jsonl", "erasures.key"
 KEY_BYTES = 32
 ALIAS, ALIAS_CHARS = "erased:", 16
@@ -173,23 +212,23 @@ class Erasures(Struct, frozen=True):
         """Record that the erasure of these hashes is complete. Raises: OSError."""
         self._append({"at": _stamp(at), "done": list(hashes)})
 
-    def keep_probes(self, probes: Probes) -> None:
-        """Save durably what to search for, because nothing else knows it once the rows are gone. Raises: OSError."""
-        path = self._probes(probes.ids)
+    def keep(self, begun: Begun) -> None:
+        """Save durably what nothing else knows once the rows are gone. Raises: OSError; then nothing is saved."""
+        path = self._kept(begun.ids)
         fresh = path.with_suffix(".new")
-        _write(fresh, msgspec.json.encode(probes), os.O_TRUNC)
+        _write(fresh, msgspec.json.encode(begun), os.O_TRUNC)
         fresh.replace(path)
 
-    def kept_probes(self) -> list[Probes]:
-        """Return the probes of each erasure that has not ended."""
-        found = [_read_probes(path) for path in sorted(self.directory.glob("erasing-*.json"))]
+    def kept(self) -> list[Begun]:
+        """Return each erasure that has not ended, or whose receipt was not given yet."""
+        found = [_read_begun(path) for path in sorted(self.directory.glob("erasing-*.json"))]
         return [one for one in found if one is not None]
 
-    def drop_probes(self, persons: Sequence[str]) -> None:
-        """Delete the probes of an erasure. Raises: OSError."""
-        self._probes(persons).unlink(missing_ok=True)
+    def drop(self, persons: Sequence[str]) -> None:
+        """Delete what was kept of an erasure. Raises: OSError."""
+        self._kept(persons).unlink(missing_ok=True)
 
-    def _probes(self, persons: Sequence[str]) -> Path:
+    def _kept(self, persons: Sequence[str]) -> Path:
         return self.directory / f"erasing-{self._hash(persons[0])[:16]}.json"
 
     def erased_at(self) -> dict[str, str]:
@@ -252,18 +291,26 @@ class Erasures(Struct, frozen=True):
 
 
 def _write(path: Path, content: bytes, how: int) -> None:
-    """Write durably, private to this user. Each write starts on a new line, so a torn earlier write stays apart."""
+    """Write all of it durably, or nothing; private to this user. Raises: OSError.
+
+    Each line of the log starts with a line break, so one that a crash tore stays apart.
+    """
     file = os.open(path, os.O_WRONLY | os.O_CREAT | how, FILE_MODE)
     try:
-        os.write(file, content)
-        os.fsync(file)
+        before = os.fstat(file).st_size
+        try:
+            write_all(file, content)
+            os.fsync(file)
+        except OSError:
+            os.ftruncate(file, before)
+            raise
     finally:
         os.close(file)
 
 
-def _read_probes(path: Path) -> Probes | None:
+def _read_begun(path: Path) -> Begun | None:
     try:
-        return decoder(Probes).decode(path.read_bytes())
+        return decoder(Begun).decode(path.read_bytes())
     except (FileNotFoundError, msgspec.DecodeError):
         return None
 

@@ -124,6 +124,10 @@ class ForgettingStore(Protocol):
         """
         ...
 
+    def is_alone(self) -> bool:
+        """Return whether no other process of this soul is at work. Raises: StoreError."""
+        ...
+
     async def asked(self) -> Sequence[Asked]:
         """Return who is being erased now. What this process itself began and failed in is free to be taken over."""
         ...

@@ -110,11 +110,14 @@ def export(home: Home, who: str, origin: str = CLI) -> dict[str, Any]:
     return {"person": found["person"], "name": found["name"], "models": found["models"], **said}
 
 
-async def forget(home: Home, who: str) -> Mapping[str, Any]:
-    """Erase a person and return the receipt; the soul is woken for it. Raises: ClaudiusError."""
+async def forget(home: Home, who: str, *, at_once: bool = False) -> Mapping[str, Any]:
+    """Erase a person and return the receipt; the soul is woken for it. Raises: ClaudiusError.
+
+    `at_once`: what a database server's files still hold is overwritten before the receipt, not in a quiet hour.
+    """
     with records(home) as kept:
         known = _person(kept, who)["person"]
-    answer = await wake_and_ask(home, "forget", person=known)
+    answer = await wake_and_ask(home, "forget", person=known, now=at_once)
     if answer.get("event") != "forgotten":
         raise ClaudiusError(str(answer.get("message") or "the daemon stopped meanwhile: repeat the command"))
     receipt: Mapping[str, Any] = answer["receipt"]

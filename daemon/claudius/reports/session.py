@@ -108,7 +108,7 @@ async def ask(home: Home, op: str, **words: str) -> dict[str, Any] | None:
         raise TryAgain(f"the process that holds {home.root} does not answer: try again") from error
 
 
-async def wake_and_ask(home: Home, op: str, **words: str) -> dict[str, Any]:
+async def wake_and_ask(home: Home, op: str, **words: object) -> dict[str, Any]:
     """Send one request to the soul, which runs in this process if no other holds the home; empty if it went away."""
     async with session(home) as connection:
         await connection.send({"op": op, **words})

@@ -235,7 +235,7 @@ class BackgroundServices:
 
         `also` is started with the services; each gets the function that wakes a conversation.
         """
-        self._mind, self._home, self._loaded, self._is_daemon, self._also = mind, home, loaded, is_daemon, also
+        self._mind, self._home, self._loaded, self.is_daemon, self._also = mind, home, loaded, is_daemon, also
         self._daimons, self.owner = LazyDaimons(mind, loaded, build, owner), owner
         self._wake: Callable[[str], None] = lambda _: None
         self.clockwork = Clockwork(mind, home, self._daimons.get, chance)
@@ -257,7 +257,7 @@ class BackgroundServices:
         self._health, self._metrics = health, metrics
         self.clockwork.start(wake)
         self._wake = wake
-        if self._is_daemon and self._loaded().config.http.listen:
+        if self.is_daemon and self._loaded().config.http.listen:
             await self._opened().open()
         for begin in self._also:
             await begin(wake)
@@ -270,7 +270,7 @@ class BackgroundServices:
 
     async def look(self, now: datetime) -> datetime | None:
         """Run the jobs that are due, if this process runs the schedule."""
-        return await self.clockwork.look(now) if self._is_daemon else None
+        return await self.clockwork.look(now) if self.is_daemon else None
 
     async def serve(self, connection: Connection, line: bytes) -> None:
         """Serve HTTP on a connection of the control socket."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from claudius.errors import BadHome, StoreError, StoreFull, StoreReadOnly
-from claudius.home import FILE_MODE, Home
+from claudius.home import FILE_MODE, Home, write_all
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ def probe(directory: Path) -> None:
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
-            os.write(file, b"can this be written?")
+            write_all(file, b"can this be written?")
         finally:
             os.close(file)
     finally:
@@ -171,7 +171,7 @@ def _set_aside(path: Path, size: int) -> None:
             os.posix_fallocate(file, 0, size)
         else:  # pragma: no cover - macOS
             for _ in range(size // _MB):
-                os.write(file, bytes(_MB))
+                write_all(file, bytes(_MB))
     except OSError:
         with suppress(OSError):
             path.unlink()

@@ -2,9 +2,10 @@
 
 Others are answered meanwhile. Each step is idempotent, and the next start resumes an erasure that a crash interrupted:
 `state/erasures.jsonl` records whose erasure began and did not end, `state/erasing-*.json` what it searches for. The
-record comes before the row in the audit log, that row before anything is erased; an erasure without it is refused.
+record comes before the row in the audit log, that row before anything is erased; an erasure without either is refused.
 Where several processes share the store, each lets go of the person first, and nobody hears them until the store holds
-nothing of them: if the process that erases fails or dies, another one erases what is left in the store.
+nothing of them: if the process that erases fails or dies, another one erases what is left in the store. What the files
+of a database server still hold is overwritten in the next quiet hour, or at once where that keeps nobody waiting.
 
 Source: the security design, section 9.
 """
@@ -12,25 +13,28 @@ Source: the security design, section 9.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import re
 import shutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from claudius.errors import ClaudiusError, StoreError
+from claudius.errors import ClaudiusError, StoreError, StoreFull
 from claudius.home import Home
 from claudius.memory import search
 from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.audit import CLI, AuditEntry
-from claudius.memory.erasure import Erased, Erasures, Posted, Probes, Voided, nothing_runs
+from claudius.memory.erasure import OVERWRITING, Begun, Erased, Erasures, Posted, Probes, Voided, nothing_runs
 from claudius.memory.leases import Asked, LeaseStore
 from claudius.memory.sqlite.backups import is_ours
 from claudius.memory.store import Store
+from claudius.perception import Perception
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +44,12 @@ SWEEPS = 6
 THEMSELF, ONCE_IN = "themself", timedelta(days=1)
 """A person may erase themself from chat once in this period."""
 NOT_OURS = ("what was posted stays on the network", "the model's provider keeps what its own terms say",
-            "copies that you made outside of the home")  # fmt: skip
+            "copies that the owner made outside of the home")  # fmt: skip
 """What an erasure cannot reach."""
+NOTHING_CHANGED = "nothing was changed"
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+SETTLED = timedelta(minutes=1)
+"""What was under way when somebody was erased has ended after this time, and can be overwritten with them."""
 
 
 class Forgetting:
@@ -56,6 +64,8 @@ class Forgetting:
         forget_members: Callable[[str], None],
         end_session: Callable[[str], Awaitable[None]],
         leave_out: Callable[[Callable[[str], bool]], int],
+        next_quiet: Callable[[datetime], datetime],
+        is_daemon: bool,
         voided: Voided = nothing_runs,
         take_down: Callable[[Sequence[Posted]], Awaitable[Sequence[Posted]]] | None = None,
         wake: Callable[[str], None] = lambda _: None,
@@ -66,7 +76,9 @@ class Forgetting:
         conversation, including its transcript, and `leave_out` rewrites the log without the lines that match (blocks).
         `voided` cancels turns that are to be thought again, `wake` has a conversation look for what waits, and
         `take_down` deletes posts from their network, where that is wanted, and returns those that stand.
+        `next_quiet` returns when the next quiet hours begin; `is_daemon`: others may be answered by this process.
         """
+        self._next_quiet, self._is_daemon = next_quiet, is_daemon
         self._home, self._store, self._archive = home, store, archive
         self._forget_members, self._end_session, self._leave_out = forget_members, end_session, leave_out
         self._voided, self._take_down, self._wake = voided, take_down, wake
@@ -78,22 +90,64 @@ class Forgetting:
         self._rewriting: asyncio.Task[None] | None = None
         self._is_erasing = False
 
-    async def forget(self, person: str, now: datetime, by: str, origin: str = CLI) -> dict[str, Any]:
+    async def forget(
+        self,
+        person: str,
+        now: datetime,
+        by: str,
+        origin: str = CLI,
+        *,
+        asked: Perception | None = None,
+        at_once: bool = False,
+    ) -> dict[str, Any]:
         """Erase a person, by any id of theirs, and return the receipt. Raises: ClaudiusError if the id is unknown.
 
-        `by`: `THEMSELF`, or the person id of the owner; `origin`: from where it is asked.
+        `by`: `THEMSELF`, or the person id of the owner; `origin`: from where it is asked; `asked`: the command in chat,
+        whose author is given the receipt by the next process if this one dies. `at_once`: overwrite now what would wait
+        for a quiet hour. Raises: StoreFull if there is no room to record it; then nothing was changed.
         """
         async with self._one_at_a_time:
             ids = list(await self._store.people.ids_of(person))
             if not ids:
                 raise ClaudiusError(f"nobody is known as {person!r}: `claudius users list` names everyone")
-            begun = self._ledger.begin(ids, now, THEMSELF if by == THEMSELF else "owner")
+            self.frozen = frozenset(ids)
             try:
-                await self._note(ids[0], by, origin, now)
-            except ClaudiusError:
-                self._ledger.withdraw(begun)
-                raise
-            return {"person": ids[0], **await self._forget(ids, None, now)}
+                begun = await self._begun(ids, asked)
+                before = self._record(begun, now, THEMSELF if by == THEMSELF else "owner")
+                try:
+                    await self._note(ids[0], by, origin, now)
+                except ClaudiusError:
+                    self._ledger.withdraw(before)
+                    self._ledger.drop(ids)
+                    raise
+                return await self._forget(replace(begun, is_noted=True), now, at_once=at_once)
+            finally:
+                self.frozen = frozenset()
+
+    async def _begun(self, ids: Sequence[str], asked: Perception | None = None) -> Begun:
+        found = await self._store.erasure.probes(ids)
+        return Begun(ids=found.ids, folders=found.folders, excerpts=found.excerpts, is_noted=False, asked=asked)
+
+    def _record(self, begun: Begun, now: datetime, by: str) -> int:
+        """Record durably that an erasure begins, or leave no record at all."""
+        try:
+            self._ledger.keep(begun)
+            return self._ledger.begin(begun.ids, now, by)
+        except OSError as error:
+            self._ledger.drop(begun.ids)
+            if error.errno in _NO_ROOM:
+                raise StoreFull(f"the disk is full; {NOTHING_CHANGED}") from error
+            raise ClaudiusError(f"{error.filename or self._home.state}: {error.strerror}; {NOTHING_CHANGED}") from error
+
+    def is_unfinished(self, person: str) -> bool:
+        """Return whether an erasure of this person was begun and has not ended: whoever ends it gives the receipt."""
+        return not self._ledger.hashes([person]).isdisjoint(self._ledger.unfinished())
+
+    def was_told(self, person: str) -> None:
+        """Keep nothing more of an erasure whose receipt was given to the person."""
+        for begun in self._ledger.kept():
+            if person in begun.ids and begun.receipt is not None:
+                self._ledger.drop(begun.ids)
 
     def write_history_anew(self) -> None:
         """Have git hold what the store holds now, and nothing that it held before; in the background."""
@@ -168,53 +222,77 @@ class Forgetting:
         last = self._ledger.last_at([person, *await self._store.people.ids_of(person)], THEMSELF)
         return last + ONCE_IN if last and now < last + ONCE_IN else None
 
-    async def resume(self, now: datetime, owner: str) -> int:
-        """Resume interrupted erasures. Returns how many persons are forgotten by it. Raises: ClaudiusError.
+    async def resume(self, now: datetime, owner: str) -> Sequence[tuple[Perception, Mapping[str, Any]]]:
+        """Resume interrupted erasures. Raises: ClaudiusError.
 
-        `owner`: the person id that the audit log names for those that the owner asked for.
+        `owner`: the person id that the audit log names for those that the owner asked for. Returns the commands in chat
+        whose receipts were not given yet, each with its receipt; call `was_told` once one was.
         """
-        left = self._ledger.unfinished()
-        if not left:
-            return 0
-        log.warning("an interrupted erasure is resumed", extra={"people": len(left)})
-        done = 0
-        for probes in self._ledger.kept_probes():
-            async with self._one_at_a_time:
-                await self._forget(probes.ids, probes, now)
-            done += len(probes.ids)
-        people, _ = await self._store.erasure.everyone()
-        searched = [one for probes in self._ledger.kept_probes() for one in probes.ids]
-        waiting = self._ledger.unfinished()
-        ids = self._ledger.among(people, waiting.keys() - self._ledger.hashes(searched))
-        if ids:
-            async with self._one_at_a_time:
-                asked = self._ledger.among(ids, [key for key, by in waiting.items() if by == THEMSELF])
-                for one in ids:  # nothing is erased yet, and perhaps it is not in the audit log either
-                    await self._note(one, *((THEMSELF, one.rpartition(":")[0]) if one in asked else (owner, CLI)), now)
-                await self._forget(ids, None, now)
-        elif not self._ledger.kept_probes():
-            self._ledger.done(sorted(self._ledger.unfinished()), now)
-        return done + len(ids)
+        left, kept = self._ledger.unfinished(), self._ledger.kept()
+        if left:
+            log.warning("an interrupted erasure is resumed", extra={"people": len(left)})
+        for begun in kept:
+            is_begun = not self._ledger.hashes(begun.ids).isdisjoint(left)
+            if is_begun and begun.receipt is None:
+                await self._resume(begun, left, now, owner)
+            elif begun.receipt is None:  # it died before it was recorded: nothing was changed, and nobody was told so
+                self._ledger.drop(begun.ids)
+        if waiting := self._ledger.unfinished():
+            ids = self._ledger.among((await self._store.erasure.everyone())[0], waiting)
+            if ids:
+                await self._resume(await self._begun(ids), waiting, now, owner)
+            else:
+                self._ledger.done(sorted(waiting), now)
+        return [(one.asked, one.receipt) for one in self._ledger.kept() if one.asked and one.receipt]
 
-    async def _forget(self, ids: Sequence[str], probes: Probes | None, now: datetime) -> dict[str, Any]:
-        self.frozen, leases = frozenset(ids), self._store.leases
+    async def _resume(self, begun: Begun, by: Mapping[str, str], now: datetime, owner: str) -> None:
+        async with self._one_at_a_time:
+            self.frozen = frozenset(begun.ids)
+            try:
+                if not begun.is_noted:  # nothing is erased yet
+                    own = self._ledger.among(begun.ids, [key for key, who in by.items() if who == THEMSELF])
+                    for one in begun.ids:
+                        await self._note(
+                            one, *((THEMSELF, one.rpartition(":")[0]) if one in own else (owner, CLI)), now
+                        )
+                await self._forget(replace(begun, is_noted=True), now)
+            finally:
+                self.frozen = frozenset()
+
+    async def _forget(self, begun: Begun, now: datetime, *, at_once: bool = False) -> dict[str, Any]:
+        ids, leases, erasure = begun.ids, self._store.leases, self._store.erasure
+        self._ledger.keep(begun)
         try:
-            if probes is None:
-                probes = await self._store.erasure.probes(ids)
-                self._ledger.keep_probes(probes)
             if leases is None:
-                return await self._erase(ids, probes, now)
-            for left in self._home.state.glob(f"{self._home.database.name}*"):
-                left.unlink()  # a file that the soul left, or that was there before `store.url` was set
-            async with leases.forgetting.letting_go(ids, self._ledger.aliases(ids)) as at_rest:
-                receipt = await self._erase(ids, probes, now)
-            logs = [f"the logs and files of {home}, where no process of this soul runs now" for home in at_rest]
-            return receipt | {"not_ours": [*receipt["not_ours"], *logs]}
+                receipt = await self._erase(begun, now, None)
+            else:
+                for left in self._home.state.glob(f"{self._home.database.name}*"):
+                    left.unlink()  # a file that the soul left, or that was there before `store.url` was set
+                later = max(self._next_quiet(now + SETTLED), now + SETTLED)
+                await erasure.overwrite_later()
+                await self._store.plans.arm({OVERWRITING: later})
+                async with leases.forgetting.letting_go(ids, self._ledger.aliases(ids)) as at_rest:
+                    receipt = await self._erase(begun, now, later, at_rest)
+                at_once = at_once or (not self._is_daemon and leases.forgetting.is_alone())
         finally:
-            self.frozen, self._is_erasing = frozenset(), False
+            self._is_erasing = False
+        if at_once and receipt["later"]:
+            receipt |= await self._overwritten(receipt)
+        return receipt
 
-    async def _erase(self, ids: Sequence[str], probes: Probes, now: datetime) -> dict[str, Any]:
-        self._is_erasing = True
+    async def _overwritten(self, receipt: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the receipt says once the database server's files are rewritten, as far as they are."""
+        try:
+            left = await self._store.erasure.overwrite()
+        except StoreError as error:
+            log.error("nothing was overwritten yet", extra={"error": error.message})  # noqa: TRY400 - no trace
+            return {}
+        return {} if left else {"later": None, "verified": not receipt["left"]}
+
+    async def _erase(
+        self, begun: Begun, now: datetime, later: datetime | None, at_rest: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        self._is_erasing, ids, probes = True, begun.ids, begun.probes
         if self._archive:
             async with self._archive.halted() as build_anew:
                 erased = await self._erase_rows(ids, probes)
@@ -235,13 +313,10 @@ class Forgetting:
                 break
             _, kept = await self._copy_anew(probes, now)
             found = await self._found(probes, kept)
-        # It is done, even where something is left that we may not delete; the receipt says so. An erasure that began
-        # again at each start would take what the person has said since.
-        self._ledger.drop_probes(ids)
-        self._ledger.finish(ids, now)
-        log.info("somebody was forgotten", extra={"rows": dict(erased.rows), "left": found})
         posts = await self._take_down(erased.posts) if self._take_down else erased.posts
-        return {
+        logs = [f"the logs and files of {home}, where no process of this soul runs now" for home in at_rest]
+        receipt = {
+            "person": ids[0],
             "rows": dict(erased.rows),
             "derived": dict(erased.derived),
             "portraits": msgspec.to_builtins(erased.portraits),
@@ -250,10 +325,21 @@ class Forgetting:
             "logs": lines,
             "backups": copies,
             "kept": kept,
-            "verified": not found,
+            "verified": not found and later is None,
+            "later": later and later.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
             "left": found,
-            "not_ours": [*NOT_OURS, *copies_elsewhere, *await self._store.erasure.beyond()],
+            "not_ours": [*NOT_OURS, *copies_elsewhere, *await self._store.erasure.beyond(), *logs],
+            "store": "file" if self._store.leases is None else "server",
         }
+        # It is done, even where something is left that we may not delete; the receipt says so. An erasure that began
+        # again at each start would take what the person has said since.
+        if begun.asked:
+            self._ledger.keep(replace(begun, receipt=receipt))
+        else:
+            self._ledger.drop(ids)
+        self._ledger.finish(ids, now)
+        log.info("somebody was forgotten", extra={"rows": dict(erased.rows), "left": found})
+        return receipt
 
     async def _erase_rows(self, ids: Sequence[str], probes: Probes) -> Erased:
         erased = await self._store.erasure.erase(ids, self._ledger.aliases(ids), self._voided)

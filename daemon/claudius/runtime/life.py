@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from claudius.errors import BadHome, ClaudiusError
 from claudius.foreign import unquoted
-from claudius.home import FILE_MODE, Home
+from claudius.home import FILE_MODE, Home, write_all
 from claudius.runtime.control import Connection, ControlSocket, allow_files
 from claudius.runtime.lock import HomeLock
 from claudius.runtime.logs import PrivateFile, start_log, unheard
@@ -76,7 +76,7 @@ class Starter:
             return
         pipe, self._pipe = self._pipe, None
         with contextlib.suppress(OSError):
-            os.write(pipe, json.dumps(frame).encode() + b"\n")
+            write_all(pipe, json.dumps(frame).encode() + b"\n")
         os.close(pipe)
 
     def _notify(self, state: str) -> None:

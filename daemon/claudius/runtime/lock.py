@@ -15,7 +15,7 @@ from msgspec import Struct
 
 import claudius
 from claudius.errors import AlreadyRunning, BadHome
-from claudius.home import FILE_MODE, Home
+from claudius.home import FILE_MODE, Home, write_all
 
 if TYPE_CHECKING:
     from claudius.config import Secret
@@ -74,7 +74,8 @@ class HomeLock:
     def _write(self, record: Mapping[str, object]) -> None:
         content = json.dumps(record).encode()
         try:
-            os.pwrite(self._file, content, 0)
+            os.lseek(self._file, 0, os.SEEK_SET)
+            write_all(self._file, content)
             os.ftruncate(self._file, len(content))
         except OSError as error:
             os.close(self._file)

@@ -24,7 +24,7 @@ from claudius.memory.store import Store
 from claudius.perception import TickExtra
 from claudius.runtime.jobs import Job, Tools
 from claudius.runtime.jobs.inner_life import SILENCE, SOUL_STATE_CHECK, TICK, whisper_job
-from claudius.runtime.jobs.upkeep import BACKUP, MEMORY_EXPIRY, RECORDS
+from claudius.runtime.jobs.upkeep import BACKUP, MEMORY_EXPIRY, RECORDS, overwriting
 
 if TYPE_CHECKING:
     from claudius.runtime.daimons import Daimons
@@ -133,7 +133,7 @@ async def keep_time(mind: Mind, wake: Callable[[str], None], planned: asyncio.Ev
 INNER = "self:claudius:inner:"
 """The conversation of scheduled jobs; the job's name follows it."""
 JOBS: tuple[Job, ...] = (SOUL_STATE_CHECK, MEMORY_EXPIRY, RECORDS, BACKUP)
-"""The jobs of every soul; each daimon that is on adds one, and a soul that feels adds two."""
+"""The jobs of every soul; each daimon that is on adds one, a soul that feels two, a database server one."""
 ENDED_PROCESSES = 2
 """A run whose work ended this many processes is dropped."""
 
@@ -156,7 +156,8 @@ class Clockwork:
         config = self._mind.config()
         asked = [whisper_job(name, one) for name, one in daimons(config).items() if one.is_on and one.mode != "off"]
         felt = (SILENCE, TICK) if config.psyche.enabled else ()
-        return {job.name: job for job in (*JOBS, *felt, *asked)}
+        left = () if self._mind.store.erasure.is_at_once else (overwriting(config.clock.quiet),)
+        return {job.name: job for job in (*JOBS, *left, *felt, *asked)}
 
     def zone(self) -> tzinfo:
         """Return the time zone in which local times are read."""

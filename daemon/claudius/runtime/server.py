@@ -14,6 +14,7 @@ from typing import Any
 
 import claudius
 from claudius.cognition.mind import Mind
+from claudius.cognition.timing import known_zone, next_quiet, read_hours
 from claudius.cognition.turn import Turned
 from claudius.config import blot
 from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, StoreMoved, StoreTooNew
@@ -44,6 +45,7 @@ from claudius.runtime.logs import lost
 from claudius.runtime.networks import Networks
 from claudius.runtime.pairing import Pairing
 from claudius.runtime.process_resources import ProcessResources
+from claudius.runtime.receipts import told
 from claudius.runtime.roles import Role, Roles
 from claudius.runtime.scheduler import keep_time
 from claudius.runtime.second_mind import SecondMind
@@ -107,6 +109,8 @@ class Server:
             voided=self._lanes.void,
             take_down=self._taking_back.take_down,
             wake=self._lanes.wake,
+            next_quiet=self._next_quiet,
+            is_daemon=services is not None and services.is_daemon,
         )
         self._modes = ChannelModes(mind.store, mind.config, mind.clock)
         owners = OwnerCommands(mind, home, self._told, self._lanes.look_again)
@@ -352,13 +356,25 @@ class Server:
 
     async def _forget_what_was_begun(self) -> None:
         try:
-            await self._forgetting.resume(self._mind.clock(), self._owner())
+            untold = await self._forgetting.resume(self._mind.clock(), self._owner())
         except (ClaudiusError, GitFailed, OSError) as error:
             log.error("an erasure could not be completed", extra={"error": unquoted(error)})  # noqa: TRY400 - no trace
+            return
+        if untold:
+            await self._networks.tried()
+        for asked, receipt in untold:
+            await self._commands.answer(asked, told(receipt))
+            self._forgetting.was_told(asked.person)
+
+    def _next_quiet(self, now: datetime) -> datetime:
+        clock = self._mind.config().clock
+        return next_quiet(now, known_zone(clock.timezone), read_hours(clock.quiet))
 
     async def _forget(self, connection: Connection, asked: Mapping[str, Any]) -> None:
         try:
-            receipt = await self._forgetting.forget(str(asked.get("person")), self._mind.clock(), self._owner())
+            receipt = await self._forgetting.forget(
+                str(asked.get("person")), self._mind.clock(), self._owner(), at_once=bool(asked.get("now"))
+            )
         except (ClaudiusError, GitFailed, OSError) as error:
             await connection.send({"event": "error", "message": plain_message(error)})
             return

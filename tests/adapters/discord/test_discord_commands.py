@@ -97,7 +97,7 @@ async def test_forget_me_asks_first_then_gives_the_receipt(world: DiscordWorld, 
 
     assert before is not None
     assert told[0][1].endswith("forget me yes (/claudius forget me yes:True)")
-    assert "nothing is left" in told[1][1]
+    assert "and found none" in told[1][1]
     assert after is None
 
 

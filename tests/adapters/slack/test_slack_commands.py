@@ -131,7 +131,7 @@ async def test_forget_me_asks_first_then_gives_the_receipt(slack: SlackWorld, wa
     assert before is not None
     assert "forget me yes" in told[0][1]
     assert told[1][1].startswith("You are forgotten.")
-    assert "nothing is left" in told[1][1]
+    assert "and found none" in told[1][1]
     assert after is None
 
 

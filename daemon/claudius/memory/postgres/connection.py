@@ -137,13 +137,29 @@ class PostgresConnection:
         self._answer_s, self._beside = answer_s, MadeBeside(self._connect) if in_loop else None
         self._made.limit(answer_s)
 
-    def at_leisure(self, sql: str) -> None:
-        """Run one statement of ours outside of any transaction, however long it takes. Raises: psycopg.Error."""
+    @property
+    def is_closed(self) -> bool:
+        """Whether the connection was lost, or closed."""
+        return self._made.closed
+
+    def at_leisure(self, sql: str) -> list[tuple[str, str]]:
+        """Run one statement of ours outside of any transaction, however long it takes. Raises: psycopg.Error.
+
+        Returns what the server remarked, each with its severity and its detail.
+        """
+        remarks = list[tuple[str, str]]()
+
+        def remark(said: psycopg.errors.Diagnostic) -> None:
+            remarks.append((said.severity_nonlocalized or "", said.message_detail or ""))
+
         self._leave_pipeline()
         self._made.limit(0.0)
+        self._made.add_notice_handler(remark)
         try:
             self._made.execute(sql.encode())
+            return remarks
         finally:
+            self._made.remove_notice_handler(remark)
             if not self._made.closed:
                 self._made.limit(self._answer_s)
 
@@ -401,6 +417,12 @@ class PostgresDatabase(Database):
         """Return each table's name, its key columns and all its columns; those that refer to others come first."""
         rows = self.connection.execute(_TABLES).fetchall()
         return [(row["name"], tuple(row["keys"]), tuple(row["columns"])) for row in rows]
+
+
+def ours(db: Database) -> PostgresConnection:
+    """Return the connection of a database that was opened with one of ours."""
+    assert isinstance(db.connection, PostgresConnection)  # noqa: S101 - it is opened with one
+    return db.connection
 
 
 _TABLES = """SELECT c.relname AS name,

@@ -17,9 +17,10 @@ from claudius.memory.postgres.letting_go import PostgresForgetting
 from claudius.memory.postgres.notices import listen, notice
 from claudius.memory.postgres.schema import too_old
 from claudius.memory.postgres.souls import NEWS, PostgresSouls
-from claudius.memory.sql.connection import Database, Row
+from claudius.memory.sql.connection import Cursor, Database, Row
 from claudius.memory.sql.core import Core
 from claudius.memory.sql.rows import dump
+from claudius.perception import Place
 from claudius.prompt import valid
 from claudius.provider import Account, Rests
 
@@ -359,8 +360,15 @@ class PostgresLeases:
             self._outlive(self._held.pop(conversation))
             return True
         values = {"conversation": conversation, "token": held.token, "heard": heard}
-        changed = await self._core.write(lambda db: db.run("lane_release", **values))
-        is_released = changed.rowcount > 0
+        is_of_commands = Place.of(conversation).is_for_commands
+
+        def give_back(db: Database) -> Cursor:
+            changed = db.run("lane_release", **values)
+            if is_of_commands:
+                db.run("lane_of_commands_gone", conversation=conversation)
+            return changed
+
+        is_released = (await self._core.write(give_back)).rowcount > 0
         if is_released and self._held.get(conversation) is held:  # not one that was taken meanwhile
             del self._held[conversation]
         return is_released

@@ -68,6 +68,9 @@ class PostgresForgetting:
         finally:
             self._own.discard(number)
 
+    def is_alone(self) -> bool:
+        return not self._core.look("workers_beside", worker=self._core.boot, lease_s=self._lease_s)[0]["found"]
+
     async def asked(self) -> Sequence[Asked]:
         rows, worker = self._rows(), self._core.boot
         async with self._beginning:

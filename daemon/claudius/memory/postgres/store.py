@@ -7,7 +7,7 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from copy import copy
 from datetime import datetime
@@ -19,68 +19,26 @@ import psycopg
 
 import claudius
 from claudius.home import shipped
-from claudius.memory.erasure import Erased, Probes, Voided, nothing_runs
 from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.memory.people import Mode
 from claudius.memory.postgres import dumps
 from claudius.memory.postgres.codes import PostgresCodes
-from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
+from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, ours, translate
+from claudius.memory.postgres.erasure import PostgresErasure
 from claudius.memory.postgres.inbox import PostgresInbox
 from claudius.memory.postgres.lane import LaneCore, LaneInbox, LaneOutbox, LaneTurns, LaneWhispers
 from claudius.memory.postgres.leases import PostgresLeases
 from claudius.memory.postgres.records import PostgresRecords
 from claudius.memory.postgres.schema import known, prepare
 from claudius.memory.records import Records
-from claudius.memory.search import ROWS, Needles, plain
 from claudius.memory.sql.connection import Database
 from claudius.memory.sql.core import Core, Writer
-from claudius.memory.sql.erasure import SqlErasure
 from claudius.memory.sql.people import SqlPeople
 from claudius.memory.sql.recall import Shelf
 from claudius.memory.sql.store import SqlStore
 from claudius.memory.sql.turns import SqlTurns
 from claudius.memory.store import Store, Waiting
-
-
-class PostgresErasure(SqlErasure):
-    """Everything that is kept of one person, found and removed; the server's own files are not ours to overwrite."""
-
-    async def rows_with(self, probes: Probes) -> Sequence[Mapping[str, Any]]:
-        with self._core.beside() as db:
-            return await asyncio.to_thread(_rows_with, db, Needles(probes.ids, probes.folders, probes.excerpts))
-
-    async def erase(
-        self, ids: Sequence[str], aliases: Mapping[str, str] | None = None, voided: Voided = nothing_runs
-    ) -> Erased:
-        await self._core.alone(_drop_beside)
-        erased = await super().erase(ids, aliases, voided)
-        await self._core.alone(lambda db: _ours(db).at_leisure("VACUUM"))
-        return erased
-
-    async def beyond(self) -> Sequence[str]:
-        lsn = await self._core.alone(lambda db: db.connection.execute(_LSN).fetchone()["lsn"])
-        return (f"replicas, physical backups and the write-ahead log of the database server before {lsn}",)
-
-    async def rewrite(self, pages: Mapping[str, Sequence[int]]) -> None:
-        """Do nothing: no row's bytes are left beside the rows once `scrub` has run."""
-
-    async def empty_log(self) -> bool:
-        return True  # the write-ahead log is the operator's
-
-    async def scrub(self) -> None:
-        await self._core.alone(lambda db: _ours(db).at_leisure("VACUUM (FULL)"))
-
-
-def _drop_beside(db: Database) -> None:
-    """Delete what restores have set aside: it holds everybody whom the store held then."""
-    for row in db.connection.execute(dumps.LEFT_BESIDE).fetchall():
-        db.connection.execute(f'DROP SCHEMA "{row["name"]}" CASCADE')
-
-
-def _ours(db: Database) -> PostgresConnection:
-    assert isinstance(db.connection, PostgresConnection)  # noqa: S101 - it is opened with one
-    return db.connection
 
 
 class PostgresPeople(SqlPeople):
@@ -101,7 +59,7 @@ class PostgresWriter(Writer):
         try:
             return super()._run_together(batch)
         except psycopg.Error:
-            if _ours(self._database).was_undone:
+            if ours(self._database).was_undone:
                 return False
             raise
 
@@ -110,13 +68,12 @@ class PostgresWriter(Writer):
         if self.tally:
             self.tally.batches += 1
             self.tally.jobs += len(batch)
-            self.tally.lock_wait_s = _ours(self._database).lock_wait_s
+            self.tally.lock_wait_s = ours(self._database).lock_wait_s
 
 
 _ENDS = ("turns_given_back", "lanes_given_back", "roles_left", "worker_ends")
 LEAST_SILENT_S = 5.0
 """A shorter silence inside a transaction is that of a busy machine."""
-_LSN = "SELECT pg_current_wal_lsn()::text AS lsn"
 
 
 def _lives(pid: int) -> bool:
@@ -128,19 +85,6 @@ def _lives(pid: int) -> bool:
     except PermissionError:
         pass
     return pid != os.getpid()
-
-
-def _rows_with(db: Database, needles: Needles) -> list[Mapping[str, Any]]:
-    found: list[Mapping[str, Any]] = []
-    for table, key, columns in db.tables():
-        names = ", ".join(f'"{one}"' for one in dict.fromkeys((*key, *columns)))
-        cursor = db.connection.execute(f'SELECT {names} FROM "{table}"')  # noqa: S608 - names of our own schema
-        while rows := cursor.fetchmany(ROWS):
-            for row in rows:
-                held = [one for one in columns if needles.are_in(plain(row[one]) or b"")]
-                if held:
-                    found.append({"table": table, "key": {one: row[one] for one in key}, "columns": held})
-    return found
 
 
 class PostgresStore(SqlStore):

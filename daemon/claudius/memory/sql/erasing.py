@@ -64,7 +64,8 @@ def erase_turn(db: Database, person: ErasedPerson, turn: Mapping[str, Any]) -> E
     is_others = bool(others) and turn["conversation"] not in person.places
     is_unsaid = is_others and bool(db.one("unsaid", turn=turn["turn"]))
     posts = [
-        Posted(conversation=one["conversation"], post=one["receipt"]) for one in db.all("posts_of", turn=turn["turn"])
+        Posted(conversation=one["conversation"], post=one["receipt"], at=one["at"])
+        for one in db.all("posts_of", turn=turn["turn"])
     ]
     rows = Counter({"turn": 1, "turn_record": 1, "entry": max(0, run(db, "keep_others_lines", values))})
     for table, query in _OF_TURN:

@@ -300,6 +300,7 @@ _AT_LAST = (
     ("revision", "revisions_of_nothing", "erase_revision"),
     ("conversation", "private_conversations", "erase_place"),
     ("thread", "private_threads", "erase_thread"),
+    ("heard", "channels_of", "erase_channel"),
 )
 
 
@@ -374,6 +375,8 @@ ROWS = 10
 class SqlErasure:
     """Everything that is kept of one person, found and removed. What overwrites it is each database's own."""
 
+    is_at_once = True
+
     def __init__(self, core: Core) -> None:
         self._core = core
 
@@ -407,6 +410,12 @@ class SqlErasure:
 
     async def beyond(self) -> Sequence[str]:
         return ()
+
+    async def overwrite_later(self) -> None:
+        """Do nothing: what was erased is overwritten at once."""
+
+    async def overwrite(self) -> Sequence[str] | None:
+        return None
 
     @abstractmethod
     async def empty_log(self) -> bool: ...

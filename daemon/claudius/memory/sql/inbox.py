@@ -270,7 +270,7 @@ def _in_thread(db: Database, perception: Perception) -> Perception | None:
     if before is None:
         return settled_in(perception, None)
     if not perception.is_bot:
-        db.run("thread_speaks", conversation=conversation, person=perception.person)
+        db.run("thread_speaks", conversation=conversation, person=perception.person, key=perception.key)
     row = db.one("thread", conversation=conversation) or before
     thread = Thread(
         since=row["since"], last_at=instant(row["last_at"]), is_quiet=bool(row["is_quiet"]), people=row["people"]

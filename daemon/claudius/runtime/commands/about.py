@@ -19,6 +19,7 @@ from claudius.runtime.auditing import note, origin_of
 from claudius.runtime.commands.words import is_direct
 from claudius.runtime.forgetting import THEMSELF, Forgetting
 from claudius.runtime.intake import is_owner
+from claudius.runtime.receipts import link_to, told
 
 SURE = "forget"
 """The question whether somebody is sure to be erased; any process takes the answer."""
@@ -54,7 +55,7 @@ class About:
         lines = [f"My last answer to you here (turn {found.turn}) drew on:"]
         lines += [f"• what I wrote of you: {_where(model)}, version {model.version}" for model in found.shown]
         lines += _drawn(found.snapshot, (SELF, private(perception.person)))
-        links = [link for position in found.heard if (link := _link(found.conversation, position))]
+        links = [link for position in found.heard if (link := link_to(found.conversation, position))]
         lines += [f"• what was said there: {' '.join(links)}"] if links else ["• what you had just said"]
         return "\n".join(lines)
 
@@ -91,6 +92,8 @@ class About:
         words = rest.lower().split()
         if words[:1] != ["me"]:
             return "I forget a person who asks it of themself: forget me"
+        if self._forgetting.is_unfinished(person):
+            return "I was interrupted while I was forgetting you. It is being finished, and the receipt follows."
         until = await self._forgetting.waits_until(person, now)
         if until is not None:
             again = f"{until:%Y-%m-%d %H:%M} UTC"
@@ -105,7 +108,7 @@ class About:
                 "This erases all that I keep of you, everywhere, my backups too, and cannot be undone. "
                 f"If you mean it, say within ten minutes: forget me yes{field}"
             )
-        return told(await self._forgetting.forget(person, now, THEMSELF, origin_of(perception)))
+        return told(await self._forgetting.forget(person, now, THEMSELF, origin_of(perception), asked=perception))
 
     async def _was_asked(self, person: str, now: datetime) -> bool:
         """Return whether some process asked this person lately if they are sure, and end that question."""
@@ -135,24 +138,6 @@ class About:
         return "I may write to you first." if is_wanted else "I write to you only when you write to me."
 
 
-def told(receipt: dict[str, object]) -> str:
-    """Put a receipt into words. Pure."""
-    rows = receipt["rows"]
-    counts = ", ".join(f"{table} {count}" for table, count in rows.items()) if isinstance(rows, dict) else ""
-    search = (
-        "I searched every byte, and nothing is left." if receipt["verified"] else "Something is left: tell the owner."
-    )
-    files = receipt["kept"]
-    kept = f"The owner's own files among my backups stay: {len(files)}. " if isinstance(files, list) and files else ""
-    not_ours = receipt["not_ours"]
-    left = "; ".join(map(str, not_ours)) if isinstance(not_ours, Sequence) else ""
-    return (
-        f"You are forgotten. Rows: {counts or 'none'}. Versions in git: {receipt['git']}. "
-        f"Lines of the log: {receipt['logs']}. Old backups deleted: {receipt['backups']}. {search} {kept}"
-        f"Not mine to erase: {left}."
-    )
-
-
 def _here(perception: Perception) -> str:
     return shared(given_in(perception))
 
@@ -174,13 +159,3 @@ def _drawn(snapshot: bytes, seen: Sequence[str]) -> list[str]:
         lines.append("• a summary of what came before")
     state = [one.key for one in kept.recollection.state if one.audience in (*seen, kept.recollection.audience)]
     return [*lines, *([f"• my own state: {', '.join(state)}"] if state else [])]
-
-
-def _link(conversation: str, position: str) -> str:
-    place = Place.of(conversation)
-    if place.network == "slack":
-        return f"https://slack.com/archives/{place.channel}/p{position.replace('.', '')}"
-    if place.network == "discord":
-        channel = place.thread if place.thread and int(place.thread) != int(position) else place.channel
-        return f"https://discord.com/channels/{place.workspace}/{channel}/{int(position)}"
-    return ""

@@ -53,7 +53,7 @@ class Commands:
         """Answer through `adapters`; what is to be said aloud is said in `lanes`."""
         self._mind, self._adapters, self._members = mind, adapters, lanes.members
         about, places = About(mind, forgetting), PlaceCommands(mind, modes, lanes.wake, self._lacks)
-        linking = Linking(mind, self.tell)
+        linking, self._forgetting = Linking(mind, self.tell), forgetting
         self._words: dict[str, Callable[[Perception, str], Awaitable[str]]] = {
             "whoami": about.whoami,
             "home": about.whoami,
@@ -116,7 +116,7 @@ class Commands:
     def tell(self, perception: Perception, text: str) -> None:
         """Send a line to one person, in the background."""
         key = f"tell {perception.key}"
-        task = asyncio.create_task(self._answer(perception, text), name=key)
+        task = asyncio.create_task(self.answer(perception, text), name=key)
         self._running[key] = task
         task.add_done_callback(lambda _: self._running.pop(key, None))
 
@@ -150,7 +150,9 @@ class Commands:
                 text = await self._do(pending.perception)
                 await inbox.withdraw(pending.seq, "carried out")
                 self._doing[conversation] = ANSWERED
-                await self._answer(pending.perception, text)
+                await self.answer(pending.perception, text)
+                if text and read_command(pending.perception.text).word == "forget":
+                    self._forgetting.was_told(pending.perception.person)
         except StaleTurn:
             log.warning("a command is left to the process that has it now")
         except StoreError as error:
@@ -177,7 +179,8 @@ class Commands:
             log.exception("a command stumbled", extra={"word": asked.word})
             return "That did not work; the owner can see why in my log."
 
-    async def _answer(self, perception: Perception, text: str) -> None:
+    async def answer(self, perception: Perception, text: str) -> None:
+        """Answer a command to whoever gave it, where its network is there; a failure is logged."""
         adapter = self._adapters.get(Place.of(perception.conversation).network)
         answer = getattr(adapter, "answer", None)
         if answer is None or not text:

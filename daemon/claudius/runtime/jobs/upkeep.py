@@ -11,8 +11,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from claudius.cognition.summaries import fold_whole
-from claudius.cognition.timing import Timing
+from claudius.cognition.timing import Timing, quiet_begin, read_hours
 from claudius.home import Home
+from claudius.memory.erasure import OVERWRITING
 from claudius.memory.inbox import Pending, turn_of
 from claudius.memory.psyche import OldTraces
 from claudius.memory.store import Store
@@ -132,6 +133,19 @@ def edges_after(old: OldTraces) -> Sequence[Edge]:
 
 
 RECORDS = Job("records", Timing(every=timedelta(hours=1)), expire_records)
+
+
+async def overwrite_erased(tools: Tools) -> str:
+    """Rewrite what a database server's files still hold of persons who were erased. Raises: StoreError."""
+    left = await tools.mind.store.erasure.overwrite()
+    if left is None:
+        return "nobody was erased since the last time"
+    return f"in use all the while, so tomorrow: {', '.join(left)}" if left else "what was erased is overwritten"
+
+
+def overwriting(quiet: str) -> Job:
+    """Return the job that overwrites what was erased, once a day when the quiet hours begin. Pure."""
+    return Job(OVERWRITING, Timing(at=quiet_begin(read_hours(quiet))), overwrite_erased)
 
 
 DAYS, WEEKS = 7, 4

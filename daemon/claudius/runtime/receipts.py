@@ -1,0 +1,139 @@
+"""The receipt of an erasure in plain words: what was done by which method, what was not searched, and what stays.
+
+Each sentence says what the code does, no more. The document with its rows by table is for programs. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from claudius.memory.sql.probes import EXCERPT_BYTES, EXCERPTS
+from claudius.perception import Place
+
+_SAID = frozenset(
+    (
+        *("blob", "entry", "inbox", "interaction", "kept", "moment", "outbox", "reaction", "step", "summary", "turn"),
+        *("turn_record", "whisper"),
+    )
+)
+_KNOWN = frozenset(
+    (
+        *("assessment", "belief", "fact", "lesson", "peer", "psyche_arc", "psyche_edge", "psyche_intention"),
+        *("reflection", "revision", "soul_state", "user_model"),
+    )
+)
+_PLANNED = frozenset({"due", "plan", "promise"})
+
+
+class Whose(Struct, frozen=True):
+    """How a receipt speaks of the person who was erased."""
+
+    is_: str
+    them: str
+    their: str
+
+
+OWN = Whose("You are", "you", "your")
+
+
+def told(receipt: Mapping[str, Any]) -> str:
+    """Return the receipt for the person themself, in chat."""
+    kept = len(receipt["kept"])
+    return "\n".join(lines(receipt, OWN, f"{kept} of them" if kept else ""))
+
+
+def of(receipt: Mapping[str, Any]) -> list[str]:
+    """Return the receipt for the owner, line by line."""
+    return list(lines(receipt, Whose(f"{receipt['person']} is", "this person", "their"), ", ".join(receipt["kept"])))
+
+
+def lines(receipt: Mapping[str, Any], who: Whose, kept: str) -> Iterator[str]:
+    """Yield the lines of a receipt; `kept` names the files in `backups/` that stay."""
+    yield f"{who.is_} forgotten. What I did:"
+    yield f"• From my database I deleted rows, or took {who.their} part out of them: {_counted(receipt['rows'], who)}."
+    if emptied := sum(receipt["derived"].values()):
+        yield f"• I emptied {_many(emptied, 'text')} of my own that I had written from {who.their} words."
+    if portraits := len(receipt["portraits"]):
+        yield f"• {_many(portraits, 'portrait')} of others lost what I had written from {who.their} words."
+    if receipt["git"]:
+        yield f"• I wrote the history in git anew, without {_many(receipt['git'], 'version')} of {who.their} portraits."
+    if receipt["logs"]:
+        lines_ = _many(receipt["logs"], "line")
+        yield f"• My log lost {lines_}: those that named {who.them}, and any of the detailed kind."
+    if receipt["backups"]:
+        yield f"• I deleted {_many(receipt['backups'], 'older copy', 'older copies')} of my database in this home."
+    yield f"• {_searched(receipt, who)}"
+    if receipt["store"] == "server":
+        yield f"• {_overwritten(receipt)}"
+    yield (
+        f"Not looked for, but deleted with the rows: {who.their} name, single words, short sentences (in Latin"
+        f" script below {EXCERPT_BYTES} letters), and what others have written in the same words."
+    )
+    if receipt["rows"].get("audience_member"):
+        yield (
+            f"Where I share a channel with {who.them}, the network tells me {who.their} id again when I ask it who can"
+            " read along."
+        )
+    yield f"What others said about {who.them} in their own words stays."
+    if posts := receipt["posts"]:
+        yield f"Posts of mine that I wrote from {who.their} words and that stay on the network:"
+        yield from (f"• {_post(one)}" for one in posts)
+    if kept:
+        yield f"Files in backups/ that I did not make stay as they are: {kept}."
+    yield f"Out of my reach: {'; '.join(receipt['not_ours'])}."
+
+
+def link_to(conversation: str, position: str) -> str:
+    """Return the address of a message on its network; empty if it has none."""
+    place = Place.of(conversation)
+    if place.network == "slack":
+        return f"https://slack.com/archives/{place.channel}/p{position.replace('.', '')}"
+    if place.network == "discord":
+        channel = place.thread if place.thread and int(place.thread) != int(position) else place.channel
+        return f"https://discord.com/channels/{place.workspace}/{channel}/{int(position)}"
+    return ""
+
+
+def instant(at: str) -> str:
+    """Return an instant of a document as a person reads it."""
+    return f"{at[:10]} {at[11:16]} UTC"
+
+
+def _post(post: Mapping[str, Any]) -> str:
+    where = link_to(post["conversation"], post["post"]) or post["conversation"]
+    return f"{where}, of {instant(post['at'])}"
+
+
+def _counted(rows: Mapping[str, int], who: Whose) -> str:
+    kinds = {"of what was said and answered": _SAID, "of what I knew and thought": _KNOWN, "of plans": _PLANNED}
+    found = {words: sum(rows.get(table, 0) for table in tables) for words, tables in kinds.items()}
+    rest = sum(rows.values()) - sum(found.values())
+    found[f"of where, when and under which names {who.them} took part"] = rest
+    return ", ".join(f"{count} {words}" for words, count in found.items() if count) or "there were none"
+
+
+def _searched(receipt: Mapping[str, Any], who: Whose) -> str:
+    places = "all rows of the database server" if receipt["store"] == "server" else "the whole database file"
+    looked = (
+        f"Then I searched {places}, my other files, the log, my copies and the history in git for {who.their} ids and"
+        f" for up to {EXCERPTS} pieces of {who.their} sentences, in any script, compressed or not"
+    )
+    if receipt["left"]:
+        return f"{looked}. STILL FOUND in {', '.join(receipt['left'])}: have the owner repeat it."
+    return f"{looked}, and found none."
+
+
+def _overwritten(receipt: Mapping[str, Any]) -> str:
+    if receipt["later"] is None:
+        return "I had the server write its tables anew, so that its data files hold what was deleted no more."
+    return (
+        f"The server's data files can hold deleted rows until its tables are written anew, one after the other:"
+        f" from {instant(receipt['later'])} on. Until then I call nothing verified."
+    )
+
+
+def _many(count: int, one: str, several: str = "") -> str:
+    return f"{count} {one if count == 1 else several or f'{one}s'}"
