@@ -345,7 +345,7 @@ async def _forget_again(home: Home, store: SqlStore, database: Path, *, is_new_h
     In a new home the portraits are not in a repository yet, so all of them are archived again.
     """
     from claudius.memory.erasure import Erasures
-    from claudius.runtime.forgetting import sweep
+    from claudius.runtime.forgetting import erase_from_copy
 
     ledger = Erasures(home.state)
     if not ledger.erased_at() and not is_new_home:
@@ -355,9 +355,7 @@ async def _forget_again(home: Home, store: SqlStore, database: Path, *, is_new_h
     people, last = await store.erasure.everyone()
     ids = ledger.among(people, ledger.since(last))
     if ids:
-        probes = await store.erasure.probes(ids)
-        await store.erasure.erase(ids, ledger.aliases(ids))
-        await sweep(store, database, probes)
+        await erase_from_copy(store, database, ids, ledger.aliases(ids))
         await store.documents.archive_anew()
     await store.erasure.scrub()
     return len(ids)

@@ -154,6 +154,8 @@ def forget(person: str, *, yes: bool, as_json: bool) -> int:
         f"{receipt['person']} is forgotten. Rows: {rows or 'none'}.",
         f"git: {receipt['git']} version(s); log: {receipt['logs']} line(s); old backups: {receipt['backups']}.",
     ]
+    if receipt["aside"]:
+        lines.append(f"Erased from what was set aside, too: {', '.join(receipt['aside'])}.")
     if receipt["kept"]:
         lines.append(f"Not made by Claudius, so left as they are: {', '.join(map(safe, receipt['kept']))}.")
     where = ", ".join(receipt["left"])

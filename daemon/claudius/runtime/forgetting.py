@@ -29,7 +29,8 @@ from claudius.memory.archive import Archive
 from claudius.memory.audit import CLI, AuditEntry
 from claudius.memory.erasure import Erased, Erasures, Probes
 from claudius.memory.leases import Asked, LeaseStore
-from claudius.memory.sqlite.backups import is_ours
+from claudius.memory.opening import set_aside
+from claudius.memory.sqlite.backups import SET_ASIDE, is_ours
 from claudius.memory.store import Store
 
 log = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ THEMSELF, ONCE_IN = "themself", timedelta(days=1)
 NOT_OURS = ("what was posted stays on the network", "the model's provider keeps what its own terms say",
             "copies that you made outside of the home")  # fmt: skip
 """What an erasure cannot reach."""
+UNREAD = "it cannot be read, so nobody could be erased from it: look whether you need it, and delete it if not"
 
 
 class Forgetting:
@@ -204,6 +206,7 @@ class Forgetting:
                 if directory.exists():
                     await asyncio.to_thread(shutil.rmtree, directory)
         lines = await asyncio.to_thread(self._leave_out, _says(ids))
+        aside, unread = await self._erase_aside(ids)
         copies, kept = await self._copy_anew(probes, now)
         found = await self._found(probes, kept)
         for _ in range(SWEEPS):  # others may have said or done something between a sweep and the search
@@ -211,6 +214,7 @@ class Forgetting:
                 break
             _, kept = await self._copy_anew(probes, now)
             found = await self._found(probes, kept)
+        found = [one for one in found if not one.startswith(tuple(unread))] + [f"{one} ({UNREAD})" for one in unread]
         # It is done, even where something is left that we may not delete; the receipt says so. An erasure that began
         # again at each start would take what the person has said since.
         self._ledger.drop_probes(ids)
@@ -222,6 +226,7 @@ class Forgetting:
             "logs": lines,
             "backups": copies,
             "kept": kept,
+            "aside": aside,
             "verified": not found,
             "left": found,
             "not_ours": [*NOT_OURS, *copies_elsewhere, *await self._store.erasure.beyond()],
@@ -236,6 +241,31 @@ class Forgetting:
             self._forget_members(audience)
         return erased
 
+    async def _erase_aside(self, ids: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Erase from what restores and moves have set aside, which may be the only true memory of others.
+
+        Returns the names of those copies, and of those that cannot be read: nobody but the owner may delete them.
+        """
+        erased, unread = list[str](), list[str]()
+        for name, copy, file in set_aside(self._home, self._store):
+            if file != self._home.database and not file.exists():
+                unread.append(name)
+                continue
+            try:
+                await copy.open()
+                try:
+                    await erase_from_copy(copy, file, ids, self._ledger.aliases(ids))
+                    await copy.erasure.scrub()
+                finally:
+                    await copy.close(clean=False)
+                if file != self._home.database:  # portraits beside a database are an export of it, with a history
+                    await asyncio.to_thread(shutil.rmtree, file.with_name(self._home.memory.name), ignore_errors=True)
+                erased.append(name)
+            except (StoreError, OSError) as error:
+                log.error("a copy that was set aside cannot be read", extra={"copy": name, "error": str(error)})  # noqa: TRY400 - no trace
+                unread.append(name)
+        return erased, unread
+
     async def _copy_anew(self, probes: Probes, now: datetime) -> tuple[int, list[str]]:
         await sweep(self._store, self._home.database, probes)
         return await asyncio.to_thread(self._renew_backups, now)
@@ -247,7 +277,8 @@ class Forgetting:
             made = self._store.back_up(self._home.backups, now)
         except StoreError as error:
             raise ClaudiusError(f"no fresh backup could be made, so the old ones stay: {error.message}") from error
-        ours = [one for one in before if is_ours(one.name) and not (made and one.name.startswith(made.name))]
+        stays = (SET_ASIDE, made.name) if made else (SET_ASIDE,)
+        ours = [one for one in before if is_ours(one.name) and not one.name.startswith(stays)]
         for old in ours:
             shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink(missing_ok=True)
         copies = sum(one.suffix != ".sha256" for one in ours)
@@ -266,6 +297,13 @@ class Forgetting:
             return ["the search did not come to its end"]
         unread = [f"{one} (could not be read)" for one in found["unread"]]
         return sorted(one.removeprefix(f"{home.root}/") for one in (*found["found"], *unread))
+
+
+async def erase_from_copy(store: Store, database: Path, ids: Sequence[str], aliases: Mapping[str, str]) -> None:
+    """Erase persons from a copy that is open, and that nobody else uses. Raises: StoreError."""
+    probes = await store.erasure.probes(ids)
+    await store.erasure.erase(ids, aliases)
+    await sweep(store, database, probes)
 
 
 async def sweep(store: Store, database: Path, probes: Probes) -> None:
