@@ -16,7 +16,7 @@ ASKS = "asks the running process, which does it in one transaction of a turn's k
 STARTS = "starts, ends or asks a process; what that writes is killed in R1, R2 and F1"
 ONE_ROW = "one transaction in the server's store: killed in F1 and F2"
 
-CHANGES_NOTHING: dict[str, str] = {
+NOT_KILLED: dict[str, str] = {
     "daemon logs": READS,
     "daemon status": READS,
     "daemon start": STARTS,
@@ -78,9 +78,9 @@ CHANGES_NOTHING: dict[str, str] = {
     "completion": PRINTS,
     "daemon install": "writes one unit file outside of the home, and asks the service manager; done again, it is whole",
     "daemon uninstall": "deletes that file",
-    "migrate": "needs a server: killed in tests/cli/test_migrate_killed.py",
+    "migrate": "needs a server: killed in its own test, `tests/cli/test_migrate_killed.py`",
 }
-"""Commands that change nothing by themselves, each with the reason."""
+"""Commands that are not killed by this table, each with the reason: most change nothing."""
 
 KOTHAR = {"CLAUDIUS_KOTHAR_ENABLED": "1"}
 HOOK = '{"session_id": "11111111-2222-4333-8444-555555555555", "cwd": "/", "source": "startup", "prompt": "/ensoul on"}'

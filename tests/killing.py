@@ -1,6 +1,6 @@
 """Kill a command at its file-changing system calls, and look what the next start finds and what its repetition ends in.
 
-`python -m killing` prints the table: command, points, and what each kill led to.
+A row of the table that is printed: command, points, and what the kills led to.
 """
 
 from __future__ import annotations
