@@ -68,6 +68,8 @@ def replace(root: Path, fresh: Mapping[Path, Path | None], aside: Path) -> None:
 def obey(root: Path) -> None:
     """Finish a replacement that was interrupted; wait for one that is under way. Raises: BadHome if that fails."""
     note = note_of(root)
+    if not os.path.lexists(note):
+        return
     try:
         file = note.open("r+", encoding="utf-8")
     except FileNotFoundError:
