@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 import claudius
 from claudius.errors import BadHome
+from claudius.replacing import obey
 
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
@@ -54,7 +55,11 @@ class Home:
             raise BadHome(f"{named}: this user has no home directory; {_FIX}") from error
 
     def create(self) -> None:
-        """Create the directories, private to this user. Raises: BadHome if another user owns one or creation fails."""
+        """Create the directories, private to this user. Raises: BadHome if another user owns one or creation fails.
+
+        What an interrupted command was replacing there is put in its place first.
+        """
+        obey(self.root)
         for directory in (self.root, self.soul, self.memory, self.state, self.run, self.logs, self.backups):
             try:
                 directory.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)

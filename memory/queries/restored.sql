@@ -1,13 +1,20 @@
--- A copy that is restored: what the database that it replaces has answered since, so that nothing is answered twice.
+-- A copy that is restored: what the database that it replaces has answered since, so that nothing is answered twice,
+-- and what it has accepted and not answered, so that nothing is lost.
 
 -- name: answered_here
 -- scans: once per restore, no daemon runs
-SELECT key FROM inbox
-WHERE state = 'settled' OR state = 'dead' OR turn IN (SELECT turn FROM outbox WHERE state <> 'pending');
+SELECT key FROM inbox WHERE state = 'settled' OR state = 'dead';
 
 -- name: unanswered_here
 -- scans: once per restore, no daemon runs
-SELECT key FROM inbox WHERE state <> 'settled' AND state <> 'dead';
+SELECT key, payload, heard_at, owes, turn, stopped, CASE state WHEN 'committed' THEN 'committed' ELSE 'pending' END AS state
+FROM inbox WHERE state <> 'settled' AND state <> 'dead' ORDER BY seq;
+
+-- name: said_of_unanswered_here
+-- scans: once per restore, no daemon runs
+SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, attempts, receipt, stream_ref, reason, at, sent_at,
+    CASE state WHEN 'taken' THEN 'unknown_after_send' ELSE state END AS state
+FROM outbox WHERE turn IN (SELECT turn FROM inbox WHERE state <> 'settled' AND state <> 'dead') ORDER BY seq;
 
 -- name: answered_elsewhere
 INSERT INTO inbox (key, conversation, position, kind, owes, person, payload, heard_at, state, turn, reason, settled_at)
@@ -20,3 +27,20 @@ WHERE inbox.state <> 'settled' AND inbox.state <> 'dead';
 -- name: said_elsewhere
 UPDATE outbox SET state = 'sent', reason = :reason, sent_at = :now
 WHERE turn = (SELECT turn FROM inbox WHERE key = :key) AND (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send');
+
+-- name: unsaid_here
+DELETE FROM outbox WHERE turn = :turn OR turn = (SELECT turn FROM inbox WHERE key = :key);
+
+-- name: unheard_here
+DELETE FROM inbox WHERE key = :key AND state <> 'settled' AND state <> 'dead';
+
+-- name: waits_as_elsewhere
+UPDATE inbox SET owes = :owes, turn = :turn, stopped = :stopped, state = :state
+WHERE key = :key AND state <> 'settled' AND state <> 'dead';
+
+-- name: said_as_elsewhere
+INSERT INTO outbox (key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, attempts, receipt, stream_ref,
+    reason, at, sent_at)
+VALUES (:key, :turn, :part, :parts, :conversation, :kind, :body, :verb, :apology, :answers, :state, :attempts, :receipt, :stream_ref,
+    :reason, :at, :sent_at)
+ON CONFLICT (key) DO NOTHING;

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from functools import partial
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from claudius.memory.postgres.dumps import BESIDE, LEFT_BESIDE, NAME_CHARS
+from claudius.memory.postgres.dumps import BESIDE, NAME_CHARS
 from driven import Machine
 
 MARK = "walnut cakes"
@@ -30,11 +31,27 @@ def machine(tmp_path: Path, postgres_url: str) -> Machine:
 def schemas(url: str) -> list[str]:
     """Return the schemas beside the store's own that are there."""
     with psycopg.connect(url) as made:
-        return [name for (name,) in made.execute(LEFT_BESIDE.encode())]
+        return [
+            name
+            for (name,) in made.execute(
+                "SELECT nspname::text FROM pg_namespace WHERE nspname LIKE left(current_schema(), %s) || '_re%%'",
+                (NAME_CHARS,),
+            )
+        ]
+
+
+def words(url: str, schema: str) -> str:
+    """Return everything that was said in the store of a schema."""
+    with psycopg.connect(url) as made:
+        made.execute(f'SET search_path = "{schema}"'.encode())
+        return "\n".join(said for (said,) in made.execute("SELECT content FROM entry"))
 
 
 def test_scale_a_server_is_copied_verified_and_restored(machine: Machine, postgres_url: str) -> None:
-    """What came after the copy is gone, what it held is there, nothing is left beside but what was replaced."""
+    """What came after the copy is gone, what it held is there, nothing is left beside but what was replaced.
+
+    Whoever is forgotten is erased from that, too; what others said there stays.
+    """
     made = machine.ok("backup", "create", "--json").json
     listed = machine.ok("backup", "list", "--json").json
     found = machine.ok("backup", "verify", made["path"], "--json").json
@@ -54,8 +71,16 @@ def test_scale_a_server_is_copied_verified_and_restored(machine: Machine, postgr
     assert len(kept) == 1
     assert "_replaced_" in kept[0]
     assert [one["act"] for one in machine.ok("audit", "--json").json] == ["restore"]
+    machine.ok("chat", "--once", "I am Ben, I like rye bread.", "--as", "ben")
+    again = machine.ok("backup", "restore", made["path"], "--yes")
     machine.ok("users", "forget", "terminal:local:ada", "--yes")
-    assert schemas(postgres_url) == []
+    assert "_replaced_" in again.stdout
+    assert [
+        (MARK in said, "rye bread" in said) for said in map(partial(words, postgres_url), schemas(postgres_url))
+    ] == [
+        (False, False),
+        (False, True),
+    ]
 
 
 def test_scale_two_copies_are_made_at_once(machine: Machine, postgres_url: str) -> None:

@@ -26,6 +26,7 @@ RECEIPT: dict[str, Any] = {
     "person": ANA,
     "rows": {"audience_member": 1, "conversation_person": 4, "entry": 3, "user_model": 2, "due": 1},
     "derived": {"soul_state": 2, "turn_record": 1},
+    "aside": [],
     "portraits": [{"person": "slack:T1:U2", "audience": "shared:slack:T1:C1", "version": 3}],
     "posts": [{"conversation": "slack:T1:C1:", "post": "1700000000.000100", "at": "2026-03-02T12:00:00Z"}],
     "git": 2,

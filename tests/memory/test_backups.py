@@ -12,7 +12,7 @@ import pytest
 from claudius.errors import StoreCorrupt
 from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteRecords, SqliteStore, backups
-from claudius.memory.sqlite.backups import back_up, discard, newest_backup, sum_of, verify
+from claudius.memory.sqlite.backups import back_up, discard, newest_copy, sum_of, verify
 from claudius.memory.sqlite.schema import load_migrations, open_database
 from claudius.testing.store_contract.ground import DM, NOW, Ground, awake, exchange, heard
 
@@ -35,7 +35,7 @@ async def test_a_backup_holds_what_the_database_holds_beside_its_writer(home: Ho
         await exchange(store, heard(n=2))
 
     assert made.is_verified
-    assert newest_backup(home.backups) == made.path
+    assert newest_copy(home.backups) == made.path
     with closing(SqliteRecords(made.path)) as records:
         found = records.conversation(DM)
     assert found is not None
@@ -116,7 +116,7 @@ async def test_an_older_database_is_backed_up_then_migrated(home: Home) -> None:
 
     open_database(home.database, LATER, home.backups).close()
 
-    copy = newest_backup(home.backups)
+    copy = newest_copy(home.backups)
     assert copy is not None
     assert _version(copy) == len(MIGRATIONS)
     assert _version(home.database) == len(LATER)

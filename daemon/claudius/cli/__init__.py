@@ -14,7 +14,7 @@ import click
 
 import claudius
 from claudius.cli.output import Group
-from claudius.errors import EXIT_FAILED, EXIT_USAGE, ClaudiusError
+from claudius.errors import EXIT_FAILED, EXIT_USAGE, BadHome, ClaudiusError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -118,6 +118,14 @@ def cli(*, home: str) -> None:
     """Claudius: a soul that lives in your chat."""
     if home:
         os.environ["CLAUDIUS_HOME"] = home
+    from claudius.home import Home
+    from claudius.replacing import obey
+
+    try:
+        root = Home.of(os.environ).root
+    except BadHome:
+        return  # a command that needs one says so
+    obey(root)
 
 
 def main(argv: list[str] | None = None) -> None:

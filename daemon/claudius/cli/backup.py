@@ -27,13 +27,15 @@ from claudius.cli.output import Group, json_option, print_result
 from claudius.errors import EXIT_FAILED, BadSoul, ClaudiusError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
 from claudius.memory.opening import StorePlace, place_of
-from claudius.memory.sqlite.backups import Backup, back_up, sum_of, verify
+from claudius.memory.sqlite.backups import Backup, aside_at, back_up, sum_of, verify
 from claudius.memory.sqlite.schema import translate
+from claudius.replacing import discard_incoming, incoming, replace
 from claudius.reports.status import EVERY, backups
 from claudius.runtime.lock import HomeLock
 
 if TYPE_CHECKING:
     from claudius.memory.sql.store import SqlStore
+    from claudius.memory.sqlite.restored import Heard
 
 MANIFEST = "MANIFEST.json"
 DATABASE = "claudius.db"
@@ -150,11 +152,12 @@ def restore(path: Path, *, yes: bool) -> None:
         if place:
             lines, aside = _put_back_at(home, place, path)
         else:
-            lines = _put_back(home, path, where := _aside(home))
-            aside = str(where)
+            where = aside_at(home.backups, datetime.now(UTC))
+            lines, aside = _put_back(home, path, incoming(home.root), {}, where), str(where)
     except (OSError, sqlite3.Error) as error:
         raise ClaudiusError(f"{path} could not be restored: {error}") from error
     finally:
+        discard_incoming(home.root)
         lock.release()
     click.echo(f"{place.shown if place else home.database} is restored from {path}; what was there is now in {aside}")
     if not found.has_sum:
@@ -206,19 +209,19 @@ def import_(directory: Path, *, yes: bool) -> None:
     try:
         files = _check_export(directory)
         _agree(_code_of(directory, files), yes=yes)
-        aside = _aside(home)
-        if home.soul.exists():
-            home.soul.rename(aside / SOUL)
-        home.soul.mkdir(mode=DIRECTORY_MODE)
+        fresh = incoming(home.root)
+        (fresh / SOUL).mkdir(mode=DIRECTORY_MODE)
         for name in files:
-            if name == CONFIG and home.config.exists():
-                home.config.rename(aside / CONFIG)
             if name == CONFIG or PurePosixPath(name).parts[0] == SOUL:
-                _copy(directory / name, home.root / name)
-        lines = _put_back(home, directory / DATABASE, aside, is_new_home=True)
+                _copy(directory / name, fresh / name)
+        also = {home.soul: fresh / SOUL, home.memory: None} | ({home.config: fresh / CONFIG} if CONFIG in files else {})
+        aside = aside_at(home.backups, datetime.now(UTC))
+        lines = _put_back(home, directory / DATABASE, fresh, also, aside, is_new_home=True)
+        home.create()
     except (OSError, sqlite3.Error) as error:
         raise ClaudiusError(f"{directory} could not be imported: {error}") from error
     finally:
+        discard_incoming(home.root)
         lock.release()
     click.echo(f"{home.root} holds the soul of {directory}; what was there is now in {aside}")
     for line in lines:
@@ -238,32 +241,33 @@ def _agree(code: Sequence[str], *, yes: bool) -> None:
         raise ClaudiusError("nothing was imported")
 
 
-def _aside(home: Home) -> Path:
-    aside = home.backups / f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
-    aside.mkdir(mode=0o700)
-    return aside
+def _put_back(
+    home: Home,
+    copy: Path,
+    incoming: Path,
+    also: Mapping[Path, Path | None],
+    aside: Path,
+    *,
+    is_new_home: bool = False,
+) -> list[str]:
+    """Replace the database by a copy, and what `also` names, all together; return lines about what the copy lost by it.
 
-
-def _put_back(home: Home, copy: Path, aside: Path, *, is_new_home: bool = False) -> list[str]:
-    """Replace the database by a copy and move the old one to `aside`; return lines about what the copy lost by it."""
-    fresh = home.database.with_suffix(".restored")
-    fresh.unlink(missing_ok=True)
-    shutil.copyfile(copy, fresh)
-    fresh.chmod(FILE_MODE)
+    The copy is mended in `incoming` first; what was there moves to `aside`.
+    """
     from claudius.memory.sqlite import SqliteStore
-    from claudius.memory.sqlite.restored import acts_in, answered_in
+    from claudius.memory.sqlite.file import siblings
+    from claudius.memory.sqlite.restored import acts_in, heard_in
 
-    before = _Before(answered_in(home.database), acts_in(home.database))
+    fresh = incoming / home.database.name
+    for file, to in zip((copy, siblings(copy)[0]), (fresh, siblings(fresh)[0]), strict=True):
+        if file == copy or file.exists():
+            shutil.copyfile(file, to)
+            to.chmod(FILE_MODE)
+    before = _Before(heard_in(home.database), acts_in(home.database))
     store = SqliteStore(fresh, backups=home.backups)
     lines = asyncio.run(_mend(home, store, fresh, before, copy.name, is_new_home=is_new_home))
-    for suffix in ("", "-wal", "-shm"):
-        old = home.database.with_name(home.database.name + suffix)
-        if old.exists():
-            old.rename(aside / old.name)
-    if is_new_home and home.memory.exists():
-        home.memory.rename(aside / home.memory.name)
-        home.create()
-    fresh.rename(home.database)
+    gone = dict.fromkeys(siblings(home.database))
+    replace(home.root, {home.database: fresh, **gone, **also}, aside)
     return lines
 
 
@@ -272,17 +276,18 @@ def _put_back_at(home: Home, place: StorePlace, copy: Path) -> tuple[list[str], 
     from claudius.memory.postgres import dumps
     from claudius.memory.postgres.records import PostgresRecords
     from claudius.memory.postgres.store import PostgresStore
+    from claudius.memory.sqlite.restored import heard
 
-    async def answered() -> list[str]:
+    async def heard_there() -> Heard:
         store = PostgresStore(place)
         await store.open()
         try:
-            return await store.core.write(lambda db: db.values("answered_here"))
+            return await store.core.write(heard)
         finally:
             await store.close(clean=False)
 
     with closing(PostgresRecords(place, home.memory)) as kept:
-        before = _Before(asyncio.run(answered()), kept.audit("", EVERY))
+        before = _Before(asyncio.run(heard_there()), kept.audit("", EVERY))
     beside = PostgresStore(dumps.restore_beside(place, copy, shipped("memory")))
     lines = asyncio.run(_mend(home, beside, home.database, before, copy.name))
     return lines, f"the schema {dumps.put_in_force(place, datetime.now(UTC))}"
@@ -291,8 +296,8 @@ def _put_back_at(home: Home, place: StorePlace, copy: Path) -> tuple[list[str], 
 class _Before(NamedTuple):
     """What the database that is replaced knows."""
 
-    answered: Sequence[str] | None
-    """The keys of everything that it has answered; None if nobody knows."""
+    heard: Heard | None
+    """What it has answered, and what it has not; None if nobody knows."""
     acts: Sequence[Mapping[str, Any]]
     """Its audit log, oldest first."""
 
@@ -309,13 +314,13 @@ async def _mend(
     await store.open()
     try:
         forgotten = await _forget_again(home, store, database, is_new_home=is_new_home)
-        is_move = before.answered is None and is_new_home
+        is_move = before.heard is None and is_new_home
         if not is_move:
-            await take_over(store.core, before.answered, datetime.now(UTC))
+            await take_over(store.core, before.heard, datetime.now(UTC))
         await _keep_audit(store, before.acts, "import" if is_new_home else "restore", copy)
     finally:
         await store.close(clean=False)
-    is_known = is_move or before.answered is not None
+    is_known = is_move or before.heard is not None
     return [line for line, is_so in ((FORGOTTEN, forgotten), (NOT_KNOWN, not is_known)) if is_so]
 
 
@@ -340,7 +345,7 @@ async def _forget_again(home: Home, store: SqlStore, database: Path, *, is_new_h
     In a new home the portraits are not in a repository yet, so all of them are archived again.
     """
     from claudius.memory.erasure import Erasures
-    from claudius.runtime.forgetting import sweep
+    from claudius.runtime.forgetting import erase_from_copy
 
     ledger = Erasures(home.state)
     if not ledger.erased_at() and not is_new_home:
@@ -350,9 +355,7 @@ async def _forget_again(home: Home, store: SqlStore, database: Path, *, is_new_h
     people, last = await store.erasure.everyone()
     ids = ledger.among(people, ledger.since(last))
     if ids:
-        probes = await store.erasure.probes(ids)
-        await store.erasure.erase(ids, ledger.aliases(ids))
-        await sweep(store, database, probes)
+        await erase_from_copy(store, database, ids, ledger.aliases(ids))
         await store.documents.archive_anew()
     await store.erasure.scrub()
     return len(ids)

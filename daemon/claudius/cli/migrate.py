@@ -22,6 +22,7 @@ from claudius.config import write_setting as write
 from claudius.errors import BadConfiguration, ClaudiusError, StoreError, TryAgain, UsageProblem
 from claudius.home import Home, shipped, write_private
 from claudius.memory.opening import MISSING, PASSWORD, SQLITE, StorePlace, place_of
+from claudius.replacing import replace
 from claudius.runtime.lock import HomeLock
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ def _to_server(home: Home, url: str, *, is_kept: bool) -> dict[str, Any]:
     if is_kept:
         if place_of(home).url != url:
             write(home, KEY, url)
-        kept = _aside(home, READ_ONLY)
+        kept = _aside(home)
+        kept.chmod(READ_ONLY)
         moving.finish(place)
         _note_of(home).unlink(missing_ok=True)
     return _document(SQLITE, place.shown, moved, began_s, kept, is_dry=not is_kept)
@@ -131,7 +133,7 @@ def _to_file(home: Home, is_kept: bool) -> dict[str, Any]:  # noqa: FBT001 - cal
             write(home, PAUSED, value=True)
         _keep(home, move.id + COPIED)
         if fresh.exists():
-            _put(fresh, home)
+            _aside(home, fresh)
         if pushed := reports.pushed(home):
             own = reports.own_again(home, pushed, datetime.now(UTC))
         write(home, KEY, SQLITE)
@@ -225,24 +227,16 @@ def _progress(rows: int) -> Iterator[Told]:
         yield told
 
 
-def _put(fresh: Path, home: Home) -> None:
-    """Put a fresh database in its place; one that is there is of a move that was cut off, or older."""
-    if home.database.exists():
-        _aside(home)
-    fresh.rename(home.database)
+def _aside(home: Home, fresh: Path | None = None) -> Path:
+    """Move the database and its log to a directory of the backups, and put a fresh one in its place, all together.
 
-
-def _aside(home: Home, mode: int = 0) -> Path:
-    """Move the database and its log to a directory of the backups; return where it is."""
+    Returns where what was there is now.
+    """
+    from claudius.memory.sqlite.backups import aside_at
     from claudius.memory.sqlite.file import siblings
 
-    aside = home.backups / f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
-    aside.mkdir(mode=0o700)
-    for file in (home.database, *siblings(home.database)):
-        if file.exists():
-            file.rename(aside / file.name)
-            if mode:
-                (aside / file.name).chmod(mode)
+    aside = aside_at(home.backups, datetime.now(UTC))
+    replace(home.root, {home.database: fresh, **dict.fromkeys(siblings(home.database))}, aside)
     return aside / home.database.name
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from msgspec import Struct
 
 from claudius.errors import StoreError
-from claudius.home import Home
+from claudius.home import FILE_MODE, Home
 from claudius.memory.leases import LeaseTimes
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.store import PostgresStore
     from claudius.memory.records import Records
     from claudius.memory.sqlite import SqliteStore
+    from claudius.memory.store import Store
 
 SQLITE = "sqlite"
 AS_STORE = "store.url"
@@ -98,6 +100,28 @@ def open_store(
     from claudius.memory.sqlite import SqliteStore  # noqa: PLC0415 - not for PostgreSQL's records
 
     return SqliteStore(home.database, relieve=relieve)
+
+
+def set_aside(home: Home, store: Store) -> Iterator[tuple[str, SqliteStore | PostgresStore, Path]]:
+    """Yield what restores, imports and moves have set aside: its name, the store, not opened yet, and its file.
+
+    Of a database server, the file is the home's. An import may have set portraits aside where there was no database.
+    """
+    from claudius.memory.sqlite import SqliteStore  # noqa: PLC0415 - not for PostgreSQL's records
+    from claudius.memory.sqlite.backups import SET_ASIDE  # noqa: PLC0415 - likewise
+
+    for aside in sorted(home.backups.glob(f"{SET_ASIDE}*")):
+        file = aside / home.database.name
+        if file.exists():
+            file.chmod(FILE_MODE)  # one that a move has left is read-only
+        if file.exists() or (aside / home.memory.name).exists():
+            yield str(aside.relative_to(home.root)), SqliteStore(file, backups=home.backups), file
+    if store.leases is not None:
+        from claudius.memory.postgres import dumps  # noqa: PLC0415 - an extra
+        from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - likewise
+
+        for place in dumps.set_aside(place_of(home)):
+            yield place.shown, PostgresStore(place), home.database
 
 
 def open_records(home: Home, *, is_lasting: bool = False) -> Records:

@@ -65,9 +65,9 @@ def _held(room: Callable[[Home], Iterator[Check]], home: Home) -> Iterator[Check
         yield from room(home)
     except BadConfiguration as error:
         yield Check("configuration", ok=False, detail=error.message.removesuffix(f"; {error.fix}"), fix=error.fix)
-    except StoreError as error:  # of a server, each room says the same
+    except StoreError as error:  # each room says the same
         fix = error.fix if isinstance(error, StoreAway) else ""
-        name = SERVER if place_of(home).is_postgres else room.__name__.strip("_")
+        name = SERVER if place_of(home).is_postgres else "database"
         yield Check(name, ok=False, detail=error.message.removesuffix(f"; {fix}"), fix=fix)
     except ClaudiusError as error:
         yield Check(room.__name__.strip("_"), ok=False, detail=error.message)

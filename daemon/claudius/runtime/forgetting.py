@@ -26,13 +26,15 @@ import msgspec
 from msgspec.structs import replace
 
 from claudius.errors import ClaudiusError, StoreError, StoreFull
+from claudius.foreign import unquoted
 from claudius.home import Home
 from claudius.memory import search
 from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.audit import CLI, AuditEntry
 from claudius.memory.erasure import OVERWRITING, Begun, Erased, Erasures, Posted, Probes, Voided, nothing_runs
 from claudius.memory.leases import Asked, LeaseStore
-from claudius.memory.sqlite.backups import is_ours
+from claudius.memory.opening import set_aside
+from claudius.memory.sqlite.backups import SET_ASIDE, is_ours
 from claudius.memory.store import Store
 from claudius.perception import Perception
 
@@ -50,6 +52,7 @@ NOTHING_CHANGED = "nothing was changed"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 SETTLED = timedelta(minutes=1)
 """What was under way when somebody was erased has ended after this time, and can be overwritten with them."""
+UNREAD = "it cannot be read, so nobody could be erased from it: look whether you need it, and delete it if not"
 
 
 class Forgetting:
@@ -164,7 +167,7 @@ class Forgetting:
             async with self._one_at_a_time, archive.halted() as build_anew:
                 await build_anew(())
         except (ClaudiusError, GitFailed, OSError) as error:
-            log.error("git still holds what was deleted or edited", extra={"error": str(error)})  # noqa: TRY400 - no trace
+            log.error("git still holds what was deleted or edited", extra={"error": unquoted(error)})  # noqa: TRY400 - no trace
 
     async def _note(self, person: str, by: str, origin: str, now: datetime) -> None:
         alias = self._ledger.aliases([person])[person]
@@ -306,6 +309,7 @@ class Forgetting:
                 if directory.exists():
                     await asyncio.to_thread(shutil.rmtree, directory)
         lines = await asyncio.to_thread(self._leave_out, _says(ids))
+        aside, unread = await self._erase_aside(ids)
         copies, kept = await self._copy_anew(probes, now)
         found = await self._found(probes, kept)
         for _ in range(SWEEPS):  # others may have said or done something between a sweep and the search
@@ -313,6 +317,7 @@ class Forgetting:
                 break
             _, kept = await self._copy_anew(probes, now)
             found = await self._found(probes, kept)
+        found = [one for one in found if not one.startswith(tuple(unread))] + [f"{one} ({UNREAD})" for one in unread]
         posts = await self._take_down(erased.posts) if self._take_down else erased.posts
         logs = [f"the logs and files of {home}, where no process of this soul runs now" for home in at_rest]
         receipt = {
@@ -325,6 +330,7 @@ class Forgetting:
             "logs": lines,
             "backups": copies,
             "kept": kept,
+            "aside": aside,
             "verified": not found and later is None,
             "later": later and later.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
             "left": found,
@@ -352,6 +358,31 @@ class Forgetting:
             self._wake(conversation)  # some is to be answered anew
         return erased
 
+    async def _erase_aside(self, ids: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Erase from what restores and moves have set aside, which may be the only true memory of others.
+
+        Returns the names of those copies, and of those that cannot be read: nobody but the owner may delete them.
+        """
+        erased, unread = list[str](), list[str]()
+        for name, copy, file in set_aside(self._home, self._store):
+            if file != self._home.database and not file.exists():
+                unread.append(name)
+                continue
+            try:
+                await copy.open()
+                try:
+                    await erase_from_copy(copy, file, ids, self._ledger.aliases(ids))
+                    await copy.erasure.scrub()
+                finally:
+                    await copy.close(clean=False)
+                if file != self._home.database:  # portraits beside a database are an export of it, with a history
+                    await asyncio.to_thread(shutil.rmtree, file.with_name(self._home.memory.name), ignore_errors=True)
+                erased.append(name)
+            except (StoreError, OSError) as error:
+                log.error("a copy that was set aside cannot be read", extra={"copy": name, "error": unquoted(error)})  # noqa: TRY400 - no trace
+                unread.append(name)
+        return erased, unread
+
     async def _copy_anew(self, probes: Probes, now: datetime) -> tuple[int, list[str]]:
         await sweep(self._store, self._home.database, probes)
         return await asyncio.to_thread(self._renew_backups, now)
@@ -363,7 +394,8 @@ class Forgetting:
             made = self._store.back_up(self._home.backups, now)
         except StoreError as error:
             raise ClaudiusError(f"no fresh backup could be made, so the old ones stay: {error.message}") from error
-        ours = [one for one in before if is_ours(one.name) and not (made and one.name.startswith(made.name))]
+        stays = (SET_ASIDE, made.name) if made else (SET_ASIDE,)
+        ours = [one for one in before if is_ours(one.name) and not one.name.startswith(stays)]
         for old in ours:
             shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink(missing_ok=True)
         copies = sum(one.suffix != ".sha256" for one in ours)
@@ -382,6 +414,13 @@ class Forgetting:
             return ["the search did not come to its end"]
         unread = [f"{one} (could not be read)" for one in found["unread"]]
         return sorted(one.removeprefix(f"{home.root}/") for one in (*found["found"], *unread))
+
+
+async def erase_from_copy(store: Store, database: Path, ids: Sequence[str], aliases: Mapping[str, str]) -> None:
+    """Erase persons from a copy that is open, and that nobody else uses. Raises: StoreError."""
+    probes = await store.erasure.probes(ids)
+    await store.erasure.erase(ids, aliases)
+    await sweep(store, database, probes)
 
 
 async def sweep(store: Store, database: Path, probes: Probes) -> None:

@@ -16,6 +16,7 @@ from msgspec import Struct
 import claudius
 from claudius.errors import AlreadyRunning, BadHome
 from claudius.home import FILE_MODE, Home, write_all
+from claudius.replacing import discard_incoming, obey
 
 if TYPE_CHECKING:
     from claudius.config import Secret
@@ -52,6 +53,12 @@ class HomeLock:
             raise BadHome(f"{home.lock}: {error.strerror}: move CLAUDIUS_HOME to a disk that can lock files") from error
         self._record = {"pid": os.getpid(), "role": role, "unit": unit, "version": claudius.__version__}
         self._write(self._record)
+        try:
+            obey(home.root)
+            discard_incoming(home.root)
+        except BaseException:
+            self.release()
+            raise
 
     def __enter__(self) -> Self:
         return self

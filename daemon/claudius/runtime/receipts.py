@@ -54,10 +54,7 @@ def lines(receipt: Mapping[str, Any], who: Whose, kept: str) -> Iterator[str]:
     """Yield the lines of a receipt; `kept` names the files in `backups/` that stay."""
     yield f"{who.is_} forgotten. What I did:"
     yield f"• From my database I deleted rows, or took {who.their} part out of them: {_counted(receipt['rows'], who)}."
-    if emptied := sum(receipt["derived"].values()):
-        yield f"• I emptied {_many(emptied, 'text')} of my own that I had written from {who.their} words."
-    if portraits := len(receipt["portraits"]):
-        yield f"• {_many(portraits, 'portrait')} of others lost what I had written from {who.their} words."
+    yield from _taken_out(receipt, who)
     if receipt["git"]:
         yield f"• I wrote the history in git anew, without {_many(receipt['git'], 'version')} of {who.their} portraits."
     if receipt["logs"]:
@@ -65,6 +62,8 @@ def lines(receipt: Mapping[str, Any], who: Whose, kept: str) -> Iterator[str]:
         yield f"• My log lost {lines_}: those that named {who.them}, and any of the detailed kind."
     if receipt["backups"]:
         yield f"• I deleted {_many(receipt['backups'], 'older copy', 'older copies')} of my database in this home."
+    if aside := receipt["aside"]:
+        yield f"• I did the same in what a restore has set aside: {', '.join(aside)}."
     yield f"• {_searched(receipt, who)}"
     if receipt["store"] == "server":
         yield f"• {_overwritten(receipt)}"
@@ -84,6 +83,13 @@ def lines(receipt: Mapping[str, Any], who: Whose, kept: str) -> Iterator[str]:
     if kept:
         yield f"Files in backups/ that I did not make stay as they are: {kept}."
     yield f"Out of my reach: {'; '.join(receipt['not_ours'])}."
+
+
+def _taken_out(receipt: Mapping[str, Any], who: Whose) -> Iterator[str]:
+    if emptied := sum(receipt["derived"].values()):
+        yield f"• I emptied {_many(emptied, 'text')} of my own that I had written from {who.their} words."
+    if portraits := len(receipt["portraits"]):
+        yield f"• {_many(portraits, 'portrait')} of others lost what I had written from {who.their} words."
 
 
 def link_to(conversation: str, position: str) -> str:

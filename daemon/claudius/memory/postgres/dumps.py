@@ -35,10 +35,12 @@ BESIDE = "_restored"
 """Ends the name of the schema in which a copy is restored."""
 NAME_CHARS = 36
 """How much of the store's name the schemas beside it bear; a name has 63 bytes."""
-LEFT_BESIDE = """SELECT nspname::text AS name FROM pg_namespace WHERE nspname <> current_schema()
+_BESIDE = """SELECT nspname::text AS name FROM pg_namespace WHERE nspname <> current_schema()
 AND nspname LIKE replace(left(current_schema(), 36), '_', '\\_') || '\\_re%'
-AND nspname ~ '_(restored|replaced_[0-9tz]+)$'"""
-"""The schemas that a restore has left beside the store."""
+"""
+LEFT_BESIDE = f"{_BESIDE}AND nspname ~ '_restored$'"
+"""The schema that a restore has left beside the store, if it was interrupted."""
+_SET_ASIDE = f"{_BESIDE}AND nspname ~ '_replaced_[0-9tz]+$' ORDER BY nspname"
 LACKS = "a copy is restored in a schema beside the store, which this user may not create"
 _ROWS = re.compile(rb"COPY .*?\.\"?(\w+)\"? \(([^)]*)\) FROM stdin;\n")
 _COUNTER = re.compile(rb"SELECT pg_catalog\.setval\('[^']*?\.\"?(\w+)\"?', (\d+), (true|false)\);\n")
@@ -144,6 +146,12 @@ def put_in_force(place: StorePlace, now: datetime) -> str:
         for old, new in ((schema, aside), (f"{schema[:NAME_CHARS]}{BESIDE}", schema)):
             made.execute(f"ALTER SCHEMA {quoted(old)} RENAME TO {quoted(new)}".encode())
     return aside
+
+
+def set_aside(place: StorePlace) -> list[StorePlace]:
+    """Return the place of each schema that a restore has set aside, oldest first."""
+    with connected(place) as made:
+        return [beside_of(place, name) for (name,) in made.execute(_SET_ASIDE.encode())]
 
 
 def row_counts(made: Made) -> dict[str, int]:

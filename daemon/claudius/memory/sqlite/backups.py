@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import quote
 
 from msgspec import Struct
 
@@ -24,6 +23,8 @@ _STAMP = r"\d{8}T\d{6}(\.\d{6})?Z"
 _OURS = re.compile(
     rf"(\.partial-)?claudius-{_STAMP}\.(db|sql\.gz)(\.sha256|-wal|-shm|-journal)?|(quarantine|replaced)-{_STAMP}|memory-{_STAMP}\.(git|bundle)"
 )
+SET_ASIDE = "replaced-"
+"""Begins the name of a directory that holds what a restore, an import or a move has replaced."""
 COPY_S = 120.0
 """Time limit for copying a damaged database, in seconds."""
 
@@ -56,9 +57,21 @@ def is_ours(name: str) -> bool:
     return _OURS.fullmatch(name) is not None
 
 
-def newest_backup(directory: Path) -> Path | None:
-    """Return the newest verified backup. A copy gets its final name only after it has been verified."""
-    return max(directory.glob(PATTERN), default=None, key=lambda path: path.name)
+def newest_copy(directory: Path) -> Path | None:
+    """Return the newest sound copy: a backup, which was verified before it got its name, or what was set aside."""
+    found = [*directory.glob(PATTERN), *directory.glob(f"{SET_ASIDE}*/claudius.db")]
+    dated = sorted(found, key=lambda path: _made(path.relative_to(directory)), reverse=True)
+    return next((path for path in dated if path.parent == directory or verify(path).is_verified), None)
+
+
+def _made(path: Path) -> str:
+    stamp = re.search(_STAMP, str(path))
+    return stamp[0] if stamp else ""
+
+
+def aside_at(directory: Path, now: datetime) -> Path:
+    """Return the directory to which a command moves what it replaces; nothing is made. Pure."""
+    return directory / f"{SET_ASIDE}{now.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}"
 
 
 def copies_in(directory: Path) -> list[Path]:
@@ -140,8 +153,7 @@ def verify(path: Path, *, at_least: Mapping[str, int] | None = None) -> Backup:
     if (kept := sum_of(path)).exists():
         checks["sha256"] = path.exists() and kept.read_text("utf-8", "replace").split()[:1] == [_sha256(path)]
     try:
-        uri = f"file:{quote(str(path))}?mode=ro&immutable=1"
-        with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+        with closing(open_reader(path, cache_kib=ONCE_KIB, is_alone=True)) as connection:
             checks["is_ours"] = pragma(connection, "application_id") == APPLICATION_ID
             checks["opens"] = True
             checks["integrity"] = pragma(connection, "integrity_check(1)") == "ok"

@@ -14,7 +14,7 @@ from claudius.memory.sql.connection import Database, load_queries
 from claudius.memory.sql.records import SqlRecords
 from claudius.memory.sql.rows import dump
 from claudius.memory.sqlite.file import open_reader, pragma
-from claudius.memory.sqlite.schema import check_identity, empty_database, load_migrations, translate
+from claudius.memory.sqlite.schema import check_identity, check_new, empty_database, load_migrations, translate
 
 if TYPE_CHECKING:
     from claudius.soul.pushed import PushedSoul
@@ -77,6 +77,7 @@ class SqliteRecords(SqlRecords):
 
 def _open(path: Path, migrations: Mapping[int, str], *, is_lasting: bool) -> sqlite3.Connection:
     if not path.exists():
+        check_new(path)
         return empty_database(migrations)
     try:
         connection = open_reader(path) if is_lasting else _beside_or_alone(path)

@@ -13,11 +13,12 @@ import errno
 import os
 import re
 import resource
+import shlex
 import shutil
 import sqlite3
 import stat
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -28,7 +29,7 @@ from msgspec import Struct
 
 from claudius.errors import StoreCorrupt, StoreError, StoreFull, StoreReadOnly, StoreTooNew
 from claudius.foreign import unquoted
-from claudius.memory.sqlite.backups import back_up, backups_of, newest_backup
+from claudius.memory.sqlite.backups import back_up, backups_of, is_ours, newest_copy
 from claudius.memory.sqlite.file import (
     APPLICATION_ID,
     add_functions,
@@ -226,16 +227,34 @@ def check_log(connection: sqlite3.Connection, path: Path, before: Log | None) ->
         raise damaged(path, "is damaged (its write-ahead log holds work that cannot be read)")
 
 
+def check_new(path: Path) -> None:
+    """Check that a database that is not there never was: nothing beside it tells of a life. Raises: StoreCorrupt."""
+    if any(file.exists() and file.stat().st_size for file in siblings(path)[:1]):
+        raise damaged(path, "is missing, though its write-ahead log stands there")
+    root = path.parent.parent
+    if sign := next(_signs_of_life(root), None):
+        raise damaged(path, f"is missing, though a soul lived here: there is {sign.relative_to(root)}")
+
+
+_AWAKE = b'"event": "awake'
+"""Begins the log's line that a soul is awake."""
+
+
+def _signs_of_life(root: Path) -> Iterator[Path]:
+    """Yield what only a home has whose soul was awake once: unlike its texts, settings, and a log of failed starts."""
+    for directory, names in ("memory", (".git", "users", "soul_state.md")), ("state", ("erasures.jsonl", "reserve")):
+        yield from (found for name in names if (found := root / directory / name).exists())
+    yield from (found for found in sorted((root / "backups").glob("*")) if is_ours(found.name))
+    yield from (found for found in sorted((root / "logs").glob("claudius.log*")) if _AWAKE in found.read_bytes())
+
+
 def _exists(path: Path) -> bool:
     try:
         size = path.stat().st_size
     except FileNotFoundError:
         if path.is_symlink():
             raise damaged(path, "is a link to a file that is not there") from None
-        if any(file.exists() and file.stat().st_size for file in siblings(path)[:1]):
-            raise damaged(path, "is missing, though its write-ahead log stands there") from None
-        if newest_backup(backups_of(path)):
-            raise damaged(path, "is missing") from None
+        check_new(path)
         return False
     if size == 0:
         raise damaged(path, "is empty (0 bytes)")
@@ -292,11 +311,11 @@ def translate(error: Exception, path: Path) -> StoreError:
 
 def damaged(path: Path, what: str) -> StoreCorrupt:
     """Return an error that says that the database cannot be trusted, and which verified backup to restore."""
-    backup = newest_backup(backups_of(path))
-    if backup is None:
+    copy = newest_copy(backups_of(path))
+    if copy is None:
         fix = "there is no backup of it; put the undamaged file back, or move the whole home aside to start empty"
     else:
-        fix = f"newest verified backup: {backup}; run: claudius backup restore {backup} --yes"
+        fix = f"newest verified copy: {copy}; run: claudius backup restore {shlex.quote(str(copy))} --yes"
     return StoreCorrupt(f"{path} {what}; {fix}")
 
 
