@@ -26,7 +26,7 @@ from claudius.cognition.processes import check_process
 from claudius.cognition.steps import STEPS
 from claudius.config import SETTINGS, Config, Loaded, Settings, common, networks_on, read_env_file, take_secrets
 from claudius.errors import BadConfiguration, ClaudiusError, near
-from claudius.failure import failure_of
+from claudius.failure import of_a_part
 from claudius.home import Home, shipped
 from claudius.memory.archive import Archive, Remote
 from claudius.memory.leases import LeaseTimes, SoulStore, listens
@@ -386,7 +386,7 @@ def _load(name: str, registry: Mapping[str, str], key: str) -> Any:
             raise ClaudiusError(f"{name} needs the package {missing!r}: {how}") from error
         raise BadConfiguration("config.toml", key, f"there is no {name!r}{near(name, registry)}", fix) from error
     except Exception as error:
-        raise BadConfiguration("config.toml", key, f"{name!r}: {failure_of(error).detail}", _SHAPE) from error
+        raise BadConfiguration("config.toml", key, f"{name!r}: {of_a_part(error)}", _SHAPE) from error
     if not hasattr(module, "build"):
         raise BadConfiguration("config.toml", key, f"{name!r} has no build()", _SHAPE)
     return module
@@ -405,7 +405,7 @@ def _made(name: str, registry: Mapping[str, str], key: str, door: type, *given: 
     except ClaudiusError:
         raise
     except Exception as error:
-        detail = f"build() of {name!r} raised {failure_of(error).detail}"
+        detail = f"build() of {name!r} raised {of_a_part(error)}"
         raise BadConfiguration("config.toml", key, detail, _SHAPE) from error
     if problem := misfit(made, door):
         raise BadConfiguration("config.toml", key, f"what build() of {name!r} returns does not fit: {problem}", _SHAPE)

@@ -185,6 +185,12 @@ def failure_of(error: BaseException) -> Failure:
             return _failure("raised", detail, fix, Foreign(_quoted(error)))
 
 
+def of_a_part(error: BaseException) -> str:
+    """Return what the owner's own part raised while it was loaded or built: before it has met anybody's words."""
+    where, _ = _raised_in(error)
+    return _flat(f"{_quoted(error)}{f' in {where}' if where else ''}")
+
+
 def unspeakable(flags: Sequence[str], provider: str) -> Failure:
     """Return what it means that nothing in a model's reply could be said, even after it was asked again. Pure."""
     model = _NAMES.get(provider, _ANY).model

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudius.errors import StoreCorrupt
+from claudius.errors import StoreCorrupt, StoreError
 from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteRecords, SqliteStore, backups
 from claudius.memory.sqlite.backups import back_up, discard, newest_copy, sum_of, verify
@@ -126,7 +126,7 @@ async def test_a_migration_that_fails_changes_nothing(home: Home) -> None:
     """Each migration is one transaction: a failing one leaves the schema as it was."""
     await lived(home)
 
-    with pytest.raises(Exception, match="nowhere"):
+    with pytest.raises(StoreError, match="OperationalError SQLITE_ERROR"):
         open_database(home.database, BROKEN, home.backups)
 
     assert _version(home.database) == len(MIGRATIONS)

@@ -66,7 +66,10 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 _MEANINGS = (
-    (re.compile(r"more (?:system )?memory|out of memory|not enough memory", re.IGNORECASE), "it has too little memory"),
+    (
+        re.compile(r"more (?:system )?memory|out of memory|not enough memory", re.IGNORECASE),
+        "its server has too little memory for the model",
+    ),
     (re.compile(r"model\b.{0,200}\b(?:not found|does not exist)", re.IGNORECASE), "the model was not found"),
 )
 """What a server may complain of that its owner can mend, and our words for it."""

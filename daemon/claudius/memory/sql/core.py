@@ -321,4 +321,4 @@ class Writer:
             if not self._unwritten[job.about]:
                 del self._unwritten[job.about]
             if job.error is not None:
-                log.warning("a write that nobody waits for failed: %s", unquoted(job.error))
+                log.warning("a write that nobody waits for failed: %s", unquoted(job.error), exc_info=job.error)
