@@ -250,8 +250,9 @@ class _Reading:
         match node:
             case ast.Await():
                 self._wait(seen)
-            case ast.Compare(left, [ast.In() | ast.NotIn()], [where]) if self._is_shared(where):
-                self._read(where, left, seen)
+            case ast.Compare(left, [operator], [where]) if type(operator).__name__.endswith("In"):
+                if self._is_shared(where):
+                    self._read(where, left, seen)
             case ast.Subscript(where, key, ast.Load()) if self._is_shared(where):
                 self._read(where, key, seen)
             case ast.Call(ast.Attribute(where, name), [key, *_]) if self._is_shared(where):

@@ -116,7 +116,7 @@ class Membership:
             persons = None
         if persons is not None or before is None or before.is_known:
             await self._store.people.know_members(audience, persons, self._clock())
-        # An answer that was on its way when someone joined or left holds for this turn alone.
+        # An answer that was on its way when someone joined or left is not kept: whoever looks next asks again.
         at_s = float("-inf") if audience in self._changed else monotonic()
         self._asked[audience] = _Known(at_s, is_known=persons is not None)
 
