@@ -21,7 +21,7 @@ from claudius.testing.model_calls import Call, Reply
 from driven import REPOSITORY, Machine, Ran, reply, until
 from lab.loopback.model import MODEL
 from lab.loopback.model_families import Family
-from lab.loopback.model_rows import RowServer, failure, threaded, usual
+from lab.loopback.model_rows import RowServer, events, failure, threaded, usual
 from stream_rows import ROWS, Right, rows
 
 RETRY = "Those are the words of the retry."
@@ -107,6 +107,25 @@ def test_what_a_model_thinks_aloud_is_never_said(place: Place, row: Mapping[str,
         "calls_at_most", 2
     )
     assert not [text for text in right.take("never", ()) if text in ran.shown]
+    right.end()
+
+
+@rows("wire")
+def test_an_odd_stream_is_read_for_what_it_says(place: Place, row: Mapping[str, Any]) -> None:
+    """What a server adds, leaves out or puts elsewhere changes nothing; where no word comes, it is asked once more."""
+    given, right = row["input"], Right(row)
+    server = place.have("openai")
+    server.instead = lambda _: events(given["events"], given.get("line_end", "\n"))
+
+    ran = place.hear("Good morning!", row)
+
+    said = ran.json.get("reply")
+    assert said == right.take("said", said)
+    assert not [text for text in right.take("never", ()) if text in ran.shown]
+    assert len(place.calls(ran)) <= right.take("calls_at_most", 9)
+    if right.take("then"):
+        explained = place.machine.ok("why", ran.json["turn"]).stdout
+        assert ran.json["failure"]["detail"] in " ".join(explained.split())
     right.end()
 
 
