@@ -18,10 +18,10 @@ import pytest
 from aiohttp import web
 
 from claudius.testing.model_calls import Call, Reply
-from driven import Machine, Ran, reply, until
+from driven import REPOSITORY, Machine, Ran, reply, until
 from lab.loopback.model import MODEL
 from lab.loopback.model_families import Family
-from lab.loopback.model_rows import RowServer, failure, threaded, usual
+from lab.loopback.model_rows import RowServer, events, failure, threaded, usual
 from stream_rows import ROWS, Right, rows
 
 RETRY = "Those are the words of the retry."
@@ -107,6 +107,25 @@ def test_what_a_model_thinks_aloud_is_never_said(place: Place, row: Mapping[str,
         "calls_at_most", 2
     )
     assert not [text for text in right.take("never", ()) if text in ran.shown]
+    right.end()
+
+
+@rows("wire")
+def test_an_odd_stream_is_read_for_what_it_says(place: Place, row: Mapping[str, Any]) -> None:
+    """What a server adds, leaves out or puts elsewhere changes nothing; where no word comes, it is asked once more."""
+    given, right = row["input"], Right(row)
+    server = place.have("openai")
+    server.instead = lambda _: events(given["events"], given.get("line_end", "\n"))
+
+    ran = place.hear("Good morning!", row)
+
+    said = ran.json.get("reply")
+    assert said == right.take("said", said)
+    assert not [text for text in right.take("never", ()) if text in ran.shown]
+    assert len(place.calls(ran)) <= right.take("calls_at_most", 9)
+    if right.take("then"):
+        explained = place.machine.ok("why", ran.json["turn"]).stdout
+        assert ran.json["failure"]["detail"] in " ".join(explained.split())
     right.end()
 
 
@@ -239,3 +258,34 @@ def test_a_server_that_answers_drop_by_drop_keeps_nobody_waiting(place: Place, d
         ran = place.hear("Hello?", {"id": f"drips{drips}"})
 
     assert ran.json["reply"] == "It came."
+
+
+# -- one slot ----------------------------------------------------------------------------------------------------------
+
+
+@rows("slot")
+def test_a_server_with_one_slot_never_thinks_beside_somebody_who_waits(place: Place, row: Mapping[str, Any]) -> None:
+    """What the second mind asks is broken off while anybody is answered, and asked to its end when nobody waits."""
+    given, right = row["input"], Right(row)
+    thinks = (REPOSITORY / "soul" / "cortex.md").read_text("utf-8").splitlines()[-1]
+
+    def answer(call: Call) -> Reply:
+        """Take long over what the second mind asks."""
+        return Reply(text="{}", delay_s=2.0) if thinks in call.system else Reply(text="Plane it.", delay_s=0.2)
+
+    server = RowServer(family=Family("llama.cpp", enforces=False), default=answer, host=given["server"]["address"])
+    with threaded(server):
+        place.servers["slot"] = server
+        place.have("slot", "[cortex]", 'triggers = ["interaction_count: 2"]')
+        server.default = answer
+        for number in range(given["messages"]):
+            assert place.hear(f"{number}: how do I smooth a board?", row).json["reply"] == "Plane it."
+        shown = place.machine.ok("status").stdout
+        until(os.getpid(), lambda: [call for call in server.asked if thinks in call.system and call.finished])
+
+    assert len([pair for pair in server.beside if any(thinks in one.system for one in pair)]) == right.take(
+        "calls_of_the_second_mind_beside_a_person"
+    )
+    assert right.take("status_says")
+    assert "second mind waits" in shown
+    right.end()

@@ -16,13 +16,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from claudius.adapters.terminal import TerminalAdapter, own_person
 from claudius.claude_code.context import Ensouled
 from claudius.cognition.hooks import Hooks
 from claudius.cognition.mind import Mind, StepVoice, lately
 from claudius.cognition.processes import check_process
+from claudius.cognition.reflection import load_minds
 from claudius.cognition.steps import STEPS
 from claudius.config import SETTINGS, Config, Loaded, Settings, common, networks_on, read_env_file, take_secrets
 from claudius.errors import BadConfiguration, ClaudiusError, near
@@ -35,7 +36,7 @@ from claudius.memory.semantic import Embedder
 from claudius.memory.sql.store import SqlStore
 from claudius.memory.sqlite.backups import quarantine
 from claudius.observed import Thinking
-from claudius.provider import CallTally, Provider, Rests
+from claudius.provider import CallTally, Provider, Rests, Slot, prepare
 from claudius.providers.chain import NO_VOICE, Chain, NoVoice, choose, may_rehearse, met_model
 from claudius.providers.current import CurrentVoice, mark_of
 from claudius.runtime.adapter import Adapter
@@ -80,14 +81,17 @@ class Composed(Struct, frozen=True, kw_only=True):
     server: Server
     settings: Settings
     soul: Source
+    mind: Mind
+    beside: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def start(self) -> None:
         """Recover, then open every listener. Raises: StoreError."""
         await self.server.start()
 
     async def ready(self) -> None:
-        """Return when every network is connected, or is being retried."""
+        """Return when every network is connected, or is being retried. What the first message needs is loaded then."""
         await self.server.ready()
+        self.beside.append(asyncio.create_task(_prepare(self.mind), name="preparing"))
 
     async def wait(self) -> None:
         """Wait until something ends the soul from inside. Raises: StoreError."""
@@ -95,6 +99,9 @@ class Composed(Struct, frozen=True, kw_only=True):
 
     async def stop(self) -> None:
         """Finish what was begun, and release everything."""
+        for task in self.beside:
+            task.cancel()
+        await asyncio.gather(*self.beside, return_exceptions=True)
         await self.server.stop()
 
     def reread(self) -> None:
@@ -103,6 +110,18 @@ class Composed(Struct, frozen=True, kw_only=True):
         level = self.settings.current().log.level
         log.warning("the settings were read again", extra={"problem": str(self.settings.problem or "")})
         logging.getLogger("claudius").setLevel(level)
+
+
+async def _prepare(mind: Mind) -> None:
+    """Load, beside the start, what the first message would wait for: the provider, the soul's steps, the word lists."""
+    soul, config = mind.soul(), mind.config()
+    await asyncio.to_thread(load_minds, soul, config)
+    try:
+        await prepare(mind.provider)
+    except ClaudiusError as error:  # the first message's own call says what is wrong, and tells its author
+        log.info("the provider is not ready yet", extra={"problem": error.message})
+    else:
+        log.info("the provider is ready", extra={"provider": mind.provider.name})
 
 
 def provider(
@@ -227,6 +246,7 @@ async def compose(
     semantic = store.search_by_meaning(embedder) if embedder else None
     pushed = partial(getattr, store.leases.souls, "in_force") if store.leases else str  # the very next turn has it
     hooks, text, config = Hooks(), lately(soul.current, mark=pushed), lately(settings.current)
+    slot = Slot()
     second = SecondMind(
         store=store,
         provider=voice,
@@ -237,6 +257,7 @@ async def compose(
         hooks=hooks,
         build=lambda name: own_voice(name, settings.loaded, home, tally, rests),
         secrets=secrets,
+        slot=slot,
     )
     mind = Mind(
         store=store,
@@ -250,6 +271,7 @@ async def compose(
         secrets=secrets,
         hooks=hooks,
         reflects=second.cortex.is_active,
+        slot=slot,
         consult=second.consult,
     )
     ensouled = Ensouled(mind, home, own_person)
@@ -289,7 +311,7 @@ async def compose(
         roles=roles,
         semantic=semantic,
     )
-    return Composed(server=server, settings=settings, soul=soul)
+    return Composed(server=server, settings=settings, soul=soul, mind=mind)
 
 
 def _common_now(settings: Settings, began: Loaded) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from typing import Literal, Protocol, runtime_checkable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from contextlib import aclosing, asynccontextmanager, suppress
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -43,6 +45,8 @@ class ModelLimits(Struct, frozen=True, kw_only=True):
     """The model's context; 0 = far more than any prompt."""
     chars_per_token: float = 4.0
     """How many characters of our prompts one token of this model holds."""
+    slots: int = 0
+    """How many calls its server answers at once; 0 = as many as there are."""
 
 
 class FormStep(Struct, frozen=True, kw_only=True):
@@ -196,6 +200,138 @@ def patience_of(provider: Provider, request: Request) -> float:
     """Return the least time, in seconds, that a provider needs before the first byte of this reply; 0 = no more."""
     patience = getattr(provider, "patience_s", None)
     return float(patience(request)) if patience else 0.0
+
+
+async def prepare(provider: Provider) -> None:
+    """Have a provider do now what its first call would wait for: imports, clients, what it asks its server once."""
+    begin = getattr(provider, "prepare", None)
+    if begin:
+        await begin()
+
+
+class Slot:
+    """Who uses a model whose server answers one call at a time: turns first, then what thinks beside them."""
+
+    def __init__(self) -> None:
+        """Begin without a turn."""
+        self._turns, self._one = 0, asyncio.Lock()
+        self._wanted, self._quiet, self._left = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._quiet.set()
+        self._left.set()
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Think for somebody who waits: every other call is broken off first."""
+        self._turns += 1
+        self._quiet.clear()
+        self._wanted.set()
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LEAVE_S):
+                    await self._left.wait()
+            yield
+        finally:
+            self._turns -= 1
+            if not self._turns:
+                self._wanted.clear()
+                self._quiet.set()
+
+    async def quiet(self) -> None:
+        """Return when no turn is under way."""
+        await self._quiet.wait()
+
+    async def call(self, call: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+        """Make one call of the second mind, when no other is made. Returns False if it was broken off for a turn."""
+        async with self._one:
+            await self._quiet.wait()
+            self._left.clear()
+            calling, wanted = asyncio.ensure_future(call()), asyncio.ensure_future(self._wanted.wait())
+            try:
+                await asyncio.wait((calling, wanted), return_when=asyncio.FIRST_COMPLETED)
+                if calling.done():
+                    calling.result()
+                return calling.done()
+            finally:
+                for task in (calling, wanted):
+                    task.cancel()
+                await asyncio.gather(calling, wanted, return_exceptions=True)
+                self._left.set()
+
+
+LEAVE_S = 2.0
+"""How long a turn waits for a call of the second mind to be broken off."""
+
+
+class SecondVoice:
+    """The provider of what thinks beside the turns. Where its server has one slot, it is never asked while a turn runs.
+
+    A call that a turn breaks off is made again, from its beginning, when none runs any more.
+    """
+
+    def __init__(self, inner: Provider, slot: Slot) -> None:
+        """Ask `inner`, as far as `slot` is free."""
+        self._inner, self._slot = inner, slot
+
+    @property
+    def name(self) -> str:
+        """The provider's name."""
+        return self._inner.name
+
+    @property
+    def model(self) -> str:
+        """The provider's model."""
+        return self._inner.model
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what else the provider can."""
+        return getattr(self._inner, name)
+
+    async def quiet(self) -> None:
+        """Return when it may be asked."""
+        if (await limits_of(self._inner)).slots == 1:
+            await self._slot.quiet()
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:
+        """Stream the reply. Raises: ProviderError."""
+        is_alone = (await limits_of(self._inner)).slots == 1
+        heard: asyncio.Queue[Event | None] = asyncio.Queue()
+
+        async def listen() -> None:
+            """Take every event of one call."""
+            async with aclosing(cast(AsyncGenerator[Event, None], self._inner.complete(request))) as events:
+                async for event in events:
+                    heard.put_nowait(event)
+
+        async def ask() -> None:
+            """Make the call, again where it was broken off."""
+            try:
+                while is_alone:
+                    if await self._slot.call(listen):
+                        return
+                    heard.put_nowait(Reset())
+                await listen()
+            finally:
+                heard.put_nowait(None)
+
+        asking = asyncio.ensure_future(ask())
+        try:
+            while (event := await heard.get()) is not None:
+                yield event
+            await asking
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    async def aclose(self) -> None:
+        """Close the provider."""
+        await self._inner.aclose()
+
+
+async def quiet(provider: Provider) -> None:
+    """Return when a provider may be asked by what thinks beside the turns."""
+    wait = getattr(provider, "quiet", None)
+    if wait:
+        await wait()
 
 
 class Resting(Struct, frozen=True):

@@ -43,7 +43,11 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
     else:
         yield f"asleep: nothing is running for {document['home']} (`claudius chat` or `claudius daemon start` wakes it)"
     voice = document["provider"]
-    yield f"voice: {voice.get('name')} {voice.get('model') or ''}".rstrip() + reports.model_words(voice)
+    yield (
+        f"voice: {voice.get('name')} {voice.get('model') or ''}".rstrip()
+        + reports.model_words(voice)
+        + reports.slot_words(voice)
+    )
     wrong = voice.get("last_error") or document["last_failure"]
     if wrong:
         at = f" ({clock(document['last_failure']['at'])})" if document["last_failure"] else ""

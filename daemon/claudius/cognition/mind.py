@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Protocol, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.cognition.hooks import Hooks
 from claudius.config import BudgetSettings, Config
@@ -20,7 +21,7 @@ from claudius.memory.store import Store
 from claudius.memory.turns import SpendingCap
 from claudius.observed import ConsultAnswer, ConsultRequest
 from claudius.perception import Perception, Place, is_terminal
-from claudius.provider import Provider
+from claudius.provider import Provider, SecondVoice, Slot
 from claudius.psyche.gate import acknowledgement
 from claudius.recollection import Recollection
 from claudius.soul import SoulText
@@ -153,8 +154,14 @@ class Mind(Struct, frozen=True, kw_only=True):
     """The observers of turns."""
     reflects: Callable[[], bool] = lambda: False
     """Whether the cortex is running: its beliefs are recalled, and turns do not assess peers."""
+    slot: Slot = field(default_factory=Slot)
+    """Who uses a model whose server answers one call at a time."""
     consult: Callable[[ConsultRequest], Awaitable[ConsultAnswer]] | None = None
     """Consults the cortex before speaking; None = there is none."""
+
+    def beside(self) -> Mind:
+        """Return the mind of what thinks beside the turns."""
+        return replace(self, provider=SecondVoice(self.provider, self.slot))
 
     async def spending(self, perception: Perception | None = None) -> Sequence[Cap]:
         """Return the budgets with what was spent of them; for a perception, its person's and its channel's too."""

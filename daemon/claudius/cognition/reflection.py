@@ -19,17 +19,22 @@ from claudius.cognition.conclude.conclusion import conclude_reflection
 from claudius.cognition.conclude.transitions import allowed, moved
 from claudius.cognition.function_process import Thinker
 from claudius.cognition.mind import Mind
+from claudius.cognition.plan import gate_settings_of
 from claudius.cognition.processes import Transition, find, module_of, process
 from claudius.cognition.prompt.function_prompts import fresh
 from claudius.cognition.reply.parser import read_state
+from claudius.cognition.steps import STEPS, step
 from claudius.cognition.turn_state import TurnState, recorded, silent_turn
 from claudius.cognition.working_memory import DEFAULT, WorkingMemory
+from claudius.config import Config
 from claudius.errors import BadSoul, ProcessError, StaleTurn, StoreError
 from claudius.foreign import unquoted
 from claudius.intent import Intent, StateChange
 from claudius.memory.inbox import Pending, turn_of
+from claudius.memory.stemming import stem
 from claudius.memory.turns import RecallLimits
 from claudius.perception import SELF
+from claudius.provider import quiet
 from claudius.recollection import EntryType, ProcessState, Recollection, StateKey
 from claudius.shape import unfit_for
 from claudius.soul import SoulText
@@ -150,6 +155,16 @@ def subprocess_problems(soul: SoulText) -> list[BadSoul]:
     return found
 
 
+def load_minds(soul: SoulText, config: Config) -> None:
+    """Load what a first turn needs besides its model: the word lists, the steps, the processes, the subprocesses."""
+    gate_settings_of(soul, config).compound("well")
+    stem("bridges", "english")
+    for name in STEPS:
+        step(name)
+    process("main_process")
+    subprocesses(soul)
+
+
 async def reflect(idle: Idle, mind: Mind) -> None:
     """Run the subprocesses of an idle conversation, in order; one that raises does not stop the next.
 
@@ -161,6 +176,7 @@ async def reflect(idle: Idle, mind: Mind) -> None:
         is_its_turn = one.every == 1 or (number is not None and number % one.every == 0)
         if not is_its_turn or (one.is_for_later and not idle.intent.later):
             continue
+        await quiet(mind.provider)
         try:
             async with asyncio.timeout(seconds):
                 await (one.work(idle, mind) if one.work else _think(one, idle, mind))

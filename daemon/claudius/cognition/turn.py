@@ -185,7 +185,8 @@ async def _concluded(turn: TurnState, pending: Pending) -> Intent:
         return replace(intent, entries=entries, planned=follows(known, attention, words))
     if attention.outcome == "think":
         turn.attention = attention
-        return await _thought(turn)
+        async with mind.slot.turn():
+            return await _thought(turn)
     is_heard = attention.outcome != "react" and not known.owes and perception.origin is Origin.EXTERNAL
     lines = () if is_heard else lines_for(attention, known, turn.soul)
     return (

@@ -24,7 +24,7 @@ from claudius.intent import Call
 from claudius.ledger_types import Known
 from claudius.observed import ConsultAnswer, Consulted, ConsultRequest
 from claudius.prompt import fence, nested_line, valid
-from claudius.provider import Delta, Done, Event, Provider, Request, Reset, Usage
+from claudius.provider import Delta, Done, Event, Provider, Request, Reset, Usage, quiet
 from claudius.soul import SoulText
 
 log = logging.getLogger(__name__)
@@ -106,6 +106,7 @@ def request(
 
 async def ask(provider: Provider, asked: Request, timeout_s: float) -> ModelAnswer:
     """Return the complete answer. Raises: ProviderError, TimeoutError; a partial answer is discarded."""
+    await quiet(provider)
     started = time.monotonic()
     text = ""
     done = Done(text="", usage=Usage())

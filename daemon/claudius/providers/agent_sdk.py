@@ -8,6 +8,7 @@ daemon's process group.
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
@@ -179,6 +180,10 @@ class AgentSdk:
         """Close a conversation's client, because what was said there is to be erased."""
         self._end(self._pool.pop(conversation))
 
+    async def prepare(self) -> None:
+        """Import the library and read the price list, in a thread."""
+        await asyncio.to_thread(_load)
+
     async def aclose(self) -> None:
         """Kill every client and wait until all processes have ended."""
         self._end(self._pool.empty())
@@ -248,15 +253,16 @@ def _transport(child: Child) -> Any:
     return OurTransport()
 
 
+def _load() -> None:
+    import claude_agent_sdk  # noqa: F401, PLC0415 - for its effect
+
+    load_prices()
+
+
 def build(loaded: Loaded, home: Home) -> AgentSdk:
     """Find the command and build the provider. Raises: Unavailable if the SDK or the command is missing or too old."""
-    try:
-        import claude_agent_sdk  # noqa: F401, PLC0415 - heavy, imported only when used
-    except ImportError as error:
-        raise Unavailable(
-            "the Agent SDK is not installed: pip install 'claudius-daemon[claude]'", provider=NAME
-        ) from error
+    if importlib.util.find_spec("claude_agent_sdk") is None:
+        raise Unavailable("the Agent SDK is not installed: pip install 'claudius-daemon[claude]'", provider=NAME)
     command = find(loaded.config.claude.cli_path)
     places = ClaudeDirectories(home, NAME, os.environ)
-    load_prices()
     return AgentSdk(command, loaded, places)

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import importlib.util
 import logging
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
@@ -67,7 +66,6 @@ if TYPE_CHECKING:
 NAME = "anthropic_api"
 BASE_URL = "https://api.anthropic.com"
 CONNECT_S = 10.0
-LOAD_AFTER_S = 0.5
 
 THINKING: tuple[dict[str, Any], ...] = (
     {"thinking": {"type": "disabled"}},
@@ -136,6 +134,10 @@ class AnthropicApi:
         except ValueError as error:
             raise Cut("the model's stream is broken: not JSON", provider=NAME) from error
         yield said.done()
+
+    async def prepare(self) -> None:
+        """Import the library and build the client, in a thread."""
+        await self._connected()
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -269,17 +271,8 @@ def build(loaded: Loaded, home: Home) -> AnthropicApi:
         raise Unavailable("no Anthropic API key: set ANTHROPIC_API_KEY in the environment or .env", provider=NAME)
     if importlib.util.find_spec("anthropic") is None:
         raise Unavailable("the anthropic library is not installed: pip install 'claudius-daemon[api]'", provider=NAME)
-    (loading := threading.Timer(LOAD_AFTER_S, _load)).daemon = True
-    loading.start()
     make = partial(_client, key, settings.base_url or BASE_URL, loaded.config.model)
     return AnthropicApi(make, settings.model, cache_ttl=settings.cache_ttl)
-
-
-def _load() -> None:
-    """Import the library after start-up, which it would delay, and before the first message needs it."""
-    import anthropic  # noqa: F401, PLC0415 - for its effect
-
-    load_prices()
 
 
 def _client(key: str, base_url: str, model: ModelSettings) -> AsyncAnthropic:
@@ -288,13 +281,16 @@ def _client(key: str, base_url: str, model: ModelSettings) -> AsyncAnthropic:
 
     silence_s = 2 * max(model.first_byte_s, model.idle_s)
     http = anthropic.DefaultAsyncHttpxClient(follow_redirects=False, event_hooks={"response": [_bounding()]})
-    return anthropic.AsyncAnthropic(
+    client = anthropic.AsyncAnthropic(
         api_key=key,
         base_url=base_url,
         max_retries=0,
         timeout=httpx2.Timeout(silence_s, connect=CONNECT_S),
         http_client=http,
     )
+    assert client.messages  # noqa: S101 - the library imports most of itself with its first use
+    load_prices()
+    return client
 
 
 def _bounding() -> Any:

@@ -47,6 +47,7 @@ from claudius.provider import (
     VoiceState,
     limits_of,
     patience_of,
+    prepare,
 )
 
 AUTO = "auto"
@@ -122,6 +123,10 @@ class Chain:
         """Return what the model can take that will be asked next: the first that does not rest."""
         awake = [one for one in self.providers if not (self._resting and self._rest_of(one))]
         return await limits_of((*awake, self.providers[0])[0])
+
+    async def prepare(self) -> None:
+        """Have the first provider do now what its first call would wait for."""
+        await prepare(self.providers[0])
 
     def patience_s(self, request: Request) -> float:
         """Return the least time that the first byte may take, of the most patient provider."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import uuid
@@ -111,6 +112,10 @@ class ClaudeCli:
         """Delete a conversation's transcript, because what was said there is to be erased."""
         self._end(self._sessions.pop(conversation))
 
+    async def prepare(self) -> None:
+        """Read the price list, in a thread."""
+        await asyncio.to_thread(load_prices)
+
     async def aclose(self) -> None:
         """Kill running processes and delete every transcript."""
         self._children.close()
@@ -121,5 +126,4 @@ def build(loaded: Loaded, home: Home) -> ClaudeCli:
     """Find the command and build the provider. Raises: Unavailable if there is none, or it is too old."""
     command = find(loaded.config.claude.cli_path)
     places = ClaudeDirectories(home, NAME, os.environ)
-    load_prices()
     return ClaudeCli(command, loaded, places)

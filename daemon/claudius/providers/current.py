@@ -80,6 +80,10 @@ class CurrentVoice:
         """Return what the first model of the current chain can take."""
         return await (await self._now()).limits()
 
+    async def prepare(self) -> None:
+        """Have the current chain do now what its first call would wait for."""
+        await (await self._now()).prepare()
+
     def patience_s(self, request: Request) -> float:
         """Return the least time that the first byte may take."""
         return self.chain.patience_s(request)

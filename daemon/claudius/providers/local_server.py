@@ -76,6 +76,8 @@ class Facts(Struct, kw_only=True):
     is_learned: bool = False
     """The server was asked."""
     chars_per_token: float = FIRST_CHARS_PER_TOKEN
+    slots: int = 1
+    """How many calls it answers at once; 0 = as many as there are. One that does not say counts as having one."""
     tokens_per_s: float = 0.0
     """The rate at which it last read a prompt; 0 = unknown."""
     asked: int = 0
@@ -89,7 +91,7 @@ class Facts(Struct, kw_only=True):
         return self.asked >= TRIED and not self.kept
 
 
-NO_FACTS = Facts()
+NO_FACTS = Facts(slots=0)
 """Of a server out in the world, of which nothing is asked."""
 
 
@@ -192,7 +194,7 @@ class LocalServer:
         return facts
 
     async def _learn(self, model: str, facts: Facts) -> None:
-        found = await self._family(model)
+        found = await self._family(model, facts)
         if found is None:
             return  # nobody answers now: ask again at the next turn
         facts.family, facts.context_tokens = found
@@ -211,13 +213,14 @@ class LocalServer:
                 )
         self._memory.save()
 
-    async def _family(self, model: str) -> tuple[Family, int] | None:
-        """Return the family and its context; None if the server cannot be reached."""
+    async def _family(self, model: str, facts: Facts) -> tuple[Family, int] | None:
+        """Return the family and its context; None if the server cannot be reached. Notes its slots."""
         import httpx  # noqa: PLC0415 - imported only when such a server is used
 
         try:
             props = await self._json("GET", "/props")
             if "default_generation_settings" in props:
+                facts.slots = _number(props, "total_slots") or 1
                 return "llama.cpp", _number(props["default_generation_settings"], "n_ctx")
             if "version" in await self._json("GET", "/api/version"):
                 return "ollama", self._num_ctx(await self._json("POST", "/api/show", {"model": model}))
@@ -225,6 +228,7 @@ class LocalServer:
                 return "lmstudio", _number(one, "loaded_context_length") or _number(one, "max_context_length")
             for one in _listed(await self._json("GET", "/v1/models"), model):
                 if "max_model_len" in one:
+                    facts.slots = 0  # it batches whatever comes
                     return "vllm", _number(one, "max_model_len")
         except (httpx.HTTPError, httpx.InvalidURL):
             return None
@@ -341,6 +345,7 @@ def limits(facts: Facts, profile: Profile) -> ModelLimits:
         form=form,
         context_tokens=facts.context_tokens,
         chars_per_token=facts.chars_per_token,
+        slots=facts.slots,
     )
 
 

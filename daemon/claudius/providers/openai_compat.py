@@ -113,6 +113,11 @@ class OpenAICompat:
         profile = profile_of(self._profile, self._client.base_url.host, model)
         return limits(await self._server.learned(model) if model else self._server.facts(model), profile)
 
+    async def prepare(self) -> None:
+        """Read the price list, and ask a server at home what it can take."""
+        await asyncio.to_thread(load_prices)
+        await self.limits()
+
     def patience_s(self, request: Request) -> float:
         """Return the least time that the first byte of this reply is given; 0 = no more than is set."""
         if self._server is None or not self._is_patient:
@@ -333,7 +338,6 @@ def build(loaded: Loaded, home: Home) -> OpenAICompat:
     key = loaded.secret("CLAUDIUS_OPENAI_API_KEY")
     if not key and host.endswith(".groq.com"):
         key = loaded.secret("GROQ_API_KEY")
-    load_prices()
     is_patient = loaded.config.model.first_byte_s == ModelSettings().first_byte_s  # a time that the owner set holds
     client = _client(base_url, key, loaded.config.model, is_local=host in _LOCAL, is_patient=is_patient)
     server = None

@@ -139,7 +139,7 @@ class StreamedCompletion:
         is_json = request.form and facts.enforces in ("format", "response_format")
         self._sections = JsonSections(request.form) if is_json else None
         self.model = model
-        self.ended = False
+        self.ended = self._is_finished = False
         self._request = request
         self._stop: str | None = None
         self._usage: Usage | None = None
@@ -166,6 +166,7 @@ class StreamedCompletion:
                 name = plain_name(call.function.name, UNLISTED)
                 log.warning("%s: a tool call that was never offered is refused: %s", NAME, name)
         self.ended = self.ended or chunk.done
+        self._is_finished = self._is_finished or bool(chunk.choice.finish_reason)
         text = words.text
         return self.reply.add(self._sections.feed(text) if self._sections else text)
 
@@ -184,7 +185,7 @@ class StreamedCompletion:
 
     def done(self, base_url: str) -> Done:
         """End the reply. Raises: Cut if the stream broke off before its end."""
-        if not self.ended and not self.reply.is_full:
+        if not (self.ended or self._is_finished or self.reply.is_full):  # some servers send no [DONE]
             raise Cut("the model's stream ended before its end", provider=NAME)
         usage = self._usage or estimate(self._request, self.reply.text)
         return Done(

@@ -149,19 +149,26 @@ def _voice(home: Home) -> dict[str, Any]:
 
 
 def model_told(home: Home, name: str, model: str = "") -> dict[str, Any]:
-    """Return how a provider's model is asked: `profile`, `form`, and `context_tokens` where they are known.
+    """Return how a provider's model is asked: `profile`, `form`, `context_tokens` and `slots` where they are known.
 
     Of a model at home it is what `state/local_models.json` holds, so that its server is not asked. `form` is how a
     reply gets its sections: tags, grammar, json, or words alone; None = its server was not asked yet.
     """
     if name != "openai_compat":
-        return {"profile": "full", "form": "tags", "context_tokens": None}
+        return {"profile": "full", "form": "tags", "context_tokens": None, "slots": None}
     from claudius.providers.openai_compat import known_limits
 
     limits, facts = known_limits(load(home, os.environ), home, model)
     is_known = facts.is_learned or limits.profile == "full"
     form = limits.form if is_known else None
-    return {"profile": limits.profile, "form": form, "context_tokens": facts.context_tokens or None}
+    context_tokens, slots = facts.context_tokens or None, limits.slots or None
+    return {"profile": limits.profile, "form": form, "context_tokens": context_tokens, "slots": slots}
+
+
+def slot_words(told: Mapping[str, Any]) -> str:
+    """Return in words what it means that a model's server answers one call at a time; empty if it does not. Pure."""
+    is_alone = told.get("slots") == 1
+    return "; one call at a time, so the second mind waits while anybody is answered" if is_alone else ""
 
 
 def model_words(told: Mapping[str, Any]) -> str:

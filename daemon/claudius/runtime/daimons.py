@@ -41,7 +41,7 @@ from claudius.memory.whispers import DaimonRecord, Transport, Whisper
 from claudius.observed import DaimonSpoke, DaimonWhispered
 from claudius.perception import Origin
 from claudius.prompt import data_line, fence
-from claudius.provider import Provider, Request
+from claudius.provider import Provider, Request, SecondVoice
 from claudius.recollection import Entry, EntryType, Recollection
 from claudius.runtime.daimon_http import DaimonAnswer, ask
 
@@ -211,7 +211,7 @@ class Daimons:
     async def think(self, provider: Provider, asked: Request, timeout_s: float, job: str) -> str:
         """Make one call and record it. Raises: ProviderError, TimeoutError."""
         started = time.monotonic()
-        answer = await ask_once(provider, asked, timeout_s)
+        answer = await ask_once(SecondVoice(provider, self._mind.slot), asked, timeout_s)
         made = Call(
             n=0,
             purpose=PURPOSE,

@@ -25,6 +25,7 @@ from claudius.errors import BadConfiguration, ClaudiusError, StoreError
 from claudius.memory.whispers import Whisper
 from claudius.observed import DaimonWhispered
 from claudius.perception import SELF, Kind, Perception, private
+from claudius.provider import prepare
 from claudius.runtime.control import Connection
 from claudius.runtime.daimon_http import PATH
 from claudius.runtime.health import Health
@@ -286,6 +287,7 @@ class WhisperApi:
         mind = self._mind
         if await mind.stage() is not Stage.OPEN:
             return _later(503, 3600)
+        await prepare(mind.provider)  # right after a start it may not be ready, and that is no time of the model's
         soul, now, scene = mind.soul(), mind.clock(), await mind.store.whispers.scene(None)
         asked = request(character("", OWN, soul), _told(context, scene.mood), soul, mind.nonce(), OWN)
         digest = hashlib.sha256(asked.tail.encode()).hexdigest()[:16]

@@ -81,7 +81,7 @@ class Lane(Struct, eq=False):
             self.last = replace(last, is_joined=True)
             await self._unless_woken(joining)
             return 0.0
-        await self._unless_woken(reflect(last, mind))
+        await self._unless_woken(reflect(last, mind.beside()))
         return None
 
     async def _unless_woken(self, work: Coroutine[None, None, None]) -> None:

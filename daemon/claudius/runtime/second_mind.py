@@ -8,6 +8,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from claudius.cognition.hooks import Hooks
 from claudius.cognition.mind import Stage, spending, tightest
 from claudius.config import Config
@@ -18,7 +20,7 @@ from claudius.cortex.observe import OBSERVED
 from claudius.errors import ClaudiusError
 from claudius.memory.sql.inner_records import reflection_row
 from claudius.memory.store import Store
-from claudius.provider import Provider
+from claudius.provider import Provider, SecondVoice, Slot
 from claudius.runtime.control import Connection
 from claudius.soul import SoulText
 
@@ -41,15 +43,21 @@ class SecondMind:
         hooks: Hooks,
         build: Callable[[str], Provider],
         secrets: Sequence[str] = (),
+        slot: Slot | None = None,
     ) -> None:
-        """Build the cortex; `build` makes the named provider if it is to have one of its own."""
+        """Build the cortex; `build` makes the named provider if it is to have one of its own.
+
+        `slot` is the mind's: where the model's server has one, the cortex is quiet while a turn runs. A consultation is
+        a part of its turn.
+        """
+        self._slot = slot or Slot()
         self._store, self._provider, self._config, self._clock = store, provider, config, clock
         self._build = build
         self._voices: dict[str, Provider] = {}
         self._wake: Callable[[str], None] = lambda _: None
         ties = Ties(
             store=store,
-            voice=self._voice,
+            voice=lambda name: SecondVoice(self._voice(name), self._slot),
             soul=soul,
             config=config,
             clock=clock,
@@ -62,7 +70,7 @@ class SecondMind:
         self.cortex = Cortex(ties)
         for kind in OBSERVED:
             hooks.listen(kind, self.cortex.observe)
-        self.consult = partial(consult, ties)
+        self.consult = partial(consult, replace(ties, voice=self._voice))
         """Judges a message before the soul answers it."""
 
     async def live(self, wake: Callable[[str], None]) -> None:

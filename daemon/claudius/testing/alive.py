@@ -18,7 +18,7 @@ from claudius.memory.archive import Archive
 from claudius.memory.records import Records
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.store import Store
-from claudius.provider import Provider
+from claudius.provider import Provider, Slot
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.disk import Disk
@@ -100,7 +100,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     if store is None:
         store = SqliteStore(home.database, relieve=resources.disk.release)
     hooks, soul = Hooks(), lately(SoulSource(home.soul, shipped("soul"), steps=tuple(STEPS)).current)
-    second = None
+    second, slot = None, Slot()
     if reflects:
         second = SecondMind(
             store=store,
@@ -111,6 +111,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
             nonce=nonce,
             hooks=hooks,
             build=lambda _: provider,
+            slot=slot,
         )
     mind = Mind(
         store=store,
@@ -122,6 +123,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
         aged_at=resources.clock.expiry,
         hooks=hooks,
         reflects=second.cortex.is_active if second else lambda: False,
+        slot=slot,
         consult=second.consult if second else None,
     )
     services = BackgroundServices(

@@ -24,7 +24,7 @@ FAULTS: Mapping[str, str] = {
     "truncate": "sends the stream up to byte `at`, then closes without the end of the body",
     "reset_mid": "sends the stream up to byte `at`, then resets the connection",
     "eof": "sends the stream up to byte `at`, then ends the body properly",
-    "no_stop": "ends the body properly, without the stream's last event",
+    "no_stop": "ends the body properly, without the events that say that it is the end",
     "bad_json": "puts a data line in place of event `at` that is not JSON",
     "error_event": "puts an error event in place of event `at`, inside the 200",
     "huge": "streams as many megabytes as ordered",
@@ -119,7 +119,8 @@ class Stream:
             case "hang_mid" | "truncate" | "reset_mid" | "eof":
                 yield from cut_at(events, reply.at)
             case "no_stop":
-                yield from events[: -1 if self.kind == "openai" else -2]
+                is_chat = self.kind == "openai"  # there the reason of the end is an end, and some servers send no more
+                yield from [one for one in events if b'"finish_reason":null' in one] if is_chat else events[:-2]
             case "bad_json":
                 yield from (
                     *events[:middle],

@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
@@ -23,6 +23,10 @@ def usual(_: Call) -> web.Response | None:
     return None
 
 
+NOTICE_S = 0.05
+"""How long the server takes to notice that a client has gone."""
+
+
 @dataclass(slots=True)
 class RowServer(ModelServer):
     """A model server whose answers a test may replace by bytes of its own."""
@@ -33,9 +37,15 @@ class RowServer(ModelServer):
     drips: str = ""
     """The path at which an answer never ends, a blank at a time; empty = none."""
 
+    beside: list[tuple[Call, Call]] = field(default_factory=list)
+    """Each call of the model that was still answered when another one came, with that one."""
+
     async def _route(self, request: web.Request, call: Call) -> web.StreamResponse:
         if call.path == self.drips:
             await _drip(request)
+        if is_asked(call):
+            await asyncio.sleep(NOTICE_S)
+            self.beside += [(one, call) for one in self.asked if one is not call and not (one.finished or one.gone)]
         found = self.instead(call) if is_asked(call) else None
         return await ModelServer._route(self, request, call) if found is None else found
 

@@ -66,8 +66,9 @@ def climb(
         return _continued(reply, rules, streamed, flags)
     newest = repair or reply
     winner = newest.winner
-    is_plain = not (winner or newest.truncated or is_structured(newest.raw) or _why_not_plain(newest))
     text = winner.text if winner else newest.raw.removeprefix(_BOM).strip()
+    is_broken = newest.truncated and not (rules.is_words_alone and ends_a_sentence(text))
+    is_plain = not (winner or is_broken or is_structured(newest.raw) or _why_not_plain(newest))
     if (winner or is_plain) and not _is_unfit(text, rules):
         rung: Rung = "repair" if repair else "complete" if winner else "plain"
         return _spoken(text, rung, winner.verb if winner else None, rules, flags)
@@ -129,6 +130,11 @@ def _cut(reply: Parsed, rules: OutputRules) -> tuple[str, str | None] | None:
         if dialogue.state == "cut" and len(dialogue.text) >= CUT_CHARS and not _is_unfit(dialogue.text, rules):
             return whole_sentences(dialogue.text) + ELLIPSIS, dialogue.verb
     return None
+
+
+def ends_a_sentence(text: str) -> bool:
+    """Return whether a text ends where a sentence does. Pure."""
+    return any(found.end() == len(text) for found in _SENTENCE_END.finditer(text))
 
 
 def whole_sentences(text: str) -> str:

@@ -171,6 +171,8 @@ class OutputRules(Struct, frozen=True, kw_only=True):
     """Whether a reply is owed: if nothing can be said, the fixed line is."""
     repairs: int = 1
     """Repair calls left."""
+    is_words_alone: bool = False
+    """The words aloud were asked, and nothing else."""
     private: Overlap = field(default_factory=Overlap)
     """The private entries and whispers in this prompt."""
     nonces: tuple[str, ...] = ()
@@ -224,6 +226,7 @@ def output_rules(
         default_verb=default,
         owed=plan.owes,
         repairs=settings.repairs,
+        is_words_alone=settings.form == "words",
         nonces=(recollection.nonce, next_nonce(recollection.nonce), *[nonce for nonce, _, _ in past]),
         private=Overlap(
             [
