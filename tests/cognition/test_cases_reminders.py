@@ -36,7 +36,10 @@ async def days_after(soul: Alive, clock: Clock) -> None:
 async def test_only_what_is_to_be_delivered_by_a_named_time_is_planned(home: Home, row: Row) -> None:
     """A reply that only sounds like a promise plans nothing, asks no model later, and posts nothing, by day or night."""
     row.knows_only("plans", "act", "at", "on")
-    clock, voice = at("2026-03-04T15:00:00+00:00", Clock()), Scripted(default=by_tag(external_dialogue=row.input["reply"]))
+    clock, voice = (
+        at("2026-03-04T15:00:00+00:00", Clock()),
+        Scripted(default=by_tag(external_dialogue=row.input["reply"])),
+    )
     async with minds(home, voice, clock=clock, settings={"CLAUDIUS_CLOCK_TIMEZONE": "UTC"}) as soul:
         said = await say(soul, "It was a long day. Could you look at my plan?")
         plans = [datetime.fromisoformat(one["due_at"]) for one in soul.records().plans()]

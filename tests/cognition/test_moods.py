@@ -262,7 +262,9 @@ async def open_talk(home: Home, private: str, *lines: str) -> list[str]:
         return ran(soul)[8:]
 
 
-@pytest.mark.parametrize("lines", [SMALL_TALK, ("Is that wrong?", "That is wrong.", *SMALL_TALK[:3], CRUEL, CRUEL, "ok?")])
+@pytest.mark.parametrize(
+    "lines", [SMALL_TALK, ("Is that wrong?", "That is wrong.", *SMALL_TALK[:3], CRUEL, CRUEL, "ok?")]
+)
 async def test_a_private_quarrel_moves_no_process_of_a_channel(home: Home, lines: tuple[str, ...]) -> None:
     """S15: what was said in private makes the soul neither short in a channel, nor patient with whom insults it there."""
     calm = Home(home.root.parent / "calm")

@@ -229,7 +229,9 @@ async def test_a_directive_of_the_evening_waits_for_the_morning(home: Home, acce
 
 
 @pytest.mark.parametrize(("hour", "said"), [(9, 1), (10, 0)])
-async def test_a_directive_that_nobody_took_up_lapses_two_hours_after_the_night(home: Home, hour: int, said: int) -> None:
+async def test_a_directive_that_nobody_took_up_lapses_two_hours_after_the_night(
+    home: Home, hour: int, said: int
+) -> None:
     """One of 21:45 that a stopped soul finds at 09:59 is said; at 10:59 it has lapsed."""
     at = datetime(2026, 1, 5, 21, 45, tzinfo=UTC)
     one = told(Kind.DIRECTIVE, extra={"action": "follow_up", "lapses_at": at + timedelta(hours=6)}, at=at)
@@ -250,7 +252,10 @@ async def test_a_look_inward_drops_no_directive(home: Home, is_first: bool) -> N
     noon = NIGHT.replace(hour=12)
     directive = told(Kind.DIRECTIVE, extra={"action": "follow_up", "lapses_at": noon + timedelta(hours=6)}, at=noon)
     check = told(Kind.SCHEDULED, key="due:soul_state_check:1", text="", at=noon, extra={"process": "looking_inward"})
-    check, directive = replace(check, position="7" * 20 if is_first else "9" * 20), replace(directive, position="8" * 20)
+    check, directive = (
+        replace(check, position="7" * 20 if is_first else "9" * 20),
+        replace(directive, position="8" * 20),
+    )
     clock, voice = Clock(), Scripted(default=by_tag(external_dialogue="Good day."))
     clock.now = noon
     async with alive(home, voice, clock=clock, settings=ON | {"CLAUDIUS_PSYCHE_WINDOW_PROACTIVE_S": "0"}) as soul:

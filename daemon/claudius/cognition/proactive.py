@@ -138,7 +138,9 @@ async def withheld(pending: Pending, mind: Mind) -> bool:
     if verdict is None:
         return False
     log.info("not written first", extra={"conversation": perception.conversation, "reason": verdict.reason})
-    if again := _again(perception, verdict, lapses(perception, mind.config().clock.quiet, await _zone(perception, mind))):
+    if again := _again(
+        perception, verdict, lapses(perception, mind.config().clock.quiet, await _zone(perception, mind))
+    ):
         await mind.store.plans.plan(again)
     await mind.store.inbox.withdraw(pending.seq, verdict.reason)
     return True

@@ -157,9 +157,15 @@ def _hurts(
     if event.stimulus is None or min(*event.stimulus.axes, event.stimulus.tone) >= 0.0:
         return False
     felt_s = [(event.at_s, event.stimulus)]
-    for said in [one for turn in recollection.past for one in once(turn, messages_of) if event.at_s - one.at_s < HURT_S]:
+    for said in [
+        one for turn in recollection.past for one in once(turn, messages_of) if event.at_s - one.at_s < HURT_S
+    ]:
         heard = classify(
-            said.text, happening.address, soul_name=gate_settings.soul_name, novelty=0.0, compound=gate_settings.compound
+            said.text,
+            happening.address,
+            soul_name=gate_settings.soul_name,
+            novelty=0.0,
+            compound=gate_settings.compound,
         )
         if stimulus := stimulus_of(happening.kind, heard):
             felt_s.insert(-1, (said.at_s, stimulus))

@@ -59,7 +59,9 @@ async def p19(ground: Ground) -> None:
     at = NOW + HOUR
     async with awake(ground) as store:
         for n, (after, changes) in enumerate(
-            [(0, {}), (30, {}), (60, {}), (0, {"conversation": f"{DM}2"}), (0, {"text": "other"}), (0, {"text": ""})] * 2, 1
+            [(0, {}), (30, {}), (60, {}), (0, {"conversation": f"{DM}2"}), (0, {"text": "other"}), (0, {"text": ""})]
+            * 2,
+            1,
         ):
             made = {"at": at + timedelta(seconds=after), "text": "water the fern", "key": str(n), **changes}
             await store.plans.plan(plan(n, **made))
