@@ -13,12 +13,13 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from minds import Clock, by_tag, minds, say
 
-ACTS = """
+_ACTS_TEXT = """
     diet medicine couple trade meeting phone until twice car-de sister-de shop-es flat-fr violin-it
     hockey-nl city-pl city-ru city-ja work-zh city-ar work-pt not-me kein-de no-es quote-landlord im-tom
     elodie angel liming lower mo joana-de mara-pt anais-fr begona-es yulia-ru tanaka-ja dutch berlin-de
     birthday wedding six exam geburtstag-de forget-coriander meat june
-""".split()
+"""
+ACTS = _ACTS_TEXT.split()
 """What no pattern can read: the issue that lets a model read facts deletes this list."""
 
 

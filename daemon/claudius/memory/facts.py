@@ -2,7 +2,8 @@
 
 Nothing is inferred: a fact is a first-person statement that one of the patterns below takes word for word, and that
 opens its sentence, so that nobody else says it and nothing is supposed. Anything else is still kept as a moment, and
-found as one. A fact ends with a statement that something is no longer so and that shares a stem with it. Source: the psyche design, section 10; the memory design, W2.
+found as one. A fact ends with a statement that something is no longer so and that shares a stem with it.
+Source: the psyche design, section 10; the memory design, W2.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ _OPENS = re.compile(
 )
 """What may stand before a fact in its sentence: nothing, a greeting, or more that is said in the first person."""
 _ENDS = re.compile(
-    r"\b(?:no longer|any ?more|called off)\b|\b(?:I|we|he|she|they)(?:['’]ve|['’]s| have| has)?(?: just| finally)? left\b"
+    r"\b(?:no longer|any ?more|called off)\b"
+    r"|\b(?:I|we|he|she|they)(?:['’]ve|['’]s| have| has)?(?: just| finally)? left\b"
     rf"|{_AM} not (?:allergic|afraid|from|{_LASTING})",
     re.IGNORECASE,
 )
