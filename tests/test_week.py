@@ -52,6 +52,18 @@ LINES = {
     "Remind me tomorrow at 6:30 to feed the cat.": "I'll remind you tomorrow at 6:30.",
 }
 """The soul's answers to these lines; to everything else it answers with a line that promises nothing."""
+SOUNDS_LIKE_A_PROMISE = {
+    "The whole day went wrong.": "I can see why today was hard.",
+    "Could you look at the invoice?": "I will look at it tonight.",
+    "And the letter?": "I'll get back to you today.",
+    "What is the word for it?": "I'll tell you in a moment.",
+    "Does the glue hold?": "We will see tomorrow how it went.",
+    "The fair is in a month.": "I'll keep that in mind for next month.",
+    "The council meets on Sunday.": "I'll be glad to hear on Sunday how it was.",
+    "Could you send the list?": "I'll send it tomorrow.",
+    "I am off to bed.": "I'll leave it there for tonight.",
+}
+"""Ordinary talk and what the soul says to it: none of it is an undertaking with an hour or a date."""
 
 
 def words(request: Request) -> str:
@@ -61,7 +73,7 @@ def words(request: Request) -> str:
         return "Here is the drawing."
     if "what they asked of you here" in said:
         return "The cat is hungry."
-    return LINES.get(said, "So it is.")
+    return (LINES | SOUNDS_LIKE_A_PROMISE).get(said, "So it is.")
 
 
 def spoken(request: Request) -> str:
@@ -110,13 +122,22 @@ async def wednesday(days: Days) -> None:
         await days.until_instant(days.now + timedelta(minutes=3))
 
 
+async def thursday(days: Days) -> None:
+    """Play an evening of ordinary phrases with Cem, and a reminder at night."""
+    await days.until(4, "20:30")
+    for line in SOUNDS_LIKE_A_PROMISE:
+        await days.says("cem", line)
+        await days.until_instant(days.now + timedelta(minutes=2))
+    await days.until(4, "23:50")
+    await days.says("cem", "Remind me tomorrow at 6:30 to feed the cat.")
+
+
 async def story(days: Days) -> None:
     """Play the week, and the month after it."""
     await monday(days)
     await tuesday(days)
     await wednesday(days)
-    await days.until(4, "23:50")  # Thursday: a reminder
-    await days.says("cem", "Remind me tomorrow at 6:30 to feed the cat.")
+    await thursday(days)
     await days.until(8, "09:00", timedelta(minutes=30))  # Friday, and a weekend on which nobody writes
     await days.until(38, "10:00", timedelta(hours=3))  # a month away
     await days.says("ana", "Hello, I am back.")
@@ -205,9 +226,17 @@ def test_wednesday_who_writes_at_night_is_answered_and_nobody_is_written_to(days
     directed = days.kept("SELECT heard_at, state, reason FROM inbox WHERE kind = 'directive' AND key LIKE 'cortex:%'")
 
     assert [len(one.said) for one in of(days, *SLEEPLESS)] == [1] * 5
-    assert len(days.said_between(at(3, "00:00"), at(4, "23:49"))) == 5
+    assert len(days.said_between(at(3, "00:00"), at(4, "20:29"))) == 5
     assert [(heard_at[:12], state) for heard_at, state, _ in directed] == [("2026-01-07T0", "settled")]
     assert "psyche.proactive is off" in directed[0][2]
+
+
+def test_thursday_what_only_sounds_like_a_promise_brings_no_message(days: Days) -> None:
+    """Phrases of every day plan nothing: after the answers themselves the evening and the night are silent."""
+    assert [one.said for one in of(days, *SOUNDS_LIKE_A_PROMISE)] == [(one,) for one in SOUNDS_LIKE_A_PROMISE.values()]
+    assert len(days.said_between(at(4, "20:30"), at(4, "23:49"))) == len(SOUNDS_LIKE_A_PROMISE)
+    promised = [what for (what,) in days.kept("SELECT what FROM promise WHERE side = 'mine'")]
+    assert [one for one in promised if one in SOUNDS_LIKE_A_PROMISE.values()] == []
 
 
 def test_friday_a_reminder_comes_before_the_day_once(days: Days) -> None:

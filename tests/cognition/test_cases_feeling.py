@@ -13,56 +13,9 @@ from claudius.psyche.classify import is_trivial, lexicon
 from living import felt
 from minds import Clock, by_tag, heard, minds, say
 
-ASSENT = frozenset(
-    [
-        "yes",
-        "yeah",
-        "yep",
-        "yup",
-        "no",
-        "nope",
-        "nah",
-        "sure",
-        "ja",
-        "nein",
-        "oui",
-        "non",
-        "sí",
-        "sim",
-        "não",
-        "nie",
-        "nee",
-        "да",
-        "нет",
-        "はい",
-        "いいえ",
-        "是",
-        "不",
-    ]
-)
-FIRST_PERSON = frozenset(
-    [
-        "i",
-        "i'm",
-        "i've",
-        "i'll",
-        "my",
-        "me",
-        "we",
-        "ich",
-        "mein",
-        "mich",
-        "j'ai",
-        "moi",
-        "yo",
-        "mi",
-        "eu",
-        "io",
-        "ik",
-        "я",
-        "мы",
-    ]
-)
+_ASSENT_TEXT = "yes yeah yep yup no nope nah sure ja nein oui non sí sim não nie nee да нет はい いいえ 是 不"
+_FIRST_PERSON_TEXT = "i i'm i've i'll my me we ich mein mich j'ai moi yo mi eu io ik я мы"
+ASSENT, FIRST_PERSON = frozenset(_ASSENT_TEXT.split()), frozenset(_FIRST_PERSON_TEXT.split())
 MEANS = '{"operation":"create","type":"follow_up","target":"","horizon":"medium","description":"DESCRIPTION"}'
 
 

@@ -194,8 +194,10 @@ def test_m13_acknowledgements_are_trivial(text: str) -> None:
         "lol",
         "😭",
         "🎉",
-    ]
-    + ["ok :(", "thanks a lot, genius", "👍 to the doctor"],
+        "ok :(",
+        "thanks a lot, genius",
+        "👍 to the doctor",
+    ],
 )
 def test_m13_anything_else_is_not_trivial(text: str) -> None:
     """M13: a question, another word or sign, a phrase said twice, or none at all is not an acknowledgement."""

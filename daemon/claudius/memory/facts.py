@@ -1,7 +1,9 @@
 """Extract what people say explicitly about themselves, and choose what a prompt shows first. Pure.
 
-Nothing is inferred: a fact is a first-person statement that one of the patterns below takes word for word. Anything
-else is still kept as a moment, and found as one. Source: the psyche design, section 10; the memory design, W2.
+Nothing is inferred: a fact is a first-person statement that one of the patterns below takes word for word, and that
+opens its sentence, so that nobody else says it and nothing is supposed. Anything else is still kept as a moment, and
+found as one. A fact ends with a statement that something is no longer so and that shares a stem with it.
+Source: the psyche design, section 10; the memory design, W2.
 """
 
 from __future__ import annotations
@@ -14,16 +16,14 @@ from claudius.recollection import Fact
 
 CONSTRAINTS = ("allergic to", "must not", "takes", "is")
 """The keys of facts that must not be forgotten, shown before all others."""
-LIKINGS = ("prefers", "loves", "hates")
-"""The keys of which people state much in passing."""
-MOST_LIKINGS = 3
-"""Upper limit on likings that are shown though they share no word with what is heard. On ten public conversations they
-filled a quarter of the block; with this, 65 of 100 pieces of evidence stand in the prompt instead of 59."""
-TELLS = re.compile(r"\b(?:my|call me|i|im|i'm|i've)\b", re.IGNORECASE)
-"""Every stated fact contains one of these words, so texts without them need not be read."""
+ENDED = "no longer"
+"""The key of a statement that ends other facts, and is never shown as one."""
+TELLS = re.compile(r"\b(?:my|i|im|i'm|i've|we|we've|no longer|any ?more|called off|left)\b", re.IGNORECASE)
+"""Every stated fact, and everything that ends one, contains one of these words: other texts need not be read."""
 _NAME = r"([A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,2})"
 _CLAUSE = r"[^.!?,;\n]{2,60}"
 _REST = rf"({_CLAUSE})"
+_THING = rf"(?!(?:you|it|this|that|these|those|them|him|her)\b){_REST}"
 _I, _AM = r"\b(?:I|i)", r"\b(?:(?:I|i)(?:['’]m| am)|Im)(?: also| still| actually)?"
 _LASTING = (
     r"((?:an? |the |partly |half |completely |severely |recently )*"
@@ -48,15 +48,15 @@ _KINDRED = (
 _KIN = "|".join(_KINDRED.split())
 _SINGLE: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("name", re.compile(rf"\b[Mm]y name(?:['’]s| is) {_NAME}")),
-    ("name", re.compile(rf"\b[Cc]all me {_NAME}")),
     ("lives in", re.compile(rf"{_I}(?: now)? live (?:in|at|near) {_REST}")),
+    ("lives in", re.compile(rf"\b(?:I|We|we)(?:['’]ve| have)?(?: just)? moved to {_NAME}")),
     ("comes from", re.compile(rf"{_AM} (?:originally )?from {_REST}")),
     ("works", re.compile(rf"{_I}(?: now)? work ((?:at|as|for|in) [^.!?,;\n]{{2,60}})")),
-    ("birthday", re.compile(rf"\b[Mm]y birthday(?:['’]s| is) (?:on )?{_REST}")),
+    ("birthday", re.compile(rf"\b[Mm]y birthday(?:['’]s| is) (?:on )?(?!today|tomorrow|in |next |this ){_REST}")),
     ("was born", re.compile(rf"{_I} was born ((?:in|on|at) [^.!?,;\n]{{2,60}})")),
 )
 _MANY: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("allergic to", re.compile(rf"{_AM} (?:\w+ )?allergic to {_REST}")),
+    ("allergic to", re.compile(rf"{_AM} (?:(?!not|never|hardly)\w+ )?allergic to {_REST}")),
     ("allergic to", re.compile(rf"{_I} have an? ([\w-]+ allergy)")),
     ("must not", re.compile(rf"{_I} (?:must not|mustn['’]t|am not allowed to|cannot|can['’]t) {_DEED}")),
     ("must not", re.compile(rf"{_I} (?:don['’]t|do not|never) ((?:eat|drink) {_CLAUSE})")),
@@ -64,8 +64,8 @@ _MANY: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("is", re.compile(rf"{_AM} {_LASTING}", re.IGNORECASE)),
     ("has", re.compile(rf"{_I} have {_HELD}", re.IGNORECASE)),
     ("prefers", re.compile(rf"{_I} prefer {_REST}")),
-    ("loves", re.compile(rf"{_I} (?:really )?love (?!you\b){_REST}")),
-    ("hates", re.compile(rf"{_I} (?:really )?(?:hate|can['’]t stand|dislike) (?!you\b){_REST}")),
+    ("loves", re.compile(rf"{_I} (?:really )?love {_THING}")),
+    ("hates", re.compile(rf"{_I} (?:really )?(?:hate|can['’]t stand|dislike) {_THING}")),
     ("is afraid of", re.compile(rf"{_AM} (?:afraid|scared|terrified) of {_REST}")),
 )
 KEYS = frozenset([*(key for key, _ in (*_SINGLE, *_MANY)), *_KINDRED.split()])
@@ -73,15 +73,35 @@ KEYS = frozenset([*(key for key, _ in (*_SINGLE, *_MANY)), *_KINDRED.split()])
 _KIN_NAMED = re.compile(rf"\b[Mm]y ({_KIN})(?:['’]s name)? is (?:called |named )?{_NAME}")
 
 
+_QUOTED = re.compile(r"“[^”]*”|„[^“”]*[“”]|«[^»]*»|\"[^\"\n]*\"|^>.*$", re.MULTILINE)
+_OPENS = re.compile(
+    r"(?:(?:hi|hello|hey|there|and|but|so|well|also|oh|yes|no|ok|okay|btw|by the way|actually|please|\w+,)\W+)*"
+    r"(?:(?:i|i['’]m|i['’]ve|im|my|we|we['’]ve)\b(?!.*\b(?:if|wish|wished|would|suppose|imagine|pretend|think|guess|might)\b).*)?",
+    re.IGNORECASE,
+)
+"""What may stand before a fact in its sentence: nothing, a greeting, or more that is said in the first person."""
+_ENDS = re.compile(
+    r"\b(?:no longer|any ?more|called off)\b"
+    r"|\b(?:I|we|he|she|they)(?:['’]ve|['’]s| have| has)?(?: just| finally)? left\b"
+    rf"|{_AM} not (?:allergic|afraid|from|{_LASTING})",
+    re.IGNORECASE,
+)
+_STATEMENT = re.compile(r"[^.!?,;\n]+(?![^.!?\n]*\?)")
+
+
 def stated_facts(text: str, person: str, sources: tuple[str, ...], turn: str, stated_s: float) -> tuple[Fact, ...]:
-    """Return the facts that a person states explicitly about themself; nothing is inferred. Pure."""
-    text = text[:TEXT_CHARS]
+    """Return the facts that a person states explicitly about themself, and the statements that end some. Pure."""
+    text = _QUOTED.sub(" ", text[:TEXT_CHARS])
     found: dict[tuple[str, str], None] = {}
-    for key, pattern in (*_SINGLE, *_MANY):
+    places: list[int] = []
+    for key, pattern in (*_SINGLE, *_MANY, ("", _KIN_NAMED)):
         for match in pattern.finditer(text):
-            found[key, " ".join(match[1].split())] = None
-    for match in _KIN_NAMED.finditer(text):
-        found[match[1].lower(), match[2]] = None
+            places.append(match.start())
+            if _OPENS.fullmatch(re.split(r"[.!?;\n]", text[: match.start()])[-1].lstrip()):
+                found[key or match[1].lower(), " ".join(match[1 if key else 2].split())] = None
+    for said in _STATEMENT.finditer(text):
+        if _ENDS.search(said[0]) and not any(said.start() <= place < said.end() for place in places):
+            found[ENDED, " ".join(said[0].split())] = None
     return tuple(
         [
             Fact(
@@ -100,20 +120,34 @@ def stated_facts(text: str, person: str, sources: tuple[str, ...], turn: str, st
 
 def is_single_valued(key: str) -> bool:
     """Return whether a newer value of this key replaces an older one. Pure."""
-    return key not in {name for name, _ in _MANY}
+    return key != ENDED and key not in {name for name, _ in _MANY}
+
+
+def in_force(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Return the facts that no later one replaces or ends. Pure."""
+    newest: dict[tuple[str, ...], Fact] = {}
+    for fact in sorted(facts, key=lambda one: one.stated_s):
+        if fact.key == ENDED:
+            stems = frozenset(stemmed(fact.value))
+            ended = [
+                key
+                for key, one in newest.items()
+                if one.person == fact.person
+                and one.stated_s < fact.stated_s
+                and not stems.isdisjoint(stemmed(one.value))
+            ]
+            for key in ended:
+                del newest[key]
+        else:
+            newest[(fact.person, fact.key) if fact.is_single else (fact.person, fact.key, fact.value)] = fact
+    return tuple(newest.values())
 
 
 def in_order(facts: Iterable[Fact], asked: Collection[str]) -> list[Fact]:
-    """Return the facts to show in their order: constraints, those that share a stem, the newest. Pure.
+    """Return the facts that share a stem with what is heard, in their order: constraints first, then the newest. Pure.
 
-    Only a few of the likings that share none.
+    A pattern may have read one wrongly, so none is shown where nothing said bears on it.
     """
     stems = frozenset(asked)
-    order = sorted(
-        [
-            (one.key not in CONSTRAINTS, stems.isdisjoint(stemmed(f"{one.key} {one.value}")), -one.stated_s, n, one)
-            for n, one in enumerate(facts)
-        ]
-    )
-    likings = [one for _, is_far, *_, one in order if is_far and one.key in LIKINGS][MOST_LIKINGS:]
-    return [one for *_, one in order if one not in likings]
+    near = [one for one in facts if not stems.isdisjoint(stemmed(f"{one.key} {one.value}"))]
+    return sorted(near, key=lambda one: (one.key not in CONSTRAINTS, -one.stated_s))

@@ -1,7 +1,8 @@
 """Read off a text, without a model: five axes, cue classes, load, and how much it asks for. Pure.
 
 Valence comes from VADER, which scores half of plainly unhappy situations as happy; so cues carry the meaning and
-valence only adjusts it. VADER knows English only, and would read the German `die` and `war` as it does in English. Source: the psyche design, section 3; the cortex design, section 8.
+valence only adjusts it. VADER knows English only, and would read the German `die` and `war` as it does in English.
+Source: the psyche design, section 3; the cortex design, section 8.
 """
 
 from __future__ import annotations

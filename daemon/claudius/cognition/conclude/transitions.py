@@ -129,7 +129,7 @@ def parse_result(intent: Intent, recollection: Recollection) -> dict[str, Any]:
 
     The mood is this conversation's mood after the turn, present only if the turn changed it: through what was heard, or
     through the model's own mood word, which counts as the model saw it. Taking up work counts as a change if the soul
-    is already focused, but not while it is upset from another conversation. It is frustrated only by what was said here.
+    is already focused, but not while it is upset from another conversation. Only what was said here frustrates it.
     """
     found: dict[str, Any] = {thought.step: thought.content for thought in intent.thoughts}
     for check in _CHECKS:

@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import exp2
-from operator import attrgetter
 
 from msgspec.structs import asdict
 
 from claudius.decoding import decoder
 from claudius.intent import Intent
-from claudius.memory.facts import stated_facts
+from claudius.memory.facts import in_force, stated_facts
 from claudius.memory.ranking import Beside, Found, rarest, rarity
 from claudius.memory.semantic import Held, Near, Semantic
 from claudius.memory.sql.connection import Database, Row
@@ -130,7 +129,7 @@ def find_moments(
     if db.is_far:
         db.foresee("moments", perception.conversation, perception.audience, perception.person)
     seeing = Seeing(db, perception, audiences=audiences)
-    facts = _in_force(
+    facts = in_force(
         [one for one in _FACTS.decode(db.value("facts_of", persons=dump(list(persons)))) if seeing.may(one.sources)]
     )
     numbers = (
@@ -179,14 +178,6 @@ def find_moments(
         nearness=near.of(moments) if near else {},
         nearest=near.nearest if near else (),
     )
-
-
-def _in_force(facts: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Return the facts in force among those that may be shown: a later one replaces an earlier one."""
-    newest: dict[tuple[str, ...], Fact] = {}
-    for fact in sorted(facts, key=attrgetter("stated_s")):
-        newest[(fact.person, fact.key) if fact.is_single else (fact.person, fact.key, fact.value)] = fact
-    return tuple(newest.values())
 
 
 def _moment(row: Row) -> Moment:
