@@ -559,7 +559,7 @@ async def test_s31_words_that_one_message_no_longer_holds_are_gone(
 async def test_s31_a_corrected_typo_touches_nothing(home: Home) -> None:
     """An edit that takes away no word that the soul repeated leaves thoughts, portraits and git as they are."""
     async with living(home, "", story(ROWS["story-thread"])) as life:
-        ts = await life.say("a thread", "Tom", "{bot} I have epilepsy, by teh way")
+        ts = await life.say("a thread", "Tom", "{bot} I have epilepsy, by thee way")
         await life.say("the same thread", "Ben", "{bot} what did Tom say?")
         before = [
             what
