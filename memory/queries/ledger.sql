@@ -49,6 +49,9 @@ ON CONFLICT (turn, peer_id, direction) DO NOTHING;
 -- name: interaction_taken
 UPDATE interaction SET reaction = :reaction WHERE turn = :turn AND direction = 'out';
 
+-- name: evidence_gone
+SELECT 1 AS gone FROM json_each(:evidence) e WHERE NOT EXISTS (SELECT 1 FROM interaction WHERE id = CAST(e.value AS BIGINT)) LIMIT 1;
+
 -- name: assessment_new
 INSERT INTO assessment (peer_id, info_score, trust, rationale, created_at, author, sources)
 VALUES (:peer_id, :info_score, :trust, :rationale, :created_at, :author, :sources) RETURNING id;

@@ -559,7 +559,7 @@ async def test_s31_words_that_one_message_no_longer_holds_are_gone(
 async def test_s31_a_corrected_typo_touches_nothing(home: Home) -> None:
     """An edit that takes away no word that the soul repeated leaves thoughts, portraits and git as they are."""
     async with living(home, "", story(ROWS["story-thread"])) as life:
-        ts = await life.say("a thread", "Tom", "{bot} I have epilepsy, by teh way")
+        ts = await life.say("a thread", "Tom", "{bot} I have epilepsy, by thee way")
         await life.say("the same thread", "Ben", "{bot} what did Tom say?")
         before = [
             what
@@ -573,3 +573,28 @@ async def test_s31_a_corrected_typo_touches_nothing(home: Home) -> None:
 
     assert set(after_it) <= set(before)
     assert thoughts
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+async def test_s31_posts_that_tell_of_them_are_named_and_taken_down_where_that_is_wanted(
+    home: Home, *, deletes: bool
+) -> None:
+    """The receipt names each post that still stands and was written from Tom's lines; `runtime.delete_replies` deletes them."""
+    async with living(
+        home, "", story(ROWS["story-thread"]), CLAUDIUS_RUNTIME_DELETE_REPLIES=str(deletes).lower()
+    ) as life:
+        await lived(life, ILLNESS["said"])
+        forgetting = life.soul.server._forgetting
+        receipt = await forgetting.forget(TOM_ID, life.soul.mind.clock(), "owner")
+        shown = [
+            one
+            for channel in ("C1", "D8")
+            for one in await life.server.world.messages(channel)
+            if one.get("user") == BOT_USER and "epilepsy" in json.dumps(one)
+        ]
+
+    named = {one["post"] for one in receipt["posts"]}
+    assert {one["ts"] for one in shown} <= named
+    assert bool(shown) is bool(named) is not deletes
+    assert {one["person"] for one in receipt["portraits"]} == {BEN_ID}
+    assert {"turn", "user_model", "soul_state", "outbox", "belief"} <= receipt["derived"].keys()

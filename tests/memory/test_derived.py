@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from claudius.home import Home
+from claudius.ledger_types import Reflected, Reflection
 from claudius.memory.seen import Seen, packed, seen_in
 from claudius.memory.sql.derived import put_back
 from claudius.providers.scripted import Scripted
@@ -119,3 +120,25 @@ async def test_what_an_expired_turn_wrote_is_still_followed(home: Home) -> None:
 
     assert "inhabited" in before
     assert "inhabited" not in words(home)
+
+
+async def test_a_cycle_that_read_what_was_erased_since_changes_nothing(home: Home) -> None:
+    """The second mind may answer after the erasure: what it read is gone, and so is what it came to."""
+    async with alive(home, Scripted()) as soul:
+        await hear(soul, "ben", "a bee nests in my attic", HALL)
+        (line,) = await soul.mind.store.ledger.newest_interactions(1)
+        for cycle, evidence in ((1, (line.id,)), (2, (line.id, line.id + 1000))):
+            record = Reflection(
+                cycle=cycle,
+                at=soul.mind.clock(),
+                trigger="manual",
+                audience="self",
+                outcome="done",
+                duration_s=0.1,
+                summary="it was read",
+                evidence=evidence,
+            )
+            await soul.mind.store.ledger.reflect(Reflected(record=record))
+        kept = [one["cycle"] for one in soul.records().reflections(9)]
+
+    assert kept == [1]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -39,8 +40,8 @@ class Source(Struct, kw_only=True):
     ids: Sequence[str] = ()
     """Every id of the person; empty where it is one message."""
     rows: set[Name] = field(default_factory=set)
-    lines: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """By conversation, the numbers of the turns that hold a line of it."""
+    lines: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """By conversation, the numbers of the turns that hold a line of it, in order."""
     turns: set[str] = field(default_factory=set)
     """The turns that heard it."""
     words: list[str] = field(default_factory=list)
@@ -49,6 +50,20 @@ class Source(Struct, kw_only=True):
     names: Sequence[str] = ()
     whole: bool = True
     """Whether all that was written with it in sight is derived, whatever it says."""
+
+
+    def add_line(self, conversation: str, number: int) -> None:
+        """Add a turn that holds a line of it."""
+        numbers = self.lines[conversation]
+        at = bisect_left(numbers, number)
+        if numbers[at : at + 1] != [number]:
+            numbers.insert(at, number)
+
+    def has_line(self, conversation: str, first: int, end: int) -> bool:
+        """Return whether one of these turns of a conversation holds a line of it."""
+        numbers = self.lines.get(conversation, [])
+        at = bisect_left(numbers, first)
+        return at < len(numbers) and numbers[at] < end
 
 
 class SeenTurn(Struct, frozen=True):
@@ -90,7 +105,7 @@ class Derived:
         before = self.first | self.second
         own = {row["turn"] for row in first} | self._source.turns
         for row in first:
-            self._source.lines[row["conversation"]].add(row["number"])
+            self._source.add_line(row["conversation"], row["number"])
         self._read(db, since)
         direct = {one.turn for one in self._turns.values() if one.turn in own or self._is_in_sight(one, self._source)}
         new = direct - before if self._source.whole else set[str]()
@@ -121,8 +136,7 @@ class Derived:
 
     def _is_in_sight(self, one: SeenTurn, source: Source) -> bool:
         rows = one.seen.rows
-        first = one.seen.first or one.number
-        if any(first <= number < one.number for number in source.lines.get(one.conversation, ())):
+        if source.has_line(one.conversation, one.seen.first or one.number, one.number):
             return True
         if not source.rows.isdisjoint(rows):
             return True
@@ -133,7 +147,7 @@ class Derived:
         for turn in turns:
             one = self._turns.get(turn)
             if one:
-                self._written.lines[one.conversation].add(one.number)
+                self._written.add_line(one.conversation, one.number)
                 self._learn(soul_texts_of(db, one))
         for row in db.all("written_by", turns=dump(sorted(turns))):
             if row["kind"] == "portrait":
@@ -149,7 +163,7 @@ class Derived:
             if (
                 one.turn in self.saw
             ):  # it may have been shown a portrait, which later turns of its place are shown again
-                self._written.lines[one.conversation].add(one.number)
+                self._written.add_line(one.conversation, one.number)
 
     def _saw_portrait(self, one: SeenTurn) -> bool:
         found = [row for row in one.seen.rows if row[0] == "portrait"]

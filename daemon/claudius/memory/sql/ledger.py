@@ -180,12 +180,13 @@ def _known(db: Database, peer_id: str, audience: str, seeing: Seeing, window: in
 
 
 def apply(db: Database, reflected: Reflected) -> Recorded:
-    """Apply a cycle as a whole; a known one changes nothing.
+    """Apply a cycle as a whole; a known one changes nothing, nor does one that read what was erased since.
 
     An assessment that cannot be written is skipped; the rest is applied.
     """
     record = reflected.record
-    if db.one("reflection_known", cycle=record.cycle):
+    is_erased = record.evidence and db.one("evidence_gone", evidence=dump(record.evidence))
+    if is_erased or db.one("reflection_known", cycle=record.cycle):
         return Recorded()
     recorded = _assess(db, reflected.proposals, record.at)
     for belief in reflected.put:

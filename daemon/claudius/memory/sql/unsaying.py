@@ -34,7 +34,7 @@ class _Unsaying(Erasure):
         """Erase what holds them, and was written with them in sight."""
         one = self._unsaid
         source = Source(turns={one.turn}, stems=marks(one.before) - marks(one.now), whole=False)
-        source.lines[one.conversation].add(one.number)
+        source.add_line(one.conversation, one.number)
         source.rows.add(("moment", str(one.moment)))
         derived = Derived(source)
         found = await asyncio.to_thread(derived.find, self._beside, (), one.at)
