@@ -365,13 +365,6 @@ class Forgetting:
         return sorted(one.removeprefix(f"{home.root}/") for one in (*found["found"], *unread))
 
 
-def _refused(error: OSError) -> ClaudiusError:
-    """Return what is said of an erasure that could not be recorded. Pure."""
-    if error.errno in _NO_ROOM:
-        return StoreFull(f"the disk is full; {NOTHING_CHANGED}")
-    return ClaudiusError(f"{error.strerror}; {NOTHING_CHANGED}")
-
-
 async def sweep(store: Store, database: Path, probes: Probes) -> None:
     """Search the database and remove the matches, until nothing is found or nothing more can be done."""
     for _ in range(SWEEPS):
@@ -418,3 +411,10 @@ def _is_own(person: str) -> bool:
     """Return whether an id is that of this machine's user, and not another name at the terminal. Pure."""
     network, _, rest = person.partition(":")
     return network == "terminal" and not rest.rpartition(":")[2].startswith("as-")
+
+
+def _refused(error: OSError) -> ClaudiusError:
+    """Return what is said of an erasure that could not be recorded. Pure."""
+    if error.errno in _NO_ROOM:
+        return StoreFull(f"the disk is full; {NOTHING_CHANGED}")
+    return ClaudiusError(f"{error.strerror}; {NOTHING_CHANGED}")
