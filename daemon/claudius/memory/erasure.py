@@ -74,9 +74,8 @@ class Begun(Struct, frozen=True, kw_only=True):
 
     ids: tuple[str, ...]
     folders: tuple[str, ...] = ()
+    """Empty until the audit log knows of it; nothing is erased before."""
     excerpts: tuple[str, ...] = ()
-    is_noted: bool = True
-    """Whether the audit log knows of it: only then is anything erased."""
     asked: Perception | None = None
     """The command of whoever asked in chat, so that a later process can give them the receipt."""
     receipt: Mapping[str, Any] | None = None

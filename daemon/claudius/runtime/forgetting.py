@@ -115,32 +115,40 @@ class Forgetting:
                 raise ClaudiusError(f"nobody is known as {person!r}: `claudius users list` names everyone")
             self.frozen = frozenset(ids)
             try:
-                begun = await self._begun(ids, asked)
+                begun = Begun(ids=tuple(ids), asked=asked)
                 before = self._record(begun, now, THEMSELF if by == THEMSELF else "owner")
                 try:
                     await self._note(ids[0], by, origin, now)
+                    begun = await self._looked_up(begun)
                 except ClaudiusError:
                     self._ledger.withdraw(before)
                     self._ledger.drop(ids)
                     raise
-                return await self._forget(replace(begun, is_noted=True), now, at_once=at_once)
+                return await self._forget(begun, now, at_once=at_once)
             finally:
                 self.frozen = frozenset()
 
-    async def _begun(self, ids: Sequence[str], asked: Perception | None = None) -> Begun:
-        found = await self._store.erasure.probes(ids)
-        return Begun(ids=found.ids, folders=found.folders, excerpts=found.excerpts, is_noted=False, asked=asked)
-
     def _record(self, begun: Begun, now: datetime, by: str) -> int:
         """Record durably that an erasure begins, or leave no record at all."""
+        self._keep(begun)
         try:
-            self._ledger.keep(begun)
             return self._ledger.begin(begun.ids, now, by)
         except OSError as error:
             self._ledger.drop(begun.ids)
-            if error.errno in _NO_ROOM:
-                raise StoreFull(f"the disk is full; {NOTHING_CHANGED}") from error
-            raise ClaudiusError(f"{error.filename or self._home.state}: {error.strerror}; {NOTHING_CHANGED}") from error
+            raise _refused(error) from error
+
+    def _keep(self, begun: Begun) -> None:
+        try:
+            self._ledger.keep(begun)
+        except OSError as error:
+            raise _refused(error) from error
+
+    async def _looked_up(self, begun: Begun) -> Begun:
+        """Save what is to be searched for at the end, before anything is erased."""
+        found = await self._store.erasure.probes(begun.ids)
+        begun = replace(begun, folders=found.folders, excerpts=found.excerpts)
+        self._keep(begun)
+        return begun
 
     def is_unfinished(self, person: str) -> bool:
         """Return whether an erasure of this person was begun and has not ended: whoever ends it gives the receipt."""
@@ -243,7 +251,7 @@ class Forgetting:
         if waiting := self._ledger.unfinished():
             ids = self._ledger.among((await self._store.erasure.everyone())[0], waiting)
             if ids:
-                await self._resume(await self._begun(ids), waiting, now, owner)
+                await self._resume(Begun(ids=tuple(ids)), waiting, now, owner)
             else:
                 self._ledger.done(sorted(waiting), now)
         return [(one.asked, one.receipt) for one in self._ledger.kept() if one.asked and one.receipt]
@@ -252,19 +260,19 @@ class Forgetting:
         async with self._one_at_a_time:
             self.frozen = frozenset(begun.ids)
             try:
-                if not begun.is_noted:  # nothing is erased yet
+                if not begun.folders:  # nothing is erased yet, and perhaps the audit log does not know of it
                     own = self._ledger.among(begun.ids, [key for key, who in by.items() if who == THEMSELF])
                     for one in begun.ids:
                         await self._note(
                             one, *((THEMSELF, one.rpartition(":")[0]) if one in own else (owner, CLI)), now
                         )
-                await self._forget(replace(begun, is_noted=True), now)
+                    begun = await self._looked_up(begun)
+                await self._forget(begun, now)
             finally:
                 self.frozen = frozenset()
 
     async def _forget(self, begun: Begun, now: datetime, *, at_once: bool = False) -> dict[str, Any]:
         ids, leases, erasure = begun.ids, self._store.leases, self._store.erasure
-        self._ledger.keep(begun)
         try:
             if leases is None:
                 receipt = await self._erase(begun, now, None)
@@ -469,3 +477,10 @@ def _is_own(person: str) -> bool:
     """Return whether an id is that of this machine's user, and not another name at the terminal. Pure."""
     network, _, rest = person.partition(":")
     return network == "terminal" and not rest.rpartition(":")[2].startswith("as-")
+
+
+def _refused(error: OSError) -> ClaudiusError:
+    """Return what is said of an erasure that could not be recorded. Pure."""
+    if error.errno in _NO_ROOM:
+        return StoreFull(f"the disk is full; {NOTHING_CHANGED}")
+    return ClaudiusError(f"{error.strerror}; {NOTHING_CHANGED}")

@@ -26,6 +26,10 @@ SURE = "forget"
 CONFIRM_WITHIN = timedelta(minutes=10)
 CORRECTIONS = "Corrections"
 CORRECTION_CHARS = 500
+INTERRUPTED = (
+    "I began to forget you and was interrupted. It is ended by itself, at the latest when I am started again, and the "
+    "receipt follows."
+)
 NOTHING_YET = "I have written nothing of you yet that I could show you here."
 
 
@@ -93,7 +97,7 @@ class About:
         if words[:1] != ["me"]:
             return "I forget a person who asks it of themself: forget me"
         if self._forgetting.is_unfinished(person):
-            return "I was interrupted while I was forgetting you. It is being finished, and the receipt follows."
+            return INTERRUPTED
         until = await self._forgetting.waits_until(person, now)
         if until is not None:
             again = f"{until:%Y-%m-%d %H:%M} UTC"
