@@ -272,22 +272,22 @@ class Seat:
 
         Raises: Refusal if nothing did in time.
         """
-        is_asked = name in self._asked
-        future = self._asked.setdefault(name, asyncio.get_running_loop().create_future())
+        if is_first := (future := self._asked.get(name)) is None:
+            future = self._asked[name] = asyncio.get_running_loop().create_future()
+            future.add_done_callback(lambda _: self._asked.pop(name, None))
         try:
-            if not is_asked:
+            if is_first:
                 await self.connection.send(frame)
             async with asyncio.timeout(within_s):
-                return await asyncio.shield(future)
+                return await asyncio.shield(future)  # a page that goes away takes nothing from one that waits as well
         except (ConnectionError, TimeoutError, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and not future.cancelled():
                 raise
+            future.cancel()
             raise Refusal(503, "later", "the soul was not reached: say it again, it is heard once") from error
         except ClaudiusError as error:  # too long
+            future.cancel()
             raise Refusal(413, "size", error.message) from error
-        finally:
-            if not is_asked:
-                self._asked.pop(name, None)
 
     async def leave(self) -> None:
         """Leave the conversation."""
