@@ -48,6 +48,9 @@ class KeptTexts(Protocol):
 class Records(KeptTexts, Protocol):
     """What a command reads beside a running daemon. Rows are plain dicts with the keys of the outward interfaces."""
 
+    is_open: bool
+    """Whether it can be read: nobody has closed it."""
+
     def counts(self, now: datetime) -> Mapping[str, Any]:
         """Return `{"inbox": {"pending", "dead"}, "outbox": {"pending", "failed"}, "turns": {"total", "today"}}`."""
         ...

@@ -49,7 +49,7 @@ class Alive:
     network: RehearsalAdapter
     resources: ProcessResources
     records: Callable[[], Records]
-    """Opens what commands read, read-only. The next call closes it, at the latest the soul's end does."""
+    """Returns what commands read, read-only, open until it or the soul is closed."""
     second: SecondMind | None = None
     services: BackgroundServices | None = None
 
@@ -154,10 +154,12 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     while store.leases and not (adapter or network.is_listening):  # noqa: ASYNC110 - a test looks from outside
         await asyncio.sleep(0.002)
     with ExitStack() as opened:
+        readers: list[Records] = []
 
         def records() -> Records:
-            opened.close()
-            return opened.enter_context(closing(mind.store.records()))
+            if not readers or not readers[-1].is_open:
+                readers.append(opened.enter_context(closing(mind.store.records())))
+            return readers[-1]
 
         try:
             yield Alive(home, server, mind, network, resources, records, second, services)

@@ -47,9 +47,11 @@ class SqlRecords(InnerRecords):
     def __init__(self, database: Database, memory: Path, translate: Callable[[Exception], StoreError]) -> None:
         """Read with `database`; `memory` is the directory of the archive's files, `translate` makes errors ours."""
         self._db, self._memory_home, self._translate = database, memory, translate
+        self.is_open = True
 
     def close(self) -> None:
         """Close the connection."""
+        self.is_open = False
         self._db.connection.close()
 
     def counts(self, now: datetime) -> Mapping[str, Any]:
