@@ -110,19 +110,18 @@ def _unanswered(words: FirstWords, now: datetime) -> str:
 
 async def has_lapsed(perception: Perception, mind: Mind) -> bool:
     """Return whether it is too late for a perception of the soul's own."""
-    if not internal(perception).lapses_at:
-        return False
-    until = lapses(perception, mind.config().clock.quiet, await _zone(perception, mind))
+    until = await _lapses_at(perception, mind)
     return until is not None and mind.clock() > until
 
 
-def lapses(perception: Perception, quiet: str, zone: tzinfo) -> datetime | None:
-    """Return when a perception lapses, never before the morning is two hours old; None = never. Pure."""
-    at, hours = internal(perception).lapses_at, read_hours(quiet)
+async def _lapses_at(perception: Perception, mind: Mind) -> datetime | None:
+    """Return when a perception lapses: never in the quiet hours that it waits through, nor soon after; None = never."""
+    at = internal(perception).lapses_at
     if at is None:
         return None
+    zone, hours = await _zone(perception, mind), read_hours(mind.config().clock.quiet)
     nights = [one for one in (perception.at, at) if is_quiet(one, zone, hours)]
-    return max(at, *[quiet_end(one, zone, hours) + AFTER_QUIET for one in nights], at)
+    return max([at, *[quiet_end(one, zone, hours) + AFTER_QUIET for one in nights]])
 
 
 async def _zone(perception: Perception, mind: Mind) -> tzinfo:
@@ -138,9 +137,7 @@ async def withheld(pending: Pending, mind: Mind) -> bool:
     if verdict is None:
         return False
     log.info("not written first", extra={"conversation": perception.conversation, "reason": verdict.reason})
-    if again := _again(
-        perception, verdict, lapses(perception, mind.config().clock.quiet, await _zone(perception, mind))
-    ):
+    if again := _again(perception, verdict, await _lapses_at(perception, mind)):
         await mind.store.plans.plan(again)
     await mind.store.inbox.withdraw(pending.seq, verdict.reason)
     return True
@@ -200,7 +197,7 @@ async def allowed(intent: Intent, recollection: Recollection, mind: Mind) -> Int
         return replace(intent, utterances=tuple(first))
     log.info("not said", extra={"conversation": intent.conversation, "reason": verdict.reason})
     planned = intent.planned or Planned()
-    again = _again(perception, verdict, lapses(perception, mind.config().clock.quiet, await _zone(perception, mind)))
+    again = _again(perception, verdict, await _lapses_at(perception, mind))
     if again and not planned.closes:
         planned = replace(planned, schedules=(*planned.schedules, again))
     return replace(

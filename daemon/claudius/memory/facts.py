@@ -73,10 +73,11 @@ KEYS = frozenset([*(key for key, _ in (*_SINGLE, *_MANY)), *_KINDRED.split()])
 _KIN_NAMED = re.compile(rf"\b[Mm]y ({_KIN})(?:['’]s name)? is (?:called |named )?{_NAME}")
 
 
-_QUOTED = re.compile(r"“[^”]*”|„[^“”]*[“”]|«[^»]*»|\"[^\"\n]*\"|^>.*$", re.MULTILINE)
+_QUOTED = re.compile(r"“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|\"[^\"\n]*\"|^>.*$", re.MULTILINE)
 _OPENS = re.compile(
-    r"(?:(?:hi|hello|hey|there|and|but|so|well|also|oh|yes|no|ok|okay|btw|by the way|actually|please|\w+,)\W+)*"
-    r"(?:(?:i|i['’]m|i['’]ve|im|my|we|we['’]ve)\b(?!.*\b(?:if|wish|wished|would|suppose|imagine|pretend|think|guess|might)\b).*)?",
+    r"(?>(?:hi|hello|hey|there|and|but|so|well|also|oh|yes|no|ok|okay|btw|by the way|actually|please|\w+(?=,))\W+)*+"
+    r"(?:(?:i|i['’]m|i['’]ve|im|my|we|we['’]ve)\b"
+    r"(?!.*\b(?:if|wish|wished|would|suppose|imagine|pretend|think|guess|might)\b).*)?",
     re.IGNORECASE,
 )
 """What may stand before a fact in its sentence: nothing, a greeting, or more that is said in the first person."""
@@ -86,7 +87,8 @@ _ENDS = re.compile(
     rf"|{_AM} not (?:allergic|afraid|from|{_LASTING})",
     re.IGNORECASE,
 )
-_STATEMENT = re.compile(r"[^.!?,;\n]+(?![^.!?\n]*\?)")
+_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
+_CLAUSE_OF = re.compile(r"[^,;]+")
 
 
 def stated_facts(text: str, person: str, sources: tuple[str, ...], turn: str, stated_s: float) -> tuple[Fact, ...]:
@@ -99,9 +101,12 @@ def stated_facts(text: str, person: str, sources: tuple[str, ...], turn: str, st
             places.append(match.start())
             if _OPENS.fullmatch(re.split(r"[.!?;\n]", text[: match.start()])[-1].lstrip()):
                 found[key or match[1].lower(), " ".join(match[1 if key else 2].split())] = None
-    for said in _STATEMENT.finditer(text):
-        if _ENDS.search(said[0]) and not any(said.start() <= place < said.end() for place in places):
-            found[ENDED, " ".join(said[0].split())] = None
+    for sentence in _SENTENCE.finditer(text):
+        if "?" in sentence[0] or not _ENDS.search(sentence[0]):
+            continue
+        for clause in _CLAUSE_OF.finditer(text, sentence.start(), sentence.end()):
+            if _ENDS.search(clause[0]) and not any(clause.start() <= place < clause.end() for place in places):
+                found[ENDED, " ".join(clause[0].split()).rstrip(".!")] = None
     return tuple(
         [
             Fact(

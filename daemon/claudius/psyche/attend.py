@@ -156,7 +156,7 @@ def _hurts(
     """
     if event.stimulus is None or min(*event.stimulus.axes, event.stimulus.tone) >= 0.0:
         return False
-    felt_s = [(event.at_s, event.stimulus)]
+    events = [(event.at_s, event.stimulus)]
     for said in [
         one for turn in recollection.past for one in once(turn, messages_of) if event.at_s - one.at_s < HURT_S
     ]:
@@ -168,9 +168,9 @@ def _hurts(
             compound=gate_settings.compound,
         )
         if stimulus := stimulus_of(happening.kind, heard):
-            felt_s.insert(-1, (said.at_s, stimulus))
+            events.insert(-1, (said.at_s, stimulus))
     numbers = Numbers(at_s=event.at_s - HURT_S)
-    for at_s, stimulus in felt_s:
+    for at_s, stimulus in events:
         numbers = apply(advance(numbers, at_s), stimulus, kernel)
     return emotional_state(numbers_bands(numbers), kernel) == FRUSTRATED
 
