@@ -82,6 +82,7 @@ NOT_KILLED: dict[str, str] = {
 }
 """Commands that are not killed by this table, each with the reason: most change nothing."""
 
+CORTEX = {"CLAUDIUS_CORTEX_ENABLED": "1"}
 KOTHAR = {"CLAUDIUS_KOTHAR_ENABLED": "1"}
 HOOK = '{"session_id": "11111111-2222-4333-8444-555555555555", "cwd": "/", "source": "startup", "prompt": "/ensoul on"}'
 SESSION = "11111111-2222-4333-8444-555555555555"
@@ -108,7 +109,7 @@ CHANGES: dict[str, Change] = {
     "cortex pin": Change(("cortex", "pin", "ada-builds")),
     "cortex dispute": Change(("cortex", "dispute", "ada-builds")),
     "cortex delete": Change(("cortex", "delete", "ada-builds"), codes=(0, 1)),
-    "cortex reflect": Change(("cortex", "reflect"), is_again=False),
+    "cortex reflect": Change(("cortex", "reflect"), env=CORTEX),
     "backup create": Change(("backup", "create")),
     "backup export": Change(("backup", "export", "{root}/again"), codes=(0, 1)),
     "backup import": Change(("backup", "import", "{root}/export", "--yes"), few=5),

@@ -19,13 +19,14 @@ from typing import Any, NamedTuple
 
 from claudius.memory.sqlite import SqliteStore
 from claudius.perception import Perception, private
-from driven import CLAUDIUS, TIMEOUT_S, Machine, Ran, reply
+from driven import CLAUDIUS, Machine, Ran, reply
 from reflecting import answer
 
 ADA, BEN, CARL = "terminal:local:ada", "terminal:local:as-ben", "terminal:local:as-carl"
 WAITING = "terminal:local:main:waiting"
 ACCEPTED = ("accepted:1", "accepted:2")
 """The keys of two messages that were accepted and not answered."""
+PATIENCE_S = 240
 EACH = 8
 """How many of the calls are taken that do the same to the same file, evenly."""
 BETWEEN_RENAMES = ("rename", "renameat", "renameat2")
@@ -137,6 +138,7 @@ def furnish(machine: Machine) -> None:
     (machine.home / "soul" / "soul.md").write_text("# Beata\n\nA baker.\n")
     machine.env["EDITOR"] = str(machine.bin / "editor")
     machine.scripted(*[reply("So it is.")] * 9)
+    del machine.env["CLAUDIUS_CORTEX_ENABLED"]  # so that only its own command reflects
     (machine.home / "state" / "reserve").unlink(missing_ok=True)  # 16 MiB that would be copied with each home
 
 
@@ -185,7 +187,7 @@ def lost(machine: Machine) -> list[str]:
     return [key for key in ACCEPTED if not is_kept.get(key)]
 
 
-def traced(machine: Machine, change: Change, trace: Path, *more: str, within_s: float = 2 * TIMEOUT_S) -> int:
+def traced(machine: Machine, change: Change, trace: Path, *more: str) -> int:
     """Run a command under the tracer; return its exit code."""
     argv = ["strace", "-f", "-qq", "-y", "-o", str(trace), *more, str(CLAUDIUS), *_words(machine, change)]
     ended = subprocess.run(
@@ -194,7 +196,7 @@ def traced(machine: Machine, change: Change, trace: Path, *more: str, within_s: 
         cwd=machine.user,
         input=change.stdin.encode(),
         capture_output=True,
-        timeout=within_s,
+        timeout=PATIENCE_S,
         umask=0o022,
         check=False,
     )
@@ -203,7 +205,7 @@ def traced(machine: Machine, change: Change, trace: Path, *more: str, within_s: 
 
 def run(machine: Machine, change: Change) -> Ran:
     """Run a command undisturbed."""
-    return machine.run(*_words(machine, change), env=change.env, stdin=change.stdin)
+    return machine.run(*_words(machine, change), env=change.env, stdin=change.stdin, within_s=PATIENCE_S)
 
 
 def _words(machine: Machine, change: Change) -> list[str]:
@@ -298,7 +300,9 @@ def _killed_at(
         f"inject={point.call}:signal=KILL:when={point.number}",
     )
     wakes = change.wakes or (every and change.few > 1)
-    start = machine.run(*(("chat", "--once", "after", "--conversation", "after") if wakes else ("state", "show")))
+    start = machine.run(
+        *(("chat", "--once", "after", "--conversation", "after") if wakes else ("state", "show")), within_s=PATIENCE_S
+    )
     if start.code == 78:
         assert WAY_BACK.search(start.stderr), start.stderr
         return "78 with the way back"
