@@ -50,7 +50,7 @@ _PAUSES = re.compile(r"[\s.,;!…@~。、，！]+")
 _WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]*")
 _REQUEST = re.compile(
-    r"\b(?:please|bitte|por\s+favor|s['’]il\s+(?:te|vous)\s+pla[iî]t|per\s+favore)\b"
+    r"\b(?:please|bitte|por\s+favor|s['’]il\s+\w+\s+pla[iî]t|per\s+favore)\b"
     r"|\b(?:can|could|would|will)\s+(?:you|someone|anyone)\b|\bi'd\s+like\s+you\s+to\b|\bneed\s+you\s+to\b"
     r"|^\s*(?:(?:hey|hi|hello|and|then)\b,?\s+)?(?:\w+,\s+)?(?:send|show|tell|give|explain|write|make|help|find|check|fix"
     r"|run|look|summari[sz]e|remind|list|add|remove|delete|create|draft|review|translate|compare|describe|read|open|stop"
