@@ -51,7 +51,6 @@ class Source(Struct, kw_only=True):
     whole: bool = True
     """Whether all that was written with it in sight is derived, whatever it says."""
 
-
     def add_line(self, conversation: str, number: int) -> None:
         """Add a turn that holds a line of it."""
         numbers = self.lines[conversation]
