@@ -48,13 +48,12 @@ WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND kind <> 'c
 -- name: running_turns
 -- Each is thought again once: an edit cannot keep others from being answered.
 SELECT turn, conversation FROM inbox
-WHERE (state = 'taken' OR state = 'thought') AND again = 0 AND kind <> 'command' AND kind <> 'tick';
+WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND state <> 'pending' AND again = 0 AND kind <> 'command' AND kind <> 'tick';
 
 -- name: interaction_reworded
 UPDATE interaction SET preview = :preview WHERE turn = :turn AND direction = 'in';
 
 -- name: promise_unsaid
--- scans: the promises, when words of a message are erased
 DELETE FROM promise WHERE turn = :turn AND side = 'theirs';
 
 -- name: begin_anew

@@ -132,7 +132,7 @@ async def test_a_message_deleted_before_its_answer_gets_none(side: Side, home: H
 
 
 async def test_a_message_deleted_after_its_answer_is_forgotten(side: Side, home: Home) -> None:
-    """Its words leave working memory and prompts. The reply stays, and what was learned from it is marked."""
+    """Its words leave working memory, prompts, and the portrait that was written from them. What was posted stays."""
     learned = echo(Request(system="", history=(), tail='"text":"noted"', max_tokens=1)) + (
         "<user_model_check>true</user_model_check><user_model_update><![CDATA[# Ana\nLikes canaries.]]></user_model_update>"
     )
@@ -149,7 +149,7 @@ async def test_a_message_deleted_after_its_answer_is_forgotten(side: Side, home:
 
         assert len(await side.stage.visible()) == 2
         assert not [one for one in voice.requests[-1].history if '"canary"' in one.content]
-        assert all(at for (at,) in rows(soul, "SELECT doubted_at FROM revision"))
+        await until(soul, "SELECT count(*) FROM user_model WHERE markdown LIKE '%canaries%'", [(0,)])
 
 
 async def test_the_deleted_first_message_of_a_thread_is_forgotten(side: Side, home: Home) -> None:

@@ -45,7 +45,7 @@ def test_a_portrait_loses_what_was_last_written_from_their_lines(
     versions: list[dict[str, Any]], left: dict[str, str]
 ) -> None:
     """The newest version has only sections that are not derived; no version holds a derived text."""
-    found = put_back(versions, lambda turn, _: turn == "bad")  # type: ignore[arg-type]
+    found = put_back(versions, lambda turn, _: turn == "bad")  # type: ignore[arg-type]  # a dict reads like a row
 
     expected = version(None, **left)["markdown"] if left else ""
     assert found[-1] == expected

@@ -151,12 +151,6 @@ class Lanes:
         elif turn and self._leases and not self._leases.is_held(conversation):
             self._wanted[conversation] = turn
 
-    def void(self, turns: Sequence[tuple[str, str]]) -> None:
-        """Cancel these turns, each with its conversation, and all idle work: what they came from is gone."""
-        for conversation, turn in turns:
-            self.break_off(conversation, turn)
-        self.look_again()
-
     def hold(self, network: str) -> None:
         """Start no further lane of a network until its history is read."""
         self._held.setdefault(network, Held())

@@ -106,7 +106,7 @@ class Server:
             forget_members=self._lanes.members.forget,
             end_session=self._end_session,
             leave_out=resources.log_leave_out,
-            voided=self._lanes.void,
+            voided=self._void,
             take_down=self._taking_back.take_down,
             wake=self._lanes.wake,
             next_quiet=self._next_quiet,
@@ -348,6 +348,12 @@ class Server:
             self._archive.wake()
         if turned.intent.planned:
             self._planned.set()
+
+    def _void(self, turns: Sequence[tuple[str, str]]) -> None:
+        """Cancel these turns, each with its conversation, and all idle work: what they came from is gone."""
+        for conversation, turn in turns:
+            self._lanes.break_off(conversation, turn)
+        self._lanes.look_again()
 
     async def _end_session(self, conversation: str) -> None:
         for voice in (self._mind.provider, *(one.provider for one in self._mind.voices.values())):
