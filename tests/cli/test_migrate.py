@@ -186,7 +186,7 @@ def test_scale_f18_cut_after_the_copy(
     assert not (machine.home / "state" / "claudius.db").exists()
 
 
-@pytest.mark.parametrize("step", ["_put", "write"])
+@pytest.mark.parametrize("step", ["_aside", "write"])
 def test_scale_f18_cut_after_the_copy_back(
     machine: Machine, postgres_url: str, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

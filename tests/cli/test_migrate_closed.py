@@ -126,7 +126,7 @@ def test_scale_a_move_is_ended_by_the_home_that_began_it(
     assert "walnut cakes" in machine.ok("chat", "--once", "What do you remember of me?").stdout
 
 
-@pytest.mark.parametrize("step", ["_put", "write"])
+@pytest.mark.parametrize("step", ["_aside", "write"])
 def test_scale_only_its_own_home_ends_the_way_back(
     machine: Machine, other: Machine, postgres_url: str, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -156,7 +156,7 @@ def test_scale_the_copy_back_is_made_anew_before_it_is_whole(
     assert state_at(postgres_url) == 0
     with monkeypatch.context() as patch:
         patch.setattr(command, "COPIED", "")
-        cut_at(machine, monkeypatch, "sqlite", command, "_put")
+        cut_at(machine, monkeypatch, "sqlite", command, "_aside")
     assert state_at(postgres_url) == 2
     machine.ok("migrate", "sqlite")
 
