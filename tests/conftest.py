@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]}
 settings.register_profile("push", max_examples=60, **_COMMON)
 settings.register_profile("full", max_examples=300, **_COMMON)
-settings.register_profile("nightly", max_examples=20_000, **_COMMON)
+settings.register_profile("nightly", max_examples=5_000, **_COMMON)
 PROFILE = os.environ.get("CLAUDIUS_TEST_PROFILE", "push")
 settings.load_profile(PROFILE)
 LEFT_OUT = {"push": ("slow", "nightly"), "full": ("nightly",), "nightly": ()}[PROFILE]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from claudius.home import Home
+from claudius.memory.sqlite import SqliteRecords
 from claudius.provider import Request
 from claudius.providers.scripted import Line, Scripted
 from claudius.runtime.control import connect
@@ -120,7 +122,8 @@ async def test_r23_what_is_decided_is_said_while_stopping(home: Home) -> None:
         await soul.network.hear("m")
         async with asyncio.timeout(TIMEOUT_S):
             await asked_now.wait()
-    counts = soul.records().counts(soul.mind.clock())
+    with closing(SqliteRecords(home.database)) as records:
+        counts = records.counts(soul.mind.clock())
 
     assert [one.text for one in soul.network.visible] == ["said in time"]
     assert (counts["inbox"]["pending"], counts["outbox"]["pending"]) == (0, 0)

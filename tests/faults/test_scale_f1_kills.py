@@ -12,7 +12,7 @@ import pytest
 
 from company import company
 
-SIZES = {"push": (6, 16, 128, 200), "full": (60, 100, 4_000, 1800), "nightly": (1000, 100, 10_000, 7200)}
+SIZES = {"push": (6, 16, 128, 200), "full": (60, 100, 4_000, 1800), "nightly": (200, 100, 4_000, 3600)}
 """Kills, conversations, messages at least, and seconds to wait at most, by the profile of the tests."""
 KILLS, PLACES, MESSAGES, PATIENCE_S = SIZES[os.environ.get("CLAUDIUS_TEST_PROFILE", "push")]
 WORKERS = 3

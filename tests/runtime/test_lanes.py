@@ -12,6 +12,7 @@ import pytest
 from claudius.errors import AuthFailed, DeliveryLater, DeliveryRefused, DeliveryUnknown, Overloaded, TooLong
 from claudius.home import Home
 from claudius.memory.inbox import RateLimits
+from claudius.memory.sqlite import SqliteRecords
 from claudius.perception import Perception
 from claudius.provider import Event, Request
 from claudius.providers.scripted import Line, Scripted
@@ -362,9 +363,8 @@ async def test_a_soul_that_goes_to_sleep_says_what_it_has_thought(home: Home) ->
         await soul.network.hear("m")
         while not voice.requests:
             await asyncio.sleep(0)
-    records = soul.records()
-    waiting = records.counts(soul.mind.clock())
-    records.close()
+    with closing(SqliteRecords(home.database)) as records:
+        waiting = records.counts(soul.mind.clock())
 
     assert [one.text for one in soul.network.visible] == ["slow"]
     assert waiting["inbox"]["pending"] == waiting["outbox"]["pending"] == 0
