@@ -6,6 +6,10 @@
 -- scans: an erasure reads everything once, beside the writer
 SELECT conversation FROM conversation WHERE audience IN (SELECT value FROM json_each(:labels));
 
+-- name: places_spoken_in
+-- scans: an erasure reads everything once, beside the writer
+SELECT conversation FROM conversation_person WHERE person IN (SELECT value FROM json_each(:ids));
+
 -- name: turns_of
 -- scans: an erasure reads everything once, beside the writer
 SELECT turn, conversation, number, record FROM turn

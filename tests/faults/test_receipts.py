@@ -28,7 +28,10 @@ RECEIPT: dict[str, Any] = {
     "derived": {"soul_state": 2, "turn_record": 1},
     "aside": [],
     "portraits": [{"person": "slack:T1:U2", "audience": "shared:slack:T1:C1", "version": 3}],
-    "posts": [{"conversation": "slack:T1:C1:", "post": "1700000000.000100", "at": "2026-03-02T12:00:00Z"}],
+    "posts": [
+        {"conversation": "slack:T1:C1:", "post": "1700000000.000100", "at": "2026-03-02T12:00:00Z", "is_shared": True},
+        {"conversation": "slack:T1:D2:", "post": "1700000000.000200", "at": "2026-03-02T12:01:00Z", "is_shared": False},
+    ],
     "git": 2,
     "logs": 5,
     "backups": 1,
@@ -87,6 +90,13 @@ def test_a_receipt_says_where_posts_stand_and_whose_words_stay() -> None:
     assert right("plan-about", "bens_plan", "receipt_says")["receipt_says"] == "that others' words stay"
     assert "What others said about you in their own words stays." in told(RECEIPT)
     assert "posts of mine" not in told({**RECEIPT, "posts": []}).lower()
+
+
+def test_a_receipt_names_no_place_of_others_to_the_person() -> None:
+    """Where the soul spoke of them in a talk of others is the owner's to see; the person is told how often."""
+    assert "D2" not in told(RECEIPT)
+    assert "In talks of others: 1 such post of mine" in told(RECEIPT)
+    assert "archives/D2/p1700000000000200" in "\n".join(of(RECEIPT))
 
 
 def test_a_receipt_verifies_nothing_before_the_server_has_written_its_files_anew() -> None:

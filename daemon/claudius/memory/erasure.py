@@ -50,6 +50,8 @@ class Posted(Struct, frozen=True):
     """The network's own id of it."""
     at: str
     """When it was posted, UTC."""
+    is_shared: bool = False
+    """Whether it stands in a channel in which the erased person has written: only there are they told of it."""
 
 
 class Portrait(Struct, frozen=True):

@@ -40,9 +40,13 @@ OWN = Whose("You are", "you", "your")
 
 
 def told(receipt: Mapping[str, Any]) -> str:
-    """Return the receipt for the person themself, in chat."""
-    kept = len(receipt["kept"])
-    return "\n".join(lines(receipt, OWN, f"{kept} of them" if kept else ""))
+    """Return the receipt for the person themself, in chat. Of posts in others' places it gives the number alone."""
+    kept, posts = len(receipt["kept"]), [one for one in receipt["posts"] if one["is_shared"]]
+    elsewhere = len(receipt["posts"]) - len(posts)
+    found = [*lines({**receipt, "posts": posts}, OWN, f"{kept} of them" if kept else "")]
+    if elsewhere:
+        found.append(f"In talks of others: {_many(elsewhere, 'such post')} of mine; the owner can see where.")
+    return "\n".join(found)
 
 
 def of(receipt: Mapping[str, Any]) -> list[str]:

@@ -18,7 +18,7 @@ from claudius.memory.sql.connection import Database
 from claudius.memory.sql.derived import Derived, put_back
 from claudius.memory.sql.documents import write_model
 from claudius.memory.sql.rows import dump, stamp
-from claudius.perception import private
+from claudius.perception import Place, private
 
 PUT_BACK = "what came from words that are erased was taken out"
 _OF_TURN = (
@@ -39,6 +39,7 @@ class ErasedPerson:
         places = db.values("private_places", labels=dump(labels))
         self.values = {"ids": dump(list(ids)), "labels": dump(labels), "places": dump(places)}
         self.places = places
+        self.channels = frozenset(_channel(one) for one in db.values("places_spoken_in", ids=dump(list(ids))))
         self.named = re.compile("|".join(rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in ids) or r"(?!)")
 
 
@@ -47,6 +48,10 @@ class ErasedTurn(Struct):
 
     rows: Counter[str]
     posts: list[Posted]
+
+
+def _channel(conversation: str) -> str:
+    return Place.of(conversation).of_channel
 
 
 def anew(turn: str) -> str:
@@ -64,7 +69,7 @@ def erase_turn(db: Database, person: ErasedPerson, turn: Mapping[str, Any]) -> E
     is_others = bool(others) and turn["conversation"] not in person.places
     is_unsaid = is_others and bool(db.one("unsaid", turn=turn["turn"]))
     posts = [
-        Posted(conversation=one["conversation"], post=one["receipt"], at=one["at"])
+        Posted(one["conversation"], one["receipt"], one["at"], _channel(one["conversation"]) in person.channels)
         for one in db.all("posts_of", turn=turn["turn"])
     ]
     rows = Counter({"turn": 1, "turn_record": 1, "entry": max(0, run(db, "keep_others_lines", values))})
