@@ -41,8 +41,9 @@ class Side:
     def wake(
         self, home: Home, voice: Provider, *, clean: bool = True, **settings: str
     ) -> AbstractAsyncContextManager[Alive]:
-        """Start a complete soul that listens to this network."""
-        return _awake(self, home, voice, clean=clean, settings={"CLAUDIUS_DISCORD_GUILDS": state.GUILD} | settings)
+        """Start a complete soul that listens to this network and answers each message by itself."""
+        given = {"CLAUDIUS_DISCORD_GUILDS": state.GUILD, "CLAUDIUS_RUNTIME_MERGE_WHILE_BUSY": "0"}
+        return _awake(self, home, voice, clean=clean, settings=given | settings)
 
 
 @asynccontextmanager

@@ -110,10 +110,10 @@ SELECT coalesce(sum(cost_usd), 0.0) + booked(NULL, :channel) AS cost_usd FROM st
 WHERE at >= :since AND conversation >= :channel || ':' AND conversation < :channel || ';';
 
 -- name: audiences_of_one
-SELECT coalesce(json_agg(audience), '[]')::text FROM audience_member WHERE person IN (SELECT value FROM json_each(:ids));
+SELECT coalesce(json_agg(audience), '[]')::text AS audiences FROM audience_member WHERE person IN (SELECT value FROM json_each(:ids));
 
 -- name: audiences_of_all
-SELECT coalesce(json_agg(a.audience), '[]')::text FROM audience_member m JOIN audience a ON a.audience = m.audience
+SELECT coalesce(json_agg(a.audience), '[]')::text AS audiences FROM audience_member m JOIN audience a ON a.audience = m.audience
 WHERE m.person IN (SELECT value FROM json_each(:ids)) AND a.known_at IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM json_each(:present) p
     WHERE NOT EXISTS (SELECT 1 FROM audience_member n WHERE n.audience = a.audience AND n.person = p.value)

@@ -191,11 +191,11 @@ LEFT JOIN person_link l ON l.person = m.person WHERE m.audience = :audience;
 
 -- name: audiences_of_one
 -- One JSON array, because a row of its own for each of hundreds costs many times as much.
-SELECT json_group_array(audience) FROM audience_member WHERE person IN (SELECT value FROM json_each(:ids));
+SELECT json_group_array(audience) AS audiences FROM audience_member WHERE person IN (SELECT value FROM json_each(:ids));
 
 -- name: audiences_of_all
 -- The shared audiences with a whole list of members that one person, by any of :ids, and all those :present can see.
-SELECT json_group_array(a.audience) FROM audience_member m JOIN audience a ON a.audience = m.audience
+SELECT json_group_array(a.audience) AS audiences FROM audience_member m JOIN audience a ON a.audience = m.audience
 WHERE m.person IN (SELECT value FROM json_each(:ids)) AND a.known_at IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM json_each(:present) p
     WHERE NOT EXISTS (SELECT 1 FROM audience_member n WHERE n.audience = a.audience AND n.person = p.value)

@@ -21,7 +21,7 @@ async def test_a_soul_that_cannot_begin_closes_its_store(home: Home, monkeypatch
     with closing(sqlite3.connect(home.database)) as kept:
         kept.execute("CREATE TRIGGER unlucky BEFORE INSERT ON boot BEGIN SELECT RAISE(ABORT, 'no boot'); END")
 
-    with pytest.raises(StoreError, match="no boot"):
+    with pytest.raises(StoreError, match="SQLITE_CONSTRAINT_TRIGGER"):
         async with session(home):
             pass
 

@@ -10,12 +10,14 @@ from itertools import takewhile
 
 from claudius.cognition.mind import Mind
 from claudius.memory.inbox import Pending
-from claudius.perception import MessageExtra, Perception, is_terminal, private
+from claudius.perception import Kind, MessageExtra, Perception, Place, private
 
 TOGETHER = 10
 """The most messages that one reply answers."""
 FRAGMENT_CHARS, FRAGMENT_S = 40, 1.2
 """A short message without an end waits so long for the next one."""
+TYPED_IN_PIECES = ("slack", "discord")
+"""The networks in whose direct messages people send half a sentence."""
 _NO_END = frozenset(",;:、，；：،؛'\"’”»「『(")
 """Punctuation after which a sentence goes on."""
 _CLOSING = ")]}'\"’”»」』*_~ "
@@ -55,9 +57,11 @@ async def _grouped(first: Pending, mind: Mind) -> Sequence[Pending]:
 def _is_merged(perception: Perception, mind: Mind) -> bool:
     """Return whether what one person says there meanwhile is answered in one reply."""
     mode = mind.config().runtime.merge_while_busy
+    if perception.kind not in (Kind.MESSAGE, Kind.MENTION) or not perception.owes:
+        return False
     if mode != "direct":
         return mode
-    return perception.audience.startswith(private("")) and not is_terminal(perception.conversation)
+    return perception.audience.startswith(private("")) and Place.of(perception.conversation).network in TYPED_IN_PIECES
 
 
 def goes_on(perception: Perception, mind: Mind) -> bool:

@@ -269,7 +269,7 @@ async def test_what_was_said_while_the_soul_slept_is_answered(world: DiscordWorl
     await world.say(other, ANA, f"{US} called in", deliver=False)
     channel = await world.add_channel("300000000000000007", "fresh")
     first = await world.say(channel, ANA, f"{US} first words", deliver=False)
-    async with wake() as soul:
+    async with wake(CLAUDIUS_RUNTIME_MERGE_WHILE_BUSY="0") as soul:
         await world.until_visible(8)
         await soul.idle()
 

@@ -139,7 +139,7 @@ async def test_what_was_said_while_the_soul_slept_is_answered(slack: SlackWorld,
     await slack.say("C1", "U1", "<@U0BOT> called in", thread_ts=old, deliver=False)
     direct = await slack.open_dm("U2")
     await slack.say(direct, "U2", "first words", deliver=False)
-    async with wake() as soul:
+    async with wake(CLAUDIUS_RUNTIME_MERGE_WHILE_BUSY="0") as soul:
         await slack.until_visible(8)
         await soul.idle()
 
