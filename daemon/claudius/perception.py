@@ -358,6 +358,11 @@ def cause_of(perception: Perception, participation: str, now: datetime) -> Cause
     return Cause.JOINS if is_group and is_talk else Cause.UNASKED
 
 
+def is_more(perception: Perception, person: str) -> bool:
+    """Return whether a perception is one that its person says and is owed an answer for. Pure."""
+    return perception.owes and perception.origin is Origin.EXTERNAL and perception.person == person
+
+
 COMMANDS = "!"
 """Starts the last part of the key of a command conversation, so that commands wait for no turn."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudius.memory.facts import is_single_valued, stated_facts
+from claudius.memory.facts import in_force, is_single_valued, stated_facts
 from claudius.psyche.context import importance
 
 
@@ -67,3 +67,25 @@ def test_m9_importance_is_what_the_contract_adds_up() -> None:
 
     assert quiet == pytest.approx(0.10)
     assert loud == 1.0
+
+
+@pytest.mark.parametrize(
+    ("stated", "later", "is_in_force"),
+    [
+        ("I'm allergic to walnuts.", "I left the walnuts at home.", True),
+        ("I'm allergic to shellfish.", "I won't eat shellfish any more.", True),
+        ("I'm allergic to penicillin.", "I'm not afraid of penicillin.", True),
+        ("I'm allergic to walnuts.", "I'm no longer allergic to walnuts.", False),
+        ("I'm allergic to walnuts.", "The walnut allergy is no longer there.", False),
+        ("I take metformin every day.", "I have left my metformin at the hotel.", True),
+        ("I take metformin every day.", "I don't take metformin any more.", False),
+        ("I don't eat meat.", "He left the meat on the table.", True),
+        ("I'm vegetarian.", "I'm not vegetarian any more.", False),
+        ("I work at Acme.", "I left Acme.", False),
+    ],
+)
+def test_a_constraint_ends_only_with_a_statement_of_it(stated: str, later: str, *, is_in_force: bool) -> None:
+    """What one must not eat is not forgotten because the word comes up again."""
+    facts = [*stated_facts(stated, "p", ("private:p",), "t", 1.0), *stated_facts(later, "p", ("private:p",), "u", 2.0)]
+
+    assert (facts[0] in in_force(facts)) is is_in_force

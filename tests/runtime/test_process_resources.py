@@ -48,6 +48,20 @@ async def test_nobody_begins_while_something_is_heard() -> None:
     assert lane.done()
 
 
+async def test_admission_rests_while_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a message that came alone the event loop is idle; it does not look again and again for who might come."""
+    looks, look = list[int](), Admission._open
+    monkeypatch.setattr(Admission, "_open", lambda self: (looks.append(1), look(self))[1])
+    admission = Admission()
+
+    with admission.hearing():
+        await _passes(1)
+    (await admission.through()).end()
+    await _passes(100)
+
+    assert len(looks) < 5
+
+
 async def test_in_a_burst_one_lane_begins_in_each_pass_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """While more messages may arrive, every ready task runs between the starts of two lanes."""
     monkeypatch.setattr("claudius.runtime.process_resources.LATELY_S", 60.0)

@@ -36,7 +36,7 @@ from claudius.cognition.working_memory import DEFAULT, MemoryEntry, WorkingMemor
 from claudius.errors import ProcessError, ProviderError
 from claudius.failure import failure_of, unspeakable
 from claudius.intent import Intent, Thought, Thoughts
-from claudius.perception import internal
+from claudius.perception import internal, is_more
 from claudius.recollection import EntryType, ProcessState
 from claudius.soul import SoulText
 
@@ -80,13 +80,21 @@ async def run(turn: TurnState) -> Intent:
     try:
         await asyncio.wait((doing, arrived), return_when=asyncio.FIRST_COMPLETED)
         # a new perception replaces the turn, but only before any text was shown
-        if not doing.done() and gives_way and not turn.streamed:
+        if not doing.done() and gives_way and not turn.streamed and _is_replaced(turn):
             raise Superseded
         return await doing
     finally:
         for task in (doing, arrived, listening):
             task.cancel()
         await asyncio.gather(doing, arrived, listening, return_exceptions=True)
+
+
+def _is_replaced(turn: TurnState) -> bool:
+    """Return whether what arrived replaces the turn: whatever it is, or more of what the person says. Pure."""
+    person = turn.recollection.perception.person
+    return turn.process.interruption is Interruption.REPLACE or any(
+        is_more(one, person) for one in turn.surface.hearing.pending
+    )
 
 
 async def _hops(turn: TurnState) -> Intent:

@@ -247,7 +247,7 @@ def _is_made_easier(turn: TurnState, error: TooLong | BadRequest) -> bool:
     settings, files, known = turn.settings, turn.surface.files, turn.recollection
     if isinstance(error, TooLong):
         sent = sum(fixed(past).tokens for past in known.past if past.number >= turn.plan.history_from)
-        if sent:
+        if sent > 1:  # no budget is less than 1
             turn.restart(replace(settings, budget_tokens=sent - 1, window=0))
             return True
         chars = min(settings.message_chars, max((len(one.text) for one in known.perceptions), default=0)) // 4

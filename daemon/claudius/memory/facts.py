@@ -87,6 +87,9 @@ _ENDS = re.compile(
     rf"|{_AM} not (?:allergic|afraid|from|{_LASTING})",
     re.IGNORECASE,
 )
+_LEFT = re.compile(r"\b(?:left|called off)\b", re.IGNORECASE)
+_HAS = ("allergic to", "takes")
+"""The constraints that end only with a statement that says as much."""
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 _CLAUSE_OF = re.compile(r"[^,;]+")
 
@@ -140,12 +143,21 @@ def in_force(facts: Iterable[Fact]) -> tuple[Fact, ...]:
                 if one.person == fact.person
                 and one.stated_s < fact.stated_s
                 and not stems.isdisjoint(stemmed(one.value))
+                and _may_end(one.key, fact.value, stems)
             ]
             for key in ended:
                 del newest[key]
         else:
             newest[(fact.person, fact.key) if fact.is_single else (fact.person, fact.key, fact.value)] = fact
     return tuple(newest.values())
+
+
+def _may_end(key: str, said: str, stems: Collection[str]) -> bool:
+    """Return whether such a statement ends a fact of this key: what was left at home ends no constraint. Pure."""
+    if key not in CONSTRAINTS:
+        return True
+    is_of_it = key not in _HAS or not set(stemmed(key)).isdisjoint(stems) or "allergy" in said.lower()
+    return is_of_it and not _LEFT.search(said)
 
 
 def in_order(facts: Iterable[Fact], asked: Collection[str]) -> list[Fact]:

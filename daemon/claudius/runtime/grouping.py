@@ -10,14 +10,14 @@ from itertools import takewhile
 
 from claudius.cognition.mind import Mind
 from claudius.memory.inbox import Pending
-from claudius.perception import Kind, MessageExtra, Perception, Place, private
+from claudius.perception import MessageExtra, Origin, Perception, Place, is_more, private
 
 TOGETHER = 10
 """The most messages that one reply answers."""
 FRAGMENT_CHARS, FRAGMENT_S = 40, 1.2
 """A short message without an end waits so long for the next one."""
-TYPED_IN_PIECES = ("slack", "discord")
-"""The networks in whose direct messages people send half a sentence."""
+_TYPED_IN_PIECES = ("slack", "discord")
+"""The networks on whose direct messages a sentence is typed in pieces."""
 _NO_END = frozenset(",;:、，；：،؛'\"’”»「『(")
 """Punctuation after which a sentence goes on."""
 _CLOSING = ")]}'\"’”»」』*_~ "
@@ -35,7 +35,8 @@ async def next_turn(first: Pending, mind: Mind, now: datetime) -> Pending | floa
         return (first.not_before - now).total_seconds()
     group = await _grouped(first, mind)
     waits_s = (group[-1].heard_at - now).total_seconds() + FRAGMENT_S
-    if waits_s > 0 and len(group) < TOGETHER and goes_on(group[-1].perception, mind):
+    is_set_back = waits_s > 2 * FRAGMENT_S  # it was heard before a start, by a clock that has been set since
+    if waits_s > 0 and not is_set_back and goes_on([one.perception for one in group], mind):
         return min(waits_s, FRAGMENT_S)
     return await mind.store.inbox.join(group) if len(group) > 1 else first
 
@@ -50,23 +51,27 @@ async def _grouped(first: Pending, mind: Mind) -> Sequence[Pending]:
     group = [*held, *rest[:1]]
     if is_merged and group:
         person = group[-1].perception.person
-        group += takewhile(lambda one: one.perception.owes and one.perception.person == person, rest[1:])
+        group += takewhile(lambda one: is_more(one.perception, person), rest[1:])
     return [one for one in group[:TOGETHER] if (one.perception.owes and not one.is_stopped) or one is group[0]]
 
 
 def _is_merged(perception: Perception, mind: Mind) -> bool:
     """Return whether what one person says there meanwhile is answered in one reply."""
-    mode = mind.config().runtime.merge_while_busy
-    if perception.kind not in (Kind.MESSAGE, Kind.MENTION) or not perception.owes:
+    if perception.origin is not Origin.EXTERNAL or not perception.owes:  # what the clock brings is answered by itself
         return False
-    if mode != "direct":
-        return mode
-    return perception.audience.startswith(private("")) and Place.of(perception.conversation).network in TYPED_IN_PIECES
+    mode = mind.config().runtime.merge_while_busy
+    return _is_direct(perception) if mode == "direct" else mode
 
 
-def goes_on(perception: Perception, mind: Mind) -> bool:
-    """Return whether the next message of its person probably belongs to this one, and is answered with it."""
-    return _is_merged(perception, mind) and is_fragment(perception)
+def _is_direct(perception: Perception) -> bool:
+    is_there = Place.of(perception.conversation).network in _TYPED_IN_PIECES
+    return is_there and perception.audience.startswith(private(""))
+
+
+def goes_on(heard: Sequence[Perception], mind: Mind) -> bool:
+    """Return whether the next message of that person probably belongs to these, and is answered with them."""
+    last = heard[-1]
+    return len(heard) < TOGETHER and _is_merged(last, mind) and _is_direct(last) and is_fragment(last)
 
 
 def is_fragment(perception: Perception) -> bool:

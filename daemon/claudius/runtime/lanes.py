@@ -376,7 +376,7 @@ class Lanes:
             tell=partial(self._tell, lane, pending),
             read=partial(hold, adapter, perception) if is_terminal(perception.conversation) else None,
             hearing=hearing,
-            is_open=goes_on(pending.perceptions[-1], mind),
+            is_open=goes_on(pending.perceptions, mind),
             waiting=waiting,
         )
 

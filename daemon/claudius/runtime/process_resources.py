@@ -183,6 +183,7 @@ class Admission:
     def _open(self) -> None:
         loop = asyncio.get_running_loop()
         self._opening, now_s = None, loop.time()
+        is_one_by_one = False
         while self._waiting:
             latest_s, future = self._waiting[0]
             if future.done():  # cancelled meanwhile
@@ -195,9 +196,9 @@ class Admission:
             passage = Passage(self)
             self.occupy(passage)
             future.set_result(passage)
-            if now_s - self._heard_s < LATELY_S:
+            if is_one_by_one := now_s - self._heard_s < LATELY_S:
                 break
-        if self._waiting or now_s - self._heard_s < LATELY_S:  # whoever comes within this pass waits for the next
+        if self._waiting or is_one_by_one:  # whoever comes within this pass waits for the next
             self._open_at(loop.call_soon(self._open))
 
     def _shut_until(self, now_s: float, latest_s: float) -> float:

@@ -60,6 +60,10 @@ def test_what_is_left_does_not_depend_on_how_the_stream_is_cut(whole: str, size:
         ("<think/>Hello.", "Hello."),
         ("Use <ThoughtBubble>, <b>or</b> [1], a < b > c and <Товар>.", "Use <ThoughtBubble>, <b>or</b> [1], a < b > c and <Товар>."),
         ("<|im_end|>Hello.", "<|im_end|>Hello."),
+        ("【重要】明日は休みです。", "【重要】明日は休みです。"),
+        ("[Привет] и тебе.", "[Привет] и тебе."),
+        ("I had a [thought], see [Reasoning].", "I had a [thought], see [Reasoning]."),
+        ("Hello.[THINK]zq[/THINK]", "Hello."),
     ],
 )  # fmt: skip
 def test_marks_of_other_models_and_what_only_looks_like_one(whole: str, words: str) -> None:

@@ -102,6 +102,10 @@ class ThoughtFilter:
         if made := "".join(self._kept[told:]):
             yield Delta(made)
 
+    @property
+    def _has_words(self) -> bool:
+        return any(text.strip() for text in self._kept)
+
     def _take(self, text: str) -> None:
         self._before = text[-1:] or self._before
         if self._state == "header":
@@ -118,11 +122,14 @@ class ThoughtFilter:
         if name in _SHELLS and self._has_thought:
             return self._state
         is_thought = name in _THOUGHTS or (mark["tag"] and _PARTS.split(written.lower())[-1] in _THOUGHTS)
-        is_elsewhere = _ELSEWHERE.fullmatch(name) and not "".join(self._kept).strip()
+        is_elsewhere = mark["tag"] and _ELSEWHERE.fullmatch(name) and not self._has_words
         if not is_thought and not (is_elsewhere and (self._state == "thought" or not self._has_thought)):
             return None
         if mark["self"]:
             return self._state
+        is_word = mark[0][0] == "[" and not (mark["slash_2"] or written.isupper())
+        if is_word and self._state == "words" and self._has_words:
+            return None  # in brackets, in the middle of what is said
         return self._marked(is_closing=bool(mark["slash"] or mark["slash_2"]))
 
     def _after_token(self, name: str) -> State | Literal["void"] | None:
