@@ -169,7 +169,8 @@ ORDER BY position, seq LIMIT :most;
 UPDATE inbox SET turn = :turn WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: hold
-UPDATE inbox SET state = 'pending', not_before = NULL, held = held + 1, turn = :turn, reason = 'interrupted', inputs = '{}'
+-- Giving way to a newer message is no failed try.
+UPDATE inbox SET state = 'pending', not_before = NULL, held = held + 1, attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END, turn = :turn, reason = 'interrupted', inputs = '{}'
 WHERE key = :key AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: held_how_often

@@ -292,6 +292,7 @@ class Lanes:
         hours = mind.config().runtime.reconcile_hours
         post = Post(mind.store, lane.adapter, self._resources.clock.steady, hours, mind.hooks, mind.acknowledgement)
         lane.speaking_s = asyncio.get_running_loop().time()
+        lane.end_passage()  # from here on it waits for a network
         try:
             return await deliver(parts, post)
         finally:
