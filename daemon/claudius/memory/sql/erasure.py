@@ -226,7 +226,13 @@ class Erasure:
 
     async def _erase_turns(self, pages: AsyncIterator[list[dict[str, Any]]]) -> None:
         async for turns in pages:
-            if posts := await asyncio.to_thread(self._posts_of, turns):
+            posts = list[Posted]()
+
+            def look(db: Database, turns: list[dict[str, Any]] = turns, posts: list[Posted] = posts) -> int:
+                posts[:] = [post for one in turns for post in posts_of(db, self._person, one["turn"])]
+                return len(posts)
+
+            if await self._write(look):  # not beside: there the pages are being read
                 await asyncio.to_thread(self._told_posts, posts)
             done: list[ErasedTurn] = []
 
@@ -239,9 +245,6 @@ class Erasure:
                 self._posts += one.posts
                 for table, count in one.rows.items():
                     self._count(table, count, is_derived=turn["turn"] not in self._own)
-
-    def _posts_of(self, turns: Sequence[Mapping[str, Any]]) -> list[Posted]:
-        return [post for one in turns for post in posts_of(self._beside, self._person, one["turn"])]
 
     async def _erase_lived(self) -> None:
         """Delete the psyche's subjects and intentions that came from this person: at most twelve of each."""
