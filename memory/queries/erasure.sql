@@ -54,6 +54,11 @@ WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND kind <> 'c
 SELECT turn, conversation FROM inbox
 WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND state <> 'pending' AND again = 0 AND kind <> 'command' AND kind <> 'tick';
 
+-- name: every_running_turn
+-- A message is deleted once, so this ends, too.
+SELECT turn, conversation FROM inbox
+WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND state <> 'pending' AND kind <> 'command' AND kind <> 'tick';
+
 -- name: interaction_reworded
 UPDATE interaction SET preview = :preview WHERE turn = :turn AND direction = 'in';
 
@@ -71,6 +76,10 @@ ORDER BY t.at, t.conversation, t.number LIMIT :most;
 
 -- name: erasing_since
 SELECT min(at) AS at FROM turn WHERE turn IN (SELECT turn FROM erasing);
+
+-- name: erasing_gone
+-- scans: an erasure reads everything once, beside the writer
+SELECT turn FROM erasing WHERE NOT EXISTS (SELECT 1 FROM turn WHERE turn.turn = erasing.turn);
 
 -- name: rows_of_person
 -- scans: an erasure reads everything once, beside the writer

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-from contextlib import closing
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from claudius.errors import StoreError
 from claudius.home import Home
 from claudius.ledger_types import Reflected, Reflection
 from claudius.memory.seen import Seen, packed, seen_in
 from claudius.memory.sql.derived import put_back
+from claudius.memory.sql.erasure import Erasure
+from claudius.perception import DeleteExtra, Kind, Perception
+from claudius.provider import Event, Request
 from claudius.providers.scripted import Scripted
+from claudius.runtime.forgetting import Forgetting
 from claudius.testing.alive import Alive, alive
 from driven import reply
 
@@ -142,3 +149,145 @@ async def test_a_cycle_that_read_what_was_erased_since_changes_nothing(home: Hom
         kept = [one["cycle"] for one in soul.records().reflections(9)]
 
     assert kept == [1]
+
+
+async def test_what_is_thought_while_they_are_erased_is_followed(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ben's turn commits with Ana's line in sight before that is gone; all of her turns, and no other, were erased."""
+    voice = Scripted([reply("I see."), reply("They say that a heron nests there.")])
+    async with alive(home, voice, settings=SETTINGS) as soul:
+        await hear(soul, "ana", "a heron nests in my attic", HALL)
+        before = Erasure._erase_lived
+
+        async def meanwhile(self: Erasure) -> None:
+            await hear(soul, "ben", "what is new?", HALL)
+            await before(self)
+
+        monkeypatch.setattr(Erasure, "_erase_lived", meanwhile)
+        await soul.server._forgetting.forget(ANA, soul.mind.clock(), "owner")
+
+    assert "what is new?" in words(home)
+    assert "heron" not in words(home)
+
+
+@pytest.mark.parametrize("dies_at", ["", "_blank_shared_texts"])
+async def test_an_erasure_that_is_resumed_takes_no_more(
+    home: Home, monkeypatch: pytest.MonkeyPatch, dies_at: str
+) -> None:
+    """What was derived is no source of its own after an interruption: whoever saw it is not derived at first hand."""
+    summed = reply("Noted.", soul_state_check="true", soul_state_update="conversationSummary: a heron nests there")
+    voice = Scripted([reply("Hm."), summed, reply("The heron has landed."), reply("All is calm.")])
+    async with alive(home, voice, settings=SETTINGS) as soul:
+        await hear(soul, "ana", "good morning to you", HALL)
+        await hear(soul, "ana", "a heron nests in my attic", HALL)
+        await hear(soul, "ben", "what is new?", OTHER)
+        await hear(soul, "ben", "and otherwise?", OTHER)
+        forgetting = soul.server._forgetting
+        if dies_at:
+            with monkeypatch.context() as patched:
+                patched.setattr(Erasure, dies_at, killed)
+                with pytest.raises(StoreError):
+                    await forgetting.forget(ANA, soul.mind.clock(), "owner")
+            await forgetting.resume(soul.mind.clock(), "owner")
+        else:
+            await forgetting.forget(ANA, soul.mind.clock(), "owner")
+
+    assert "heron" not in words(home)
+    assert "All is calm." in words(home)
+
+
+async def killed(*_: object) -> None:
+    """End what runs."""
+    raise StoreError("killed")
+
+
+@pytest.mark.parametrize("dies_at", [(Erasure, "_blank_shared_texts"), (Forgetting, "_copy_anew")])
+async def test_a_receipt_names_every_post_after_an_interruption_too(
+    home: Home, monkeypatch: pytest.MonkeyPatch, dies_at: tuple[type, str]
+) -> None:
+    """The rows that say where a post stands are gone then; each is still named, and could be taken down."""
+    async with alive(home, Scripted([reply("I see."), reply("A heron nests there.")]), settings=SETTINGS) as soul:
+        await hear(soul, "ana", "a heron nests in my attic", HALL)
+        await hear(soul, "ben", "what is new?", HALL)
+        forgetting, now = soul.server._forgetting, soul.mind.clock()
+        asked = Perception(
+            key="k", conversation="rehearsal:t:dm-ana:", audience="self", person=ANA, name="Ana", text="forget me yes",
+            at=now, kind=Kind.COMMAND, position="9",
+        )  # fmt: skip
+        with monkeypatch.context() as patched:
+            patched.setattr(*dies_at, killed)
+            with pytest.raises(StoreError):
+                await forgetting.forget(ANA, now, "themself", asked=asked)
+        ((_, receipt),) = await forgetting.resume(now, "owner")
+
+    assert len(receipt["posts"]) == 2
+
+
+class Waiting(Scripted):
+    """Holds the answer to one question until a test lets it go."""
+
+    def __init__(self) -> None:
+        """Begin with nothing asked."""
+        super().__init__(
+            default=lambda request: reply(f"I know of {'a zebra' if 'zebra' in str(request) else 'none'}.")
+        )
+        self.begun, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:
+        """Wait, then answer."""
+        if "what is new" in request.tail:
+            self.begun.set()
+            await self.go_on.wait()
+        async for event in super().complete(request):
+            yield event
+
+
+async def test_each_message_that_is_deleted_has_what_runs_thought_again(home: Home) -> None:
+    """Two are deleted, one after the other, while Ben's turn runs with both in its prompt."""
+    voice = Waiting()
+    async with alive(home, voice, settings=SETTINGS) as soul:
+        for key, text in (("k1", "a heron nests in my attic"), ("k2", "a zebra sleeps in my cellar")):
+            await soul.network.hear(text, person="ana", conversation=HALL, is_shared=True, key=key)
+            await soul.idle()
+        said = await soul.network.hear("what is new?", person="ben", conversation=HALL, is_shared=True)
+        for key in ("k1", "k2"):
+            await asyncio.wait_for(voice.begun.wait(), 10)
+            voice.begun.clear()
+            gone = Perception(
+                key=f"{key}-gone", conversation=HALL, audience=said.audience, person=ANA, name="Ana", text="",
+                at=soul.mind.clock(), kind=Kind.DELETE, position=f"z{key}", extra=DeleteExtra(of=key),
+            )  # fmt: skip
+            await soul.server._intake.accept(gone)
+        await asyncio.wait_for(voice.begun.wait(), 10)
+        voice.go_on.set()
+        await soul.idle()
+
+    assert "I know of none." in words(home)
+    assert "what is new?" in words(home)
+
+
+async def test_git_is_written_anew_once_more_for_what_goes_meanwhile(home: Home) -> None:
+    """A message that is deleted while git is written anew may be in it by then."""
+    written = list[int]()
+
+    class Halted:
+        """An archive that is asked for more while it writes."""
+
+        @asynccontextmanager
+        async def halted(self) -> AsyncIterator[Any]:
+            """Write, and have another message deleted meanwhile."""
+
+            async def anew(_: Sequence[str]) -> None:
+                written.append(1)
+                if len(written) == 1:
+                    forgetting.write_history_anew()
+
+            yield anew
+
+    async with alive(home, Scripted(), settings=SETTINGS) as soul:
+        forgetting = soul.server._forgetting
+        forgetting._archive = Halted()  # type: ignore[assignment]  # as much of it as is used
+        forgetting.write_history_anew()
+        await forgetting.history_written_anew()
+        forgetting._archive = None
+
+    assert len(written) == 2

@@ -63,6 +63,14 @@ class Portrait(Struct, frozen=True):
     """The new version, without it."""
 
 
+Posts = Callable[[Sequence[Posted]], None]
+"""Is told of posts whose rows are about to go, so that a later process can still name them."""
+
+
+def nowhere(_: Sequence[Posted]) -> None:
+    """Do nothing, where nobody is told of posts."""
+
+
 Voided = Callable[[Sequence[tuple[str, str]]], None]
 """Is told of turns that are to be thought again: the conversation and the turn of each."""
 
@@ -78,6 +86,8 @@ class Begun(Struct, frozen=True, kw_only=True):
     folders: tuple[str, ...] = ()
     """Empty until the audit log knows of it; nothing is erased before."""
     excerpts: tuple[str, ...] = ()
+    posts: tuple[Posted, ...] = ()
+    """What the network still shows of it, as far as the rows that say so are gone, or about to go."""
     asked: Perception | None = None
     """The command of whoever asked in chat, so that a later process can give them the receipt."""
     receipt: Mapping[str, Any] | None = None
@@ -122,11 +132,15 @@ class ErasureStore(Protocol):
         ...
 
     async def erase(
-        self, ids: Sequence[str], aliases: Mapping[str, str] | None = None, voided: Voided = nothing_runs
+        self,
+        ids: Sequence[str],
+        aliases: Mapping[str, str] | None = None,
+        voided: Voided = nothing_runs,
+        posts: Posts = nowhere,
     ) -> Erased:
         """Remove a person from every table, and what was derived from their lines, in many small transactions.
 
-        Whatever runs is thought again; `voided` cancels it.
+        Whatever runs is thought again; `voided` cancels it. `posts` is told of posts before their rows go.
 
         The audit log keeps its rows: there each id is replaced by its alias, as `Erasures.aliases` makes them.
 

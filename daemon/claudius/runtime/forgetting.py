@@ -91,6 +91,8 @@ class Forgetting:
         self._ledger = Erasures(home.state)
         self._one_at_a_time = asyncio.Lock()
         self._rewriting: asyncio.Task[None] | None = None
+        self._is_stale = False
+        """Whether git is to be written anew once more."""
         self._is_erasing = False
 
     async def forget(
@@ -162,6 +164,7 @@ class Forgetting:
 
     def write_history_anew(self) -> None:
         """Have git hold what the store holds now, and nothing that it held before; in the background."""
+        self._is_stale = True
         if self._archive and (self._rewriting is None or self._rewriting.done()):
             self._rewriting = asyncio.create_task(self._write_anew(self._archive), name="history anew")
 
@@ -172,8 +175,10 @@ class Forgetting:
 
     async def _write_anew(self, archive: Archive) -> None:
         try:
-            async with self._one_at_a_time, archive.halted() as build_anew:
-                await build_anew(())
+            while self._is_stale:
+                async with self._one_at_a_time, archive.halted() as build_anew:
+                    self._is_stale = False  # what goes from now on may be in what is written
+                    await build_anew(())
         except (ClaudiusError, GitFailed, OSError) as error:
             log.error("git still holds what was deleted or edited", extra={"error": unquoted(error)})  # noqa: TRY400 - no trace
 
@@ -222,7 +227,8 @@ class Forgetting:
         async with self._one_at_a_time, leases.forgetting.left() as person:
             if person:
                 log.warning("an erasure that another process left is finished")
-                await self._store.erasure.erase(person.ids, person.aliases)
+                await self._store.erasure.erase(person.ids, person.aliases, self._voided)
+                await self._store.erasure.overwrite_later()  # the job may have run since it began
 
     def is_frozen(self, person: str) -> bool:
         """Return whether a person is being erased just now, here or by another process."""
@@ -284,6 +290,7 @@ class Forgetting:
                 await self._store.plans.arm({OVERWRITING: later})
                 async with leases.forgetting.letting_go(ids, self._ledger.aliases(ids)) as at_rest:
                     receipt = await self._erase(begun, now, later, at_rest)
+                await erasure.overwrite_later()  # the job may have run before all was erased
                 at_once = at_once or (not self._is_daemon and leases.forgetting.is_alone())
         finally:
             self._is_erasing = False
@@ -306,11 +313,11 @@ class Forgetting:
         self._is_erasing, ids, probes = True, begun.ids, begun.probes
         if self._archive:
             async with self._archive.halted() as build_anew:
-                erased = await self._erase_rows(ids, probes)
+                erased = await self._erase_rows(begun)
                 await build_anew(ids)
             copies_elsewhere = self._archive.beyond()
         else:
-            erased, copies_elsewhere = await self._erase_rows(ids, probes), list[str]()
+            erased, copies_elsewhere = await self._erase_rows(begun), list[str]()
         if any(_is_own(one) for one in ids):
             # what this machine's user typed into Claude Code sessions; those sessions continue without the soul
             for directory in self._home.sessions:
@@ -348,16 +355,23 @@ class Forgetting:
         # It is done, even where something is left that we may not delete; the receipt says so. An erasure that began
         # again at each start would take what the person has said since.
         if begun.asked:
-            self._ledger.keep(replace(begun, receipt=receipt))
+            self._ledger.keep(replace(begun, excerpts=(), receipt=receipt))
         else:
             self._ledger.drop(ids)
         self._ledger.finish(ids, now)
         log.info("somebody was forgotten", extra={"rows": dict(erased.rows), "left": found})
         return receipt
 
-    async def _erase_rows(self, ids: Sequence[str], probes: Probes) -> Erased:
-        erased = await self._store.erasure.erase(ids, self._ledger.aliases(ids), self._voided)
-        await sweep(self._store, self._home.database, probes)
+    async def _erase_rows(self, begun: Begun) -> Erased:
+        ids, posts = begun.ids, dict.fromkeys(begun.posts)
+
+        def keep(more: Sequence[Posted]) -> None:
+            posts.update(dict.fromkeys(more))
+            self._keep(replace(begun, posts=tuple(posts)))
+
+        erased = await self._store.erasure.erase(ids, self._ledger.aliases(ids), self._voided, keep)
+        erased = replace(erased, posts=tuple(dict.fromkeys((*posts, *erased.posts))))
+        await sweep(self._store, self._home.database, begun.probes)
         for conversation in erased.conversations:
             await self._end_session(conversation)
         for audience in erased.audiences:

@@ -5,7 +5,7 @@ Each sentence says what the code does, no more. The document with its rows by ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -40,12 +40,17 @@ OWN = Whose("You are", "you", "your")
 
 
 def told(receipt: Mapping[str, Any]) -> str:
-    """Return the receipt for the person themself, in chat. Of posts in others' places it gives the number alone."""
+    """Return the receipt for the person themself, in chat.
+
+    Of posts in others' places, and of places on the owner's machines, it gives the number alone.
+    """
     kept, posts = len(receipt["kept"]), [one for one in receipt["posts"] if one["is_shared"]]
     elsewhere = len(receipt["posts"]) - len(posts)
-    found = [*lines({**receipt, "posts": posts}, OWN, f"{kept} of them" if kept else "")]
+    where = {"aside": _number(receipt["aside"], "copy", "copies"), "left": _number(receipt["left"], "place", "places")}
+    found = [*lines({**receipt, **where, "posts": posts}, OWN, f"{kept} of them" if kept else "")]
     if elsewhere:
-        found.append(f"In talks of others: {_many(elsewhere, 'such post')} of mine; the owner can see where.")
+        such = _many(elsewhere, "post")
+        found.append(f"In talks of others: {such} of mine that I wrote from your words; the owner can see where.")
     return "\n".join(found)
 
 
@@ -143,6 +148,10 @@ def _overwritten(receipt: Mapping[str, Any]) -> str:
         f"The server's data files can hold deleted rows until its tables are written anew, one after the other:"
         f" from {instant(receipt['later'])} on. Until then I call nothing verified."
     )
+
+
+def _number(found: Sequence[str], one: str, several: str) -> list[str]:
+    return [_many(len(found), one, several)] if found else []
 
 
 def _many(count: int, one: str, several: str = "") -> str:

@@ -22,6 +22,7 @@ from claudius.failure import failure_of
 from claudius.foreign import plain_message, unquoted
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
+from claudius.memory.inbox import Undone
 from claudius.memory.leases import listens, may
 from claudius.memory.semantic import Semantic
 from claudius.memory.store import Waiting
@@ -96,6 +97,7 @@ class Server:
             resources=resources,
             committed=self._committed,
             commanded=self._commanded,
+            undone=self._undone,
             services=services,
         )
         self._taking_back = Retraction(mind, adapters)
@@ -125,6 +127,7 @@ class Server:
             modes=self._modes,
             forgetting=self._forgetting,
             taken_down=self._taking_back.begin,
+            undone=self._undone,
             failed=self._failed,
         )
         own = {"status": self._status, "forget": self._forget, **self._pairing.handlers}
@@ -354,6 +357,14 @@ class Server:
         for conversation, turn in turns:
             self._lanes.break_off(conversation, turn)
         self._lanes.look_again()
+
+    def _undone(self, undone: Undone) -> None:
+        """Have what follows from an edit or a deletion happen: turns are thought again, git is written anew."""
+        for conversation, turn in undone.voided:
+            self._lanes.break_off(conversation, turn)
+            self._lanes.wake(conversation)
+        if undone.is_in_git:
+            self._forgetting.write_history_anew()
 
     async def _end_session(self, conversation: str) -> None:
         for voice in (self._mind.provider, *(one.provider for one in self._mind.voices.values())):

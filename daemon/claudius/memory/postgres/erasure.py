@@ -17,7 +17,7 @@ import msgspec
 import psycopg
 
 from claudius.errors import StoreError
-from claudius.memory.erasure import Erased, Probes, Voided, nothing_runs
+from claudius.memory.erasure import Erased, Posts, Probes, Voided, nothing_runs, nowhere
 from claudius.memory.postgres import dumps
 from claudius.memory.postgres.connection import PostgresConnection, ours
 from claudius.memory.search import ROWS, Needles, plain
@@ -52,10 +52,14 @@ class PostgresErasure(SqlErasure):
             return await asyncio.to_thread(_rows_with, db, Needles(probes.ids, probes.folders, probes.excerpts))
 
     async def erase(
-        self, ids: Sequence[str], aliases: Mapping[str, str] | None = None, voided: Voided = nothing_runs
+        self,
+        ids: Sequence[str],
+        aliases: Mapping[str, str] | None = None,
+        voided: Voided = nothing_runs,
+        posts: Posts = nowhere,
     ) -> Erased:
         await self._core.alone(_drop_beside)
-        erased = await super().erase(ids, aliases, voided)
+        erased = await super().erase(ids, aliases, voided, posts)
         lanes = await self._core.write(lambda db: db.change("lanes_of_commands_gone", ids=dump(list(ids))))
         rows = dict(erased.rows)
         if lanes:

@@ -59,6 +59,14 @@ def anew(turn: str) -> str:
     return turn_of(f"{turn}/anew")
 
 
+def posts_of(db: Database, person: ErasedPerson, turn: str) -> list[Posted]:
+    """Return what was posted in a turn."""
+    return [
+        Posted(one["conversation"], one["receipt"], one["at"], _channel(one["conversation"]) in person.channels)
+        for one in db.all("posts_of", turn=turn)
+    ]
+
+
 def erase_turn(db: Database, person: ErasedPerson, turn: Mapping[str, Any]) -> ErasedTurn:
     """Erase one turn and all that depends on it; in a turn shared with others, what they said stays.
 
@@ -68,10 +76,7 @@ def erase_turn(db: Database, person: ErasedPerson, turn: Mapping[str, Any]) -> E
     others = db.values("others_in_turn", **named_in(db.queries["others_in_turn"], values))
     is_others = bool(others) and turn["conversation"] not in person.places
     is_unsaid = is_others and bool(db.one("unsaid", turn=turn["turn"]))
-    posts = [
-        Posted(one["conversation"], one["receipt"], one["at"], _channel(one["conversation"]) in person.channels)
-        for one in db.all("posts_of", turn=turn["turn"])
-    ]
+    posts = posts_of(db, person, turn["turn"])
     rows = Counter({"turn": 1, "turn_record": 1, "entry": max(0, run(db, "keep_others_lines", values))})
     for table, query in _OF_TURN:
         rows[table] += max(0, run(db, query, values))

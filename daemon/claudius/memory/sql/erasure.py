@@ -17,12 +17,21 @@ from typing import Any
 
 import msgspec
 
-from claudius.memory.erasure import ALIAS, BLANK, Erased, Portrait, Posted, Probes, Voided, nothing_runs
+from claudius.memory.erasure import ALIAS, BLANK, Erased, Portrait, Posted, Posts, Probes, Voided, nothing_runs, nowhere
 from claudius.memory.sql.blanking import Blanker, blank_rows
 from claudius.memory.sql.connection import Database
 from claudius.memory.sql.core import Core
 from claudius.memory.sql.derived import Derived, source_of
-from claudius.memory.sql.erasing import ErasedPerson, ErasedTurn, erase_turn, named_in, put_portrait_back, run, void
+from claudius.memory.sql.erasing import (
+    ErasedPerson,
+    ErasedTurn,
+    erase_turn,
+    named_in,
+    posts_of,
+    put_portrait_back,
+    run,
+    void,
+)
 from claudius.memory.sql.probes import narrowed, probes_of
 from claudius.memory.sql.rows import dump, parse
 from claudius.perception import private
@@ -59,17 +68,26 @@ class Erasure:
     """One erasure of one person's rows."""
 
     def __init__(
-        self, beside: Database, write: Write, ids: Sequence[str], aliases: Mapping[str, str], voided: Voided
+        self,
+        beside: Database,
+        write: Write,
+        ids: Sequence[str],
+        aliases: Mapping[str, str],
+        voided: Voided,
+        posts: Posts = nowhere,
     ) -> None:
         """Read with `beside`, a connection that nobody else uses; change through `write`, one transaction per call.
 
-        `voided` is told of the turns that are to be thought again.
+        `voided` is told of the turns that are to be thought again, `posts` of posts before their rows go.
         """
+        self._told_posts = posts
         self._beside, self._write, self._aliases, self._voided = beside, write, aliases, voided
         self._person = ErasedPerson(beside, ids)
         self._rows, self._of_derived = Counter[str](), Counter[str]()
         self._own: set[str] = set()
         """The turns that hold something of the person's own."""
+        self._since: str | None = None
+        """Since when a turn can be derived; None = not looked yet."""
         self._posts: list[Posted] = []
         self._portraits: list[Portrait] = []
 
@@ -79,8 +97,9 @@ class Erasure:
         versions = self._beside.value("versions_in_git", ids=person.values["ids"])
         audiences = tuple(self._beside.values("audiences_with", ids=person.values["ids"]))
         self._count("inbox", await self._write(self._withdraw))
+        own = {row["turn"] async for page in self._pages("turns_of", SEARCHED) for row in page}
         await self._each("", "turns_of", "erasing_put", page=SEARCHED)
-        self._own = {row["turn"] for row in self._beside.all("erasing_turns")}
+        self._own = own | set(self._beside.values("erasing_gone"))  # not those that an interrupted one found derived
         derived = Derived(await asyncio.to_thread(source_of, self._beside, person.values))
         await self._void()
         await self._mark(derived)
@@ -140,11 +159,13 @@ class Erasure:
 
     async def _mark(self, derived: Derived) -> list[dict[str, Any]]:
         """Add to the turns that are being erased those that are derived. Returns the new ones."""
-        since = self._beside.value("erasing_since")
-        if since is None:
-            return []
         own = [row for row in self._beside.dicts("erasing_turns") if row["turn"] in self._own]
-        found = await asyncio.to_thread(derived.find, self._beside, own, since)
+        if not own:
+            return []
+        if self._since is None:  # once, because the oldest turns go; after an interruption they may be gone
+            is_whole = not self._beside.one("erasing_gone")
+            self._since = (is_whole and self._beside.value("erasing_since")) or ""
+        found = await asyncio.to_thread(derived.find, self._beside, own, self._since)
         rows = [{name: getattr(one, name) for name in _ERASING} for one in found if one.turn not in self._own]
         for at in range(0, len(rows), SEARCHED):
             await self._write(_changing("erasing_put", rows[at : at + SEARCHED]))
@@ -205,6 +226,14 @@ class Erasure:
 
     async def _erase_turns(self, pages: AsyncIterator[list[dict[str, Any]]]) -> None:
         async for turns in pages:
+            posts = list[Posted]()
+
+            def look(db: Database, turns: list[dict[str, Any]] = turns, posts: list[Posted] = posts) -> int:
+                posts[:] = [post for one in turns for post in posts_of(db, self._person, one["turn"])]
+                return len(posts)
+
+            if await self._write(look):  # not beside: there the pages are being read
+                await asyncio.to_thread(self._told_posts, posts)
             done: list[ErasedTurn] = []
 
             def erase(db: Database, turns: list[dict[str, Any]] = turns, done: list[ErasedTurn] = done) -> int:
@@ -390,11 +419,15 @@ class SqlErasure:
             return await asyncio.to_thread(narrowed, db, probes)
 
     async def erase(
-        self, ids: Sequence[str], aliases: Mapping[str, str] | None = None, voided: Voided = nothing_runs
+        self,
+        ids: Sequence[str],
+        aliases: Mapping[str, str] | None = None,
+        voided: Voided = nothing_runs,
+        posts: Posts = nowhere,
     ) -> Erased:
         await self._core.flush()
         with self._core.beside() as db:
-            return await Erasure(db, self._core.write, ids, aliases or {}, voided).run()
+            return await Erasure(db, self._core.write, ids, aliases or {}, voided, posts).run()
 
     async def blank(self, rows: Sequence[Mapping[str, Any]], probes: Probes) -> int:
         blanker, changed = Blanker(probes), 0

@@ -41,7 +41,7 @@ class _Unsaying(Erasure):
         await asyncio.to_thread(derived.weigh, self._beside, (one.before,))
         if not derived.holds(one.before):
             return Undone()  # nothing but words that others gave, too, or a typo
-        await self._void("running_turns")
+        await self._void("running_turns" if one.now else "every_running_turn")
         found = [*found, *await asyncio.to_thread(derived.find, self._beside, (), one.at)]
         await self._put_back(derived)
         await self._erase_told(derived)

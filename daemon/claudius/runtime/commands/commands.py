@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from claudius.cognition.mind import Mind
 from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreError
@@ -73,7 +74,7 @@ class Commands:
             "pause": owners.pause,
             "resume": owners.resume,
         }
-        self._running: dict[str, asyncio.Task[None]] = {}
+        self._running: dict[str, asyncio.Task[Any]] = {}
         self._stores: dict[str, Store] = {}
         """The store that each of these conversations is carried out with."""
         self._doing: dict[str, str] = {}
@@ -150,8 +151,8 @@ class Commands:
                 text = await self._do(pending.perception)
                 await inbox.withdraw(pending.seq, "carried out")
                 self._doing[conversation] = ANSWERED
-                await self.answer(pending.perception, text)
-                if text and read_command(pending.perception.text).word == "forget":
+                is_told = await self.answer(pending.perception, text)
+                if is_told and read_command(pending.perception.text).word == "forget":
                     self._forgetting.was_told(pending.perception.person)
         except StaleTurn:
             log.warning("a command is left to the process that has it now")
@@ -179,15 +180,17 @@ class Commands:
             log.exception("a command stumbled", extra={"word": asked.word})
             return "That did not work; the owner can see why in my log."
 
-    async def answer(self, perception: Perception, text: str) -> None:
-        """Answer a command to whoever gave it, where its network is there; a failure is logged."""
+    async def answer(self, perception: Perception, text: str) -> bool:
+        """Answer a command to whoever gave it, where its network is there; a failure is logged. Returns if it was."""
         adapter = self._adapters.get(Place.of(perception.conversation).network)
         answer = getattr(adapter, "answer", None)
         if answer is None or not text:
-            return
+            return False
         try:
             await answer(perception, text)
         except Exception as error:  # an adapter may be the owner's own code; the command is done and settled
             is_bug = not isinstance(error, (ClaudiusError, OSError, TimeoutError))
             facts = {"person": perception.person, "error": unquoted(error)}
             log.warning("an answer was not given", extra=facts, exc_info=is_bug)
+            return False
+        return True
