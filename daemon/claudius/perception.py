@@ -360,7 +360,8 @@ def cause_of(perception: Perception, participation: str, now: datetime) -> Cause
 
 def is_more(perception: Perception, person: str) -> bool:
     """Return whether a perception is one that its person says and is owed an answer for. Pure."""
-    return perception.owes and perception.origin is Origin.EXTERNAL and perception.person == person
+    is_answered = perception.owes and not perception.extra.is_over_budget  # which gets an apology of its own
+    return is_answered and perception.origin is Origin.EXTERNAL and perception.person == person
 
 
 COMMANDS = "!"
