@@ -15,7 +15,7 @@ from claudius.errors import StoreError
 from claudius.home import Home
 from claudius.ledger_types import Reflected, Reflection
 from claudius.memory.seen import Seen, packed, seen_in
-from claudius.memory.sql.derived import put_back
+from claudius.memory.sql.derived import _names, put_back
 from claudius.memory.sql.erasure import Erasure
 from claudius.perception import DeleteExtra, Kind, Perception
 from claudius.provider import Event, Request
@@ -291,3 +291,18 @@ async def test_git_is_written_anew_once_more_for_what_goes_meanwhile(home: Home)
         forgetting._archive = None
 
     assert len(written) == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "text", "is_named"),
+    [
+        (["Alex (Sales)"], "the sales meeting is on Monday", False),
+        (["Alex (Sales)"], "Alex is away", True),
+        (["tom"], "Tom has epilepsy", True),
+        (["Mark Twain"], "mark the page", False),
+        (["Mark Twain"], "so says MARK TWAIN", True),
+    ],
+)
+def test_a_part_of_a_name_is_one_only_as_names_are_written(names: list[str], text: str, *, is_named: bool) -> None:
+    """A word of every day that stands in somebody's display name erases nobody else's text."""
+    assert bool(_names(names).search(text)) is is_named

@@ -120,7 +120,7 @@ def set_aside(home: Home, store: Store) -> Iterator[tuple[str, SqliteStore | Pos
         from claudius.memory.postgres import dumps  # noqa: PLC0415 - an extra
         from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - likewise
 
-        for place in dumps.set_aside(place_of(home)):
+        for place in dumps.set_aside(store.place) if isinstance(store, PostgresStore) else ():
             yield place.shown, PostgresStore(place), home.database
 
 

@@ -263,6 +263,13 @@ def marks(text: str) -> set[str]:
 
 
 def _names(names: Sequence[str]) -> re.Pattern[str]:
-    parts = {part for name in names for part in (name, *re.findall(r"\w+", name)) if len(part) >= NAME_CHARS}
-    told = [part for part in sorted(parts) if part.casefold() not in FUNCTION_WORDS]
-    return re.compile("|".join(rf"(?<!\w){re.escape(part)}(?!\w)" for part in told) or r"(?!)", re.IGNORECASE)
+    """Match the names of one person: a whole one in any case, a part of one only as a name is written.
+
+    What stands in brackets tells of their work. Else "Alex (Sales)" would be named in "the sales meeting". Pure.
+    """
+    whole = {one for name in names if len(one := re.sub(r"\s*[(\[].*?[)\]]", "", name).strip()) >= NAME_CHARS}
+    parts = {part for name in whole for part in re.findall(r"\w+", name) if len(part) >= NAME_CHARS}
+    written = {form for part in parts if part.casefold() not in FUNCTION_WORDS for form in (part, part.capitalize())}
+    single = {one for one in whole if not re.search(r"\W", one)}
+    forms = [rf"(?i:{re.escape(one)})" for one in sorted(whole - single)] + [re.escape(one) for one in sorted(written)]
+    return re.compile("|".join(rf"(?<!\w){one}(?!\w)" for one in forms) or r"(?!)")
