@@ -358,12 +358,6 @@ def cause_of(perception: Perception, participation: str, now: datetime) -> Cause
     return Cause.JOINS if is_group and is_talk else Cause.UNASKED
 
 
-def is_more(perception: Perception, person: str) -> bool:
-    """Return whether a perception is one that its person says and is owed an answer for. Pure."""
-    is_answered = perception.owes and not perception.extra.is_over_budget  # which gets an apology of its own
-    return is_answered and perception.origin is Origin.EXTERNAL and perception.person == person
-
-
 COMMANDS = "!"
 """Starts the last part of the key of a command conversation, so that commands wait for no turn."""
 

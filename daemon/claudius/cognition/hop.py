@@ -31,12 +31,12 @@ from claudius.cognition.prompt.function_prompts import Asked, PromptSource, draw
 from claudius.cognition.prompt.parts import form_of
 from claudius.cognition.prompt.small import words_tail
 from claudius.cognition.reply.parser import Parsed, read_bool
-from claudius.cognition.turn_state import Superseded, TurnState, Words, recorded
+from claudius.cognition.turn_state import Superseded, TurnState, Words, is_more, recorded
 from claudius.cognition.working_memory import DEFAULT, MemoryEntry, WorkingMemory
 from claudius.errors import ProcessError, ProviderError
 from claudius.failure import failure_of, unspeakable
 from claudius.intent import Intent, Thought, Thoughts
-from claudius.perception import internal, is_more
+from claudius.perception import internal
 from claudius.recollection import EntryType, ProcessState
 from claudius.soul import SoulText
 

@@ -30,7 +30,7 @@ from claudius.config import Config
 from claudius.failure import Failure
 from claudius.intent import Call, Intent, Planned, Rung, Schedule
 from claudius.memory.inbox import Pending
-from claudius.perception import Perception
+from claudius.perception import Origin, Perception
 from claudius.provider import Image, ModelLimits, limits_of
 from claudius.psyche import Attention
 from claudius.recollection import ProcessState, Recollection
@@ -107,6 +107,12 @@ def arrivals(pending: Pending, mind: Mind) -> Arrivals:
         return [one.perception for one in found if one.perception.key not in own]
 
     return Arrivals(look)
+
+
+def is_more(perception: Perception, person: str) -> bool:
+    """Return whether a perception is one that its person says and is owed an answer for. Pure."""
+    is_answered = perception.owes and not perception.extra.is_over_budget  # which gets an apology of its own
+    return is_answered and perception.origin is Origin.EXTERNAL and perception.person == person
 
 
 class Files(Protocol):

@@ -9,8 +9,9 @@ from datetime import datetime
 from itertools import takewhile
 
 from claudius.cognition.mind import Mind
+from claudius.cognition.turn_state import is_more
 from claudius.memory.inbox import Pending
-from claudius.perception import MessageExtra, Origin, Perception, Place, is_more, private
+from claudius.perception import MessageExtra, Origin, Perception, Place, private
 
 TOGETHER = 10
 """The most messages that one reply answers."""
