@@ -96,7 +96,7 @@ def test_a_receipt_names_no_place_of_others_to_the_person() -> None:
     """Where the soul spoke of them in a talk of others is the owner's to see; the person is told how often."""
     assert "D2" not in told(RECEIPT)
     assert "In talks of others: 1 post of mine" in told(RECEIPT)
-    where = {"aside": ["postgres://soul@inside/db"], "left": ["/home/ann/.claude/one.jsonl"]}
+    where = {"aside": ["postgres://soul@inside/db"], "left": ["/var/lib/soul/.claude/one.jsonl"]}
     assert not [one for one in ("inside", "/home/ann") if one in told({**RECEIPT, **where})]
     assert "archives/D2/p1700000000000200" in "\n".join(of(RECEIPT))
 
