@@ -102,7 +102,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             is_first=turn.recollection.is_first,
             images=() if voice else turn.images,
             form=form,
-            tries_shut=turn.recollection.perception.is_owner,
+            tries_shut=any(one.is_owner for one in turn.recollection.perceptions),
         )
         with ExitStack() as undo:
             undo.callback(mind.store.turns.call_failed, turn.recollection.conversation)

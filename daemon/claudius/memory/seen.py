@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from claudius.decoding import decoder
 from claudius.memory.erasure import ERASED
 
 Name = tuple[str, ...]
@@ -85,19 +85,14 @@ class _Snapshot(Struct, frozen=True):
     past: tuple[int | str | _Past, ...] = ()
 
 
-@cache
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
-
-
 def seen_in(snapshot: bytes) -> Seen:
     """Read the rows off a turn's snapshot, or off the ids that took its place. Pure. Raises: msgspec.MsgspecError."""
     if not snapshot or snapshot == ERASED:
         return Seen()
     if snapshot[:1] == b"[":
-        kept: Seen = _decoder(Seen).decode(snapshot)
+        kept: Seen = decoder(Seen).decode(snapshot)
         return kept
-    found: _Snapshot = _decoder(_Snapshot).decode(snapshot)
+    found: _Snapshot = decoder(_Snapshot).decode(snapshot)
     return Seen(first=_first(found.past, is_summed_up=bool(found.recollection.summary)), rows=tuple(_rows(found)))
 
 
