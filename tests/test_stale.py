@@ -24,6 +24,7 @@ ALLOWED = {
     "memory/archive/aligning.py: Aligning._look": f"{ONE_TASK}: the archive holds its lock around each round",
     "memory/archive/worker.py: Archive._commit_all": f"{ONE_TASK}: the archive holds its lock around each round",
     "memory/postgres/inbox.py: PostgresInbox.accept": "it only saves asking the store again, which decides",
+    "runtime/forgetting.py: Forgetting._write_anew": f"{ONE_TASK}: what asks for another round is cleared as one begins",
     "runtime/delivery.py: Stream.__call__": f"{ONE_TASK}: the turn that it streams",
     "testing/adapter_contract/small.py: TerminalStage._at": f"{ONE_TASK}: the test that stands on this stage",
 }

@@ -300,6 +300,12 @@ UPDATE blob SET content = :content WHERE sha256 = :sha256;
 -- name: erase_turn_said
 DELETE FROM outbox WHERE turn = :turn;
 
+-- name: erase_turn_unsent
+DELETE FROM outbox WHERE turn = :turn AND state <> 'sent';
+
+-- name: turn_said_blanked
+UPDATE outbox SET body = '' WHERE turn = :turn AND state = 'sent';
+
 -- name: said_in_places
 -- scans: an erasure reads everything once, beside the writer
 SELECT seq FROM outbox WHERE conversation IN (SELECT value FROM json_each(:places));

@@ -194,6 +194,8 @@ def _memory_is_true(world: World, kept: _Kept, home: Home) -> Iterator[str]:
     ):
         entries[row["turn"]].append(row["content"])
     for turn, parts in said.items():
+        if all(row and not row["body"] for _, row in parts):
+            continue  # its words were taken back with the message that it was written from
         if len(entries[turn]) != 1:
             yield f"O6: turn {turn} was heard, and memory holds {len(entries[turn])} utterances of it"
         elif _squeezed("".join(str(row["body"]) for _, row in parts if row)) != _squeezed(entries[turn][0]):

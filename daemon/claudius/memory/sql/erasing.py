@@ -23,7 +23,6 @@ from claudius.perception import Place, private
 PUT_BACK = "what came from words that are erased was taken out"
 _OF_TURN = (
     ("interaction", "erase_interactions"),
-    ("outbox", "erase_turn_said"),
     ("step", "responses_expired"),
     ("soul_state", "erase_turn_state"),
 )
@@ -78,7 +77,9 @@ def erase_turn(db: Database, person: ErasedPerson, turn: Mapping[str, Any]) -> E
     is_unsaid = is_others and bool(db.one("unsaid", turn=turn["turn"]))
     posts = posts_of(db, person, turn["turn"])
     rows = Counter({"turn": 1, "turn_record": 1, "entry": max(0, run(db, "keep_others_lines", values))})
-    for table, query in _OF_TURN:
+    # if one message is taken back, what a network shows stays known as said, without its words
+    said = ("erase_turn_said",) if person.ids else ("turn_said_blanked", "erase_turn_unsent")
+    for table, query in (*_OF_TURN, *(("outbox", one) for one in said)):
         rows[table] += max(0, run(db, query, values))
     if is_unsaid:
         db.run("think_anew", turn=turn["turn"], anew=anew(turn["turn"]))

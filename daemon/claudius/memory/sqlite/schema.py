@@ -242,7 +242,7 @@ _AWAKE = b'"event": "awake'
 
 def _signs_of_life(root: Path) -> Iterator[Path]:
     """Yield what only a home has whose soul was awake once: unlike its texts, settings, and a log of failed starts."""
-    for directory, names in ("memory", (".git", "users", "soul_state.md")), ("state", ("erasures.jsonl", "reserve")):
+    for directory, names in ("memory", (".git", "users", "soul_state.md")), ("state", ("erasures.jsonl",)):
         yield from (found for name in names if (found := root / directory / name).exists())
     yield from (found for found in sorted((root / "backups").glob("*")) if is_ours(found.name))
     yield from (found for found in sorted((root / "logs").glob("claudius.log*")) if _AWAKE in found.read_bytes())
