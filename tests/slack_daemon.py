@@ -72,7 +72,7 @@ class SlackDaemon:
                 str(QUICK),
                 "daemon",
                 "run",
-                env=self.machine.environment(env),
+                env=self.machine.environment({"CLAUDIUS_RUNTIME_MERGE_WHILE_BUSY": "0", **(env or {})}),
                 cwd=self.machine.user,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=printed,

@@ -148,7 +148,9 @@ def test_s32_no_words_and_no_names_stand_in_the_log(tmp_path: Path) -> None:
 @given(message=st.text(), name=st.text(), number=st.integers() | st.floats(allow_nan=False))
 def test_s32_any_text_makes_one_line(message: str, name: str, number: float) -> None:
     """Property: whatever an event holds, it is one line of ASCII that reads back as the same event."""
-    record = logging.makeLogRecord({"msg": "%s", "args": (message,), "who": name, "number": number})
+    record = logging.makeLogRecord(
+        {"name": "claudius.test", "msg": "%s", "args": (message,), "who": name, "number": number}
+    )
 
     line = JsonLines(()).format(record)
 

@@ -13,13 +13,13 @@ TOLD, PLAN = "I am allergic to walnuts", "I am going to bake a walnut cake tonig
 
 
 def test_memory_w2_what_must_not_be_eaten_is_known_here_and_elsewhere_and_promised_for_good(tmp_path: Path) -> None:
-    """W2: the voice without a model answers with the constraint, whatever words ask for it, in any conversation."""
+    """W2: the voice without a model answers with the constraint where it is named, in any conversation."""
     machine = Machine(tmp_path)
     told = machine.ok("chat", "--once", TOLD).stdout
     machine.ok("chat", "--once", "I take insulin twice a day")
 
-    here = machine.ok("chat", "--once", "What must I not eat?").stdout
-    elsewhere = machine.ok("chat", "--conversation", "kitchen", "--once", "What must I not eat?").stdout
+    here = machine.ok("chat", "--once", "Are walnuts good for me?").stdout
+    elsewhere = machine.ok("chat", "--conversation", "kitchen", "--once", "Are walnuts good for me?").stdout
 
     assert "walnuts" in told
     assert "as long as this talk" not in told

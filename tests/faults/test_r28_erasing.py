@@ -84,10 +84,10 @@ async def test_r28_others_are_answered_while_one_is_erased(home: Home) -> None:
     """Turns are committed between the erasure's transactions, and what belongs to others and the owner stays."""
     (home.backups / "old").mkdir(parents=True)
     (home.backups / "old" / "mine.db").write_text("the owner's")
-    (home.backups / "quarantine-20260101T000000.000000Z").mkdir()
-    (home.backups / "quarantine-20260101T000000.000000Z" / "claudius.db").write_text(SECRET)
 
     async with alive(home, learning(), archives=True) as soul:
+        (home.backups / "quarantine-20260101T000000.000000Z").mkdir()
+        (home.backups / "quarantine-20260101T000000.000000Z" / "claudius.db").write_text(SECRET)
         await talked(soul, 8)
         said = len(soul.network.visible)
         erasing = asyncio.create_task(soul.server._forgetting.forget(ANA, soul.mind.clock(), "owner"))

@@ -78,13 +78,13 @@ def test_c39_plans_are_listed_and_cancelled(tmp_path: Any) -> None:
 def test_a_promise_is_shown_by_schedule_and_why(tmp_path: Any) -> None:
     """With default settings a dated promise of the soul is listed by `schedule` and reported by `why` for its turn."""
     machine = Machine(tmp_path)
-    machine.scripted(reply("I'll send the bill in two hours."))
+    machine.scripted(reply("I'll send the bill tomorrow at 9:00."))
     turn = machine.ok("chat", "--once", "The bill?", "--json").json["turn"]
 
     (listed,) = [one for one in machine.ok("schedule", "list", "--json").json if one["kind"] != "job"]
     told = machine.ok("why", turn, "--json").json
 
-    assert "I'll send the bill in two hours." in listed["text"]
+    assert "I'll send the bill tomorrow at 9:00." in listed["text"]
     assert listed["conversation"].startswith("terminal:")
     assert told["changes"]["promise"].endswith("UTC")
     assert told["changes"]["promise"][:16] == listed["due_at"][:16].replace("T", " ")
