@@ -55,6 +55,7 @@ class Company:
         made.scripted()
         made.env |= {
             **UNHURRIED,
+            "CLAUDIUS_RUNTIME_MERGE_WHILE_BUSY": "0",  # each message is one that is counted
             "CLAUDIUS_SLACK_API_URL": self.slack.base_url,
             "SLACK_BOT_TOKEN": BOT_TOKEN,
             "SLACK_APP_TOKEN": APP_TOKEN,

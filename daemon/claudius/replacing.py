@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from claudius.errors import BadHome
+from claudius.foreign import unquoted
 
 Moves = Sequence[tuple[Path, Path]]
 
@@ -88,7 +89,7 @@ def obey(root: Path) -> None:
 
 def _unfinished(note: Path, error: Exception) -> BadHome:
     fix = "mend that, then repeat the command"
-    return BadHome(f"{note}: what an interrupted command was replacing is not in its place yet ({error}): {fix}")
+    return BadHome(f"{note}: what an interrupted command was replacing is not in its place yet ({unquoted(error)}): {fix}")
 
 
 def _carry_out(moves: Moves) -> None:
