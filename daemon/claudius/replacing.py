@@ -88,8 +88,9 @@ def obey(root: Path) -> None:
 
 
 def _unfinished(note: Path, error: Exception) -> BadHome:
-    fix = "mend that, then repeat the command"
-    return BadHome(f"{note}: what an interrupted command was replacing is not in its place yet ({unquoted(error)}): {fix}")
+    why = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) else unquoted(error)
+    what = "what an interrupted command was replacing is not in its place yet"
+    return BadHome(f"{note}: {what} ({why}): mend that, then repeat the command")
 
 
 def _carry_out(moves: Moves) -> None:
