@@ -63,7 +63,7 @@ def test_a_server_at_home_is_asked_what_it_can_before_anybody_speaks(tmp_path: P
     assert not server.asked
 
 
-def test_the_first_whisper_waits_for_the_provider(tmp_path: Path) -> None:
+def test_a_whisper_waits(tmp_path: Path) -> None:
     """Asked the moment the daemon is ready, it is answered, though the provider's library is still being imported."""
     server = RowServer(default="They need assurance, not answers.")
     (tmp_path / "slow").mkdir()

@@ -46,6 +46,7 @@ _WORDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (re.compile(r"DEFAULT (\w+\([^()]*\))"), r"DEFAULT (\1)"),
     (re.compile(r"'-infinity'"), "-9e999"),
     (re.compile(r"make_interval\(secs => (:\w+)\)"), r"\1"),
+    (re.compile(r"make_interval\(mins => (\d+)\)"), r"60 * \1"),
     (re.compile(r"extract\(epoch FROM "), "("),
     (
         re.compile(r"lane_held\((:\w+), (:\w+)\)"),
