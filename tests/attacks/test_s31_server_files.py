@@ -74,6 +74,7 @@ async def settled(daemon: SlackDaemon, url: str, heard: int) -> None:
     """Wait until the store has taken in this much, and nothing waits."""
 
     def is_done() -> bool:
+        """Return whether nothing waits to be overwritten."""
         with psycopg.connect(url) as made:
             row = made.execute("SELECT count(*), count(*) FILTER (WHERE state = 'settled') FROM inbox").fetchone()
         return row is not None and row[0] >= heard and row[0] == row[1]

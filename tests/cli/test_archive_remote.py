@@ -54,6 +54,7 @@ def test_doctor_has_one_verdict_of_the_history(tmp_path: Path, monkeypatch: pyte
     away = {"kind": "archive", "subject": "", "detail": "not copied to the remote: away", "fix": "mend it"}
 
     async def told(*_: Any) -> dict[str, Any]:
+        """Return what was told."""
         return {"brake": None, "health": {"problems": [away]}}
 
     monkeypatch.setattr(doctor, "ask", told)

@@ -159,6 +159,7 @@ async def test_what_is_thought_while_they_are_erased_is_followed(home: Home, mon
         before = Erasure._erase_lived
 
         async def meanwhile(self: Erasure) -> None:
+            """Have somebody answered meanwhile."""
             await hear(soul, "ben", "what is new?", HALL)
             await before(self)
 
@@ -277,6 +278,7 @@ async def test_git_is_written_anew_once_more_for_what_goes_meanwhile(home: Home)
             """Write, and have another message deleted meanwhile."""
 
             async def anew(_: Sequence[str]) -> None:
+                """Count, and have more go meanwhile."""
                 written.append(1)
                 if len(written) == 1:
                     forgetting.write_history_anew()

@@ -106,9 +106,11 @@ def mind_of(waiting: list[Pending], mode: object = "direct") -> Any:
     """Return what grouping needs of a mind in whose one conversation these wait."""
 
     async def unfinished(_: str) -> list[Pending]:
+        """Return what waits."""
         return waiting
 
     async def join(group: list[Pending]) -> Pending:
+        """Join them."""
         return replace(group[0], further=tuple(group[1:]))
 
     inbox = SimpleNamespace(unfinished=unfinished, join=join)
