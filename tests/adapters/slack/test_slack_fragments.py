@@ -11,9 +11,10 @@ import pytest
 from msgspec.structs import replace
 
 from case_rows import Row, rows
+from claudius.cognition.turn_state import is_more
 from claudius.intent import Schedule
 from claudius.memory.inbox import Pending
-from claudius.perception import Kind, Origin, Perception, ScheduledExtra, is_more, private
+from claudius.perception import Kind, Origin, Perception, ScheduledExtra, private
 from claudius.provider import Request
 from claudius.providers.scripted import Line, Scripted
 from claudius.runtime import grouping
