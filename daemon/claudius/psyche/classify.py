@@ -286,8 +286,9 @@ def asks(text: str) -> int:
 
 def scope(text: str, attachments: int = 0) -> int:
     """Return how much a message asks for: what asks, in words and requests, the stakes, and the attachments. Pure."""
-    words = sum([len(_WORD.findall(sentence)) for sentence, _ in _requests(text)])
-    worth = sum([_worth(sentence, count) for sentence, count in _requests(text)])
+    found = list(_requests(text))
+    words = sum([len(_WORD.findall(sentence)) for sentence, _ in found])
+    worth = sum([_worth(sentence, count) for sentence, count in found])
     at_stake = CRITICAL_WORTH if critical(text) else 0
     return words + worth + at_stake + ATTACHMENT_WORTH * attachments
 
