@@ -172,7 +172,9 @@ class Town:
         self._model.delay_s = 0.0
         began = min(one.at for one in journal.deliveries[heard:])
         posts = sorted(one.at - began for one in journal.calls[calls:] if one.method == "chat.postMessage")
-        acks = [(one.acked_at or float("inf")) - one.at for one in journal.deliveries[heard:]]
+        asked = {self._said[number][1] for number in numbers}  # our own posts are events, too, and come to the last
+        events = [one for one in journal.deliveries[heard:] if one.ts in asked and one.event == "message"]
+        acks = [(one.acked_at or float("inf")) - one.at for one in events]
         return {"first_s": posts[0], "half_s": posts[len(posts) // 2], "all_s": posts[-1], "ack_s": max(acks)}
 
     async def _hung(self, numbers: list[int]) -> list[float]:
