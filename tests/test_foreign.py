@@ -141,7 +141,7 @@ def test_the_log_quotes_no_exception_and_no_library(log: Path, capsys: pytest.Ca
     ours.warning("two: %s %r", error, error)
     ours.warning("three", extra={"error": error, "many": [error]})
     ours.warning("four", extra={"said": Foreign(CANARY)})
-    for name in ("a.library", "claudius.slack.library", "asyncio"):
+    for name in ("a.library", "claudius.x.library", "asyncio"):
         logging.getLogger(name).error("no %s", CANARY, extra={"body": CANARY}, exc_info=error)
 
     text, printed = log.read_text(), capsys.readouterr()

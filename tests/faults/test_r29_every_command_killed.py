@@ -189,7 +189,6 @@ SIGNS = {
     "what was set aside": "backups/replaced-20260101T000000.000000Z/claudius.db",
     "a broken copy": "backups/quarantine-20260101T000000.000000Z/claudius.db",
     "an erasure": "state/erasures.jsonl",
-    "a reserve": "state/reserve",
     "a log of a life": "logs/claudius.log",
 }
 
