@@ -264,7 +264,7 @@ def test_a_server_that_answers_drop_by_drop_keeps_nobody_waiting(place: Place, d
 
 
 @rows("slot")
-def test_a_server_with_one_slot_never_thinks_beside_somebody_who_waits(place: Place, row: Mapping[str, Any]) -> None:
+def test_a_server_with_one_slot_never_thinks_beside_somebody_who_waits(tmp_path: Path, row: Mapping[str, Any]) -> None:
     """What the second mind asks is broken off while anybody is answered, and asked to its end when nobody waits."""
     given, right = row["input"], Right(row)
     thinks = (REPOSITORY / "soul" / "cortex.md").read_text("utf-8").splitlines()[-1]
@@ -274,7 +274,7 @@ def test_a_server_with_one_slot_never_thinks_beside_somebody_who_waits(place: Pl
         return Reply(text="{}", delay_s=2.0) if thinks in call.system else Reply(text="Plane it.", delay_s=0.2)
 
     server = RowServer(family=Family("llama.cpp", enforces=False), default=answer, host=given["server"]["address"])
-    with threaded(server):
+    with threaded(server), placed(tmp_path) as place:
         place.servers["slot"] = server
         place.have("slot", "[cortex]", 'triggers = ["interaction_count: 2"]')
         server.default = answer

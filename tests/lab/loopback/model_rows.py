@@ -6,8 +6,10 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -81,18 +83,20 @@ def failure(status: int, body: Any) -> web.Response:
 @contextmanager
 def threaded(server: ModelServer) -> Iterator[None]:
     """Run a server beside a test that waits for commands."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="the model's server")
+    started: Future[Callable[[], Any]] = Future()
+
+    async def serve() -> None:
+        """Serve until the test is over; whoever is still connected then is left."""
+        ended = asyncio.Event()
+        async with server:
+            started.set_result(partial(asyncio.get_running_loop().call_soon_threadsafe, ended.set))
+            await ended.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), name="the model's server")
     thread.start()
-
-    def done(work: Any) -> None:
-        asyncio.run_coroutine_threadsafe(work, loop).result(timeout=20)
-
+    end = started.result(timeout=20)
     try:
-        done(server.__aenter__())
         yield
-        done(server.__aexit__(None, None, None))
     finally:
-        loop.call_soon_threadsafe(loop.stop)
+        end()
         thread.join(timeout=20)
-        loop.close()
