@@ -260,6 +260,31 @@ def test_a_server_that_answers_drop_by_drop_keeps_nobody_waiting(place: Place, d
     assert ran.json["reply"] == "It came."
 
 
+@rows("fault")
+def test_a_server_that_fails_costs_one_apology(place: Place, row: Mapping[str, Any]) -> None:
+    """The person hears that it does not go, the owner why, and the next message is answered where all is well again."""
+    given, right = row["input"], Right(row)
+    server = place.have(given.get("wire", "openai"))
+    if "cut_at" in given:
+        server.default = Reply(deltas=("It came and it went on, ",) * 50, fault="eof", at=4000)
+    else:
+        server.instead = lambda _: failure(given["status"], given.get("body", "overloaded"))
+
+    ran = place.hear("Hello?", row)
+
+    assert bool(ran.json["failure"]) == right.take("apology")
+    assert len(server.asked) <= right.take("calls_at_most", 24)
+    assert right.take("status_has", "") in place.machine.run("status").stdout
+    shown = ran.shown
+    if right.take("next_answered"):
+        server.instead, server.default = usual, "It came."
+        after = place.hear("And now?", row)
+        shown += after.shown
+        assert after.json["reply"] == "It came."
+    assert not [text for text in right.take("never", ()) if text in shown]
+    right.end()
+
+
 # -- one slot ----------------------------------------------------------------------------------------------------------
 
 

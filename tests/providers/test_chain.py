@@ -86,6 +86,16 @@ async def test_what_may_pass_is_asked_again(kind: type[ProviderError], world: Wo
     assert len(one.requests) == 4
 
 
+async def test_a_prompt_that_was_too_long_is_told_for_an_hour(world: World) -> None:
+    """The owner reads of it among the notices, and no longer when it is long past."""
+    chain = world.chain(voice(TooLong()))
+    await fails(chain, ASK)
+
+    assert "too long" in "".join(chain.notices())
+    world.now += 3600
+    assert chain.notices() == []
+
+
 @pytest.mark.parametrize("kind", RETRYABLE)
 async def test_then_the_next_voice_is_asked(kind: type[ProviderError], world: World) -> None:
     """When the retries are used up, the next provider in the chain is asked."""

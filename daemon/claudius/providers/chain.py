@@ -69,6 +69,7 @@ NO_MODEL = Unavailable(
     "`claudius config set providers rehearsal` has the voice without a model speak",
 )
 OVERFLOW = "the model refused a prompt as too long, and was shown less of it"
+OVERFLOW_TOLD_S = 3600.0
 HAD_MODEL = "had_model"
 """The file in a home's state which says that a model answered there once."""
 
@@ -112,7 +113,8 @@ class Chain:
         self._tally = tally or CallTally()
         self.last_error: ProviderError | None = NO_MODEL if self.name == NO_VOICE else None
         """Why the last call failed; None if it did not."""
-        self._overflow: Failure | None = None
+        self._overflow: tuple[Failure, float] | None = None
+        """That a prompt was too long for its model, and until when the owner is told so, by `clock`."""
 
     @property
     def sees(self) -> bool:
@@ -190,7 +192,7 @@ class Chain:
     def notices(self) -> list[str]:
         """Return what the owner should know of the providers, one line each."""
         known = [notice for one in self.providers if (notice := getattr(one, "notice", ""))]
-        return [*known, self._overflow.line] if self._overflow else known
+        return [*known, self._overflow[0].line] if self._overflow and self._clock() < self._overflow[1] else known
 
     async def _persist(self, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
         """Ask one provider, with retries. Raises: _Down if the next one is to be asked."""
@@ -232,7 +234,7 @@ class Chain:
         self._tally.failed(provider, error)
         self.last_error = error
         if isinstance(error, TooLong):
-            self._overflow = failure_of(TooLong(OVERFLOW, provider=provider.name))
+            self._overflow = failure_of(TooLong(OVERFLOW, provider=provider.name)), self._clock() + OVERFLOW_TOLD_S
 
     async def _read(self, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
         """Ask once, within the deadlines; what the model thinks aloud counts as a sign of life, and is dropped."""

@@ -72,7 +72,7 @@ _MEANINGS = (
     ),
     (re.compile(r"model\b.{0,200}\b(?:not found|does not exist)", re.IGNORECASE), "the model was not found"),
 )
-"""What a server may complain of that its owner can mend, and our words for it."""
+"""What a server may complain of that its owner can mend and time cannot, and our words for it."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,99}\Z")
 DRAIN_S = 0.05
 REPLY_CHARS = 1_048_576
@@ -100,7 +100,7 @@ def by_status(
     elif status == 408:
         kind = TimedOut
     else:
-        kind = Overloaded if status >= 500 else BadRequest
+        kind = BadRequest if status < 500 or _complaint(message) else Overloaded
     facts = ", ".join(filter(None, (status_words(status), listed(code, CODES))))
     return refused(kind, said=message, facts=facts, provider=provider, after_s=after_s)
 
@@ -127,10 +127,13 @@ def refused(
 
     `said` is what the other side wrote. Pure.
     """
-    own = next((ours for pattern, ours in _MEANINGS if pattern.search(said)), "")
-    words = words or own or kind().message[0].lower() + kind().message[1:].rstrip(".")
+    words = words or _complaint(said) or kind().message[0].lower() + kind().message[1:].rstrip(".")
     message = f"{words} ({facts})" if facts else words
     return kind(message, provider=provider, after_s=after_s, said=Foreign(one_line(said)))
+
+
+def _complaint(said: str) -> str:
+    return next((ours for pattern, ours in _MEANINGS if pattern.search(said)), "")
 
 
 def plain_name(given: object, otherwise: str) -> str:
