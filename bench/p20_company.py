@@ -66,7 +66,7 @@ async def _in_pairs(root: Path, turns: int) -> tuple[list[float], list[float]]:
         for n in range(channels):
             await soul.store.people.know_members(f"shared:slack:T1:c{n}", ("slack:T1:ana",), datetime.now(UTC))
     for number in range(turns + 3):
-        for channels, soul in souls.items():
+        for channels, soul in sorted(souls.items(), reverse=bool(number % 2)):  # who comes first reads a text for both
             text = prose(MESSAGE_CHARS, number)
             began = time.process_time()
             await soul.turn("slack:T1:D-ana:", "slack:T1:ana", text=text)

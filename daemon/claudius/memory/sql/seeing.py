@@ -96,9 +96,9 @@ class Seeing:
             present = members_of(self.audience, self._members) or frozenset()
             ids = self.ids(min(present)) if present else ()
             seen = self._seen_by(present, ids) if present else ()
-            self._verdicts |= dict.fromkeys(seen, True)
-            found = dict.fromkeys((SELF, self.audience, *map(private, ids), *seen))
-            self._audiences = [audience for audience in found if self.may((audience,))]
+            shown = [one for one in (SELF, self.audience, *map(private, ids)) if self.may((one,))]
+            self._audiences = list(dict.fromkeys(shown if self._own_only else (*shown, *seen)))
+            self._verdicts |= dict.fromkeys(self._audiences, True)
         return self._audiences
 
     def _seen_by(self, present: frozenset[str], ids: Sequence[str]) -> Sequence[str]:
