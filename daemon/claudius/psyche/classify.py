@@ -11,11 +11,12 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.memory.stemming import is_english
 from claudius.psyche.events import ADDRESSED, Compound, Heard
@@ -143,7 +144,11 @@ GRIEF_TONE = -1.0
 
 def classify(text: str, address: str, *, soul_name: str, novelty: float, compound: Compound) -> Heard:
     """Classify one text. Pure."""
-    text = text[:HEARD_CHARS]
+    return replace(_heard(text[:HEARD_CHARS], address, soul_name, compound), novelty=novelty)
+
+
+@lru_cache(maxsize=64)  # what was said lately is judged again with every word that hurts
+def _heard(text: str, address: str, soul_name: str, compound: Compound) -> Heard:
     book, said = lexicon(), tokens(text)
     words = [token.word for token in said if token.word[0] not in ENDS]
     hits = list(book.cues.hits(said))
@@ -166,7 +171,7 @@ def classify(text: str, address: str, *, soul_name: str, novelty: float, compoun
         valence=valence,
         tone=tone,
         load=0.7 * min(1.0, len(words) / 200) + (0.3 if asks > 1 else 0.0),
-        novelty=novelty,
+        novelty=0.0,
         classes=frozenset(classes),
         critical=critical,
         stems=stems(text, soul_name),
