@@ -54,7 +54,7 @@ def first_posts(daemon: SlackDaemon) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("station", STATIONS)
 async def test_news_are_told_once_whenever_the_daemon_is_killed(tmp_path: Path, station: str) -> None:
     """`kill -9` between the 202 and the post: the next daemon tells them in that conversation; the id again does nothing."""
-    settings = {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_QUIET": ""}
+    settings = {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_QUIET": "00:00-00:00"}
     async with slack_daemon(tmp_path, **settings) as daemon:
         await daemon.start()
         for n, text in enumerate(("!proactive on", *TALK), 1):
