@@ -156,6 +156,8 @@ class Failing(Struct, frozen=True):
     """A provider failed, and the next one is asked, or it is asked again after a wait. Only a chain yields it."""
 
     error: ProviderError
+    is_told: bool = True
+    """Whether who waits hears of it: not where it is asked again at once."""
 
 
 Event = Delta | Reset | Failing | Done

@@ -160,8 +160,8 @@ class _Reading(Struct):
                 await self.take(text)
             case Reset():
                 self.restart()
-            case Failing(error):
-                if self.tell:
+            case Failing(error, is_told):
+                if self.tell and is_told:
                     await self.tell(failure_of(error))
             case Done(text=text):
                 if not self.text:

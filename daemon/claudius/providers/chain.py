@@ -216,8 +216,7 @@ class Chain:
                 if wait_s is None or attempt == self._settings.retries:
                     raise _Down(error) from error
                 log.info("%s: %s, again in %.1f s", provider.name, type(error).__name__, wait_s)
-                if wait_s > BACKOFF_CAP_S:  # longer than anybody waits without a word
-                    yield Failing(error)
+                yield Failing(error, is_told=wait_s > BACKOFF_CAP_S)  # longer than anybody waits without a word
                 await self._sleep(wait_s)
             else:
                 return
