@@ -100,7 +100,7 @@ def test_r16_a_full_disk_accepts_nothing_says_so_and_resumes_by_itself(tmp_path:
     assert "no space left" in refused.stderr
     assert not status["disk"]["accepting"]
     assert "nothing new is accepted" in shown
-    assert not doctor["room"]["ok"]
+    assert not doctor["store"]["ok"]
     assert not had_reserve
     assert answered.stdout == "heard\n"
     assert [entry["content"] for entry in entries if entry["entry_type"] == "userMessage"] == ["one", "four"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -108,12 +109,13 @@ class Scripted:
         said = line(next(self._left, self.default), request)
         self.open += 1
         try:
-            async for event in self._speak(said, request):
-                yield event
+            async with aclosing(self._speak(said, request)) as events:
+                async for event in events:
+                    yield event
         finally:
             self.open -= 1
 
-    async def _speak(self, said: Line, request: Request) -> AsyncIterator[Event]:
+    async def _speak(self, said: Line, request: Request) -> AsyncGenerator[Event, None]:
         await asyncio.sleep(said.delay_s)
         if said.reset_after is not None:
             for text in said.deltas[: said.reset_after]:
