@@ -538,7 +538,7 @@ async def test_s31_words_that_one_message_no_longer_holds_are_gone(
         else:
             await life.server.world.delete("C1", ts)
         await life.quiet()
-        await life.soul.server._forgetting.history_written_anew()
+        await archived(life)
         held = [where for where in life.holding("epilepsy") if where.startswith("row of") or where == "git"]
         prompts = await life.later_prompts()
         kept, has = life.holding("keeps bees"), life.holding("a cold")

@@ -253,11 +253,7 @@ async def test_each_message_that_is_deleted_has_what_runs_thought_again(home: Ho
         for key in ("k1", "k2"):
             await asyncio.wait_for(voice.begun.wait(), 10)
             voice.begun.clear()
-            gone = Perception(
-                key=f"{key}-gone", conversation=HALL, audience=said.audience, person=ANA, name="Ana", text="",
-                at=soul.mind.clock(), kind=Kind.DELETE, position=f"z{key}", extra=DeleteExtra(of=key),
-            )  # fmt: skip
-            await soul.server._intake.accept(gone)
+            await deleted(soul, key)
         await asyncio.wait_for(voice.begun.wait(), 10)
         voice.go_on.set()
         await soul.idle()
@@ -266,33 +262,22 @@ async def test_each_message_that_is_deleted_has_what_runs_thought_again(home: Ho
     assert "what is new?" in words(home)
 
 
-async def test_git_is_written_anew_once_more_for_what_goes_meanwhile(home: Home) -> None:
-    """A message that is deleted while git is written anew may be in it by then."""
-    written = list[int]()
+async def deleted(soul: Alive, key: str, place: str = HALL) -> None:
+    """Have a message of Ana's deleted; returns once that is acknowledged."""
+    gone = Perception(
+        key=f"{key}-gone", conversation=place, audience="shared:rehearsal:t:hall", person=ANA, name="Ana", text="",
+        at=soul.mind.clock(), kind=Kind.DELETE, position=f"z{key}", extra=DeleteExtra(of=key),
+    )  # fmt: skip
+    assert await soul.server._intake.accept(gone)
 
-    class Halted:
-        """An archive that is asked for more while it writes."""
 
-        @asynccontextmanager
-        async def halted(self) -> AsyncIterator[Any]:
-            """Write, and have another message deleted meanwhile."""
-
-            async def anew(_: Sequence[str]) -> None:
-                """Count, and have more go meanwhile."""
-                written.append(1)
-                if len(written) == 1:
-                    forgetting.write_history_anew()
-
-            yield anew
-
-    async with alive(home, Scripted(), settings=SETTINGS) as soul:
-        forgetting = soul.server._forgetting
-        forgetting._archive = Halted()  # type: ignore[assignment]  # as much of it as is used
-        forgetting.write_history_anew()
-        await forgetting.history_written_anew()
-        forgetting._archive = None
-
-    assert len(written) == 2
+async def edited(soul: Alive, key: str, text: str, position: str) -> None:
+    """Have a message of Ana's edited; returns once that is acknowledged."""
+    change = Perception(
+        key=f"{key}-{position}", conversation=HALL, audience="shared:rehearsal:t:hall", person=ANA, name="Ana", text=text,
+        at=soul.mind.clock(), kind=Kind.EDIT, position=position, extra=EditExtra(of=key),
+    )  # fmt: skip
+    assert await soul.server._intake.accept(change)
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,10 @@ import errno
 import logging
 import re
 import shutil
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -29,7 +30,7 @@ from claudius.errors import ClaudiusError, StoreError, StoreFull
 from claudius.foreign import unquoted
 from claudius.home import Home
 from claudius.memory import search
-from claudius.memory.archive import Archive, GitFailed
+from claudius.memory.archive import Archive
 from claudius.memory.audit import CLI, AuditEntry
 from claudius.memory.erasure import OVERWRITING, Begun, Erased, Erasures, Posted, Probes, Voided, nothing_runs
 from claudius.memory.leases import Asked, LeaseStore
@@ -37,12 +38,10 @@ from claudius.memory.opening import set_aside
 from claudius.memory.sqlite.backups import SET_ASIDE, is_ours
 from claudius.memory.store import Store
 from claudius.perception import Perception
+from claudius.runtime.sweeping import SWEEPS, erase_from_copy, searched, sweep
 
 log = logging.getLogger(__name__)
 
-SEARCH_S = 900.0
-SWEEPS = 6
-"""How often the database is searched and cleaned before the erasure gives up."""
 THEMSELF, ONCE_IN = "themself", timedelta(days=1)
 """A person may erase themself from chat once in this period."""
 NOT_OURS = ("what was posted stays on the network", "the model's provider keeps what its own terms say",
@@ -50,6 +49,8 @@ NOT_OURS = ("what was posted stays on the network", "the model's provider keeps 
 """What an erasure cannot reach."""
 NOTHING_CHANGED = "nothing was changed"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+UNSAY_AGAIN_S = 5.0
+"""How long what turns may still write from old words waits, or what another process has noted."""
 SETTLED = timedelta(minutes=1)
 """What was under way when somebody was erased has ended after this time, and can be overwritten with them."""
 UNREAD = "it cannot be read, so nobody could be erased from it: look whether you need it, and delete it if not"
@@ -90,10 +91,7 @@ class Forgetting:
         self._frozen_elsewhere: frozenset[str] = frozenset()
         self._ledger = Erasures(home.state)
         self._one_at_a_time = asyncio.Lock()
-        self._rewriting: asyncio.Task[None] | None = None
-        self._is_stale = False
-        """Whether git is to be written anew once more."""
-        self._is_erasing = False
+        self._is_erasing = self._is_unsaying = False
 
     async def forget(
         self,
@@ -162,25 +160,34 @@ class Forgetting:
             if person in begun.ids and begun.receipt is not None:
                 self._ledger.drop(begun.ids)
 
-    def write_history_anew(self) -> None:
-        """Have git hold what the store holds now, and nothing that it held before; in the background."""
-        self._is_stale = True
-        if self._archive and (self._rewriting is None or self._rewriting.done()):
-            self._rewriting = asyncio.create_task(self._write_anew(self._archive), name="history anew")
+    @property
+    def is_unsaying(self) -> bool:
+        """Whether what was written from edited or deleted words is being erased, or is about to be."""
+        return self._is_unsaying or self._store.inbox.is_unsaid
 
-    async def history_written_anew(self) -> None:
-        """Return once that is done."""
-        if self._rewriting:
-            await self._rewriting
+    async def unsay(self) -> None:
+        """Erase what was written from words of edited and deleted messages, soon after each change; for ever.
 
-    async def _write_anew(self, archive: Archive) -> None:
-        try:
-            while self._is_stale:
-                async with self._one_at_a_time, archive.halted() as build_anew:
-                    self._is_stale = False  # what goes from now on may be in what is written
-                    await build_anew(())
-        except (ClaudiusError, GitFailed, OSError) as error:
-            log.error("git still holds what was deleted or edited", extra={"error": unquoted(error)})  # noqa: TRY400 - no trace
+        It rests as long as it worked, so that a flood of edits is undone together. Raises: StoreError.
+        """
+        inbox, leases = self._store.inbox, self._store.leases
+        while True:
+            self._is_unsaying, began_s = True, time.monotonic()
+            try:
+                async with self._one_at_a_time:
+                    undone = await inbox.undo()
+            finally:
+                self._is_unsaying = False
+            if undone.voided:
+                self._voided(undone.voided)
+            for conversation, _ in undone.voided:
+                self._wake(conversation)
+            if self._archive and undone.is_new:
+                self._archive.wake()  # git may hold what is gone
+            await asyncio.sleep(time.monotonic() - began_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(UNSAY_AGAIN_S if undone.is_left or leases else None):
+                    await inbox.unsaid()
 
     async def _note(self, person: str, by: str, origin: str, now: datetime) -> None:
         alias = self._ledger.aliases([person])[person]
@@ -428,7 +435,7 @@ class Forgetting:
         home = self._home
         backups = [path for path in home.backups.iterdir() if is_ours(path.name)]
         places = (home.state, home.memory, home.logs, *backups, home.run, *home.sessions)
-        found = await _search(
+        found = await searched(
             self._store, home.database, probes, places, self._archive.searched() if self._archive else None,
             [str(home.root / one) for one in kept] + [str(path) for path in home.state.glob("erasing-*.json")],
         )  # fmt: skip
@@ -436,46 +443,6 @@ class Forgetting:
             return ["the search did not come to its end"]
         unread = [f"{one} (could not be read)" for one in found["unread"]]
         return sorted(one.removeprefix(f"{home.root}/") for one in (*found["found"], *unread))
-
-
-async def erase_from_copy(store: Store, database: Path, ids: Sequence[str], aliases: Mapping[str, str]) -> None:
-    """Erase persons from a copy that is open, and that nobody else uses. Raises: StoreError."""
-    probes = await store.erasure.probes(ids)
-    await store.erasure.erase(ids, aliases)
-    await sweep(store, database, probes)
-
-
-async def sweep(store: Store, database: Path, probes: Probes) -> None:
-    """Search the database and remove the matches, until nothing is found or nothing more can be done."""
-    for _ in range(SWEEPS):
-        found = await _search(store, database, probes)
-        if found is None or not found["rows"] + list(found["pages"]):
-            return
-        await store.erasure.blank(found["rows"], await store.erasure.narrowed(probes))
-        await store.erasure.rewrite(found["pages"])
-
-
-async def _search(
-    store: Store,
-    database: Path,
-    probes: Probes,
-    places: Sequence[Path] = (),
-    git: Mapping[str, Any] | None = None,
-    left_out: Sequence[str] = (),
-) -> dict[str, Any] | None:
-    await store.erasure.empty_log()
-    asked = {
-        **msgspec.to_builtins(await store.erasure.narrowed(probes)),
-        "database": str(database),
-        "places": [str(place) for place in places],
-        "git": git,
-        "left_out": list(left_out),
-    }
-    found = await asyncio.to_thread(search.run, asked, within_s=SEARCH_S)
-    if found is not None and (rows := await store.erasure.rows_with(probes)):
-        found["rows"] += rows
-        found["found"].append(str(database))
-    return found
 
 
 def _says(ids: Sequence[str]) -> Callable[[str], bool]:

@@ -22,7 +22,6 @@ from claudius.failure import failure_of
 from claudius.foreign import plain_message, unquoted
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
-from claudius.memory.inbox import Undone
 from claudius.memory.leases import listens, may
 from claudius.memory.semantic import Semantic
 from claudius.memory.store import Waiting
@@ -97,7 +96,6 @@ class Server:
             resources=resources,
             committed=self._committed,
             commanded=self._commanded,
-            undone=self._undone,
             services=services,
         )
         self._taking_back = Retraction(mind, adapters)
@@ -127,7 +125,6 @@ class Server:
             modes=self._modes,
             forgetting=self._forgetting,
             taken_down=self._taking_back.begin,
-            undone=self._undone,
             failed=self._failed,
         )
         own = {"status": self._status, "forget": self._forget, **self._pairing.handlers}
@@ -219,6 +216,7 @@ class Server:
             self._roles.add(Role("clock/erasures", partial(self._forgetting.finish, self._leases)))
         else:
             self._roles.add(Role("clock/erasures", self._forget_what_was_begun))
+        self._roles.add(Role("clock/unsaid", self._forgetting.unsay))
         look = self._services.look if self._services else None
         self._roles.add(Role("clock", partial(keep_time, self._mind, self._lanes.wake, self._planned, look)))
         if self._semantic:
@@ -255,8 +253,8 @@ class Server:
 
     @property
     def busy(self) -> int:
-        """How many conversations have something to do."""
-        return self._lanes.busy + self._commands.busy
+        """How many conversations have something to do, and one more while edits are followed."""
+        return self._lanes.busy + self._commands.busy + self._forgetting.is_unsaying
 
     async def wait(self) -> None:
         """Wait until something ends the process from inside. Raises: StoreError if the store is unusable."""
@@ -357,14 +355,6 @@ class Server:
         for conversation, turn in turns:
             self._lanes.break_off(conversation, turn)
         self._lanes.look_again()
-
-    def _undone(self, undone: Undone) -> None:
-        """Have what follows from an edit or a deletion happen: turns are thought again, git is written anew."""
-        for conversation, turn in undone.voided:
-            self._lanes.break_off(conversation, turn)
-            self._lanes.wake(conversation)
-        if undone.is_in_git:
-            self._forgetting.write_history_anew()
 
     async def _end_session(self, conversation: str) -> None:
         for voice in (self._mind.provider, *(one.provider for one in self._mind.voices.values())):

@@ -159,7 +159,11 @@ class Archive:
         if self.rests:
             return Round()
         async with self._one_at_a_time:
-            return await self._guarded()
+            done = await self._guarded()
+            if self._holds() and await self._store.documents.history() != self._repository.history:
+                log.info("the history is written anew, without what was deleted or edited")
+                await self._anew(())
+            return done
 
     @asynccontextmanager
     async def halted(self) -> AsyncIterator[Callable[[Sequence[str]], Awaitable[None]]]:
@@ -284,7 +288,11 @@ class Archive:
             log.warning("the archive could not be read (%s): it is kept as %s and rebuilt", plain_message(error), kept)
             await self._in_thread(lambda: self._repository.prepare(self._began_s))
         written = any(file.sha256 for file in await self._store.documents.archive_files())
-        if not self._aligning.is_wanted and written and await self._in_thread(self._repository.head) is None:
+        is_new = not self._aligning.is_wanted and await self._in_thread(self._repository.head) is None
+        if is_new or self._is_anew:
+            history = await self._store.documents.history()  # what goes from now on may be in what is written
+            await self._in_thread(lambda: self._repository.begin_history(history))
+        if is_new and written:
             self._next_look_s = 0.0
             await self._look()  # edits by hand are taken over before everything is rewritten
             await self._store.documents.archive_anew()

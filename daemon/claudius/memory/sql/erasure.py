@@ -118,7 +118,7 @@ class Erasure:
         await self._void()
         while found := await self._mark(derived):  # thought meanwhile, with what was not erased yet
             await self._erase_written(derived)
-            await self._erase_turns(_paged(found))
+            await self._erase_turns(paged(found))
             await self._void()
         while await self._write(_merge) > 1:  # until it is merged, the moments' index holds what was deleted from it
             pass
@@ -145,12 +145,12 @@ class Erasure:
         """Settle pending perceptions so that no turn of theirs commits any more."""
         return run(db, "erase_waiting", self._person.values)
 
-    async def _void(self, query: str = "unfinished_turns") -> None:
+    async def _void(self, query: str = "unfinished_turns", **values: Any) -> None:
         """Have every turn that runs thought again: it may have begun with what is gone."""
         turns: list[tuple[str, str]] = []
 
         def work(db: Database) -> int:
-            turns[:] = void(db, query)
+            turns[:] = void(db, query, **values)
             return len(turns)
 
         await self._write(work)
@@ -168,7 +168,7 @@ class Erasure:
         found = await asyncio.to_thread(derived.find, self._beside, own, self._since)
         rows = [{name: getattr(one, name) for name in _ERASING} for one in found if one.turn not in self._own]
         for at in range(0, len(rows), SEARCHED):
-            await self._write(_changing("erasing_put", rows[at : at + SEARCHED]))
+            await self._write(changing("erasing_put", rows[at : at + SEARCHED]))
         return rows
 
     async def _erase_written(self, derived: Derived) -> None:
@@ -186,7 +186,7 @@ class Erasure:
                 change, names = _TOLD[row["kind"]]
                 key = [int(row["a"]) if name in ("id", "cycle") else row["a"] for name in names[:1]]
                 values = dict(zip(names, (*key, row["b"]), strict=False))
-                self._count(row["kind"], await self._write(_changing(change, [values])), is_derived=True)
+                self._count(row["kind"], await self._write(changing(change, [values])), is_derived=True)
 
     async def _put_back(self, derived: Derived) -> None:
         """Take the sections that are derived out of others' portraits, in every version, and write a new one."""
@@ -207,7 +207,7 @@ class Erasure:
             showing = self._beside.all("turns_showing", ids=dump(sorted(changed)), labels="[]")
             for at in range(0, len(showing), SEARCHED):
                 page = [{"turn": one["turn"]} for one in showing[at : at + SEARCHED]]
-                await self._write(_changing("turn_edited", page))
+                await self._write(changing("turn_edited", page))
 
     def _replace_in_audit(self, db: Database) -> int:
         rows = [{"person": one, "alias": self._aliases.get(one, ALIAS)} for one in self._person.ids]
@@ -222,7 +222,7 @@ class Erasure:
     async def _each(self, table: str, find: str, change: str, page: int = PAGE, *, is_derived: bool = False) -> None:
         """Change every row that a query finds, by its key, one page per transaction."""
         async for rows in self._pages(find, page):
-            self._count(table, await self._write(_changing(change, rows)), is_derived=is_derived)
+            self._count(table, await self._write(changing(change, rows)), is_derived=is_derived)
 
     async def _erase_turns(self, pages: AsyncIterator[list[dict[str, Any]]]) -> None:
         async for turns in pages:
@@ -258,7 +258,7 @@ class Erasure:
         async for rows in self._pages("blobs_kept"):
             blanked = await asyncio.to_thread(list, map(self._blank_shared, rows))
             if found := [one for one in blanked if one]:
-                self._count("blob", await self._write(_changing("blob_less", found)))
+                self._count("blob", await self._write(changing("blob_less", found)))
 
     def _blank_shared(self, row: Mapping[str, Any]) -> dict[str, Any] | None:
         try:
@@ -305,6 +305,7 @@ _TOUCHED = (
     ("summary", "summaries_of", "erase_summary"),
     ("whisper", "whispers_of", "erase_whisper"),
     ("kept", "kept_of", "erase_kept"),
+    ("conversation", "processes_of", "process_blanked"),
     ("due", "plans_promised", "erase_own_plan"),
     ("promise", "promises_made", "erase_promise"),
 )
@@ -318,6 +319,9 @@ _TOLD: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "kept": ("erase_kept", ("conversation", "name")),
     "promise": ("erase_promise", ("id",)),
     "due": ("erase_own_plan", ("id",)),
+    "psyche_arc": ("erase_arc", ("subject",)),
+    "psyche_intention": ("erase_intention", ("subject",)),
+    "conversation": ("process_blanked", ("conversation",)),
 }
 """What deletes a row of `told`, by its table, and the names of its key."""
 _ERASING = ("turn", "conversation", "number", "record")
@@ -333,7 +337,8 @@ _AT_LAST = (
 )
 
 
-def _changing(change: str, rows: Sequence[Mapping[str, Any]]) -> Callable[[Database], int]:
+def changing(change: str, rows: Sequence[Mapping[str, Any]]) -> Callable[[Database], int]:
+    """Return what runs a statement for each of these rows; it returns how many rows were changed."""
     return lambda db: sum(run(db, change, row) for row in rows)
 
 
@@ -344,7 +349,8 @@ def _unlist(db: Database, audience: str) -> int:
     return 1
 
 
-async def _paged(rows: list[dict[str, Any]]) -> AsyncIterator[list[dict[str, Any]]]:
+async def paged(rows: list[dict[str, Any]]) -> AsyncIterator[list[dict[str, Any]]]:
+    """Yield a few turns at a time."""
     for at in range(0, len(rows), TURNS):
         yield rows[at : at + TURNS]
 
