@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import timedelta
 from typing import Any
 
@@ -249,7 +249,7 @@ async def test_each_message_that_is_deleted_has_what_runs_thought_again(home: Ho
         for key, text in (("k1", "a heron nests in my attic"), ("k2", "a zebra sleeps in my cellar")):
             await soul.network.hear(text, person="ana", conversation=HALL, is_shared=True, key=key)
             await soul.idle()
-        said = await soul.network.hear("what is new?", person="ben", conversation=HALL, is_shared=True)
+        await soul.network.hear("what is new?", person="ben", conversation=HALL, is_shared=True)
         for key in ("k1", "k2"):
             await asyncio.wait_for(voice.begun.wait(), 10)
             voice.begun.clear()
@@ -269,15 +269,6 @@ async def deleted(soul: Alive, key: str, place: str = HALL) -> None:
         at=soul.mind.clock(), kind=Kind.DELETE, position=f"z{key}", extra=DeleteExtra(of=key),
     )  # fmt: skip
     assert await soul.server._intake.accept(gone)
-
-
-async def edited(soul: Alive, key: str, text: str, position: str) -> None:
-    """Have a message of Ana's edited; returns once that is acknowledged."""
-    change = Perception(
-        key=f"{key}-{position}", conversation=HALL, audience="shared:rehearsal:t:hall", person=ANA, name="Ana", text=text,
-        at=soul.mind.clock(), kind=Kind.EDIT, position=position, extra=EditExtra(of=key),
-    )  # fmt: skip
-    assert await soul.server._intake.accept(change)
 
 
 @pytest.mark.parametrize(

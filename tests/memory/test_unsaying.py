@@ -254,8 +254,8 @@ PLACES: Mapping[str, tuple[str, Callable[[str], tuple[object, ...]]]] = {
         lambda turn: (turn, json.dumps({"topic": "the heron"})),
     ),
     "due": (
-        "INSERT INTO due (kind, scheduled_for, conversation, key, params, text, audience, person, asked_by)"
-        " SELECT 'schedule', '2099-01-01T00:00:00.000000Z', conversation, 'p', ?2, '', audience, '', '' FROM turn WHERE turn = ?1",
+        """INSERT INTO due (kind, scheduled_for, conversation, key, params, text, audience, person, asked_by)
+            SELECT 'schedule', '2099', conversation, 'p', ?2, '', audience, '', '' FROM turn WHERE turn = ?1""",
         lambda turn: (turn, json.dumps({"target": "heron"})),
     ),
 }

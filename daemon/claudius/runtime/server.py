@@ -22,6 +22,7 @@ from claudius.failure import failure_of
 from claudius.foreign import plain_message, unquoted
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
+from claudius.memory.erasure import Posted
 from claudius.memory.leases import listens, may
 from claudius.memory.semantic import Semantic
 from claudius.memory.store import Waiting
@@ -107,7 +108,7 @@ class Server:
             end_session=self._end_session,
             leave_out=resources.log_leave_out,
             voided=self._void,
-            take_down=self._taking_back.take_down,
+            take_down=self._take_down,
             wake=self._lanes.wake,
             next_quiet=self._next_quiet,
             is_daemon=services is not None and services.is_daemon,
@@ -360,6 +361,11 @@ class Server:
         for voice in (self._mind.provider, *(one.provider for one in self._mind.voices.values())):
             if forget := getattr(voice, "forget", None):
                 await forget(conversation)
+
+    async def _take_down(self, posts: Sequence[Posted]) -> Sequence[Posted]:
+        if posts:
+            await self._networks.tried()  # an erasure that is resumed at the start may be ready before they are
+        return await self._taking_back.take_down(posts)
 
     async def _forget_what_was_begun(self) -> None:
         try:

@@ -10,12 +10,14 @@ from typing import Any
 import msgspec
 
 from claudius.memory import search
-from claudius.memory.erasure import Probes
+from claudius.memory.erasure import UNENDED, Probes
 from claudius.memory.store import Store
 
 SEARCH_S = 900.0
 SWEEPS = 6
 """How often the database is searched and cleaned before the erasure gives up."""
+
+UNREAD = "it cannot be read, so nobody could be erased from it: look whether you need it, and delete it if not"
 
 
 async def erase_from_copy(store: Store, database: Path, ids: Sequence[str], aliases: Mapping[str, str]) -> None:
@@ -57,3 +59,17 @@ async def searched(
         found["rows"] += rows
         found["found"].append(str(database))
     return found
+
+
+def left_of(found: Mapping[str, Any] | None, home: Path, unread: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return all that may still hold traces, and what of it was not searched, each by its path in the home. Pure.
+
+    `found` is what a search found, `unread` names copies that cannot be opened.
+    """
+    if found is None:
+        return [UNENDED], [UNENDED]
+    held = [str(one).removeprefix(f"{home}/") for one in found["found"]]
+    damaged = [str(one).removeprefix(f"{home}/") + " (could not be read)" for one in found["unread"]]
+    held, damaged = ([one for one in those if not one.startswith(tuple(unread))] for those in (held, damaged))
+    unsearched = sorted([*damaged, *(f"{one} ({UNREAD})" for one in unread)])
+    return sorted(held) + unsearched, unsearched

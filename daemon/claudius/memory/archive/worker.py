@@ -35,6 +35,7 @@ from claudius.memory.archive.changes import (
 from claudius.memory.archive.remote import Remote
 from claudius.memory.archive.repository import Broken, GitBusy, GitFailed, GitSlow, Repository
 from claudius.memory.documents import Document, KeptFile, Unarchived, read_state_document
+from claudius.memory.erasure import Beyond
 from claudius.memory.store import Store
 
 T = TypeVar("T")
@@ -46,6 +47,7 @@ TIDY_AFTER = 500
 """Commits after which git is asked to pack its loose objects, if there are many."""
 GATHER_S = 2.0
 """How long a wake waits for more changes, so that a busy hour costs few git rounds."""
+REMOTE = "a copy of the history in git on another machine"
 LOOK_EVERY_S = 30.0
 """How often files are checked for edits by hand, in seconds."""
 
@@ -222,14 +224,16 @@ class Archive:
             await self._discard(persons)
             self._repository.is_interrupted = self._is_prepared = self._is_known = self._is_aligned = False
 
-    def beyond(self) -> list[str]:
+    def beyond(self) -> list[Beyond]:
         """Return what a receipt of an erasure must name of the remote."""
         if self._remote is None:
             return []
         if self._remote.is_in_step and not self._remote.problem:
-            return [f"clones of {self._remote.shown}, and what its host keeps of commits that were rewritten there"]
+            of = "clones of {}, and what its host keeps of commits that were rewritten there"
+            return [Beyond(of.format(REMOTE), of.format(self._remote.shown))]
         why = self._remote.problem or "it was not asked"
-        return [f"the history at {self._remote.shown}, which could not be rewritten yet ({why}); that is tried again"]
+        of = "the history at {}, which could not be rewritten yet; that is tried again"
+        return [Beyond(of.format(REMOTE), f"{of.format(self._remote.shown)} ({why})")]
 
     def searched(self) -> dict[str, Any] | None:
         """Return what a search of every git object needs; None if there is no history."""

@@ -17,11 +17,24 @@ from typing import Any
 
 import msgspec
 
-from claudius.memory.erasure import ALIAS, BLANK, Erased, Portrait, Posted, Posts, Probes, Voided, nothing_runs, nowhere
+from claudius.memory.erasure import (
+    ALIAS,
+    BLANK,
+    Beyond,
+    Erased,
+    Portrait,
+    Posted,
+    Posts,
+    Probes,
+    Traces,
+    Voided,
+    nothing_runs,
+    nowhere,
+)
 from claudius.memory.sql.blanking import Blanker, blank_rows
 from claudius.memory.sql.connection import Database
 from claudius.memory.sql.core import Core
-from claudius.memory.sql.derived import Derived, source_of
+from claudius.memory.sql.derived import Derived, Source, traces_of
 from claudius.memory.sql.erasing import (
     ErasedPerson,
     ErasedTurn,
@@ -75,12 +88,14 @@ class Erasure:
         aliases: Mapping[str, str],
         voided: Voided,
         posts: Posts = nowhere,
+        traces: Traces | None = None,
     ) -> None:
         """Read with `beside`, a connection that nobody else uses; change through `write`, one transaction per call.
 
-        `voided` is told of the turns that are to be thought again, `posts` of posts before their rows go.
+        `voided` is told of the turns that are to be thought again, `posts` of posts before their rows go; `traces` are
+        those of the person before anything was erased, None = nothing is.
         """
-        self._told_posts = posts
+        self._told_posts, self._traces = posts, traces
         self._beside, self._write, self._aliases, self._voided = beside, write, aliases, voided
         self._person = ErasedPerson(beside, ids)
         self._rows, self._of_derived = Counter[str](), Counter[str]()
@@ -100,7 +115,11 @@ class Erasure:
         own = {row["turn"] async for page in self._pages("turns_of", SEARCHED) for row in page}
         await self._each("", "turns_of", "erasing_put", page=SEARCHED)
         self._own = own | set(self._beside.values("erasing_gone"))  # not those that an interrupted one found derived
-        derived = Derived(await asyncio.to_thread(source_of, self._beside, person.values))
+        traces = self._traces
+        if traces is None:
+            traces = await asyncio.to_thread(traces_of, self._beside, person.values)
+        source = Source(ids=person.ids, names=traces.names, stems=set(traces.stems), rows=set(traces.rows))
+        derived = Derived(source)
         await self._void()
         await self._mark(derived)
         await self._erase_written(derived)
@@ -160,7 +179,7 @@ class Erasure:
     async def _mark(self, derived: Derived) -> list[dict[str, Any]]:
         """Add to the turns that are being erased those that are derived. Returns the new ones."""
         own = [row for row in self._beside.dicts("erasing_turns") if row["turn"] in self._own]
-        if not own:
+        if not own and not self._traces:
             return []
         if self._since is None:  # once, because the oldest turns go; after an interruption they may be gone
             is_whole = not self._beside.one("erasing_gone")
@@ -420,6 +439,10 @@ class SqlErasure:
         with self._core.beside() as db:
             return await asyncio.to_thread(probes_of, db, ids)
 
+    async def traces(self, ids: Sequence[str]) -> Traces:
+        with self._core.beside() as db:
+            return await asyncio.to_thread(traces_of, db, ErasedPerson(db, ids).values)
+
     async def narrowed(self, probes: Probes) -> Probes:
         with self._core.beside() as db:
             return await asyncio.to_thread(narrowed, db, probes)
@@ -430,10 +453,11 @@ class SqlErasure:
         aliases: Mapping[str, str] | None = None,
         voided: Voided = nothing_runs,
         posts: Posts = nowhere,
+        traces: Traces | None = None,
     ) -> Erased:
         await self._core.flush()
         with self._core.beside() as db:
-            return await Erasure(db, self._core.write, ids, aliases or {}, voided, posts).run()
+            return await Erasure(db, self._core.write, ids, aliases or {}, voided, posts, traces).run()
 
     async def blank(self, rows: Sequence[Mapping[str, Any]], probes: Probes) -> int:
         blanker, changed = Blanker(probes), 0
@@ -447,7 +471,7 @@ class SqlErasure:
     async def rows_with(self, probes: Probes) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002 - the protocol's
         return ()
 
-    async def beyond(self) -> Sequence[str]:
+    async def beyond(self) -> Sequence[Beyond]:
         return ()
 
     async def overwrite_later(self) -> None:

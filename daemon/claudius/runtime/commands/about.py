@@ -26,10 +26,8 @@ SURE = "forget"
 CONFIRM_WITHIN = timedelta(minutes=10)
 CORRECTIONS = "Corrections"
 CORRECTION_CHARS = 500
-INTERRUPTED = (
-    "I began to forget you and was interrupted. It is ended by itself, at the latest when I am started again, and the "
-    "receipt follows."
-)
+INTERRUPTED = "I was asked to forget you, began, and was interrupted. It ends by itself, at my next start at the latest."
+RECEIPT_FOLLOWS = "The receipt follows."
 NOTHING_YET = "I have written nothing of you yet that I could show you here."
 
 
@@ -97,7 +95,7 @@ class About:
         if words[:1] != ["me"]:
             return "I forget a person who asks it of themself: forget me"
         if self._forgetting.is_unfinished(person):
-            return INTERRUPTED
+            return f"{INTERRUPTED} {RECEIPT_FOLLOWS}" if self._forgetting.is_to_be_told(person) else INTERRUPTED
         until = await self._forgetting.waits_until(person, now)
         if until is not None:
             again = f"{until:%Y-%m-%d %H:%M} UTC"
