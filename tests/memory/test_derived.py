@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ from claudius.perception import DeleteExtra, Kind, Perception
 from claudius.provider import Event, Request
 from claudius.providers.scripted import Scripted
 from claudius.runtime.forgetting import Forgetting
+from claudius.runtime.receipts import told
 from claudius.testing.alive import Alive, alive
 from driven import reply
 
@@ -210,17 +211,71 @@ async def test_a_receipt_names_every_post_after_an_interruption_too(
         await hear(soul, "ana", "a heron nests in my attic", HALL)
         await hear(soul, "ben", "what is new?", HALL)
         forgetting, now = soul.server._forgetting, soul.mind.clock()
-        asked = Perception(
-            key="k", conversation="rehearsal:t:dm-ana:", audience="self", person=ANA, name="Ana", text="forget me yes",
-            at=now, kind=Kind.COMMAND, position="9",
-        )  # fmt: skip
         with monkeypatch.context() as patched:
             patched.setattr(*dies_at, killed)
             with pytest.raises(StoreError):
-                await forgetting.forget(ANA, now, "themself", asked=asked)
+                await forgetting.forget(ANA, now, "themself", asked=asked_for(now))
         ((_, receipt),) = await forgetting.resume(now, "owner")
 
     assert len(receipt["posts"]) == 2
+
+
+async def test_a_resumed_erasure_still_knows_the_names_and_words(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the second mind came to while Ana's own rows went is erased by her name and words, which no row tells now.
+
+    The receipt says that it counts only what was left by then.
+    """
+    before = Erasure._erase_by_columns
+
+    async def then_killed(self: Erasure) -> None:
+        """Have the second mind come to something once the rows are gone, then end."""
+        await before(self)
+        for cycle, summary in ((1, "Ana is kind"), (2, "one keeps a heron"), (3, "all is calm")):
+            record = Reflection(
+                cycle=cycle, at=soul.mind.clock(), trigger="manual", audience="self", outcome="done", duration_s=0.1,
+                summary=summary,
+            )  # fmt: skip
+            await soul.mind.store.ledger.reflect(Reflected(record=record))
+        raise StoreError("killed")
+
+    async with alive(home, Scripted([reply("I see.")]), settings=SETTINGS) as soul:
+        await hear(soul, "ana", "a heron nests in my attic", HALL)
+        forgetting, now = soul.server._forgetting, soul.mind.clock()
+        with monkeypatch.context() as patched:
+            patched.setattr(Erasure, "_erase_by_columns", then_killed)
+            with pytest.raises(StoreError):
+                await forgetting.forget(ANA, now, "themself", asked=asked_for(now))
+        ((_, receipt),) = await forgetting.resume(now, "owner")
+        kept = [one["summary"] for one in soul.records().reflections(9)]
+
+    assert kept == ["all is calm"]
+    assert "I was interrupted, and began again" in told(receipt)
+
+
+async def test_a_receipt_after_an_interruption_does_not_say_that_there_was_nothing(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All rows were deleted before the process died: what is counted later is what was left."""
+    async with alive(home, Scripted([reply("I see.")]), settings=SETTINGS) as soul:
+        await hear(soul, "ana", "a heron nests in my attic", HALL)
+        forgetting, now = soul.server._forgetting, soul.mind.clock()
+        with monkeypatch.context() as patched:
+            patched.setattr(Forgetting, "_copy_anew", killed)
+            with pytest.raises(StoreError):
+                await forgetting.forget(ANA, now, "themself", asked=asked_for(now))
+        ((_, receipt),) = await forgetting.resume(now, "owner")
+
+    words = told(receipt)
+    assert "there were none" not in words
+    assert "the numbers below count what was left by then" in words
+
+
+def asked_for(now: datetime) -> Perception:
+    """Return Ana's command."""
+    return Perception(
+        key="k", conversation="rehearsal:t:dm-ana:", audience="self", person=ANA, name="Ana", text="forget me yes",
+        at=now, kind=Kind.COMMAND, position="9",
+    )  # fmt: skip
 
 
 class Waiting(Scripted):

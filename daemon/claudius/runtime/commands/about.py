@@ -26,7 +26,7 @@ SURE = "forget"
 CONFIRM_WITHIN = timedelta(minutes=10)
 CORRECTIONS = "Corrections"
 CORRECTION_CHARS = 500
-INTERRUPTED = "I was asked to forget you, began, and was interrupted. It ends by itself, at my next start at the latest."
+INTERRUPTED = "I began to forget you and was interrupted. It ends by itself, at the latest when I start again."
 RECEIPT_FOLLOWS = "The receipt follows."
 NOTHING_YET = "I have written nothing of you yet that I could show you here."
 
@@ -93,7 +93,7 @@ class About:
         now, person = self._mind.clock(), perception.person
         words = rest.lower().split()
         if words[:1] != ["me"]:
-            return "I forget a person who asks it of themself: forget me"
+            return "I forget a person only if they ask it themself: forget me"
         if self._forgetting.is_unfinished(person):
             return f"{INTERRUPTED} {RECEIPT_FOLLOWS}" if self._forgetting.is_to_be_told(person) else INTERRUPTED
         until = await self._forgetting.waits_until(person, now)
