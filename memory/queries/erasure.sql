@@ -50,12 +50,12 @@ SELECT turn, conversation FROM inbox
 WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND kind <> 'command' AND kind <> 'tick';
 
 -- name: running_turns
--- Those that may have the old words in sight: after an edit those of its channels, and of every place where something was written from
--- them. Each is thought again three times at most: edits cannot keep others from being answered for ever.
+-- Those that may have the old words in sight, in these channels or everywhere. Each is thought again three times at most: nobody can keep
+-- others from being answered by edits and deletions.
 SELECT turn, conversation FROM inbox
-WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND state <> 'pending' AND kind <> 'command' AND kind <> 'tick'
-  AND (:is_gone = 1 OR again < 3 AND (:is_everywhere = 1 OR EXISTS (
-    SELECT 1 FROM json_each(:channels) c WHERE inbox.conversation >= c.value || ':' AND inbox.conversation < c.value || ';')));
+WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND state <> 'pending' AND again < 3 AND kind <> 'command' AND kind <> 'tick'
+  AND (:is_everywhere = 1 OR EXISTS (
+    SELECT 1 FROM json_each(:channels) c WHERE inbox.conversation >= c.value || ':' AND inbox.conversation < c.value || ';'));
 
 -- name: turns_under_way
 SELECT turn FROM inbox

@@ -394,7 +394,7 @@ class Forgetting:
         # It is done, even where something is left that we may not delete; the receipt says so. An erasure that began
         # again at each start would take what the person has said since.
         if begun.asked:
-            self._ledger.keep(replace(begun, excerpts=(), receipt=receipt))
+            self._ledger.keep(replace(begun, excerpts=(), traces=None, receipt=receipt))
         else:
             self._ledger.drop(ids)
         self._ledger.finish(ids, now)

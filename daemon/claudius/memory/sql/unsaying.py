@@ -7,6 +7,7 @@ design of acts, section 8.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,12 +18,14 @@ from claudius.ledger_types import PREVIEW_CHARS
 from claudius.memory.erasure import ERASED
 from claudius.memory.inbox import Undone, Unsaid
 from claudius.memory.sql.blanking import lines_of_others
-from claudius.memory.sql.connection import Database
+from claudius.memory.sql.connection import Database, Row
 from claudius.memory.sql.core import Core
 from claudius.memory.sql.derived import Derived, SeenTurn, Source, marks
 from claudius.memory.sql.erasure import Erasure, changing, paged
 from claudius.memory.sql.rows import dump
 from claudius.perception import Place
+
+log = logging.getLogger(__name__)
 
 
 def note_unsaid(db: Database, change: Unsaid) -> None:
@@ -43,20 +46,21 @@ class Unsaying:
 
     async def undo(self) -> Undone:
         """Undo what waits; a change that turns may still have in sight is looked at again once they have ended."""
-        await self._core.flush()
-        changes = {row["n"]: decoder(Unsaid).decode(row["change"]) for row in self._core.look("unsaid_now")}
-        if not changes:
+        rows = self._core.look("unsaid_now")
+        if not rows:
             return Undone()
-        ran, is_new = self._running(), bool(changes.keys() - self._done)
+        await self._core.flush()
+        numbers = frozenset(row["n"] for row in rows)
+        ran, is_new = self._running(), bool(numbers - self._done)
         if not is_new and self._ran & ran:
             return Undone(is_left=True)
         with self._core.beside() as db:
-            work = _Erasure(db, self._core, list(changes.values()))
+            work = _Erasure(db, self._core, [change for row in rows if (change := _read(row))])
             await work.undo()
         self._ran = ran & self._running() if is_new else frozenset()
-        self._done = frozenset(changes if self._ran else ())
+        self._done = numbers if self._ran else frozenset()
         if not self._ran:
-            await self._core.write(changing("unsaid_done", [{"n": n} for n in changes]))
+            await self._core.write(changing("unsaid_done", [{"n": n} for n in numbers]))
         return Undone(tuple(sorted(work.voided)), is_new=True, is_left=bool(self._ran))
 
     def _running(self) -> frozenset[str]:
@@ -82,7 +86,7 @@ class _Erasure(Erasure):
             source.stems |= marks(one.before) - marks(one.now)
             source.add_line(one.conversation, one.number)
             source.rows.add(("moment", str(one.moment)))
-        derived, since = Derived(source), min(one.at for one in self._changes)
+        derived, since = Derived(source), min((one.at for one in self._changes), default="")
         found = [*await asyncio.to_thread(derived.find, self._beside, (), since)] if source.stems else []
         await asyncio.to_thread(derived.weigh, self._beside, [one.before for one in self._changes])
         changes = [one for one in self._changes if derived.holds(one.before)]
@@ -90,8 +94,7 @@ class _Erasure(Erasure):
             return  # nothing but words that others gave, too, or a typo
         await self._void(
             "running_turns",
-            is_gone=not all(one.now for one in changes),
-            is_everywhere=bool(found),
+            is_everywhere=bool(found) or not all(one.now for one in changes),
             channels=dump(sorted({Place.of(one.conversation).of_channel for one in changes})),
         )
         found += await asyncio.to_thread(derived.find, self._beside, (), since)
@@ -99,6 +102,15 @@ class _Erasure(Erasure):
         await self._erase_told(derived)
         await self._erase_turns(paged(_rows(found)))
         await self._write(lambda db: sum(_forget_words(db, one) for one in changes))
+
+
+def _read(row: Row) -> Unsaid | None:
+    try:
+        change: Unsaid = decoder(Unsaid).decode(row["change"])
+    except msgspec.DecodeError:
+        log.error("what an edit took away cannot be followed: its row is damaged", extra={"row": row["n"]})  # noqa: TRY400 - no trace
+        return None
+    return change
 
 
 def _rows(turns: Iterable[SeenTurn]) -> list[dict[str, Any]]:
