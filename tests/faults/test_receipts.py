@@ -92,7 +92,7 @@ def test_a_receipt_says_where_posts_stand_and_whose_words_stay() -> None:
     """`receipt-posts`, `plan-about`: each post with its place and time; what others said is theirs."""
     assert right("receipt-posts", "receipt_has") == {"receipt_has": "where they stand"}
     assert right("plan-about", "bens_plan", "receipt_says")["receipt_says"] == "that others' words stay"
-    assert "What others said about you in their own words stays." in told(RECEIPT)
+    assert "What others said about you in their own words stays" in told(RECEIPT)
     assert "posts of mine" not in told({**RECEIPT, "posts": []}).lower()
 
 

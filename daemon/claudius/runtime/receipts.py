@@ -95,15 +95,15 @@ def lines(receipt: Mapping[str, Any], who: Whose, kept: str, naming: Naming) -> 
     if receipt["store"] == "server":
         yield f"• {_overwritten(receipt)}"
     yield (
-        f"Not looked for, but deleted with the rows: {who.their} name, single words, short sentences (in Latin"
-        f" script below {EXCERPT_BYTES} letters), and what others have written in the same words."
+        f"Deleted with the rows, but not looked for: {who.their} name, single words and short sentences (in Latin"
+        f" script below {EXCERPT_BYTES} letters)."
     )
     if receipt["rows"].get("audience_member"):
         yield (
             f"Where I share a channel with {who.them}, the network tells me {who.their} id again when I ask it who can"
             " read along."
         )
-    yield f"What others said about {who.them} in their own words stays."
+    yield f"What others said about {who.them} in their own words stays, and so does what they said in the same words."
     if posts := receipt["posts"]:
         yield f"Posts of mine that I wrote from {who.their} words and that stay on the network:"
         yield from (f"• {_post(one)}" for one in posts)
