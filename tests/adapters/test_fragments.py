@@ -15,7 +15,10 @@ from ear import echo
 def lines(home: Home) -> list[str]:
     """Return what people said, as it is kept."""
     with closing(sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)) as kept:
-        return [row[0] for row in kept.execute("SELECT content FROM entry WHERE entry_type = 'userMessage' ORDER BY number, n")]
+        return [
+            row[0]
+            for row in kept.execute("SELECT content FROM entry WHERE entry_type = 'userMessage' ORDER BY number, n")
+        ]
 
 
 async def test_pieces_of_a_sentence_are_answered_once_and_each_can_be_deleted(side: Side, home: Home) -> None:

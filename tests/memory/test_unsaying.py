@@ -294,3 +294,33 @@ async def test_an_edit_that_waited_for_a_turn_is_followed_by_its_lane(home: Home
 
     assert kept(home, "heron", "zebra") == []
     assert "entry" in kept(home, "stork")
+
+
+async def test_a_process_that_stops_in_the_middle_ends_what_it_reads_before_it_closes_that(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that looks for what is derived still reads when the loop is cancelled: its connection stays open."""
+    begun, go_on, ended, find = asyncio.Event(), threading.Event(), list[object](), Derived.find
+    loop = asyncio.get_running_loop()
+
+    def slowly(self: Derived, *words: Any) -> Any:
+        """Wait, then look."""
+        loop.call_soon_threadsafe(begun.set)
+        go_on.wait(20)
+        ended.append(find(self, *words))
+        return ended[-1]
+
+    async with alive(home, Waiting(), settings=SETTINGS) as soul:
+        await hear(soul, "ana", HERON, key="k")
+        await hear(soul, "ben", "so?")
+        monkeypatch.setattr(Derived, "find", slowly)
+        await changed(soul, "k")
+        await asyncio.wait_for(begun.wait(), 20)
+        closing_down = asyncio.create_task(soul.server._roles.close("clock"))
+        for _ in range(5):  # until it is cancelled
+            await asyncio.sleep(0)
+        go_on.set()
+        await closing_down
+
+    assert ended
+    assert "unsaid" in kept(home, "heron")

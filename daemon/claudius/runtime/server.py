@@ -363,7 +363,7 @@ class Server:
                 await forget(conversation)
 
     async def _take_down(self, posts: Sequence[Posted]) -> Sequence[Posted]:
-        if posts:
+        if posts and self._mind.config().runtime.delete_replies:
             await self._networks.tried()  # an erasure that is resumed at the start may be ready before they are
         return await self._taking_back.take_down(posts)
 

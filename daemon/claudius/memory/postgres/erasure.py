@@ -22,6 +22,7 @@ from claudius.memory.postgres import dumps
 from claudius.memory.postgres.connection import PostgresConnection, ours
 from claudius.memory.search import ROWS, Needles, plain
 from claudius.memory.sql.connection import Database
+from claudius.memory.sql.core import in_thread
 from claudius.memory.sql.erasure import SqlErasure
 from claudius.memory.sql.rows import dump
 
@@ -51,7 +52,7 @@ class PostgresErasure(SqlErasure):
 
     async def rows_with(self, probes: Probes) -> Sequence[Mapping[str, Any]]:
         with self._core.beside() as db:
-            return await asyncio.to_thread(_rows_with, db, Needles(probes.ids, probes.folders, probes.excerpts))
+            return await in_thread(_rows_with, db, Needles(probes.ids, probes.folders, probes.excerpts))
 
     async def erase(
         self,
@@ -97,7 +98,7 @@ class PostgresErasure(SqlErasure):
         for wait_s in WAITS_S:
             await asyncio.sleep(wait_s)
             with self._core.beside() as db:
-                left = await asyncio.to_thread(_rewritten, ours(db), left)
+                left = await in_thread(_rewritten, ours(db), left)
             if not left:  # an erasure that began meanwhile has set another mark
                 await self._core.write(lambda db: db.run("overwritten", mark=mark))
                 log.info("what was erased is overwritten")
@@ -107,7 +108,7 @@ class PostgresErasure(SqlErasure):
 
     async def scrub(self) -> None:
         with self._core.beside() as db:
-            left = await asyncio.to_thread(_rewritten, ours(db), None)
+            left = await in_thread(_rewritten, ours(db), None)
         if left:
             raise StoreError(f"somebody uses the database all the time: {', '.join(left)} could not be rewritten")
 

@@ -8,7 +8,6 @@ design, section 9; what is derived: `derived.py`.
 
 from __future__ import annotations
 
-import asyncio
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -33,7 +32,7 @@ from claudius.memory.erasure import (
 )
 from claudius.memory.sql.blanking import Blanker, blank_rows
 from claudius.memory.sql.connection import Database
-from claudius.memory.sql.core import Core
+from claudius.memory.sql.core import Core, in_thread
 from claudius.memory.sql.derived import Derived, Source, traces_of
 from claudius.memory.sql.erasing import (
     ErasedPerson,
@@ -117,7 +116,7 @@ class Erasure:
         self._own = own | set(self._beside.values("erasing_gone"))  # not those that an interrupted one found derived
         traces = self._traces
         if traces is None:
-            traces = await asyncio.to_thread(traces_of, self._beside, person.values)
+            traces = await in_thread(traces_of, self._beside, person.values)
         source = Source(ids=person.ids, names=traces.names, stems=set(traces.stems), rows=set(traces.rows))
         derived = Derived(source)
         await self._void()
@@ -184,7 +183,7 @@ class Erasure:
         if self._since is None:  # once, because the oldest turns go; after an interruption they may be gone
             is_whole = not self._beside.one("erasing_gone")
             self._since = (is_whole and self._beside.value("erasing_since")) or ""
-        found = await asyncio.to_thread(derived.find, self._beside, own, self._since)
+        found = await in_thread(derived.find, self._beside, own, self._since)
         rows = [{name: getattr(one, name) for name in _ERASING} for one in found if one.turn not in self._own]
         for at in range(0, len(rows), SEARCHED):
             await self._write(changing("erasing_put", rows[at : at + SEARCHED]))
@@ -199,7 +198,7 @@ class Erasure:
 
     async def _erase_told(self, derived: Derived) -> None:
         told = self._beside.dicts("told")
-        await asyncio.to_thread(derived.weigh, self._beside, [one["text"] for one in told])
+        await in_thread(derived.weigh, self._beside, [one["text"] for one in told])
         for row in told:
             if derived.holds(row["text"]):
                 change, names = _TOLD[row["kind"]]
@@ -216,7 +215,7 @@ class Erasure:
                 continue
             versions = self._beside.dicts("portrait_versions", **place)
             texts = [text for one in versions for text in (one["markdown"], one["note"])]
-            await asyncio.to_thread(derived.weigh, self._beside, texts)
+            await in_thread(derived.weigh, self._beside, texts)
             version = await self._write(partial(put_portrait_back, derived=derived, place=place))
             if version:
                 changed.add(place["person"])
@@ -234,8 +233,8 @@ class Erasure:
 
     async def _pages(self, find: str, page: int = PAGE) -> AsyncIterator[list[dict[str, Any]]]:
         sql = self._beside.queries.get(find, find)
-        cursor = await asyncio.to_thread(self._beside.connection.execute, sql, named_in(sql, self._person.values))
-        while rows := await asyncio.to_thread(cursor.fetchmany, page):
+        cursor = await in_thread(self._beside.connection.execute, sql, named_in(sql, self._person.values))
+        while rows := await in_thread(cursor.fetchmany, page):
             yield [dict(row) for row in rows]
 
     async def _each(self, table: str, find: str, change: str, page: int = PAGE, *, is_derived: bool = False) -> None:
@@ -252,7 +251,7 @@ class Erasure:
                 return len(posts)
 
             if await self._write(look):  # not beside: there the pages are being read
-                await asyncio.to_thread(self._told_posts, posts)
+                await in_thread(self._told_posts, posts)
             done: list[ErasedTurn] = []
 
             def erase(db: Database, turns: list[dict[str, Any]] = turns, done: list[ErasedTurn] = done) -> int:
@@ -275,7 +274,7 @@ class Erasure:
     async def _blank_shared_texts(self) -> None:
         """Blank texts that older records share by hash: turns of theirs, and summaries that tell of those."""
         async for rows in self._pages("blobs_kept"):
-            blanked = await asyncio.to_thread(list, map(self._blank_shared, rows))
+            blanked: list[dict[str, Any] | None] = await in_thread(list, map(self._blank_shared, rows))
             if found := [one for one in blanked if one]:
                 self._count("blob", await self._write(changing("blob_less", found)))
 
@@ -437,15 +436,15 @@ class SqlErasure:
     async def probes(self, ids: Sequence[str]) -> Probes:
         await self._core.flush()
         with self._core.beside() as db:
-            return await asyncio.to_thread(probes_of, db, ids)
+            return await in_thread(probes_of, db, ids)
 
     async def traces(self, ids: Sequence[str]) -> Traces:
         with self._core.beside() as db:
-            return await asyncio.to_thread(traces_of, db, ErasedPerson(db, ids).values)
+            return await in_thread(traces_of, db, ErasedPerson(db, ids).values)
 
     async def narrowed(self, probes: Probes) -> Probes:
         with self._core.beside() as db:
-            return await asyncio.to_thread(narrowed, db, probes)
+            return await in_thread(narrowed, db, probes)
 
     async def erase(
         self,

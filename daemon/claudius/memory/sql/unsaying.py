@@ -6,7 +6,6 @@ design of acts, section 8.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -19,7 +18,7 @@ from claudius.memory.erasure import ERASED
 from claudius.memory.inbox import Undone, Unsaid
 from claudius.memory.sql.blanking import lines_of_others
 from claudius.memory.sql.connection import Database, Row
-from claudius.memory.sql.core import Core
+from claudius.memory.sql.core import Core, in_thread
 from claudius.memory.sql.derived import Derived, SeenTurn, Source, marks
 from claudius.memory.sql.erasure import Erasure, changing, paged
 from claudius.memory.sql.rows import dump
@@ -80,24 +79,23 @@ class _Erasure(Erasure):
 
     async def undo(self) -> None:
         """Erase what holds them, and was written with them in sight."""
-        source = Source(whole=False)
-        for one in self._changes:
+        changes = [one for one in self._changes if not one.now or marks(one.before) - marks(one.now)]
+        if not changes:
+            return
+        source, since = Source(whole=False), min(one.at for one in changes)
+        for one in changes:
             source.turns.add(one.turn)
             source.stems |= marks(one.before) - marks(one.now)
             source.add_line(one.conversation, one.number)
             source.rows.add(("moment", str(one.moment)))
-        derived, since = Derived(source), min((one.at for one in self._changes), default="")
-        found = [*await asyncio.to_thread(derived.find, self._beside, (), since)] if source.stems else []
-        await asyncio.to_thread(derived.weigh, self._beside, [one.before for one in self._changes])
-        changes = [one for one in self._changes if derived.holds(one.before)]
-        if not changes:
-            return  # nothing but words that others gave, too, or a typo
+        derived = Derived(source)
+        found = [*await in_thread(derived.find, self._beside, (), since)]
         await self._void(
             "running_turns",
             is_everywhere=bool(found) or not all(one.now for one in changes),
             channels=dump(sorted({Place.of(one.conversation).of_channel for one in changes})),
         )
-        found += await asyncio.to_thread(derived.find, self._beside, (), since)
+        found += await in_thread(derived.find, self._beside, (), since)
         await self._put_back(derived)
         await self._erase_told(derived)
         await self._erase_turns(paged(_rows(found)))
