@@ -45,6 +45,13 @@ DELETE FROM archive_file WHERE person = :person AND audience = :audience;
 -- name: archive_file_put
 INSERT INTO archive_file (path, person, audience, sha256) VALUES (:path, :person, :audience, :sha256);
 
+-- name: history_moved
+-- Something goes that git may hold, so its history is to be written anew.
+INSERT INTO checkpoint (id, history) VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET history = checkpoint.history + 1;
+
+-- name: history_now
+SELECT history FROM checkpoint WHERE id = 1;
+
 -- name: archive_forget
 -- scans: only when the archive is rebuilt
 UPDATE revision SET git_commit = NULL WHERE git_commit IS NOT NULL;

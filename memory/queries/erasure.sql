@@ -50,14 +50,26 @@ SELECT turn, conversation FROM inbox
 WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND kind <> 'command' AND kind <> 'tick';
 
 -- name: running_turns
--- Each is thought again once: an edit cannot keep others from being answered.
+-- Those that may have the old words in sight, in these channels or everywhere. Each is thought again three times at most: nobody can keep
+-- others from being answered by edits and deletions.
 SELECT turn, conversation FROM inbox
-WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND state <> 'pending' AND again = 0 AND kind <> 'command' AND kind <> 'tick';
+WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND state <> 'pending' AND again < 3 AND kind <> 'command' AND kind <> 'tick'
+  AND (:is_everywhere = 1 OR EXISTS (
+    SELECT 1 FROM json_each(:channels) c WHERE inbox.conversation >= c.value || ':' AND inbox.conversation < c.value || ';'));
 
--- name: every_running_turn
--- A message is deleted once, so this ends, too.
-SELECT turn, conversation FROM inbox
+-- name: turns_under_way
+SELECT turn FROM inbox
 WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND state <> 'pending' AND kind <> 'command' AND kind <> 'tick';
+
+-- name: unsaid_put
+INSERT INTO unsaid (person, change) VALUES (:person, :change);
+
+-- name: unsaid_now
+-- scans: what waits to be undone, a few rows
+SELECT n, change FROM unsaid ORDER BY n;
+
+-- name: unsaid_done
+DELETE FROM unsaid WHERE n = :n;
 
 -- name: interaction_reworded
 UPDATE interaction SET preview = :preview WHERE turn = :turn AND direction = 'in';
@@ -223,7 +235,10 @@ UNION ALL SELECT 'whisper', CAST(id AS TEXT), '', text FROM whisper
 UNION ALL SELECT 'summary', conversation, '', text FROM summary
 UNION ALL SELECT 'kept', conversation, name, value FROM kept
 UNION ALL SELECT 'promise', CAST(id AS TEXT), '', what FROM promise WHERE side = 'mine'
-UNION ALL SELECT 'due', CAST(id AS TEXT), '', text FROM due WHERE asked_by = '';
+UNION ALL SELECT 'due', CAST(id AS TEXT), '', text || char(10) || params FROM due WHERE asked_by = ''
+UNION ALL SELECT 'psyche_arc', arc, '', coalesce(json_extract(body, '$.label'), '') || char(10) || coalesce(json_extract(body, '$.stems'), '') FROM psyche_arc
+UNION ALL SELECT 'psyche_intention', intention, '', coalesce(json_extract(body, '$.target'), '') || char(10) || coalesce(json_extract(body, '$.description'), '') FROM psyche_intention
+UNION ALL SELECT 'conversation', conversation, '', params || char(10) || process_memory FROM conversation WHERE params <> '{}' OR process_memory <> '{}';
 
 -- name: portraits_written
 -- scans: an erasure reads everything once, beside the writer
@@ -248,6 +263,14 @@ DELETE FROM psyche_arc WHERE arc = :subject;
 
 -- name: erase_intention
 DELETE FROM psyche_intention WHERE intention = :subject;
+
+-- name: processes_of
+-- scans: an erasure reads everything once, beside the writer
+SELECT conversation FROM conversation WHERE (params <> '{}' OR process_memory <> '{}') AND conversation IN (SELECT conversation FROM erasing);
+
+-- name: process_blanked
+-- A turn that runs there was shown the old ones, so it is thought again.
+UPDATE conversation SET params = '{}', process_memory = '{}', version = version + 1 WHERE conversation = :conversation;
 
 -- name: erase_turn
 DELETE FROM turn WHERE turn = :turn;

@@ -328,6 +328,8 @@ UNION ALL SELECT 'psyche_trace' AS "table", CAST(id AS TEXT) AS "row" FROM psych
     AND json_valid(coalesce(arcs, '[]')) AND coalesce(arcs, '[]') GLOB '[[]*')
 UNION ALL SELECT 'checkpoint' AS "table", CAST(id AS TEXT) AS "row" FROM checkpoint WHERE NOT (
     json_valid(coalesce(numbers, '{}')) AND coalesce(numbers, '{}') GLOB '{*')
+UNION ALL SELECT 'unsaid' AS "table", CAST(n AS TEXT) AS "row" FROM unsaid WHERE NOT (
+    json_valid(change) AND change GLOB '{*')
 UNION ALL SELECT 'checkpoint_edge' AS "table", person AS "row" FROM checkpoint_edge WHERE NOT (
     json_valid(edge) AND edge GLOB '{*')
 UNION ALL SELECT 'psyche_kernel' AS "table", kernel AS "row" FROM psyche_kernel WHERE NOT (

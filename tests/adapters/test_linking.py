@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import sqlite3
+import subprocess
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -14,11 +17,15 @@ import pytest
 from both import BEN_ON_DISCORD, BEN_ON_SLACK, Side, discord_side, slack_side
 from claudius.home import Home
 from claudius.memory.codes import LIFE, WRONG_TRIES
+from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive
+from driven import reply
 from ear import echo
+from forget_rows import right
 from lab.loopback.discord.state import ANA, CHANNEL, DM, GUILD
 from lab.loopback.discord.world import DiscordWorld
+from lab.loopback.slack.state import BOT_USER
 from lab.loopback.slack.world import SlackWorld
 from lab.stages.discord import DiscordStage
 from lab.stages.slack import SlackStage
@@ -39,13 +46,13 @@ class Networks:
     answered: dict[str, int] = field(default_factory=lambda: {"slack": 0, "discord": 0})
 
     @asynccontextmanager
-    async def awake(self) -> AsyncIterator[Alive]:
+    async def awake(self, *, archives: bool = False, **settings: str) -> AsyncIterator[Alive]:
         """Wake the soul on both networks."""
         first, *others = (side.make() for side in self.sides)
-        settings = {"CLAUDIUS_DISCORD_GUILDS": GUILD, "CLAUDIUS_PSYCHE_ENABLED": "0"}
+        settings |= {"CLAUDIUS_DISCORD_GUILDS": GUILD, "CLAUDIUS_PSYCHE_ENABLED": "0"}
         clock = lambda: datetime.now(UTC) + self.ahead  # noqa: E731 - a clock that a test sets
         async with alive(
-            self.home, self.voice, adapter=first, beside=others, settings=settings, clock=clock
+            self.home, self.voice, adapter=first, beside=others, settings=settings, clock=clock, archives=archives
         ) as self.soul:
             for adapter in (first, *others):
                 await adapter.link.tried()
@@ -61,14 +68,16 @@ class Networks:
         await self.idle()
         return [entry.text for entry in await world.trace() if entry.kind == "response"][-1]
 
-    async def discord(self, code: str = "", user: str = ANA, *, channel: str = "", command: str = "link") -> str:
+    async def discord(
+        self, code: str = "", user: str = ANA, *, channel: str = "", command: str = "link", yes: bool = False
+    ) -> str:
         """Run a command on Discord, in a direct message unless a channel is named.
 
         Returns what only its author sees.
         """
         world = _discord(self.sides[1])
         place = channel or (DM if user == ANA else await world.open_dm(user))
-        await world.slash(place, user, f"claudius {command}", {"code": code} if code else {})
+        await world.slash(place, user, f"claudius {command}", {"yes": True} if yes else {"code": code} if code else {})
         await world.until_called("create_followup_message", self._count("discord"))
         await self.idle()
         return [entry.text for entry in await world.trace() if entry.kind == "response"][-1]
@@ -333,3 +342,79 @@ async def test_a_prompt_shows_what_the_other_id_told_only_while_they_are_linked(
 
     held = ["I keep bees" in repr(request) for request in networks.voice.requests]
     assert held == [False, True, False]
+
+
+WORDS = ("zq-onslack", "zq-ondiscord")
+
+
+def written(request: Request) -> str:
+    """Return a reply that says again, in each of its sections, what its prompt tells."""
+    found = " ".join(word for word in WORDS if word in repr(request)) or "nothing"
+    said = reply(f"I heard {found}.", user_model_check="true", user_model_update=f"## Persona\n- Speaks of {found}")
+    return (
+        f"{said}<soul_state_check>true</soul_state_check><soul_state_update>currentTopic: {found}</soul_state_update>"
+    )
+
+
+def kept(home: Home, *words: str) -> set[str]:
+    """Return where one of these words is kept: in which tables, and whether in git."""
+    found = set()
+    with closing(sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)) as made:
+        tables = made.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'")
+        for (table,) in tables.fetchall():
+            rows = made.execute(f'SELECT * FROM "{table}"').fetchall()  # noqa: S608 - our own names
+            found |= {table} if any(word in str(row) for row in rows for word in words) else set()
+    command = ["git", "--git-dir", str(home.memory / ".git"), "cat-file", "--batch-all-objects", "--batch"]
+    objects = subprocess.run(command, capture_output=True, check=True).stdout.decode("utf-8", "ignore")
+    return found | ({"git"} if any(word in objects for word in words) else set())
+
+
+async def test_s31_a_linked_person_is_forgotten_on_both_networks(networks: Networks) -> None:
+    """`linked`: asked on Discord, what was said and learned on Slack goes too: rows, prompts, git."""
+    wanted = right("linked", "gone_from")
+    networks.voice.default = written
+    settings = {"CLAUDIUS_USER_MODEL_INTERVAL": "1", "CLAUDIUS_SOUL_STATE_INTERVAL": "1"}
+    async with networks.awake(archives=True, **settings) as soul:
+        await networks.agree()
+        slack, discord, seen = _slack(networks.sides[0]), _discord(networks.sides[1]), len(await networks.posts())
+        for say in (slack.say("C1", "U1", f"<@{BOT_USER}> my word is {WORDS[0]}"), discord.say(DM, ANA, WORDS[1])):
+            await say
+            async with asyncio.timeout(20):
+                while len(await networks.posts()) == seen:
+                    await asyncio.sleep(0.01)
+            await networks.idle()
+            seen = len(await networks.posts())
+        archive = soul.server._archive
+        assert archive
+        while (await archive.round()).is_more:
+            pass
+        before = kept(networks.home, *WORDS)
+        for yes in (False, True):
+            receipt = await networks.discord(command="forget me", yes=yes)
+        after, asked = kept(networks.home, *WORDS, ON_SLACK, ON_DISCORD), len(networks.voice.requests)
+        await slack.say("C1", BEN_ON_SLACK, f"<@{BOT_USER}> what was that word?")
+        await slack.until_visible(len(await slack.visible()) + 1)
+        await networks.idle()
+        prompts = [repr(one) for one in networks.voice.requests[asked:]]
+
+    assert wanted["gone_from"] == "both networks' rows, prompts, git"
+    assert before >= {"entry", "outbox", "user_model", "soul_state", "git"}
+    assert receipt.startswith("You are forgotten")
+    assert after == set()
+    assert prompts
+    assert not [one for one in prompts for word in WORDS if word in one]
+
+
+async def test_s31_nobody_forgets_somebody_else(networks: Networks) -> None:
+    """`forget-anothers`: Ben is told that only a person themself can ask for it, and of Ana nothing changes."""
+    wanted = right("forget-anothers", "tom", "says")
+    async with networks.awake() as soul:
+        await networks.slack("correct I keep bees")
+        before = await soul.mind.store.people.known_of(ON_SLACK, soul.mind.clock())
+        refused = await networks.slack("forget what Ana told you", BEN_ON_SLACK)
+        after = await soul.mind.store.people.known_of(ON_SLACK, soul.mind.clock())
+
+    assert wanted == {"tom": "unchanged", "says": "that only Tom can"}
+    assert "only if they ask it themself" in refused
+    assert after == before
+    assert before.models

@@ -24,7 +24,10 @@ import pytest
 from msgspec.structs import asdict
 
 from claudius.adapters.slack.adapter import SlackAdapter, SlackOptions
+from claudius.errors import StoreError
 from claudius.home import Home, shipped
+from claudius.intent import Utterance
+from claudius.memory.erasure import Posted
 from claudius.memory.opening import StorePlace
 from claudius.memory.search import plain
 from claudius.memory.seen import Seen
@@ -32,6 +35,7 @@ from claudius.memory.sql import derived
 from claudius.provider import Event, Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive
+from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from lab.loopback.slack.records import Entry
 from lab.loopback.slack.server import SlackServer
 from lab.loopback.slack.state import APP_TOKEN, BOT_TOKEN, BOT_USER
@@ -42,6 +46,7 @@ ROWS = {row["id"]: row for row in CASES["rows"]}
 LATER = {"postgres-files", "canary-name", "forget-that", "forget-words", "forget-last", "forget-anothers", "linked"}
 """Rows of these kinds that other tests hold."""
 TOM, BEN = "U7", "U8"
+HALL = "rehearsal:t:hall:1"
 TOM_ID, BEN_ID = "slack:T1:U7", "slack:T1:U8"
 STORES = ("sqlite", "postgresql")
 PROMPTS = 20
@@ -538,7 +543,7 @@ async def test_s31_words_that_one_message_no_longer_holds_are_gone(
         else:
             await life.server.world.delete("C1", ts)
         await life.quiet()
-        await life.soul.server._forgetting.history_written_anew()
+        await archived(life)
         held = [where for where in life.holding("epilepsy") if where.startswith("row of") or where == "git"]
         prompts = await life.later_prompts()
         kept, has = life.holding("keeps bees"), life.holding("a cold")
@@ -598,3 +603,80 @@ async def test_s31_posts_that_tell_of_them_are_named_and_taken_down_where_that_i
     assert bool(shown) is bool(named) is not deletes
     assert {one["person"] for one in receipt["portraits"]} == {BEN_ID}
     assert {"turn", "user_model", "soul_state", "outbox", "belief"} <= receipt["derived"].keys()
+
+
+async def test_s31_posts_are_deleted_though_the_process_died_before(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed when the rows are gone and no post is deleted yet, the next start deletes them; the receipt counts them."""
+    deletes = {"CLAUDIUS_RUNTIME_DELETE_REPLIES": "true"}
+    async with living(home, "", story(ROWS["story-thread"]), **deletes) as life:
+        await lived(life, ILLNESS["said"])
+        forgetting = life.soul.server._forgetting
+
+        async def dies(_: object) -> Sequence[Posted]:
+            """End the erasure here."""
+            raise StoreError("killed")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(forgetting, "_take_down", dies)
+            with pytest.raises(StoreError):
+                await forgetting.forget(TOM_ID, life.soul.mind.clock(), "owner")
+        interrupted = await life.command(TOM, "forget me")
+        await forgetting.resume(life.soul.mind.clock(), "owner")
+        shown = [
+            one
+            for channel in ("C1", "D8")
+            for one in await life.server.world.messages(channel)
+            if one.get("user") == BOT_USER and "epilepsy" in json.dumps(one)
+        ]
+
+    assert shown == []
+    assert "began to forget you" in interrupted
+    assert "receipt" not in interrupted  # the owner asked: there is none for him
+
+
+class Sending(RehearsalAdapter):
+    """A network that takes its time to show a post, and can delete it."""
+
+    def __init__(self) -> None:
+        """Begin with nothing sent."""
+        super().__init__()
+        self.sending, self.go_on, self.gone = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def speak(self, utterance: Utterance) -> str:
+        """Show it once a test says so."""
+        self.sending.set()
+        await self.go_on.wait()
+        return await super().speak(utterance)
+
+    async def take_back(self, conversation: str, receipt: str) -> None:  # noqa: ARG002 - the protocol's
+        """Delete a post."""
+        self.gone.append(receipt)
+        self.visible = [one for one in self.visible if f"r:{one.key}" != receipt]
+
+
+async def test_s31_a_post_that_is_being_sent_meanwhile_is_deleted_again(home: Home) -> None:
+    """Ben's answer, written from Tom's lines, is on its way to the network when Tom is forgotten: it does not stay."""
+    network = Sending()
+    network.go_on.set()
+    voice = Obedient(told=story(ROWS["story-thread"]))
+    async with alive(home, voice, network=network, settings=EVERY_TURN) as soul:
+        await network.hear("I have epilepsy, by the way", person="tom", conversation=HALL, is_shared=True)
+        await soul.idle()
+        network.go_on.clear()
+        network.sending.clear()
+        said = [one.text for one in network.visible]
+        await network.hear("what did Tom say?", person="ben", conversation=HALL, is_shared=True)
+        await asyncio.wait_for(network.sending.wait(), 20)
+        receipt = await soul.server._forgetting.forget("rehearsal:t:tom", soul.mind.clock(), "owner")
+        network.go_on.set()
+        await soul.idle()
+        async with asyncio.timeout(20):
+            while not network.gone:
+                await asyncio.sleep(0.01)
+        await soul.idle()
+
+    assert receipt["verified"]
+    assert [one.text for one in network.visible] == [*said, "I am listening."]  # thought again, without Tom's lines
+    assert len(network.gone) == 1

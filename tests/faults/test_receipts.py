@@ -39,7 +39,11 @@ RECEIPT: dict[str, Any] = {
     "verified": True,
     "later": None,
     "left": [],
-    "not_ours": ["what was posted stays on the network"],
+    "unsearched": [],
+    "taken_down": 0,
+    "resumed": False,
+    "not_ours": ["what people posted themselves stays", "clones of git@inside:soul.git"],
+    "beyond": ["what people posted themselves stays", "clones of a copy on another machine"],
     "store": "file",
 }
 
@@ -88,7 +92,7 @@ def test_a_receipt_says_where_posts_stand_and_whose_words_stay() -> None:
     """`receipt-posts`, `plan-about`: each post with its place and time; what others said is theirs."""
     assert right("receipt-posts", "receipt_has") == {"receipt_has": "where they stand"}
     assert right("plan-about", "bens_plan", "receipt_says")["receipt_says"] == "that others' words stay"
-    assert "What others said about you in their own words stays." in told(RECEIPT)
+    assert "What others said about you in their own words stays" in told(RECEIPT)
     assert "posts of mine" not in told({**RECEIPT, "posts": []}).lower()
 
 
@@ -96,9 +100,46 @@ def test_a_receipt_names_no_place_of_others_to_the_person() -> None:
     """Where the soul spoke of them in a talk of others is the owner's to see; the person is told how often."""
     assert "D2" not in told(RECEIPT)
     assert "In talks of others: 1 post of mine" in told(RECEIPT)
-    where = {"aside": ["postgres://soul@inside/db"], "left": ["/var/lib/soul/.claude/one.jsonl"]}
-    assert not [one for one in ("inside", "/home/ann") if one in told({**RECEIPT, **where})]
+    where = {"aside": ["postgres://soul@inside/db"], "left": ["/var/lib/soul/.claude/one.jsonl", "copy (damaged)"]}
+    words = told({**RECEIPT, **where, "unsearched": ["copy (damaged)"]})
+    assert not [one for one in ("inside", "/var/lib", "copy (damaged)") if one in words]
+    assert "clones of a copy on another machine" in words
+    assert "clones of git@inside:soul.git" in "\n".join(of(RECEIPT))
     assert "archives/D2/p1700000000000200" in "\n".join(of(RECEIPT))
+
+
+def test_a_receipt_tells_what_helps_with_what_is_left() -> None:
+    """What was found may go if it is repeated; what cannot be read does not; a search that was cut off found nothing."""
+    found = RECEIPT | {"left": ["logs/x", "backups/replaced-1 (it cannot be read)"]}
+    found |= {"unsearched": ["backups/replaced-1 (it cannot be read)"]}
+    unread = RECEIPT | {"left": found["unsearched"], "unsearched": found["unsearched"]}
+    cut_off = RECEIPT | {"left": ["the search did not come to its end"]}
+
+    assert "STILL FOUND in logs/x: have the owner repeat it." in "\n".join(of(found))
+    assert "NOT SEARCHED, because it cannot be read: backups/replaced-1" in "\n".join(of(found))
+    assert "STILL FOUND in 1 place: have the owner repeat it." in told(found)
+    assert "repeat it" not in told(unread)
+    assert "and found none." in told(unread)
+    assert "but the search did not come to its end: have the owner repeat it." in told(cut_off)
+    assert "FOUND" not in told(cut_off)
+    assert "found none" not in told(cut_off)
+
+
+def test_a_receipt_counts_texts_not_rows_and_names_deleted_posts() -> None:
+    """One turn is many rows and one turn; a post that was deleted on its network is told of, too."""
+    derived = {"turn": 1, "turn_record": 1, "entry": 3, "outbox": 1, "step": 1, "soul_state": 2, "belief": 1}
+    words = told(RECEIPT | {"derived": derived, "taken_down": 2})
+
+    assert "all that I thought and said in 1 turn of talk with others and 3 notes of my own" in words
+    assert "On the network I deleted 2 posts of mine" in words
+    assert "On the network I deleted" not in told(RECEIPT)
+
+
+def test_a_receipt_of_an_earlier_release_is_still_told() -> None:
+    """A process that is upgraded between an erasure's end and its receipt gives that receipt."""
+    known = {key: what for key, what in RECEIPT.items() if key not in ("unsearched", "taken_down", "resumed", "beyond")}
+
+    assert told(known).startswith("You are forgotten.")
 
 
 def test_a_receipt_verifies_nothing_before_the_server_has_written_its_files_anew() -> None:

@@ -12,7 +12,8 @@ import pytest
 from archiving import Kept
 from claudius.intent import ModelVersion
 from claudius.memory.archive import changes, worker
-from claudius.memory.archive.repository import Repository
+from claudius.memory.archive.repository import GitFailed, Repository
+from claudius.memory.sql.connection import Database
 from claudius.perception import SELF, private
 from claudius.testing.store_contract.ground import ANA, BEN, NOW, exchange, heard
 
@@ -81,6 +82,66 @@ async def test_files_are_private(kept: Kept) -> None:
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in kept.home.memory.rglob("*")}
 
     assert {path: mode for path, mode in modes.items() if mode & 0o077} == {}
+
+
+async def gone(kept: Kept, word: str) -> None:
+    """Have a word leave the store's versions, as an erasure does."""
+
+    def write(db: Database) -> None:
+        """Change the rows, and say that git may hold what is gone."""
+        db.connection.execute("UPDATE user_model SET markdown = replace(markdown, ?, 'it')", (word,))
+        db.run("history_moved")
+
+    await kept.store.core.write(write)
+
+
+def objects(kept: Kept) -> str:
+    """Return everything that git holds."""
+    return kept.git("cat-file", "--batch-all-objects", "--batch")
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["the same process", "one that comes later"])
+async def test_what_is_gone_from_the_store_leaves_git_with_the_next_round(kept: Kept, *, again: bool) -> None:
+    """Nobody has to ask for it, nor wait: whoever archives next finds that the history is of an earlier count."""
+    await kept.learn("a quokka\n")
+    await kept.settle()
+    before = objects(kept)
+    await gone(kept, "quokka")
+    if again:
+        await kept.again()
+    await kept.settle()
+    await kept.learn("more\n")
+    head = kept.git("rev-parse", "HEAD~0")
+    await kept.settle()
+
+    assert "quokka" in before
+    assert "quokka" not in objects(kept)
+    assert kept.git("rev-parse", "HEAD~1").strip() == head.strip()  # and it is written anew once
+    await kept.is_whole()
+
+
+async def test_a_history_that_could_not_be_written_anew_is_tried_again(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git fails in the middle, and so does the next process: the third one still knows that it is to be done."""
+    await kept.learn("a quokka\n")
+    await kept.settle()
+    await gone(kept, "quokka")
+    for fails in ("discard", "publish"):
+        with monkeypatch.context() as patched:
+            patched.setattr(Repository, fails, failing)
+            with pytest.raises(GitFailed):
+                await kept.settle()
+        await kept.again()
+    await kept.settle()
+
+    assert "quokka" not in objects(kept)
+    await kept.is_whole()
+
+
+def failing(*_: object) -> None:
+    """Fail as git does."""
+    raise GitFailed("git fails")
 
 
 async def test_a_renamed_person_keeps_the_file(kept: Kept) -> None:

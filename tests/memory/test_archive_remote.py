@@ -162,7 +162,7 @@ async def test_who_is_forgotten_leaves_the_remote_as_well(copied: Kept, remote: 
     await copied.settle()
     await _forget(copied, ANA)
     without_ana = at(remote, "log", "-p", "main")
-    first = copied.archive.beyond()
+    first = [one.where for one in copied.archive.beyond()]
     await _forget(copied, BEN)
 
     assert "canary" not in without_ana
@@ -179,7 +179,7 @@ async def test_a_remote_that_is_away_is_rewritten_when_it_is_back(copied: Kept, 
     await copied.settle()
     away = Path(remote).rename(tmp_path / "away")
     await _forget(copied, ANA)
-    said = copied.archive.beyond()
+    said = [one.where for one in copied.archive.beyond()]
     away.rename(remote)
     await copied.again()
     await copied.settle()

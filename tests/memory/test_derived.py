@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
-from datetime import timedelta
+from collections.abc import AsyncIterator
+from contextlib import closing
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ from claudius.perception import DeleteExtra, Kind, Perception
 from claudius.provider import Event, Request
 from claudius.providers.scripted import Scripted
 from claudius.runtime.forgetting import Forgetting
+from claudius.runtime.receipts import told
 from claudius.testing.alive import Alive, alive
 from driven import reply
 
@@ -210,17 +211,71 @@ async def test_a_receipt_names_every_post_after_an_interruption_too(
         await hear(soul, "ana", "a heron nests in my attic", HALL)
         await hear(soul, "ben", "what is new?", HALL)
         forgetting, now = soul.server._forgetting, soul.mind.clock()
-        asked = Perception(
-            key="k", conversation="rehearsal:t:dm-ana:", audience="self", person=ANA, name="Ana", text="forget me yes",
-            at=now, kind=Kind.COMMAND, position="9",
-        )  # fmt: skip
         with monkeypatch.context() as patched:
             patched.setattr(*dies_at, killed)
             with pytest.raises(StoreError):
-                await forgetting.forget(ANA, now, "themself", asked=asked)
+                await forgetting.forget(ANA, now, "themself", asked=asked_for(now))
         ((_, receipt),) = await forgetting.resume(now, "owner")
 
     assert len(receipt["posts"]) == 2
+
+
+async def test_a_resumed_erasure_still_knows_the_names_and_words(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the second mind came to while Ana's own rows went is erased by her name and words, which no row tells now.
+
+    The receipt says that it counts only what was left by then.
+    """
+    before = Erasure._erase_by_columns
+
+    async def then_killed(self: Erasure) -> None:
+        """Have the second mind come to something once the rows are gone, then end."""
+        await before(self)
+        for cycle, summary in ((1, "Ana is kind"), (2, "one keeps a heron"), (3, "all is calm")):
+            record = Reflection(
+                cycle=cycle, at=soul.mind.clock(), trigger="manual", audience="self", outcome="done", duration_s=0.1,
+                summary=summary,
+            )  # fmt: skip
+            await soul.mind.store.ledger.reflect(Reflected(record=record))
+        raise StoreError("killed")
+
+    async with alive(home, Scripted([reply("I see.")]), settings=SETTINGS) as soul:
+        await hear(soul, "ana", "a heron nests in my attic", HALL)
+        forgetting, now = soul.server._forgetting, soul.mind.clock()
+        with monkeypatch.context() as patched:
+            patched.setattr(Erasure, "_erase_by_columns", then_killed)
+            with pytest.raises(StoreError):
+                await forgetting.forget(ANA, now, "themself", asked=asked_for(now))
+        ((_, receipt),) = await forgetting.resume(now, "owner")
+        kept = [one["summary"] for one in soul.records().reflections(9)]
+
+    assert kept == ["all is calm"]
+    assert "I was interrupted, and began again" in told(receipt)
+
+
+async def test_a_receipt_after_an_interruption_does_not_say_that_there_was_nothing(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All rows were deleted before the process died: what is counted later is what was left."""
+    async with alive(home, Scripted([reply("I see.")]), settings=SETTINGS) as soul:
+        await hear(soul, "ana", "a heron nests in my attic", HALL)
+        forgetting, now = soul.server._forgetting, soul.mind.clock()
+        with monkeypatch.context() as patched:
+            patched.setattr(Forgetting, "_copy_anew", killed)
+            with pytest.raises(StoreError):
+                await forgetting.forget(ANA, now, "themself", asked=asked_for(now))
+        ((_, receipt),) = await forgetting.resume(now, "owner")
+
+    words = told(receipt)
+    assert "there were none" not in words
+    assert "the numbers below count what was left by then" in words
+
+
+def asked_for(now: datetime) -> Perception:
+    """Return Ana's command."""
+    return Perception(
+        key="k", conversation="rehearsal:t:dm-ana:", audience="self", person=ANA, name="Ana", text="forget me yes",
+        at=now, kind=Kind.COMMAND, position="9",
+    )  # fmt: skip
 
 
 class Waiting(Scripted):
@@ -249,15 +304,11 @@ async def test_each_message_that_is_deleted_has_what_runs_thought_again(home: Ho
         for key, text in (("k1", "a heron nests in my attic"), ("k2", "a zebra sleeps in my cellar")):
             await soul.network.hear(text, person="ana", conversation=HALL, is_shared=True, key=key)
             await soul.idle()
-        said = await soul.network.hear("what is new?", person="ben", conversation=HALL, is_shared=True)
+        await soul.network.hear("what is new?", person="ben", conversation=HALL, is_shared=True)
         for key in ("k1", "k2"):
             await asyncio.wait_for(voice.begun.wait(), 10)
             voice.begun.clear()
-            gone = Perception(
-                key=f"{key}-gone", conversation=HALL, audience=said.audience, person=ANA, name="Ana", text="",
-                at=soul.mind.clock(), kind=Kind.DELETE, position=f"z{key}", extra=DeleteExtra(of=key),
-            )  # fmt: skip
-            await soul.server._intake.accept(gone)
+            await deleted(soul, key)
         await asyncio.wait_for(voice.begun.wait(), 10)
         voice.go_on.set()
         await soul.idle()
@@ -266,33 +317,13 @@ async def test_each_message_that_is_deleted_has_what_runs_thought_again(home: Ho
     assert "what is new?" in words(home)
 
 
-async def test_git_is_written_anew_once_more_for_what_goes_meanwhile(home: Home) -> None:
-    """A message that is deleted while git is written anew may be in it by then."""
-    written = list[int]()
-
-    class Halted:
-        """An archive that is asked for more while it writes."""
-
-        @asynccontextmanager
-        async def halted(self) -> AsyncIterator[Any]:
-            """Write, and have another message deleted meanwhile."""
-
-            async def anew(_: Sequence[str]) -> None:
-                """Count, and have more go meanwhile."""
-                written.append(1)
-                if len(written) == 1:
-                    forgetting.write_history_anew()
-
-            yield anew
-
-    async with alive(home, Scripted(), settings=SETTINGS) as soul:
-        forgetting = soul.server._forgetting
-        forgetting._archive = Halted()  # type: ignore[assignment]  # as much of it as is used
-        forgetting.write_history_anew()
-        await forgetting.history_written_anew()
-        forgetting._archive = None
-
-    assert len(written) == 2
+async def deleted(soul: Alive, key: str, place: str = HALL) -> None:
+    """Have a message of Ana's deleted; returns once that is acknowledged."""
+    gone = Perception(
+        key=f"{key}-gone", conversation=place, audience="shared:rehearsal:t:hall", person=ANA, name="Ana", text="",
+        at=soul.mind.clock(), kind=Kind.DELETE, position=f"z{key}", extra=DeleteExtra(of=key),
+    )  # fmt: skip
+    assert await soul.server._intake.accept(gone)
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,20 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
 
 import psycopg
 import pytest
 
+from claudius.home import Home
+from claudius.memory.erasure import OVERWRITING
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres import erasure
 from claudius.memory.postgres.store import PostgresStore
+from claudius.providers.scripted import Scripted
+from claudius.runtime.forgetting import Forgetting
+from claudius.testing.alive import alive
 from lab.postgres import Server
 
 
@@ -99,4 +106,32 @@ async def test_a_user_who_does_not_own_the_database_is_told_what_stays(
         made.execute("DROP ROLE tenant")
 
     assert left == ()
-    assert any("statistics" in one for one in beyond)
+    assert any("statistics" in one.kind for one in beyond)
+
+
+async def test_the_receipt_names_the_hour_that_is_planned_though_the_job_came_meanwhile(
+    store: PostgresStore, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quiet hour that begins during an erasure overwrites only half of it: the rest waits for the one that is named."""
+    night = datetime(2099, 3, 2, 21, tzinfo=UTC)
+    copy_anew = Forgetting._copy_anew
+
+    async def meanwhile(self: Forgetting, *words: Any) -> Any:
+        """Have the job of the night run, and be planned for the next one."""
+        await store.erasure.overwrite()
+        await store.plans.arm({OVERWRITING: night})
+        return await copy_anew(self, *words)
+
+    async with alive(home, Scripted(), store=store) as soul:
+        await soul.network.hear("a heron nests in my attic", person="ana")
+        await soul.idle()
+        with monkeypatch.context() as patched:
+            patched.setattr(Forgetting, "_copy_anew", meanwhile)
+            patched.setattr(soul.server._forgetting, "_is_daemon", True)  # who is alone overwrites at once
+            receipt = await soul.server._forgetting.forget("rehearsal:t:ana", soul.mind.clock(), "owner")
+        planned = dict(await store.plans.jobs())[OVERWRITING].next_due
+        waits = await store.erasure.overwrite()
+
+    assert planned < night
+    assert receipt["later"] == planned.isoformat(timespec="seconds").replace("+00:00", "Z")
+    assert waits is not None

@@ -12,7 +12,7 @@ from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.schema import create_database, load_migrations
 from claudius.perception import private
 from claudius.psyche_types import Arc, Edge, Intention
-from claudius.runtime.forgetting import sweep
+from claudius.runtime.sweeping import sweep
 
 ANA, BEN = "slack:T1:U1", "slack:T1:U2"
 SECRET = "zanzibar"

@@ -345,7 +345,7 @@ async def _forget_again(home: Home, store: SqlStore, database: Path, *, is_new_h
     In a new home the portraits are not in a repository yet, so all of them are archived again.
     """
     from claudius.memory.erasure import Erasures
-    from claudius.runtime.forgetting import erase_from_copy
+    from claudius.runtime.sweeping import erase_from_copy
 
     ledger = Erasures(home.state)
     if not ledger.erased_at() and not is_new_home:

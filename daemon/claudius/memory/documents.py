@@ -104,6 +104,10 @@ class DocumentStore(Protocol):
         """Forget everything that git holds, so that it is rebuilt from every version."""
         ...
 
+    async def history(self) -> int:
+        """Return how often something went that git may hold; a history that was written before is written anew."""
+        ...
+
     async def known(self) -> Sequence[Document]:
         """Return every portrait that there is."""
         ...

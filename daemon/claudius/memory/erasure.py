@@ -42,6 +42,16 @@ class Probes(Struct, frozen=True, kw_only=True):
     """Pieces of that person's words that nobody else wrote; matched anywhere."""
 
 
+class Traces(Struct, frozen=True, kw_only=True):
+    """By what a text of the soul's tells of a person; it goes with their rows, so it is read before these go."""
+
+    names: tuple[str, ...] = ()
+    stems: tuple[str, ...] = ()
+    """Words of theirs, reduced to stems."""
+    rows: tuple[tuple[str, str], ...] = ()
+    """Their moments and facts, each by its kind and its key."""
+
+
 class Posted(Struct, frozen=True):
     """What the soul posted, and a network still shows."""
 
@@ -52,6 +62,15 @@ class Posted(Struct, frozen=True):
     """When it was posted, UTC."""
     is_shared: bool = False
     """Whether it stands in a channel in which the erased person has written: only there are they told of it."""
+
+
+class Beyond(Struct, frozen=True):
+    """Something that an erasure cannot reach."""
+
+    kind: str
+    """What it is, for the person."""
+    where: str = ""
+    """Which one, for the owner, where that tells more."""
 
 
 class Portrait(Struct, frozen=True):
@@ -86,6 +105,9 @@ class Begun(Struct, frozen=True, kw_only=True):
     folders: tuple[str, ...] = ()
     """Empty until the audit log knows of it; nothing is erased before."""
     excerpts: tuple[str, ...] = ()
+    traces: Traces | None = None
+    is_resumed: bool = False
+    """Whether an earlier process has erased some of it, and counted nothing."""
     posts: tuple[Posted, ...] = ()
     """What the network still shows of it, as far as the rows that say so are gone, or about to go."""
     asked: Perception | None = None
@@ -127,6 +149,10 @@ class ErasureStore(Protocol):
         """Return what must not be found anywhere once this person is erased. Reads outside the event loop."""
         ...
 
+    async def traces(self, ids: Sequence[str]) -> Traces:
+        """Return by what a text tells of this person, before anything is erased. Reads outside the event loop."""
+        ...
+
     async def narrowed(self, probes: Probes) -> Probes:
         """Remove from the probes what others have since said in the same words. Reads outside the event loop."""
         ...
@@ -137,10 +163,12 @@ class ErasureStore(Protocol):
         aliases: Mapping[str, str] | None = None,
         voided: Voided = nothing_runs,
         posts: Posts = nowhere,
+        traces: Traces | None = None,
     ) -> Erased:
         """Remove a person from every table, and what was derived from their lines, in many small transactions.
 
-        Whatever runs is thought again; `voided` cancels it. `posts` is told of posts before their rows go.
+        `traces`: as they were before anything was erased; None = nothing is yet. Whatever runs is thought again;
+        `voided` cancels it. `posts` is told of posts before their rows go.
 
         The audit log keeps its rows: there each id is replaced by its alias, as `Erasures.aliases` makes them.
 
@@ -163,7 +191,7 @@ class ErasureStore(Protocol):
         """
         ...
 
-    async def beyond(self) -> Sequence[str]:
+    async def beyond(self) -> Sequence[Beyond]:
         """Return what a receipt must name besides, because the database keeps copies that are not ours to erase."""
         ...
 
@@ -192,6 +220,7 @@ class ErasureStore(Protocol):
         ...
 
 
+UNENDED = "the search did not come to its end"
 OVERWRITING = "overwriting"
 """The job that overwrites deleted rows."""
 LEDGER, KEY = "erasures.jsonl", "erasures.key"

@@ -89,12 +89,14 @@ class Unsaid(Struct, frozen=True, kw_only=True):
 
 
 class Undone(Struct, frozen=True):
-    """What follows for what runs, and for git."""
+    """What follows for what runs."""
 
     voided: tuple[tuple[str, str], ...] = ()
     """Turns that are to be thought again, each with its conversation."""
-    is_in_git: bool = False
-    """Whether git holds what is gone."""
+    is_new: bool = False
+    """Whether something may have been erased."""
+    is_left: bool = False
+    """Whether it is to be done again, because turns run that may have begun with words that are gone."""
 
 
 class Amended(Struct, frozen=True, kw_only=True):
@@ -104,10 +106,8 @@ class Amended(Struct, frozen=True, kw_only=True):
     """The conversation that it changed; empty if it changed nothing."""
     interrupts: str = ""
     """The turn to interrupt, because the message that it answers has changed; empty if none."""
-    unsaid: Unsaid | None = None
-    """The message, if it was answered: what was written with its old words in sight goes with them."""
-    undone: Undone = Undone()
-    """What became of that."""
+    is_unsaid: bool = False
+    """Whether the message was answered: what was written with its old words in sight goes with them, by `undo`."""
     is_early: bool = False
     """Whether its message is not known yet: it is applied when that message is accepted."""
 
@@ -237,9 +237,25 @@ class InboxStore(Protocol):
         working memory is corrected and marked. DELETE: a pending message is withdrawn; if it was already answered, its
         words are removed from memory. What was learned from the old words is marked. Either of an unknown message waits
         for it a while. REACTION: a reaction to something the soul said is kept; it is removed again if `extra.is_on` is
-        false.
+        false. What was written with old words in sight is left to `undo`, which an interruption does not prevent.
 
         Raises: StoreError.
+        """
+        ...
+
+    @property
+    def is_unsaid(self) -> bool:
+        """Whether `unsaid` would return at once."""
+        ...
+
+    async def unsaid(self) -> None:
+        """Return once an answered message was edited or deleted here and `undo` was not called since."""
+        ...
+
+    async def undo(self) -> Undone:
+        """Erase what was written with the old words of edited and deleted messages in sight, and holds them.
+
+        Does nothing if there are none. Raises: StoreError; then it is to be called again.
         """
         ...
 

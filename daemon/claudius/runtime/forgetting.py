@@ -17,9 +17,10 @@ import errno
 import logging
 import re
 import shutil
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -29,30 +30,41 @@ from claudius.errors import ClaudiusError, StoreError, StoreFull
 from claudius.foreign import unquoted
 from claudius.home import Home
 from claudius.memory import search
-from claudius.memory.archive import Archive, GitFailed
+from claudius.memory.archive import Archive
 from claudius.memory.audit import CLI, AuditEntry
-from claudius.memory.erasure import OVERWRITING, Begun, Erased, Erasures, Posted, Probes, Voided, nothing_runs
+from claudius.memory.erasure import (
+    OVERWRITING,
+    Begun,
+    Beyond,
+    Erased,
+    Erasures,
+    Posted,
+    Probes,
+    Voided,
+    nothing_runs,
+)
 from claudius.memory.leases import Asked, LeaseStore
 from claudius.memory.opening import set_aside
 from claudius.memory.sqlite.backups import SET_ASIDE, is_ours
 from claudius.memory.store import Store
 from claudius.perception import Perception
+from claudius.runtime.sweeping import SWEEPS, erase_from_copy, left_of, searched, sweep
 
 log = logging.getLogger(__name__)
 
-SEARCH_S = 900.0
-SWEEPS = 6
-"""How often the database is searched and cleaned before the erasure gives up."""
 THEMSELF, ONCE_IN = "themself", timedelta(days=1)
 """A person may erase themself from chat once in this period."""
-NOT_OURS = ("what was posted stays on the network", "the model's provider keeps what its own terms say",
-            "copies that the owner made outside of the home")  # fmt: skip
+NOT_OURS = tuple(map(Beyond, (
+    "what people posted themselves stays on the network", "the model's provider keeps what its own terms say",
+    "copies that the owner made outside of the home",
+)))  # fmt: skip
 """What an erasure cannot reach."""
 NOTHING_CHANGED = "nothing was changed"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+UNSAY_AGAIN_S = 5.0
+"""How long what turns may still write from old words waits, or what another process has noted."""
 SETTLED = timedelta(minutes=1)
 """What was under way when somebody was erased has ended after this time, and can be overwritten with them."""
-UNREAD = "it cannot be read, so nobody could be erased from it: look whether you need it, and delete it if not"
 
 
 class Forgetting:
@@ -90,10 +102,7 @@ class Forgetting:
         self._frozen_elsewhere: frozenset[str] = frozenset()
         self._ledger = Erasures(home.state)
         self._one_at_a_time = asyncio.Lock()
-        self._rewriting: asyncio.Task[None] | None = None
-        self._is_stale = False
-        """Whether git is to be written anew once more."""
-        self._is_erasing = False
+        self._is_erasing = self._is_unsaying = False
 
     async def forget(
         self,
@@ -147,8 +156,8 @@ class Forgetting:
 
     async def _looked_up(self, begun: Begun) -> Begun:
         """Save what is to be searched for at the end, before anything is erased."""
-        found = await self._store.erasure.probes(begun.ids)
-        begun = replace(begun, folders=found.folders, excerpts=found.excerpts)
+        found, traces = await self._store.erasure.probes(begun.ids), await self._store.erasure.traces(begun.ids)
+        begun = replace(begun, folders=found.folders, excerpts=found.excerpts, traces=traces)
         self._keep(begun)
         return begun
 
@@ -156,31 +165,44 @@ class Forgetting:
         """Return whether an erasure of this person was begun and has not ended: whoever ends it gives the receipt."""
         return not self._ledger.hashes([person]).isdisjoint(self._ledger.unfinished())
 
+    def is_to_be_told(self, person: str) -> bool:
+        """Return whether whoever ends the erasure of this person gives them the receipt, because they asked in chat."""
+        return any(person in begun.ids and begun.asked for begun in self._ledger.kept())
+
     def was_told(self, person: str) -> None:
         """Keep nothing more of an erasure whose receipt was given to the person."""
         for begun in self._ledger.kept():
             if person in begun.ids and begun.receipt is not None:
                 self._ledger.drop(begun.ids)
 
-    def write_history_anew(self) -> None:
-        """Have git hold what the store holds now, and nothing that it held before; in the background."""
-        self._is_stale = True
-        if self._archive and (self._rewriting is None or self._rewriting.done()):
-            self._rewriting = asyncio.create_task(self._write_anew(self._archive), name="history anew")
+    @property
+    def is_unsaying(self) -> bool:
+        """Whether what was written from edited or deleted words is being erased, or is about to be."""
+        return self._is_unsaying or self._store.inbox.is_unsaid
 
-    async def history_written_anew(self) -> None:
-        """Return once that is done."""
-        if self._rewriting:
-            await self._rewriting
+    async def unsay(self) -> None:
+        """Erase what was written from words of edited and deleted messages, soon after each change; for ever.
 
-    async def _write_anew(self, archive: Archive) -> None:
-        try:
-            while self._is_stale:
-                async with self._one_at_a_time, archive.halted() as build_anew:
-                    self._is_stale = False  # what goes from now on may be in what is written
-                    await build_anew(())
-        except (ClaudiusError, GitFailed, OSError) as error:
-            log.error("git still holds what was deleted or edited", extra={"error": unquoted(error)})  # noqa: TRY400 - no trace
+        It rests as long as it worked, so that a flood of edits is undone together. Raises: StoreError.
+        """
+        inbox, leases = self._store.inbox, self._store.leases
+        while True:
+            self._is_unsaying, began_s = True, time.monotonic()
+            try:
+                async with self._one_at_a_time:
+                    undone = await inbox.undo()
+            finally:
+                self._is_unsaying = False
+            if undone.voided:
+                self._voided(undone.voided)
+            for conversation, _ in undone.voided:
+                self._wake(conversation)
+            if self._archive and undone.is_new:
+                self._archive.wake()  # git may hold what is gone
+            await asyncio.sleep(time.monotonic() - began_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(UNSAY_AGAIN_S if undone.is_left or leases else None):
+                    await inbox.unsaid()
 
     async def _note(self, person: str, by: str, origin: str, now: datetime) -> None:
         alias = self._ledger.aliases([person])[person]
@@ -228,7 +250,7 @@ class Forgetting:
             if person:
                 log.warning("an erasure that another process left is finished")
                 await self._store.erasure.erase(person.ids, person.aliases, self._voided)
-                await self._store.erasure.overwrite_later()  # the job may have run since it began
+                await self._store.erasure.overwrite_later()  # the job may have run since it began; it comes each night
 
     def is_frozen(self, person: str) -> bool:
         """Return whether a person is being erased just now, here or by another process."""
@@ -257,7 +279,7 @@ class Forgetting:
         if waiting := self._ledger.unfinished():
             ids = self._ledger.among((await self._store.erasure.everyone())[0], waiting)
             if ids:
-                await self._resume(Begun(ids=tuple(ids)), waiting, now, owner)
+                await self._resume(Begun(ids=tuple(ids), is_resumed=True), waiting, now, owner)
             else:
                 self._ledger.done(sorted(waiting), now)
         return [(one.asked, one.receipt) for one in self._ledger.kept() if one.asked and one.receipt]
@@ -273,30 +295,42 @@ class Forgetting:
                             one, *((THEMSELF, one.rpartition(":")[0]) if one in own else (owner, CLI)), now
                         )
                     begun = await self._looked_up(begun)
+                else:
+                    begun = replace(begun, is_resumed=True)
                 await self._forget(begun, now)
             finally:
                 self.frozen = frozenset()
 
     async def _forget(self, begun: Begun, now: datetime, *, at_once: bool = False) -> dict[str, Any]:
-        ids, leases, erasure = begun.ids, self._store.leases, self._store.erasure
+        ids, leases, began_s = begun.ids, self._store.leases, time.monotonic()
+
+        def clock() -> datetime:
+            return now + timedelta(seconds=time.monotonic() - began_s)
+
         try:
             if leases is None:
-                receipt = await self._erase(begun, now, None)
+                receipt = await self._erase(begun, clock)
             else:
                 for left in self._home.state.glob(f"{self._home.database.name}*"):
                     left.unlink()  # a file that the soul left, or that was there before `store.url` was set
-                later = max(self._next_quiet(now + SETTLED), now + SETTLED)
-                await erasure.overwrite_later()
-                await self._store.plans.arm({OVERWRITING: later})
+                await self._overwrite_later(now)
                 async with leases.forgetting.letting_go(ids, self._ledger.aliases(ids)) as at_rest:
-                    receipt = await self._erase(begun, now, later, at_rest)
-                await erasure.overwrite_later()  # the job may have run before all was erased
+                    receipt = await self._erase(begun, clock, at_rest)
                 at_once = at_once or (not self._is_daemon and leases.forgetting.is_alone())
         finally:
             self._is_erasing = False
         if at_once and receipt["later"]:
             receipt |= await self._overwritten(receipt)
         return receipt
+
+    async def _overwrite_later(self, at: datetime) -> datetime | None:
+        """Note that deleted rows are to be overwritten, and plan when. Returns when; None if they already are."""
+        if self._store.erasure.is_at_once:
+            return None
+        later = max(self._next_quiet(at + SETTLED), at + SETTLED)
+        await self._store.erasure.overwrite_later()
+        await self._store.plans.arm({OVERWRITING: later})
+        return later
 
     async def _overwritten(self, receipt: Mapping[str, Any]) -> dict[str, Any]:
         """Return what the receipt says once the database server's files are rewritten, as far as they are."""
@@ -307,17 +341,15 @@ class Forgetting:
             return {}
         return {} if left else {"later": None, "verified": not receipt["left"]}
 
-    async def _erase(
-        self, begun: Begun, now: datetime, later: datetime | None, at_rest: Sequence[str] = ()
-    ) -> dict[str, Any]:
-        self._is_erasing, ids, probes = True, begun.ids, begun.probes
+    async def _erase(self, begun: Begun, clock: Callable[[], datetime], at_rest: Sequence[str] = ()) -> dict[str, Any]:
+        self._is_erasing, ids, probes, now = True, begun.ids, begun.probes, clock()
         if self._archive:
             async with self._archive.halted() as build_anew:
                 erased = await self._erase_rows(begun)
                 await build_anew(ids)
             copies_elsewhere = self._archive.beyond()
         else:
-            erased, copies_elsewhere = await self._erase_rows(begun), list[str]()
+            erased, copies_elsewhere = await self._erase_rows(begun), []
         if any(_is_own(one) for one in ids):
             # what this machine's user typed into Claude Code sessions; those sessions continue without the soul
             for directory in self._home.sessions:
@@ -328,38 +360,45 @@ class Forgetting:
         copies, kept = await self._copy_anew(probes, now)
         found = await self._found(probes, kept)
         for _ in range(SWEEPS):  # others may have said or done something between a sweep and the search
-            if str(self._home.database.relative_to(self._home.root)) not in found:
+            if found is None or str(self._home.database) not in found["found"]:
                 break
             _, kept = await self._copy_anew(probes, now)
             found = await self._found(probes, kept)
-        found = [one for one in found if not one.startswith(tuple(unread))] + [f"{one} ({UNREAD})" for one in unread]
+        left, unsearched = left_of(found, self._home.root, unread)
         posts = await self._take_down(erased.posts) if self._take_down else erased.posts
-        logs = [f"the logs and files of {home}, where no process of this soul runs now" for home in at_rest]
+        logs = "the logs and files of {}, where no process of this soul runs now"
+        beyond = [*NOT_OURS, *copies_elsewhere, *await self._store.erasure.beyond()]
+        beyond += [Beyond(logs.format("another home"), logs.format(home)) for home in at_rest]
+        later = await self._overwrite_later(clock())  # the job may have run since it began
         receipt = {
             "person": ids[0],
+            "resumed": begun.is_resumed,
             "rows": dict(erased.rows),
             "derived": dict(erased.derived),
             "portraits": msgspec.to_builtins(erased.portraits),
             "posts": msgspec.to_builtins(posts),
+            "taken_down": len(erased.posts) - len(posts),
             "git": erased.versions,
             "logs": lines,
             "backups": copies,
             "kept": kept,
             "aside": aside,
-            "verified": not found and later is None,
+            "verified": not left and later is None,
             "later": later and later.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-            "left": found,
-            "not_ours": [*NOT_OURS, *copies_elsewhere, *await self._store.erasure.beyond(), *logs],
+            "left": left,
+            "unsearched": unsearched,
+            "not_ours": [one.where or one.kind for one in beyond],
+            "beyond": [one.kind for one in beyond],
             "store": "file" if self._store.leases is None else "server",
         }
         # It is done, even where something is left that we may not delete; the receipt says so. An erasure that began
         # again at each start would take what the person has said since.
         if begun.asked:
-            self._ledger.keep(replace(begun, excerpts=(), receipt=receipt))
+            self._ledger.keep(replace(begun, excerpts=(), traces=None, receipt=receipt))
         else:
             self._ledger.drop(ids)
         self._ledger.finish(ids, now)
-        log.info("somebody was forgotten", extra={"rows": dict(erased.rows), "left": found})
+        log.info("somebody was forgotten", extra={"rows": dict(erased.rows), "left": left})
         return receipt
 
     async def _erase_rows(self, begun: Begun) -> Erased:
@@ -369,7 +408,7 @@ class Forgetting:
             posts.update(dict.fromkeys(more))
             self._keep(replace(begun, posts=tuple(posts)))
 
-        erased = await self._store.erasure.erase(ids, self._ledger.aliases(ids), self._voided, keep)
+        erased = await self._store.erasure.erase(ids, self._ledger.aliases(ids), self._voided, keep, begun.traces)
         erased = replace(erased, posts=tuple(dict.fromkeys((*posts, *erased.posts))))
         await sweep(self._store, self._home.database, begun.probes)
         for conversation in erased.conversations:
@@ -423,59 +462,15 @@ class Forgetting:
         copies = sum(one.suffix != ".sha256" for one in ours)
         return copies, [str(one.relative_to(self._home.root)) for one in before if not is_ours(one.name)]
 
-    async def _found(self, probes: Probes, kept: Sequence[str]) -> list[str]:
-        """Return the files that still hold traces or could not be read, and `git` for its objects."""
+    async def _found(self, probes: Probes, kept: Sequence[str]) -> dict[str, Any] | None:
+        """Search everything, `git` for its objects too; None if the search did not come to its end."""
         home = self._home
         backups = [path for path in home.backups.iterdir() if is_ours(path.name)]
         places = (home.state, home.memory, home.logs, *backups, home.run, *home.sessions)
-        found = await _search(
+        return await searched(
             self._store, home.database, probes, places, self._archive.searched() if self._archive else None,
             [str(home.root / one) for one in kept] + [str(path) for path in home.state.glob("erasing-*.json")],
         )  # fmt: skip
-        if found is None:
-            return ["the search did not come to its end"]
-        unread = [f"{one} (could not be read)" for one in found["unread"]]
-        return sorted(one.removeprefix(f"{home.root}/") for one in (*found["found"], *unread))
-
-
-async def erase_from_copy(store: Store, database: Path, ids: Sequence[str], aliases: Mapping[str, str]) -> None:
-    """Erase persons from a copy that is open, and that nobody else uses. Raises: StoreError."""
-    probes = await store.erasure.probes(ids)
-    await store.erasure.erase(ids, aliases)
-    await sweep(store, database, probes)
-
-
-async def sweep(store: Store, database: Path, probes: Probes) -> None:
-    """Search the database and remove the matches, until nothing is found or nothing more can be done."""
-    for _ in range(SWEEPS):
-        found = await _search(store, database, probes)
-        if found is None or not found["rows"] + list(found["pages"]):
-            return
-        await store.erasure.blank(found["rows"], await store.erasure.narrowed(probes))
-        await store.erasure.rewrite(found["pages"])
-
-
-async def _search(
-    store: Store,
-    database: Path,
-    probes: Probes,
-    places: Sequence[Path] = (),
-    git: Mapping[str, Any] | None = None,
-    left_out: Sequence[str] = (),
-) -> dict[str, Any] | None:
-    await store.erasure.empty_log()
-    asked = {
-        **msgspec.to_builtins(await store.erasure.narrowed(probes)),
-        "database": str(database),
-        "places": [str(place) for place in places],
-        "git": git,
-        "left_out": list(left_out),
-    }
-    found = await asyncio.to_thread(search.run, asked, within_s=SEARCH_S)
-    if found is not None and (rows := await store.erasure.rows_with(probes)):
-        found["rows"] += rows
-        found["found"].append(str(database))
-    return found
 
 
 def _says(ids: Sequence[str]) -> Callable[[str], bool]:

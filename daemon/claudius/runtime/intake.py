@@ -19,7 +19,7 @@ from claudius.cognition.mind import Mind
 from claudius.cognition.processes import Participation
 from claudius.config import AccessSettings, Config
 from claudius.errors import StoreError, TryAgain
-from claudius.memory.inbox import UNLIMITED, RateLimits, Undone
+from claudius.memory.inbox import UNLIMITED, RateLimits
 from claudius.memory.people import Mode
 from claudius.memory.store import Store
 from claudius.perception import (
@@ -56,7 +56,7 @@ STOP = "!stop"
 class Intake:
     """The one entry point for perceptions."""
 
-    def __init__(  # noqa: PLR0913 - what it reaches, each by its name
+    def __init__(
         self,
         mind: Mind,
         resources: ProcessResources,
@@ -66,17 +66,14 @@ class Intake:
         modes: ChannelModes,
         forgetting: Forgetting,
         taken_down: Callable[[str], None],
-        undone: Callable[[Undone], None],
         failed: Callable[[StoreError], None],
     ) -> None:
         """Store perceptions in `mind.store` while the disk of `resources` has room, then notify the `lanes`.
 
-        `taken_down` is called with the key of each deleted message, `undone` with what follows from an edit or a
-        deletion, `failed` when the store fails.
+        `taken_down` is called with the key of each deleted message, `failed` when the store fails.
         """
         self._mind, self._resources, self._lanes, self._failed = mind, resources, lanes, failed
         self._pairing, self._modes, self._forgetting, self._taken_down = pairing, modes, forgetting, taken_down
-        self._undone = undone
         self.last_at: dict[str, datetime] = {}
         """When each network was last heard, live or in its history."""
         self._is_shut = False
@@ -156,7 +153,6 @@ class Intake:
             amended = await self._write(lambda: store.inbox.amend(perception, now))
         if amended.is_new:
             self._lanes.break_off(amended.conversation, amended.interrupts)
-            self._undone(amended.undone)
             self._lanes.wake(amended.conversation)
             if perception.kind is Kind.DELETE:
                 self._taken_down(amended_key(perception))

@@ -24,7 +24,7 @@ from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreCorrupt, 
 from claudius.failure import Failure, failure_of
 from claudius.foreign import plain_message, unquoted
 from claudius.intent import ApologyKind
-from claudius.memory.inbox import Pending, Undone
+from claudius.memory.inbox import Pending
 from claudius.memory.leases import LeaseStore
 from claudius.perception import Kind, MessageExtra, Origin, Place, is_terminal
 from claudius.runtime.adapter import Adapter, TellsFailure
@@ -59,7 +59,7 @@ class Held(Struct):
 class Lanes:
     """All lanes of the process that takes turns."""
 
-    def __init__(  # noqa: PLR0913 - what it reaches, each by its name
+    def __init__(
         self,
         mind: Mind,
         adapters: Mapping[str, Adapter],
@@ -69,7 +69,6 @@ class Lanes:
         resources: ProcessResources,
         committed: Callable[[Turned], None] = lambda _: None,
         commanded: Callable[[str, bool], None] = lambda _, __: None,
-        undone: Callable[[Undone], None] = lambda _: None,
         services: BackgroundServices | None = None,
     ) -> None:
         """Think with `mind`, speak through `adapters` (by network), within the limits of `resources`.
@@ -79,7 +78,7 @@ class Lanes:
         scheduled jobs' work, and lets others speak after a turn.
         """
         self._mind, self._adapters, self._chance = mind, adapters, chance
-        self._failed, self._resources, self._committed, self._undone = failed, resources, committed, undone
+        self._failed, self._resources, self._committed = failed, resources, committed
         self._began, self.turn_log = resources.clock.steady(), TurnLog(mind.hooks, resources.clock.steady)
         self._commanded, self._services = commanded, services
         self._lanes: dict[str, Lane] = {}
@@ -388,7 +387,7 @@ class Lanes:
         if perception.origin is Origin.INTERNAL and clockwork and await clockwork.work(pending, lane.mind.store):
             return True
         if perception.kind in (Kind.EDIT, Kind.DELETE):  # it waited for a turn to end
-            self._undone((await lane.mind.store.inbox.amend(perception, now)).undone)
+            await lane.mind.store.inbox.amend(perception, now)
             return True
         if pending.ended >= ENDED_PROCESSES:
             log.error("turn given up", extra={"turn": pending.turn, "attempts": pending.attempts})

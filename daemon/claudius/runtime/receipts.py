@@ -5,11 +5,12 @@ Each sentence says what the code does, no more. The document with its rows by ta
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
+from claudius.memory.erasure import UNENDED
 from claudius.memory.sql.probes import EXCERPT_BYTES, EXCERPTS
 from claudius.perception import Place
 
@@ -26,6 +27,15 @@ _KNOWN = frozenset(
     )
 )
 _PLANNED = frozenset({"due", "plan", "promise"})
+_TEXTS = frozenset(
+    (
+        *("assessment", "belief", "conversation", "due", "kept", "lesson", "promise", "psyche_arc", "psyche_intention"),
+        *("reflection", "soul_state", "summary", "whisper"),
+    )
+)
+"""Tables of which each row is one text of the soul's."""
+_EARLIER = {"resumed": False, "taken_down": 0, "unsearched": ()}
+"""What a receipt does not say that an earlier release has kept."""
 
 
 class Whose(Struct, frozen=True):
@@ -37,17 +47,20 @@ class Whose(Struct, frozen=True):
 
 
 OWN = Whose("You are", "you", "your")
+Naming = Callable[[Sequence[str], str, str], Sequence[str]]
+"""Returns how places are named: each, or how many there are."""
 
 
 def told(receipt: Mapping[str, Any]) -> str:
     """Return the receipt for the person themself, in chat.
 
-    Of posts in others' places, and of places on the owner's machines, it gives the number alone.
+    Of posts in others' places, and of places on the owner's machines, it gives the number alone, or the kind.
     """
     kept, posts = len(receipt["kept"]), [one for one in receipt["posts"] if one["is_shared"]]
     elsewhere = len(receipt["posts"]) - len(posts)
-    where = {"aside": _number(receipt["aside"], "copy", "copies"), "left": _number(receipt["left"], "place", "places")}
-    found = [*lines({**receipt, **where, "posts": posts}, OWN, f"{kept} of them" if kept else "")]
+    kinds = receipt.get("beyond", receipt["not_ours"])
+    shown = {**receipt, "aside": _number(receipt["aside"], "copy", "copies"), "posts": posts, "not_ours": kinds}
+    found = [*lines(shown, OWN, f"{kept} of them" if kept else "", _number)]
     if elsewhere:
         such = _many(elsewhere, "post")
         found.append(f"In talks of others: {such} of mine that I wrote from your words; the owner can see where.")
@@ -56,13 +69,17 @@ def told(receipt: Mapping[str, Any]) -> str:
 
 def of(receipt: Mapping[str, Any]) -> list[str]:
     """Return the receipt for the owner, line by line."""
-    return list(lines(receipt, Whose(f"{receipt['person']} is", "this person", "their"), ", ".join(receipt["kept"])))
+    whose = Whose(f"{receipt['person']} is", "this person", "their")
+    return list(lines(receipt, whose, ", ".join(receipt["kept"]), lambda found, *_: found))
 
 
-def lines(receipt: Mapping[str, Any], who: Whose, kept: str) -> Iterator[str]:
-    """Yield the lines of a receipt; `kept` names the files in `backups/` that stay."""
+def lines(receipt: Mapping[str, Any], who: Whose, kept: str, naming: Naming) -> Iterator[str]:
+    """Yield the lines of a receipt; `kept` names the files in `backups/` that stay, `naming` names other places."""
+    receipt = {**_EARLIER, **receipt}
     yield f"{who.is_} forgotten. What I did:"
-    yield f"• From my database I deleted rows, or took {who.their} part out of them: {_counted(receipt['rows'], who)}."
+    if receipt["resumed"]:
+        yield "• I was interrupted, and began again: the numbers below count what was left by then."
+    yield f"• From my database I deleted rows, or took {who.their} part out of them: {_counted(receipt, who)}."
     yield from _taken_out(receipt, who)
     if receipt["git"]:
         yield f"• I wrote the history in git anew, without {_many(receipt['git'], 'version')} of {who.their} portraits."
@@ -73,19 +90,20 @@ def lines(receipt: Mapping[str, Any], who: Whose, kept: str) -> Iterator[str]:
         yield f"• I deleted {_many(receipt['backups'], 'older copy', 'older copies')} of my database in this home."
     if aside := receipt["aside"]:
         yield f"• I did the same in what a restore has set aside: {', '.join(aside)}."
-    yield f"• {_searched(receipt, who)}"
+    yield f"• {_searched(receipt, who, naming)}"
+    yield from _not_searched(receipt, naming)
     if receipt["store"] == "server":
         yield f"• {_overwritten(receipt)}"
     yield (
-        f"Not looked for, but deleted with the rows: {who.their} name, single words, short sentences (in Latin"
-        f" script below {EXCERPT_BYTES} letters), and what others have written in the same words."
+        f"Deleted with the rows, but not looked for: {who.their} name, single words and short sentences (in Latin"
+        f" script below {EXCERPT_BYTES} letters)."
     )
     if receipt["rows"].get("audience_member"):
         yield (
             f"Where I share a channel with {who.them}, the network tells me {who.their} id again when I ask it who can"
             " read along."
         )
-    yield f"What others said about {who.them} in their own words stays."
+    yield f"What others said about {who.them} in their own words stays, and so does what they said in the same words."
     if posts := receipt["posts"]:
         yield f"Posts of mine that I wrote from {who.their} words and that stay on the network:"
         yield from (f"• {_post(one)}" for one in posts)
@@ -95,10 +113,16 @@ def lines(receipt: Mapping[str, Any], who: Whose, kept: str) -> Iterator[str]:
 
 
 def _taken_out(receipt: Mapping[str, Any], who: Whose) -> Iterator[str]:
-    if emptied := sum(receipt["derived"].values()):
-        yield f"• I emptied {_many(emptied, 'text')} of my own that I had written from {who.their} words."
+    derived = receipt["derived"]
+    turns, texts = derived.get("turn", 0), sum(derived.get(table, 0) for table in _TEXTS)
+    parts = [f"all that I thought and said in {_many(turns, 'turn')} of talk with others"] if turns else []
+    parts += [f"{_many(texts, 'note')} of my own"] if texts else []
+    if parts:
+        yield f"• I deleted what I had written with {who.their} words before me: {' and '.join(parts)}."
     if portraits := len(receipt["portraits"]):
         yield f"• {_many(portraits, 'portrait')} of others lost what I had written from {who.their} words."
+    if receipt["taken_down"]:
+        yield f"• On the network I deleted {_many(receipt['taken_down'], 'post')} of mine that I had written from them."
 
 
 def link_to(conversation: str, position: str) -> str:
@@ -122,23 +146,34 @@ def _post(post: Mapping[str, Any]) -> str:
     return f"{where}, of {instant(post['at'])}"
 
 
-def _counted(rows: Mapping[str, int], who: Whose) -> str:
+def _counted(receipt: Mapping[str, Any], who: Whose) -> str:
+    rows: Mapping[str, int] = receipt["rows"]
     kinds = {"of what was said and answered": _SAID, "of what I knew and thought": _KNOWN, "of plans": _PLANNED}
     found = {words: sum(rows.get(table, 0) for table in tables) for words, tables in kinds.items()}
     rest = sum(rows.values()) - sum(found.values())
     found[f"of where, when and under which names {who.them} took part"] = rest
-    return ", ".join(f"{count} {words}" for words, count in found.items() if count) or "there were none"
+    none = "none were left" if receipt["resumed"] else "there were none"
+    return ", ".join(f"{count} {words}" for words, count in found.items() if count) or none
 
 
-def _searched(receipt: Mapping[str, Any], who: Whose) -> str:
+def _searched(receipt: Mapping[str, Any], who: Whose, naming: Naming) -> str:
+    if UNENDED in receipt["left"]:
+        looked = f"I searched for {who.their} ids and words, but the search did not come to its end"
+        return f"{looked}: have the owner repeat it."
     places = "all rows of the database server" if receipt["store"] == "server" else "the whole database file"
     looked = (
         f"Then I searched {places}, my other files, the log, my copies and the history in git for {who.their} ids and"
         f" for up to {EXCERPTS} pieces of {who.their} sentences, in any script, compressed or not"
     )
-    if receipt["left"]:
-        return f"{looked}. STILL FOUND in {', '.join(receipt['left'])}: have the owner repeat it."
+    if still := [one for one in receipt["left"] if one not in receipt["unsearched"]]:
+        return f"{looked}. STILL FOUND in {', '.join(naming(still, 'place', 'places'))}: have the owner repeat it."
     return f"{looked}, and found none."
+
+
+def _not_searched(receipt: Mapping[str, Any], naming: Naming) -> Iterator[str]:
+    if places := [one for one in receipt["unsearched"] if one != UNENDED]:
+        named = ", ".join(naming(places, "place", "places"))
+        yield f"• NOT SEARCHED, because it cannot be read: {named}. The owner has to look: repeating does not help."
 
 
 def _overwritten(receipt: Mapping[str, Any]) -> str:

@@ -22,7 +22,7 @@ from claudius.failure import failure_of
 from claudius.foreign import plain_message, unquoted
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
-from claudius.memory.inbox import Undone
+from claudius.memory.erasure import Posted
 from claudius.memory.leases import listens, may
 from claudius.memory.semantic import Semantic
 from claudius.memory.store import Waiting
@@ -97,7 +97,6 @@ class Server:
             resources=resources,
             committed=self._committed,
             commanded=self._commanded,
-            undone=self._undone,
             services=services,
         )
         self._taking_back = Retraction(mind, adapters)
@@ -109,7 +108,7 @@ class Server:
             end_session=self._end_session,
             leave_out=resources.log_leave_out,
             voided=self._void,
-            take_down=self._taking_back.take_down,
+            take_down=self._take_down,
             wake=self._lanes.wake,
             next_quiet=self._next_quiet,
             is_daemon=services is not None and services.is_daemon,
@@ -127,7 +126,6 @@ class Server:
             modes=self._modes,
             forgetting=self._forgetting,
             taken_down=self._taking_back.begin,
-            undone=self._undone,
             failed=self._failed,
         )
         own = {"status": self._status, "forget": self._forget, **self._pairing.handlers}
@@ -219,6 +217,7 @@ class Server:
             self._roles.add(Role("clock/erasures", partial(self._forgetting.finish, self._leases)))
         else:
             self._roles.add(Role("clock/erasures", self._forget_what_was_begun))
+        self._roles.add(Role("clock/unsaid", self._forgetting.unsay))
         look = self._services.look if self._services else None
         self._roles.add(Role("clock", partial(keep_time, self._mind, self._lanes.wake, self._planned, look)))
         if self._semantic:
@@ -255,8 +254,8 @@ class Server:
 
     @property
     def busy(self) -> int:
-        """How many conversations have something to do."""
-        return self._lanes.busy + self._commands.busy
+        """How many conversations have something to do, and one more while edits are followed."""
+        return self._lanes.busy + self._commands.busy + self._forgetting.is_unsaying
 
     async def wait(self) -> None:
         """Wait until something ends the process from inside. Raises: StoreError if the store is unusable."""
@@ -358,18 +357,15 @@ class Server:
             self._lanes.break_off(conversation, turn)
         self._lanes.look_again()
 
-    def _undone(self, undone: Undone) -> None:
-        """Have what follows from an edit or a deletion happen: turns are thought again, git is written anew."""
-        for conversation, turn in undone.voided:
-            self._lanes.break_off(conversation, turn)
-            self._lanes.wake(conversation)
-        if undone.is_in_git:
-            self._forgetting.write_history_anew()
-
     async def _end_session(self, conversation: str) -> None:
         for voice in (self._mind.provider, *(one.provider for one in self._mind.voices.values())):
             if forget := getattr(voice, "forget", None):
                 await forget(conversation)
+
+    async def _take_down(self, posts: Sequence[Posted]) -> Sequence[Posted]:
+        if posts and self._mind.config().runtime.delete_replies:
+            await self._networks.tried()  # an erasure that is resumed at the start may be ready before they are
+        return await self._taking_back.take_down(posts)
 
     async def _forget_what_was_begun(self) -> None:
         try:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from claudius.home import FILE_MODE
 from claudius.memory.archive.changes import (
     REF,
     TRAILER,
@@ -32,6 +33,8 @@ from claudius.memory.documents import SOUL_STATE, USERS, short_id
 
 LIMIT_S = 30.0
 LOG_AT_MOST = 2000
+HISTORY = "claudius-history"
+"""A file of ours beside git's."""
 _SHIELD = {
     "core.hooksPath": "/dev/null",
     "core.fsmonitor": "false",
@@ -280,6 +283,20 @@ class Repository:
             for folder in (self.root / USERS).glob(f"*-{short_id(person)}"):
                 shutil.rmtree(folder)
         self.drop()
+
+    @property
+    def history(self) -> int:
+        """The store's `history` of which this repository holds nothing that is gone; 0 if it does not say."""
+        try:
+            return int((self.git_dir / HISTORY).read_text("ascii"))
+        except (FileNotFoundError, ValueError):
+            return 0
+
+    def begin_history(self, number: int) -> None:
+        """Record of which `history` this repository is, before anything is written."""
+        kept = self.git_dir / HISTORY
+        kept.touch(FILE_MODE)
+        kept.write_text(f"{number}\n", "ascii")
 
     def searched(self) -> dict[str, Any] | None:
         """Return the environment in which a search lists every object, reachable or not; None without a repository."""

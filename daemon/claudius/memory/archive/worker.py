@@ -35,6 +35,7 @@ from claudius.memory.archive.changes import (
 from claudius.memory.archive.remote import Remote
 from claudius.memory.archive.repository import Broken, GitBusy, GitFailed, GitSlow, Repository
 from claudius.memory.documents import Document, KeptFile, Unarchived, read_state_document
+from claudius.memory.erasure import Beyond
 from claudius.memory.store import Store
 
 T = TypeVar("T")
@@ -46,6 +47,7 @@ TIDY_AFTER = 500
 """Commits after which git is asked to pack its loose objects, if there are many."""
 GATHER_S = 2.0
 """How long a wake waits for more changes, so that a busy hour costs few git rounds."""
+REMOTE = "a copy of the history in git on another machine"
 LOOK_EVERY_S = 30.0
 """How often files are checked for edits by hand, in seconds."""
 
@@ -159,7 +161,11 @@ class Archive:
         if self.rests:
             return Round()
         async with self._one_at_a_time:
-            return await self._guarded()
+            done = await self._guarded()
+            if self._holds() and await self._store.documents.history() != self._repository.history:
+                log.info("the history is written anew, without what was deleted or edited")
+                await self._anew(())
+            return done
 
     @asynccontextmanager
     async def halted(self) -> AsyncIterator[Callable[[Sequence[str]], Awaitable[None]]]:
@@ -218,14 +224,16 @@ class Archive:
             await self._discard(persons)
             self._repository.is_interrupted = self._is_prepared = self._is_known = self._is_aligned = False
 
-    def beyond(self) -> list[str]:
+    def beyond(self) -> list[Beyond]:
         """Return what a receipt of an erasure must name of the remote."""
         if self._remote is None:
             return []
         if self._remote.is_in_step and not self._remote.problem:
-            return [f"clones of {self._remote.shown}, and what its host keeps of commits that were rewritten there"]
+            of = "clones of {}, and what its host keeps of commits that were rewritten there"
+            return [Beyond(of.format(REMOTE), of.format(self._remote.shown))]
         why = self._remote.problem or "it was not asked"
-        return [f"the history at {self._remote.shown}, which could not be rewritten yet ({why}); that is tried again"]
+        of = "the history at {}, which could not be rewritten yet; that is tried again"
+        return [Beyond(of.format(REMOTE), f"{of.format(self._remote.shown)} ({why})")]
 
     def searched(self) -> dict[str, Any] | None:
         """Return what a search of every git object needs; None if there is no history."""
@@ -284,7 +292,11 @@ class Archive:
             log.warning("the archive could not be read (%s): it is kept as %s and rebuilt", plain_message(error), kept)
             await self._in_thread(lambda: self._repository.prepare(self._began_s))
         written = any(file.sha256 for file in await self._store.documents.archive_files())
-        if not self._aligning.is_wanted and written and await self._in_thread(self._repository.head) is None:
+        is_new = not self._aligning.is_wanted and await self._in_thread(self._repository.head) is None
+        if is_new or self._is_anew:
+            history = await self._store.documents.history()  # what goes from now on may be in what is written
+            await self._in_thread(lambda: self._repository.begin_history(history))
+        if is_new and written:
             self._next_look_s = 0.0
             await self._look()  # edits by hand are taken over before everything is rewritten
             await self._store.documents.archive_anew()

@@ -17,11 +17,12 @@ import msgspec
 import psycopg
 
 from claudius.errors import StoreError
-from claudius.memory.erasure import Erased, Posts, Probes, Voided, nothing_runs, nowhere
+from claudius.memory.erasure import Beyond, Erased, Posts, Probes, Traces, Voided, nothing_runs, nowhere
 from claudius.memory.postgres import dumps
 from claudius.memory.postgres.connection import PostgresConnection, ours
 from claudius.memory.search import ROWS, Needles, plain
 from claudius.memory.sql.connection import Database
+from claudius.memory.sql.core import in_thread
 from claudius.memory.sql.erasure import SqlErasure
 from claudius.memory.sql.rows import dump
 
@@ -35,6 +36,8 @@ _MAY_REWRITE_STATISTICS = """SELECT pg_has_role(datdba, 'USAGE') AS may FROM pg_
 WHERE datname = current_database()"""
 STATISTICS = "pg_catalog.pg_statistic"
 """Holds common values of every column. It is rewritten last: each table's values are counted anew with it."""
+_SERVERS = "replicas, physical backups and the write-ahead log of the database server"
+_OTHER_HOMES = "copies of the database in homes of mine on other machines, if there are any"
 _NO_STATISTICS = "the database server's statistics of common values, which only the owner of the database can rewrite"
 _LOCK = "SET lock_timeout = '2s'"
 """Whoever comes meanwhile waits behind a statement that waits for its table."""
@@ -49,7 +52,7 @@ class PostgresErasure(SqlErasure):
 
     async def rows_with(self, probes: Probes) -> Sequence[Mapping[str, Any]]:
         with self._core.beside() as db:
-            return await asyncio.to_thread(_rows_with, db, Needles(probes.ids, probes.folders, probes.excerpts))
+            return await in_thread(_rows_with, db, Needles(probes.ids, probes.folders, probes.excerpts))
 
     async def erase(
         self,
@@ -57,23 +60,24 @@ class PostgresErasure(SqlErasure):
         aliases: Mapping[str, str] | None = None,
         voided: Voided = nothing_runs,
         posts: Posts = nowhere,
+        traces: Traces | None = None,
     ) -> Erased:
         await self._core.alone(_drop_beside)
-        erased = await super().erase(ids, aliases, voided, posts)
+        erased = await super().erase(ids, aliases, voided, posts, traces)
         lanes = await self._core.write(lambda db: db.change("lanes_of_commands_gone", ids=dump(list(ids))))
         rows = dict(erased.rows)
         if lanes:
             rows["lane"] = rows.get("lane", 0) + lanes
         return msgspec.structs.replace(erased, rows=dict(sorted(rows.items())))
 
-    async def beyond(self) -> Sequence[str]:
+    async def beyond(self) -> Sequence[Beyond]:
         def look(db: Database) -> tuple[str, bool]:
             lsn, may = (db.connection.execute(sql).fetchone() for sql in (_LSN, _MAY_REWRITE_STATISTICS))
             return lsn["lsn"], bool(may["may"])
 
         lsn, may = await self._core.alone(look)
-        log_ = f"replicas, physical backups and the write-ahead log of the database server before {lsn}"
-        return (log_,) if may else (log_, _NO_STATISTICS)
+        found = [Beyond(_SERVERS, f"{_SERVERS} before {lsn}"), Beyond(_OTHER_HOMES)]
+        return found if may else [*found, Beyond(_NO_STATISTICS)]
 
     async def rewrite(self, pages: Mapping[str, Sequence[int]]) -> None:
         """Do nothing: no row's bytes are left beside the rows once `overwrite` or `scrub` has run."""
@@ -94,7 +98,7 @@ class PostgresErasure(SqlErasure):
         for wait_s in WAITS_S:
             await asyncio.sleep(wait_s)
             with self._core.beside() as db:
-                left = await asyncio.to_thread(_rewritten, ours(db), left)
+                left = await in_thread(_rewritten, ours(db), left)
             if not left:  # an erasure that began meanwhile has set another mark
                 await self._core.write(lambda db: db.run("overwritten", mark=mark))
                 log.info("what was erased is overwritten")
@@ -104,7 +108,7 @@ class PostgresErasure(SqlErasure):
 
     async def scrub(self) -> None:
         with self._core.beside() as db:
-            left = await asyncio.to_thread(_rewritten, ours(db), None)
+            left = await in_thread(_rewritten, ours(db), None)
         if left:
             raise StoreError(f"somebody uses the database all the time: {', '.join(left)} could not be rewritten")
 

@@ -49,7 +49,7 @@ class PostgresInbox(SqlInbox):
                 _wait(db, perception)
             return amended
 
-        return await self.undo(await self._core.write(write))
+        return await self._amend(write)
 
 
 def _accept(db: Database, heard: Perception, at: str, limits: RateLimits) -> tuple[RateVerdict | None, float]:

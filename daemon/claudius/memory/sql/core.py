@@ -21,6 +21,18 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
+async def in_thread(work: Callable[..., T], *words: Any) -> T:
+    """Run work in a thread. Whoever is cancelled waits until it ends, because its connection is closed after that."""
+    doing = asyncio.ensure_future(asyncio.to_thread(work, *words))
+    try:
+        return await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.wait([doing])
+        if not doing.cancelled():
+            doing.exception()  # marks it as retrieved
+        raise
+
+
 class Core:
     """One database: its writer and its reader while the store is open. Each topic object is given it."""
 

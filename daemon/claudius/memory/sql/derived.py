@@ -20,9 +20,10 @@ import msgspec
 from msgspec import Struct, field
 
 from claudius.memory.documents import sections
+from claudius.memory.erasure import Traces
 from claudius.memory.seen import Name, Seen, seen_in, state
 from claudius.memory.sql.connection import Database, Row
-from claudius.memory.sql.rows import dump, instant, parse
+from claudius.memory.sql.rows import dump, instant
 from claudius.memory.stemming import FUNCTION_WORDS, TEXT_CHARS, stemmed
 from claudius.memory.turns import KeptTurn, is_damaged, snapshot_of, unpack
 
@@ -44,7 +45,6 @@ class Source(Struct, kw_only=True):
     """By conversation, the numbers of the turns that hold a line of it, in order."""
     turns: set[str] = field(default_factory=set)
     """The turns that heard it."""
-    words: list[str] = field(default_factory=list)
     stems: set[str] = field(default_factory=set)
     """Words of it, reduced to stems."""
     names: Sequence[str] = ()
@@ -94,7 +94,6 @@ class Derived:
         self.second: set[str] = set()
         self.saw: set[str] = set()
         """Saw what may be told in another text, so each text of it is tested."""
-        self._learn(source.words)
 
     def find(self, db: Database, first: Iterable[Mapping[str, Any]], since: str) -> Sequence[SeenTurn]:
         """Return the turns that are derived and were not known to be, among those since an instant.
@@ -197,15 +196,14 @@ class Derived:
                         missing -= given
 
 
-def source_of(db: Database, values: Mapping[str, str]) -> Source:
-    """Return everything of a person that is erased before what was derived from it; `values` are the queries'."""
-    ids = {"ids": values["ids"]}
-    found = Source(ids=parse(values["ids"]), names=db.values("names_of_person", **ids))
-    found.rows = {(row["kind"], row["a"]) for row in db.all("rows_of_person", **ids)}
+def traces_of(db: Database, values: Mapping[str, str]) -> Traces:
+    """Return by what a text tells of a person; `values` are the queries'."""
+    ids, stems = {"ids": values["ids"]}, set[str]()
+    rows = tuple((row["kind"], row["a"]) for row in db.all("rows_of_person", **ids))
     cursor = db.connection.execute(db.queries["texts_of"], ids | {"labels": values["labels"]})
-    while rows := cursor.fetchmany(READ):
-        found.words += [row["text"] for row in rows if row["text"]]
-    return found
+    while found := cursor.fetchmany(READ):
+        stems.update(*(marks(row["text"]) for row in found if row["text"]))
+    return Traces(names=tuple(db.values("names_of_person", **ids)), stems=tuple(sorted(stems)), rows=rows)
 
 
 def seen_by(row: Row) -> Seen:

@@ -103,6 +103,10 @@ class SqlDocuments:
 
         await self._core.write(write)
 
+    async def history(self) -> int:
+        with self._core.snapshot() as db:
+            return int(db.value("history_now") or 0)
+
     async def known(self) -> Sequence[Document]:
         with self._core.snapshot() as db:
             return [Document(row["person"], row["audience"]) for row in db.all("models_known")]

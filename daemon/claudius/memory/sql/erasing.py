@@ -81,6 +81,8 @@ def erase_turn(db: Database, person: ErasedPerson, turn: Mapping[str, Any]) -> E
     said = ("erase_turn_said",) if person.ids else ("turn_said_blanked", "erase_turn_unsent")
     for table, query in (*_OF_TURN, *(("outbox", one) for one in said)):
         rows[table] += max(0, run(db, query, values))
+    if rows["soul_state"]:
+        db.run("history_moved")
     if is_unsaid:
         db.run("think_anew", turn=turn["turn"], anew=anew(turn["turn"]))
         db.run("moments_anew", conversation=turn["conversation"], turn=turn["turn"])
@@ -116,12 +118,13 @@ def put_portrait_back(db: Database, derived: Derived, place: Mapping[str, str]) 
         suspect=bool(last["suspect"]),
     )
     write_model(db, made, stamp(datetime.now(UTC)), None)
+    db.run("history_moved")
     return made.version
 
 
-def void(db: Database, query: str) -> list[tuple[str, str]]:
+def void(db: Database, query: str, **values: Any) -> list[tuple[str, str]]:
     """Have the turns that a query finds thought again, as other turns. Returns each conversation and turn."""
-    turns = sorted({(row["conversation"], row["turn"]) for row in db.all(query)})
+    turns = sorted({(row["conversation"], row["turn"]) for row in db.all(query, **values)})
     for _, turn in turns:
         db.run("begin_anew", turn=turn, anew=anew(turn))
         db.run("stream_dropped", turn=turn, reason="what it came from is gone")

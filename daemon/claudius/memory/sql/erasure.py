@@ -8,7 +8,6 @@ design, section 9; what is derived: `derived.py`.
 
 from __future__ import annotations
 
-import asyncio
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -17,11 +16,24 @@ from typing import Any
 
 import msgspec
 
-from claudius.memory.erasure import ALIAS, BLANK, Erased, Portrait, Posted, Posts, Probes, Voided, nothing_runs, nowhere
+from claudius.memory.erasure import (
+    ALIAS,
+    BLANK,
+    Beyond,
+    Erased,
+    Portrait,
+    Posted,
+    Posts,
+    Probes,
+    Traces,
+    Voided,
+    nothing_runs,
+    nowhere,
+)
 from claudius.memory.sql.blanking import Blanker, blank_rows
 from claudius.memory.sql.connection import Database
-from claudius.memory.sql.core import Core
-from claudius.memory.sql.derived import Derived, source_of
+from claudius.memory.sql.core import Core, in_thread
+from claudius.memory.sql.derived import Derived, Source, traces_of
 from claudius.memory.sql.erasing import (
     ErasedPerson,
     ErasedTurn,
@@ -75,12 +87,14 @@ class Erasure:
         aliases: Mapping[str, str],
         voided: Voided,
         posts: Posts = nowhere,
+        traces: Traces | None = None,
     ) -> None:
         """Read with `beside`, a connection that nobody else uses; change through `write`, one transaction per call.
 
-        `voided` is told of the turns that are to be thought again, `posts` of posts before their rows go.
+        `voided` is told of the turns that are to be thought again, `posts` of posts before their rows go; `traces` are
+        those of the person before anything was erased, None = nothing is.
         """
-        self._told_posts = posts
+        self._told_posts, self._traces = posts, traces
         self._beside, self._write, self._aliases, self._voided = beside, write, aliases, voided
         self._person = ErasedPerson(beside, ids)
         self._rows, self._of_derived = Counter[str](), Counter[str]()
@@ -100,7 +114,11 @@ class Erasure:
         own = {row["turn"] async for page in self._pages("turns_of", SEARCHED) for row in page}
         await self._each("", "turns_of", "erasing_put", page=SEARCHED)
         self._own = own | set(self._beside.values("erasing_gone"))  # not those that an interrupted one found derived
-        derived = Derived(await asyncio.to_thread(source_of, self._beside, person.values))
+        traces = self._traces
+        if traces is None:
+            traces = await in_thread(traces_of, self._beside, person.values)
+        source = Source(ids=person.ids, names=traces.names, stems=set(traces.stems), rows=set(traces.rows))
+        derived = Derived(source)
         await self._void()
         await self._mark(derived)
         await self._erase_written(derived)
@@ -118,7 +136,7 @@ class Erasure:
         await self._void()
         while found := await self._mark(derived):  # thought meanwhile, with what was not erased yet
             await self._erase_written(derived)
-            await self._erase_turns(_paged(found))
+            await self._erase_turns(paged(found))
             await self._void()
         while await self._write(_merge) > 1:  # until it is merged, the moments' index holds what was deleted from it
             pass
@@ -145,12 +163,12 @@ class Erasure:
         """Settle pending perceptions so that no turn of theirs commits any more."""
         return run(db, "erase_waiting", self._person.values)
 
-    async def _void(self, query: str = "unfinished_turns") -> None:
+    async def _void(self, query: str = "unfinished_turns", **values: Any) -> None:
         """Have every turn that runs thought again: it may have begun with what is gone."""
         turns: list[tuple[str, str]] = []
 
         def work(db: Database) -> int:
-            turns[:] = void(db, query)
+            turns[:] = void(db, query, **values)
             return len(turns)
 
         await self._write(work)
@@ -160,15 +178,15 @@ class Erasure:
     async def _mark(self, derived: Derived) -> list[dict[str, Any]]:
         """Add to the turns that are being erased those that are derived. Returns the new ones."""
         own = [row for row in self._beside.dicts("erasing_turns") if row["turn"] in self._own]
-        if not own:
+        if not own and not self._traces:
             return []
         if self._since is None:  # once, because the oldest turns go; after an interruption they may be gone
             is_whole = not self._beside.one("erasing_gone")
             self._since = (is_whole and self._beside.value("erasing_since")) or ""
-        found = await asyncio.to_thread(derived.find, self._beside, own, self._since)
+        found = await in_thread(derived.find, self._beside, own, self._since)
         rows = [{name: getattr(one, name) for name in _ERASING} for one in found if one.turn not in self._own]
         for at in range(0, len(rows), SEARCHED):
-            await self._write(_changing("erasing_put", rows[at : at + SEARCHED]))
+            await self._write(changing("erasing_put", rows[at : at + SEARCHED]))
         return rows
 
     async def _erase_written(self, derived: Derived) -> None:
@@ -180,13 +198,13 @@ class Erasure:
 
     async def _erase_told(self, derived: Derived) -> None:
         told = self._beside.dicts("told")
-        await asyncio.to_thread(derived.weigh, self._beside, [one["text"] for one in told])
+        await in_thread(derived.weigh, self._beside, [one["text"] for one in told])
         for row in told:
             if derived.holds(row["text"]):
                 change, names = _TOLD[row["kind"]]
                 key = [int(row["a"]) if name in ("id", "cycle") else row["a"] for name in names[:1]]
                 values = dict(zip(names, (*key, row["b"]), strict=False))
-                self._count(row["kind"], await self._write(_changing(change, [values])), is_derived=True)
+                self._count(row["kind"], await self._write(changing(change, [values])), is_derived=True)
 
     async def _put_back(self, derived: Derived) -> None:
         """Take the sections that are derived out of others' portraits, in every version, and write a new one."""
@@ -197,7 +215,7 @@ class Erasure:
                 continue
             versions = self._beside.dicts("portrait_versions", **place)
             texts = [text for one in versions for text in (one["markdown"], one["note"])]
-            await asyncio.to_thread(derived.weigh, self._beside, texts)
+            await in_thread(derived.weigh, self._beside, texts)
             version = await self._write(partial(put_portrait_back, derived=derived, place=place))
             if version:
                 changed.add(place["person"])
@@ -207,7 +225,7 @@ class Erasure:
             showing = self._beside.all("turns_showing", ids=dump(sorted(changed)), labels="[]")
             for at in range(0, len(showing), SEARCHED):
                 page = [{"turn": one["turn"]} for one in showing[at : at + SEARCHED]]
-                await self._write(_changing("turn_edited", page))
+                await self._write(changing("turn_edited", page))
 
     def _replace_in_audit(self, db: Database) -> int:
         rows = [{"person": one, "alias": self._aliases.get(one, ALIAS)} for one in self._person.ids]
@@ -215,14 +233,14 @@ class Erasure:
 
     async def _pages(self, find: str, page: int = PAGE) -> AsyncIterator[list[dict[str, Any]]]:
         sql = self._beside.queries.get(find, find)
-        cursor = await asyncio.to_thread(self._beside.connection.execute, sql, named_in(sql, self._person.values))
-        while rows := await asyncio.to_thread(cursor.fetchmany, page):
+        cursor = await in_thread(self._beside.connection.execute, sql, named_in(sql, self._person.values))
+        while rows := await in_thread(cursor.fetchmany, page):
             yield [dict(row) for row in rows]
 
     async def _each(self, table: str, find: str, change: str, page: int = PAGE, *, is_derived: bool = False) -> None:
         """Change every row that a query finds, by its key, one page per transaction."""
         async for rows in self._pages(find, page):
-            self._count(table, await self._write(_changing(change, rows)), is_derived=is_derived)
+            self._count(table, await self._write(changing(change, rows)), is_derived=is_derived)
 
     async def _erase_turns(self, pages: AsyncIterator[list[dict[str, Any]]]) -> None:
         async for turns in pages:
@@ -233,7 +251,7 @@ class Erasure:
                 return len(posts)
 
             if await self._write(look):  # not beside: there the pages are being read
-                await asyncio.to_thread(self._told_posts, posts)
+                await in_thread(self._told_posts, posts)
             done: list[ErasedTurn] = []
 
             def erase(db: Database, turns: list[dict[str, Any]] = turns, done: list[ErasedTurn] = done) -> int:
@@ -256,9 +274,9 @@ class Erasure:
     async def _blank_shared_texts(self) -> None:
         """Blank texts that older records share by hash: turns of theirs, and summaries that tell of those."""
         async for rows in self._pages("blobs_kept"):
-            blanked = await asyncio.to_thread(list, map(self._blank_shared, rows))
+            blanked: list[dict[str, Any] | None] = await in_thread(list, map(self._blank_shared, rows))
             if found := [one for one in blanked if one]:
-                self._count("blob", await self._write(_changing("blob_less", found)))
+                self._count("blob", await self._write(changing("blob_less", found)))
 
     def _blank_shared(self, row: Mapping[str, Any]) -> dict[str, Any] | None:
         try:
@@ -305,6 +323,7 @@ _TOUCHED = (
     ("summary", "summaries_of", "erase_summary"),
     ("whisper", "whispers_of", "erase_whisper"),
     ("kept", "kept_of", "erase_kept"),
+    ("conversation", "processes_of", "process_blanked"),
     ("due", "plans_promised", "erase_own_plan"),
     ("promise", "promises_made", "erase_promise"),
 )
@@ -318,6 +337,9 @@ _TOLD: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "kept": ("erase_kept", ("conversation", "name")),
     "promise": ("erase_promise", ("id",)),
     "due": ("erase_own_plan", ("id",)),
+    "psyche_arc": ("erase_arc", ("subject",)),
+    "psyche_intention": ("erase_intention", ("subject",)),
+    "conversation": ("process_blanked", ("conversation",)),
 }
 """What deletes a row of `told`, by its table, and the names of its key."""
 _ERASING = ("turn", "conversation", "number", "record")
@@ -333,7 +355,8 @@ _AT_LAST = (
 )
 
 
-def _changing(change: str, rows: Sequence[Mapping[str, Any]]) -> Callable[[Database], int]:
+def changing(change: str, rows: Sequence[Mapping[str, Any]]) -> Callable[[Database], int]:
+    """Return what runs a statement for each of these rows; it returns how many rows were changed."""
     return lambda db: sum(run(db, change, row) for row in rows)
 
 
@@ -344,7 +367,8 @@ def _unlist(db: Database, audience: str) -> int:
     return 1
 
 
-async def _paged(rows: list[dict[str, Any]]) -> AsyncIterator[list[dict[str, Any]]]:
+async def paged(rows: list[dict[str, Any]]) -> AsyncIterator[list[dict[str, Any]]]:
+    """Yield a few turns at a time."""
     for at in range(0, len(rows), TURNS):
         yield rows[at : at + TURNS]
 
@@ -412,11 +436,15 @@ class SqlErasure:
     async def probes(self, ids: Sequence[str]) -> Probes:
         await self._core.flush()
         with self._core.beside() as db:
-            return await asyncio.to_thread(probes_of, db, ids)
+            return await in_thread(probes_of, db, ids)
+
+    async def traces(self, ids: Sequence[str]) -> Traces:
+        with self._core.beside() as db:
+            return await in_thread(traces_of, db, ErasedPerson(db, ids).values)
 
     async def narrowed(self, probes: Probes) -> Probes:
         with self._core.beside() as db:
-            return await asyncio.to_thread(narrowed, db, probes)
+            return await in_thread(narrowed, db, probes)
 
     async def erase(
         self,
@@ -424,10 +452,11 @@ class SqlErasure:
         aliases: Mapping[str, str] | None = None,
         voided: Voided = nothing_runs,
         posts: Posts = nowhere,
+        traces: Traces | None = None,
     ) -> Erased:
         await self._core.flush()
         with self._core.beside() as db:
-            return await Erasure(db, self._core.write, ids, aliases or {}, voided, posts).run()
+            return await Erasure(db, self._core.write, ids, aliases or {}, voided, posts, traces).run()
 
     async def blank(self, rows: Sequence[Mapping[str, Any]], probes: Probes) -> int:
         blanker, changed = Blanker(probes), 0
@@ -441,7 +470,7 @@ class SqlErasure:
     async def rows_with(self, probes: Probes) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002 - the protocol's
         return ()
 
-    async def beyond(self) -> Sequence[str]:
+    async def beyond(self) -> Sequence[Beyond]:
         return ()
 
     async def overwrite_later(self) -> None:

@@ -6,8 +6,9 @@ the perception another turn id, and a turn that was based on the old words is re
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -16,7 +17,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.errors import OverBudget, RowInvalid
-from claudius.memory.inbox import UNLIMITED, Amended, Pending, RateLimits, Rates, RateVerdict, Unsaid, in_force, turn_of
+from claudius.memory.inbox import (
+    UNLIMITED,
+    Amended,
+    Pending,
+    RateLimits,
+    Rates,
+    RateVerdict,
+    Undone,
+    Unsaid,
+    in_force,
+    turn_of,
+)
 from claudius.memory.sql.connection import Database, Row
 from claudius.memory.sql.core import Core
 from claudius.memory.sql.moments import amend_moment
@@ -30,7 +42,7 @@ from claudius.memory.sql.rows import (
     perception_of,
     stamp,
 )
-from claudius.memory.sql.unsaying import undo
+from claudius.memory.sql.unsaying import Unsaying, note_unsaid
 from claudius.perception import (
     CommandExtra,
     Kind,
@@ -63,6 +75,7 @@ class SqlInbox:
         self._rates = Rates()
         self._early: dict[str, Perception] = {}
         """The latest changes of unknown messages, by the key of the message; oldest first."""
+        self._unsaying, self._unsaid = Unsaying(core), asyncio.Event()
 
     async def accept(
         self, perceptions: Sequence[Perception], now: datetime, limits: RateLimits = UNLIMITED
@@ -153,7 +166,7 @@ class SqlInbox:
         return await self._core.write(write)
 
     async def amend(self, perception: Perception, now: datetime) -> Amended:
-        amended = await self.undo(await self._core.write(lambda db: amend(db, perception, stamp(now))))
+        amended = await self._amend(lambda db: amend(db, perception, stamp(now)))
         if amended.is_early:
             of = amended_key(perception)
             self._early[of] = in_force(self._early.pop(of, None), perception)
@@ -161,11 +174,22 @@ class SqlInbox:
                 del self._early[next(iter(self._early))]
         return amended
 
-    async def undo(self, amended: Amended) -> Amended:
-        """Erase what was written with the old words of a message in sight and holds them."""
-        if amended.unsaid is None:
-            return amended
-        return replace(amended, undone=await undo(self._core, amended.unsaid))
+    async def _amend(self, write: Callable[[Database], Amended]) -> Amended:
+        amended = await self._core.write(write)
+        if amended.is_unsaid:
+            self._unsaid.set()
+        return amended
+
+    @property
+    def is_unsaid(self) -> bool:
+        return self._unsaid.is_set()
+
+    async def unsaid(self) -> None:
+        await self._unsaid.wait()
+
+    async def undo(self) -> Undone:
+        self._unsaid.clear()
+        return await self._unsaying.undo()
 
     async def stop(self, perception: Perception, now: datetime, *, by_owner: bool) -> Amended:
         return await self._core.write(lambda db: stop(db, perception, stamp(now), by_owner=by_owner))
@@ -336,10 +360,10 @@ def _waits(heard: _Heard, perception: Perception) -> bool:
 
 
 def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amended:
-    interrupts, unsaid = "", None
+    interrupts, is_unsaid = "", False
     if heard.state not in UNFINISHED:
         db.run("amended", seq=heard.seq, position=perception.position)
-        unsaid = _remember(db, heard, valid(perception.text), "$.edited", at)
+        is_unsaid = _remember(db, heard, valid(perception.text), "$.edited", at)
     else:
         before = _before(heard)
         if before is None or before.text == perception.text:
@@ -347,7 +371,7 @@ def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amend
         interrupts = heard.turn  # also if it is pending: another process may have taken it just now
         _put_right(db, heard, before, perception, heard.again + (heard.state != "pending"))
         db.run("stream_dropped", turn=heard.turn, reason="its message was changed")
-    return Amended(conversation=heard.conversation, interrupts=interrupts, unsaid=unsaid)
+    return Amended(conversation=heard.conversation, interrupts=interrupts, is_unsaid=is_unsaid)
 
 
 def _before(heard: _Heard) -> Perception | None:
@@ -386,14 +410,14 @@ def _delete(db: Database, heard: _Heard, at: str) -> Amended:
         db.run("withdraw", seq=heard.seq, reason="withdrawn")
         db.run("stream_dropped", turn=heard.turn, reason="its message was taken down")
         return Amended(conversation=heard.conversation, interrupts=heard.turn)
-    return Amended(conversation=heard.conversation, unsaid=_remember(db, heard, "", "$.deleted", at))
+    return Amended(conversation=heard.conversation, is_unsaid=_remember(db, heard, "", "$.deleted", at))
 
 
-def _remember(db: Database, heard: _Heard, content: str, mark: str, at: str) -> Unsaid | None:
-    """Correct working memory, and mark what was learned from the old words. Returns which those are."""
+def _remember(db: Database, heard: _Heard, content: str, mark: str, at: str) -> bool:
+    """Correct working memory, and mark what was learned from the old words; False if no turn has heard them."""
     found = db.one("place_of_turn", turn=heard.turn)
     if found is None:
-        return None
+        return False
     where = {name: found[name] for name in ("conversation", "number")}
     moment = db.one("moment_at", conversation=found["conversation"], turn=heard.turn, position=heard.position)
     before = db.value("line_at", **where, position=heard.position) or (moment["text"] if moment else "")
@@ -402,7 +426,9 @@ def _remember(db: Database, heard: _Heard, content: str, mark: str, at: str) -> 
     db.run("turn_edited", turn=heard.turn)
     db.run("doubt_learned", turn=heard.turn, now=at)
     db.run("doubt_summary", **where, now=at)
-    return Unsaid(**found, person=heard.person, moment=moment["id"] if moment else 0, before=before, now=content)
+    moment_id = moment["id"] if moment else 0
+    note_unsaid(db, Unsaid(**found, person=heard.person, moment=moment_id, before=before, now=content))
+    return True
 
 
 def stop(db: Database, perception: Perception, at: str, *, by_owner: bool) -> Amended:

@@ -1,75 +1,125 @@
-"""Erase what was written from words that one message no longer holds: it was deleted, or an edit took them away.
+"""Erase what was written from words that messages no longer hold: they were deleted, or an edit took them away.
 
-Source: the design of acts, section 8.
+A row notes each change in the transaction that applies it, and goes once nothing is left of the old words. Source: the
+design of acts, section 8.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+import logging
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
+
+from claudius.decoding import decoder
 from claudius.ledger_types import PREVIEW_CHARS
 from claudius.memory.erasure import ERASED
 from claudius.memory.inbox import Undone, Unsaid
 from claudius.memory.sql.blanking import lines_of_others
-from claudius.memory.sql.connection import Database
-from claudius.memory.sql.core import Core
-from claudius.memory.sql.derived import Derived, Source, marks
-from claudius.memory.sql.erasure import Erasure
+from claudius.memory.sql.connection import Database, Row
+from claudius.memory.sql.core import Core, in_thread
+from claudius.memory.sql.derived import Derived, SeenTurn, Source, marks
+from claudius.memory.sql.erasure import Erasure, changing, paged
+from claudius.memory.sql.rows import dump
+from claudius.perception import Place
+
+log = logging.getLogger(__name__)
 
 
-class _Unsaying(Erasure):
-    """The erasure of some words of one message."""
+def note_unsaid(db: Database, change: Unsaid) -> None:
+    """Note a change, so that what follows from it is done whatever happens."""
+    db.run("unsaid_put", person=change.person, change=msgspec.json.encode(change).decode())
 
-    def __init__(self, db: Database, core: Core, unsaid: Unsaid) -> None:
+
+class Unsaying:
+    """Undoes all changes that wait, together: a hundred edits of one message cost hardly more than one."""
+
+    def __init__(self, core: Core) -> None:
+        """Find the changes in this database."""
+        self._core = core
+        self._done: frozenset[int] = frozenset()
+        """Changes that are undone, but for what turns wrote that ran then."""
+        self._ran: frozenset[str] = frozenset()
+        """Those turns."""
+
+    async def undo(self) -> Undone:
+        """Undo what waits; a change that turns may still have in sight is looked at again once they have ended."""
+        rows = self._core.look("unsaid_now")
+        if not rows:
+            return Undone()
+        await self._core.flush()
+        numbers = frozenset(row["n"] for row in rows)
+        ran, is_new = self._running(), bool(numbers - self._done)
+        if not is_new and self._ran & ran:
+            return Undone(is_left=True)
+        with self._core.beside() as db:
+            work = _Erasure(db, self._core, [change for row in rows if (change := _read(row))])
+            await work.undo()
+        self._ran = ran & self._running() if is_new else frozenset()
+        self._done = numbers if self._ran else frozenset()
+        if not self._ran:
+            await self._core.write(changing("unsaid_done", [{"n": n} for n in numbers]))
+        return Undone(tuple(sorted(work.voided)), is_new=True, is_left=bool(self._ran))
+
+    def _running(self) -> frozenset[str]:
+        return frozenset(row["turn"] for row in self._core.look("turns_under_way"))
+
+
+class _Erasure(Erasure):
+    """The erasure of some words of some messages."""
+
+    def __init__(self, db: Database, core: Core, changes: Sequence[Unsaid]) -> None:
         super().__init__(db, core.write, (), {}, self._keep)
-        self._unsaid = unsaid
+        self._changes = changes
         self.voided: set[tuple[str, str]] = set()
 
     def _keep(self, turns: Sequence[tuple[str, str]]) -> None:
         self.voided.update(turns)
 
-    async def undo(self) -> Undone:
+    async def undo(self) -> None:
         """Erase what holds them, and was written with them in sight."""
-        one = self._unsaid
-        source = Source(turns={one.turn}, stems=marks(one.before) - marks(one.now), whole=False)
-        source.add_line(one.conversation, one.number)
-        source.rows.add(("moment", str(one.moment)))
+        changes = [one for one in self._changes if not one.now or marks(one.before) - marks(one.now)]
+        if not changes:
+            return
+        source, since = Source(whole=False), min(one.at for one in changes)
+        for one in changes:
+            source.turns.add(one.turn)
+            source.stems |= marks(one.before) - marks(one.now)
+            source.add_line(one.conversation, one.number)
+            source.rows.add(("moment", str(one.moment)))
         derived = Derived(source)
-        found = await asyncio.to_thread(derived.find, self._beside, (), one.at)
-        await asyncio.to_thread(derived.weigh, self._beside, (one.before,))
-        if not derived.holds(one.before):
-            return Undone()  # nothing but words that others gave, too, or a typo
-        await self._void("running_turns" if one.now else "every_running_turn")
-        found = [*found, *await asyncio.to_thread(derived.find, self._beside, (), one.at)]
+        found = [*await in_thread(derived.find, self._beside, (), since)]
+        await self._void(
+            "running_turns",
+            is_everywhere=bool(found) or not all(one.now for one in changes),
+            channels=dump(sorted({Place.of(one.conversation).of_channel for one in changes})),
+        )
+        found += await in_thread(derived.find, self._beside, (), since)
         await self._put_back(derived)
         await self._erase_told(derived)
-        rows = [{name: getattr(turn, name) for name in ("turn", "conversation", "number", "record")} for turn in found]
-        await self._erase_turns(_page(rows))
-        await self._write(self._forget_words)
-        return Undone(tuple(self.voided), is_in_git=bool(self._portraits or self._rows["soul_state"]))
-
-    def _forget_words(self, db: Database) -> int:
-        """Take the words out of the record and the ledger of the turn that heard them."""
-        one = self._unsaid
-        kept = lines_of_others(db.value("record_kept", record=one.record), (one.person,))
-        db.run("blank_record", record=one.record, erased=ERASED, kept=kept)
-        db.run("turn_edited", turn=one.turn)
-        preview = " ".join(one.now.split())[:PREVIEW_CHARS]
-        db.run("interaction_reworded", turn=one.turn, preview=preview)
-        db.run("promise_unsaid", turn=one.turn)
-        return 1
+        await self._erase_turns(paged(_rows(found)))
+        await self._write(lambda db: sum(_forget_words(db, one) for one in changes))
 
 
-async def _page(rows: list[dict[str, Any]]) -> AsyncIterator[list[dict[str, Any]]]:
-    if rows:
-        yield rows
+def _read(row: Row) -> Unsaid | None:
+    try:
+        change: Unsaid = decoder(Unsaid).decode(row["change"])
+    except msgspec.DecodeError:
+        log.error("what an edit took away cannot be followed: its row is damaged", extra={"row": row["n"]})  # noqa: TRY400 - no trace
+        return None
+    return change
 
 
-async def undo(core: Core, unsaid: Unsaid) -> Undone:
-    """Erase what was written with these words in sight and holds them. Reads outside the event loop."""
-    if not marks(unsaid.before) - marks(unsaid.now):
-        return Undone()
-    with core.beside() as db:
-        return await _Unsaying(db, core, unsaid).undo()
+def _rows(turns: Iterable[SeenTurn]) -> list[dict[str, Any]]:
+    return [{name: getattr(turn, name) for name in ("turn", "conversation", "number", "record")} for turn in turns]
+
+
+def _forget_words(db: Database, one: Unsaid) -> int:
+    """Take the words out of the record and the ledger of the turn that heard them."""
+    kept = lines_of_others(db.value("record_kept", record=one.record), (one.person,))
+    db.run("blank_record", record=one.record, erased=ERASED, kept=kept)
+    db.run("turn_edited", turn=one.turn)
+    preview = " ".join(one.now.split())[:PREVIEW_CHARS]
+    db.run("interaction_reworded", turn=one.turn, preview=preview)
+    return db.change("promise_unsaid", turn=one.turn)

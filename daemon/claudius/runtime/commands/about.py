@@ -26,10 +26,8 @@ SURE = "forget"
 CONFIRM_WITHIN = timedelta(minutes=10)
 CORRECTIONS = "Corrections"
 CORRECTION_CHARS = 500
-INTERRUPTED = (
-    "I began to forget you and was interrupted. It is ended by itself, at the latest when I am started again, and the "
-    "receipt follows."
-)
+INTERRUPTED = "I began to forget you and was interrupted. It ends by itself, at the latest when I start again."
+RECEIPT_FOLLOWS = "The receipt follows."
 NOTHING_YET = "I have written nothing of you yet that I could show you here."
 
 
@@ -95,9 +93,9 @@ class About:
         now, person = self._mind.clock(), perception.person
         words = rest.lower().split()
         if words[:1] != ["me"]:
-            return "I forget a person who asks it of themself: forget me"
+            return "I forget a person only if they ask it themself: forget me"
         if self._forgetting.is_unfinished(person):
-            return INTERRUPTED
+            return f"{INTERRUPTED} {RECEIPT_FOLLOWS}" if self._forgetting.is_to_be_told(person) else INTERRUPTED
         until = await self._forgetting.waits_until(person, now)
         if until is not None:
             again = f"{until:%Y-%m-%d %H:%M} UTC"

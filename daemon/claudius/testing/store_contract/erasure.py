@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from claudius.memory.documents import Document
-from claudius.perception import private
+from claudius.memory.inbox import Undone
+from claudius.perception import DeleteExtra, Kind, private
 from claudius.testing.store_contract.ground import ANA, BEN, DM, NOW, Ground, awake, case, exchange, heard, recalled
 
 BENS = "slack:T1:D-ben:"
@@ -56,3 +57,22 @@ async def _(ground: Ground) -> None:
     assert probes.ids == (ANA,)
     assert any(line.startswith(piece) or piece in line for piece in own.excerpts)
     assert not any(piece in line for piece in shared.excerpts)
+
+
+@case("E4", "what came from a deleted message is undone by any process, and what others said stays")
+async def _(ground: Ground) -> None:
+    taken_down = heard("", n=9, key="gone", kind=Kind.DELETE, owes=False, extra=DeleteExtra(of=heard(n=1).key))
+    async with awake(ground, clean=False) as store:
+        await exchange(store, heard("a canary in a cage"), "A canary sings.")
+        await exchange(store, heard("good morning", n=2), "All is calm.")
+        await store.inbox.amend(taken_down, NOW)
+        is_noted = store.inbox.is_unsaid
+    async with awake(ground, "boot-2") as store:
+        first, second = await store.inbox.undo(), await store.inbox.undo()
+        known = await recalled(store, heard("hello", n=3))
+    lines = [entry.content for turn in known.past for entry in turn.entries]
+    assert is_noted
+    assert first.is_new
+    assert second == Undone()
+    assert not [line for line in lines if "canary" in line]
+    assert "good morning" in lines
