@@ -28,6 +28,7 @@ from claudius.providers.replies import (
     plain_name,
     priced,
     retry_after_s,
+    unreached,
 )
 
 OPENING = "(the conversation so far)"
@@ -129,7 +130,7 @@ class AnthropicApi:
         except (anthropic.APIConnectionError, httpx2.HTTPError, httpx2.StreamError) as error:
             if began:
                 raise Cut("the model's stream broke off", provider=NAME) from error
-            detail = f"the model's server cannot be reached ({type(error).__name__})"
+            detail = f"the model's server {unreached(error, str(client.base_url))}"
             raise Unreachable(detail, provider=NAME) from error
         except ValueError as error:
             raise Cut("the model's stream is broken: not JSON", provider=NAME) from error

@@ -45,6 +45,7 @@ from claudius.providers.replies import (
     one_line,
     plain_name,
     retry_after_s,
+    unreached,
 )
 from claudius.providers.streamed_completion import NAME, StreamedCompletion, body_of, stream_data
 
@@ -61,7 +62,7 @@ API = "/v1"
 CONNECT_S = 10.0
 
 _LOCAL = ("127.0.0.1", "localhost", "::1")
-"""Hosts for which the environment's proxies are ignored."""
+"""Hosts of this machine, which may take their time."""
 
 log = logging.getLogger(__name__)
 
@@ -157,7 +158,7 @@ class OpenAICompat:
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
             if began:
                 raise Cut("the model's stream broke off", provider=NAME) from error
-            raise Unreachable(f"{self._base_url} cannot be reached ({type(error).__name__})", provider=NAME) from error
+            raise Unreachable(f"{self._base_url} {unreached(error, self._base_url)}", provider=NAME) from error
         if rest := said.rest():
             yield rest
         done = said.done(self._base_url)
@@ -360,5 +361,4 @@ def _client(base_url: str, key: str, model: ModelSettings, *, is_local: bool, is
         headers={"Authorization": f"Bearer {key}"} if key else {},
         timeout=httpx.Timeout(silence_s, connect=CONNECT_S),
         follow_redirects=False,
-        trust_env=not is_local,
     )

@@ -187,7 +187,7 @@ class DiscordAdapter(ChatAdapter[_Session]):
             "message": partial(self._receive, self._hear),
             **dict.fromkeys(CHANGES, partial(self._receive, self._hear_change)),
         }
-        return Gateway(handlers, self._timings, self._logins)
+        return Gateway(handlers, self._timings, self._logins, self._outage)
 
     def _settle_in(self, gateway: Gateway, us: DiscordBot) -> _Session:
         return _Session(
