@@ -56,10 +56,10 @@ class Clients(Generic[C]):
             await self._close(newest.result())
 
     def _add(self) -> asyncio.Future[C]:
+        client: asyncio.Future[C] = asyncio.get_running_loop().create_future()
         if self._first is None or self._calls:
             client = asyncio.ensure_future(asyncio.to_thread(self._make))
         else:
-            client = asyncio.get_running_loop().create_future()
             client.set_result(self._first)
         self._calls[client] = 0
         return client
