@@ -374,6 +374,15 @@ class TellsFailure(Protocol):
 
 
 @runtime_checkable
+class NamesPerson(Protocol):
+    """An adapter that knows what its network calls a person."""
+
+    async def name_of(self, person: str) -> str:
+        """Return the name that the network shows of a person; empty = none. Raises: DeliveryError, OSError."""
+        ...
+
+
+@runtime_checkable
 class TellsLacks(Protocol):
     """Optional ability of an adapter: to say what keeps it from hearing a channel."""
 

@@ -253,6 +253,12 @@ class SlackAdapter(ChatAdapter[_Session]):
         """
         return await self._in().people.members(audience)
 
+    async def name_of(self, person: str) -> str:
+        """Return the name that Slack shows of a person. Raises: DeliveryLater while nobody is logged in."""
+        user = person.rpartition(":")[2]
+        known = (await self._in().people.know(user)).get(user)
+        return known.name if known else ""
+
     async def lacks(self, conversation: str) -> str:
         """Return what keeps us from hearing a channel, for the person who wants us there; empty = none known."""
         return await self._inside.people.lacks(Place.of(conversation).channel) if self._inside else ""
