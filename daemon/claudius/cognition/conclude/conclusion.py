@@ -67,8 +67,8 @@ UTTERANCES = UUID("6d0f1c52-7f1f-4d3b-9a36-5a0b8f2e41c7")
 TOO_LONG = "too_long"
 NODDED = "nodded"
 PAUSED = "⏸️"
-"""`TOO_LONG` flags a turn whose reply was cut to the allowed number of posts; `NODDED` is the verb of a reaction; `PAUSED` is
-the reaction of a soul that is paused."""
+"""`TOO_LONG` flags a turn whose reply was cut to the allowed number of posts; `NODDED` is the verb of a reaction;
+`PAUSED` is the reaction of a soul that is paused."""
 
 
 def utterance_key(turn: str, part: int) -> str:
