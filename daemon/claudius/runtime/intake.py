@@ -115,7 +115,8 @@ class Intake:
                 bot_turns=config.bots.turns,
             )
         (new,) = await self._keep((admitted,), limits)
-        if new and admitted.owes and not is_terminal(admitted.conversation) and self._mind.is_paused():
+        is_paused = self._mind.config().runtime.paused  # one kept in a shared store would cost a question a message
+        if new and admitted.owes and is_paused and not is_terminal(admitted.conversation):
             self._held(admitted)
         self._lanes.wake(admitted.conversation)
         return new
