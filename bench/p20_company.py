@@ -2,19 +2,26 @@
 
 The burst goes through the whole daemon with the real client libraries, Slack and a model of one second on loopback in
 another process: what has its answer must not wait for what begins. The channels are counted in one process, in pairs.
+So are the calls of a model that are under way at once: each may cost what it does among few.
 """
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
+from claudius.compose import PROVIDERS
+from claudius.config import load
+from claudius.home import Home
+from claudius.provider import Request
 from command import Bench, alone
 from figures import Beside, Bound, Figure
+from loopback import model
 from ours import Soul
 from process import daemon
 from script import MESSAGE_CHARS, prose
@@ -26,7 +33,9 @@ CALL_S, FIRST_S, ACK_S = 1.0, 3.0, 3.0
 """What the model takes; how long after it the first answer may come; how long Slack waits for an acknowledgement."""
 CHANNELS, FEW = 500, 2
 TURNS, QUICK_TURNS = 60, 30
+AT_ONCE, FEW_AT_ONCE, CALLS, QUICK_CALLS = 250, 25, 1_000, 250
 WITHIN, HALF, LIKE = Bound("<=", 1.0, None), Bound("<=", 0.7, None), Bound("<=", 1.05, None)
+BOUNDED = Bound("<=", 1.3, 1.1)
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
@@ -54,6 +63,46 @@ def measure(bench: Bench) -> Iterator[Figure]:
     many, few = asyncio.run(_in_pairs(bench.home("channels"), QUICK_TURNS if bench.is_quick else TURNS))
     anchor = Beside(name=f"{FEW} channels", bound=LIKE, samples=few)
     yield Figure(id="P20", name=f"CPU of a turn, {CHANNELS} channels", unit="ms", samples=many, beside=(anchor,))
+    for name in ("anthropic_api", "openai_compat"):
+        with model(bench.home(name), [{"text": prose(MESSAGE_CHARS, 0), "delay_s": CALL_S, "keep": True}]) as url:
+            count = QUICK_CALLS if bench.is_quick else CALLS
+            crowd, alone_ = asyncio.run(_under_way(bench.home(f"{name} home"), name, url, count, rounds))
+        anchor = Beside(name=f"{FEW_AT_ONCE} at once", bound=BOUNDED, samples=alone_)
+        yield Figure(
+            id="P20", name=f"CPU of a call, {AT_ONCE} at once, {name}", unit="ms", samples=crowd, beside=(anchor,)
+        )
+
+
+async def _under_way(root: Path, name: str, url: str, count: int, rounds: int) -> tuple[list[float], list[float]]:
+    """Return the CPU of a call among many that are under way, and among few; in turn."""
+    settings = {
+        "CLAUDIUS_PROVIDERS": name,
+        "ANTHROPIC_API_KEY": "sk-ant-bench",
+        "ANTHROPIC_BASE_URL": url,
+        "CLAUDIUS_OPENAI_BASE_URL": f"{url}/v1",
+        "CLAUDIUS_OPENAI_MODEL": "claude-loopback",
+        "CLAUDIUS_OPENAI_PROFILE": "full",
+    }
+    home = Home(root)
+    home.create()
+    voice = importlib.import_module(PROVIDERS[name]).build(load(home, settings), home)
+    request = Request(system="You are here.", history=(), tail=prose(MESSAGE_CHARS, 1), max_tokens=200)
+    found: dict[int, list[float]] = {AT_ONCE: [], FEW_AT_ONCE: []}
+
+    async def caller(calls: Iterator[int]) -> None:
+        for _ in calls:
+            async for _ in voice.complete(request):
+                pass
+
+    for number in range(rounds + 1):
+        for at_once, samples in found.items():
+            made = max(at_once, count if at_once == AT_ONCE else count // 4)
+            calls, began = iter(range(made)), time.process_time()
+            await asyncio.gather(*(caller(calls) for _ in range(at_once)))
+            if number:  # the first round imports the library and opens the connections
+                samples.append(1000 * (time.process_time() - began) / made)
+    await voice.aclose()
+    return found[AT_ONCE], found[FEW_AT_ONCE]
 
 
 async def _in_pairs(root: Path, turns: int) -> tuple[list[float], list[float]]:

@@ -67,9 +67,8 @@ ON CONFLICT (key) DO NOTHING;
 -- name: thread_called
 INSERT INTO thread (conversation, since, last_at) VALUES (:conversation, :position, :at)
 ON CONFLICT (conversation) DO UPDATE SET
-    since = CASE thread.is_quiet WHEN 1 THEN excluded.since ELSE min(thread.since, excluded.since) END,
-    last_at = max(thread.last_at, excluded.last_at),
-    is_quiet = 0;
+    since = min(thread.since, excluded.since),
+    last_at = max(thread.last_at, excluded.last_at);
 
 -- name: thread_spoken
 UPDATE thread SET last_at = max(last_at, :at) WHERE conversation = :conversation;

@@ -173,7 +173,11 @@ INSERT INTO audience_member (audience, person)
 SELECT audience, :person FROM audience WHERE audience = :audience AND known_at IS NULL ON CONFLICT DO NOTHING;
 
 -- name: hush
-UPDATE thread SET is_quiet = 1 WHERE conversation = :conversation;
+INSERT INTO thread (conversation, since, last_at, is_quiet) VALUES (:conversation, :position, :at, 1)
+ON CONFLICT (conversation) DO UPDATE SET is_quiet = 1;
+
+-- name: unhush
+UPDATE thread SET is_quiet = 0, since = :position, last_at = :at WHERE conversation = :conversation;
 
 -- name: canonical
 SELECT canonical FROM person_link WHERE person = :person;

@@ -50,6 +50,11 @@ SELECT 1 FROM due WHERE conversation = :conversation AND key = :key AND fired_tu
 -- name: plan_cancel
 DELETE FROM due WHERE id = :id AND (fired_turn IS NULL OR lapsed_at IS NOT NULL);
 
+-- name: plans_for
+SELECT id, scheduled_for, text FROM due
+WHERE conversation = :conversation AND (asked_by = :person OR person = :person) AND fired_turn IS NULL AND text <> ''
+ORDER BY scheduled_for, id;
+
 -- name: plans_close
 DELETE FROM due WHERE conversation = :conversation AND fired_turn IS NULL;
 

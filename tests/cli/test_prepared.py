@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import http.client
-import json
-import socket
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from driven import Machine, reply
 from lab.loopback.model import MODEL
 from lab.loopback.model_families import Family
 from lab.loopback.model_rows import RowServer, threaded
+from networked import whisper
 
 SLOW = """
 import importlib.abc, sys, time
@@ -26,28 +22,6 @@ class Slow(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, Slow())
 """
 """A machine on which the library of the provider takes longer to import than a whisper may take to be thought."""
-
-
-class Socket(http.client.HTTPConnection):
-    """HTTP over the control socket of a home."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=60)
-        self._path = path
-
-    def connect(self) -> None:
-        """Connect."""
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(str(self._path))
-
-
-def whisper(machine: Machine) -> tuple[int, dict[str, Any]]:
-    """Ask the soul for a whisper, as another soul does."""
-    asked = {"source": "kothar", "context": {"recentMessages": [{"role": "user", "content": "The bridge rusts."}]}}
-    with closing(Socket(machine.home / "run" / "claudius.sock")) as client:
-        client.request("POST", "/api/whisper", json.dumps(asked), {"Content-Type": "application/json"})
-        answer = client.getresponse()
-        return answer.status, json.loads(answer.read() or "{}")
 
 
 def test_a_server_at_home_is_asked_what_it_can_before_anybody_speaks(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.adapters.caches import Reached
+from claudius.adapters.outage import Outage
 from claudius.errors import DeliveryLater
 from claudius.intent import Utterance
 from claudius.perception import Perception
@@ -83,6 +84,7 @@ class ChatAdapter(ABC, Generic[S]):
     def __init__(self, again_s: float) -> None:
         """Prepare to listen. While nobody is logged in, a caller is told to try again after `again_s`."""
         self.link = Link()
+        self._outage = Outage(self.name, self.link)
         self.ignored: Counter[str] = Counter()
         """Events that were ignored, counted by kind."""
         self._again_s = again_s

@@ -12,6 +12,7 @@ import aiohttp
 from msgspec import Struct
 
 from claudius.perception import DeleteExtra, Kind, Perception, shared
+from claudius.proxies import proxy_of
 
 
 class Ignored(Struct, frozen=True):
@@ -88,8 +89,8 @@ async def download(
     if place.netloc not in hosts or place.scheme not in ("https", "http"):
         raise PermissionError("this is no place where the network keeps files")
     async with (
-        aiohttp.ClientSession(trust_env=False) as session,
-        session.get(url, headers=headers, allow_redirects=False) as answer,
+        aiohttp.ClientSession() as session,  # `trust_env` would read ~/.netrc, too
+        session.get(url, headers=headers, allow_redirects=False, proxy=proxy_of(url)) as answer,
     ):
         if answer.status in (403, 404, 410):
             raise FileNotFoundError(f"status {answer.status}")

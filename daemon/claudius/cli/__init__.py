@@ -7,6 +7,8 @@ import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,7 @@ import click
 
 import claudius
 from claudius.cli.output import Group
-from claudius.errors import EXIT_FAILED, EXIT_USAGE, BadHome, ClaudiusError
+from claudius.errors import EXIT_FAILED, EXIT_USAGE, BadConfiguration, BadHome, ClaudiusError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -126,6 +128,19 @@ def cli(*, home: str) -> None:
     except BadHome:
         return  # a command that needs one says so
     obey(root)
+    _unify_proxies(root / ".env")
+
+
+def _unify_proxies(env_file: Path) -> None:
+    from claudius.proxies import unify
+
+    dotenv: Mapping[str, str] = {}
+    if env_file.exists():
+        from claudius.config import read_env_file
+
+        with suppress(BadConfiguration):  # a command that needs the file says so
+            dotenv = read_env_file(env_file)
+    unify(os.environ, dotenv)
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -20,7 +20,7 @@ from claudius.cli.output import print_json, safe
 from claudius.cli.screen import YOU, Notices, Plain, Screen, given_back, show
 from claudius.errors import EXIT_TRY_AGAIN, ClaudiusError, TryAgain, UsageProblem
 from claudius.home import Home
-from claudius.perception import private
+from claudius.perception import TERMINAL, private
 from claudius.reports.session import LOOK_AGAIN_S, HeldBack, SentLine, attach, session
 from claudius.runtime.control import Connection, FrameTooLong
 
@@ -38,7 +38,6 @@ LOCAL = {
 HELP = """\
 /thoughts on|off  show or hide the soul's private thoughts
 /quit             leave, as Ctrl-D and Ctrl-C do
-!stop             cancel the answer under way; !help lists the soul's commands
 Tab               completes a word that begins with / or !
 Alt-Enter         begins a new line in the same message; a paste is one message
 Up, Ctrl-R        bring back what you said before"""
@@ -255,9 +254,9 @@ class Conversation:
         screen: Screen = Plain(is_tty=True)
         if can_edit():
             from claudius.cli.prompt import LineEditor, history_of
-            from claudius.runtime.commands.words import WORDS
+            from claudius.runtime.commands.words import TABLE
 
-            screen = LineEditor({**{f"!{word}": "" for word in ("stop", *WORDS)}, **LOCAL}, history_of(spoken))
+            screen = LineEditor({**{f"!{word}": one.about for word, one in TABLE.items()}, **LOCAL}, history_of(spoken))
         for entry in spoken[-2 * SHOWN_TURNS :]:
             is_own = entry["entry_type"] == "userMessage"
             await screen.tell(f"{YOU}{entry['content']}" if is_own else f"{entry['content']}\n", "past")
@@ -304,11 +303,18 @@ class Conversation:
         return False
 
     async def _say(self, connection: Connection, text: str) -> None:
+        from claudius.runtime.commands.words import STOP, command_in, help_text
+
+        if self._is_tty and text.startswith("/"):
+            given = f"!{text[1:].strip()}"
+            text = given if given == STOP or command_in(given, is_called=True) not in ("", "help") else text
         match text.split():
             case []:
                 return
+            case ["/help"] if self._is_tty:
+                await self._screen.tell(f"{help_text(TERMINAL)}\n{HELP}", "help")
             case [word] if self._is_tty and word.startswith("/") and word[1:].isalpha():
-                await self._screen.tell(HELP if word == "/help" else f"there is no {word} here\n{HELP}", "help")
+                await self._screen.tell(f"there is no {word} here: /help says what there is", "help")
             case ["/thoughts", "on" | "off" as switch] if self._is_tty:
                 self._hello["thoughts"] = switch == "on"
                 await connection.send({"op": "thoughts", "on": switch == "on"})
@@ -317,14 +323,15 @@ class Conversation:
                 await self._screen.tell(SWITCHED[switch == "on"], "past")
             case _:
                 line = SentLine(text)
-                self._waiting[line.key] = line
+                if text.strip().casefold() != STOP:  # nobody answers that
+                    self._waiting[line.key] = line
                 await self._send(connection, line)
 
     async def _send(self, connection: Connection, line: SentLine) -> None:
         try:
             await connection.send({"op": "say", "id": line.id, "text": line.text})
         except FrameTooLong as error:
-            del self._waiting[line.key]
+            self._waiting.pop(line.key, None)
             await self._screen.tell(f"not accepted: {error.message}", "wrong")
 
     async def _hear(self, connection: Connection, frame: Mapping[str, Any]) -> None:

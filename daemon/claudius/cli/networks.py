@@ -18,6 +18,7 @@ from claudius.cli.output import Group, json_option, print_result, safe
 from claudius.config import load
 from claudius.errors import AdapterRefused, BadConfiguration, ClaudiusError, TryAgain, UsageProblem
 from claudius.home import Home
+from claudius.proxies import proxy_of
 from claudius.reports.session import ask
 
 NAME_CHARS = 35
@@ -95,7 +96,7 @@ async def _application(api_url: str, token: str) -> str:
 
     try:
         async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S)) as session,
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S), proxy=proxy_of(api_url)) as session,
             session.get(f"{api_url.rstrip('/')}/applications/@me", headers={"Authorization": f"Bot {token}"}) as answer,
         ):
             if answer.status == 401:

@@ -46,6 +46,10 @@ class AccessSettings(SettingsTable, frozen=True):
         tuple[str, ...], Meta(description="role ids whose holders are never heard on Discord")
     ] = ()
 
+    muted: Annotated[
+        tuple[str, ...], Meta(description="people who are heard and never answered: ids, or `ID until INSTANT`")
+    ] = ()
+
     @property
     def is_by_role(self) -> bool:
         """Whether a role decides who is heard on Discord."""

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 Act = Literal[
     "setting", "soul", "state", "owner", "approve", "revoke", "link", "unlink", "read", "export", "revert", "forget",
-    "ensoul", "daimon", "proactive", "pause", "resume", "status", "usage", "belief", "restore", "import",
+    "ensoul", "daimon", "proactive", "pause", "resume", "mute", "unmute", "status", "usage", "belief",
+    "restore", "import",
 ]  # fmt: skip
 CLI, FILES = "cli", "files"
 """Where an act was done outside of a chat: by a command of this machine's user; by an edit of a file."""

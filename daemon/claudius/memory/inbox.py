@@ -17,9 +17,10 @@ from functools import partial
 from typing import Any, Literal, Protocol, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.intent import Call
-from claudius.perception import Kind, Perception
+from claudius.perception import Kind, MessageExtra, Perception
 
 T = TypeVar("T")
 InboxState = Literal["pending", "taken", "thought", "committed", "settled", "dead"]
@@ -140,6 +141,23 @@ class RateVerdict(Enum):
     """Not accepted until the hour is over."""
     DROPPED = auto()
     """A bot's message beyond its turns."""
+
+
+CONSUMED = "consume"
+"""The participation of a message that gets no answer, however its conversation is heard."""
+
+
+def unanswered(perception: Perception) -> Perception:
+    """Return a message as it is kept where nothing is answered. Pure."""
+    extra = perception.extra
+    if isinstance(extra, MessageExtra):
+        extra = replace(extra, participation=CONSUMED)
+    return replace(perception, owes=False, following=None, extra=extra)
+
+
+def is_unanswered(perception: Perception) -> bool:
+    """Return whether a message is kept to be left without an answer. Pure."""
+    return isinstance(perception.extra, MessageExtra) and perception.extra.participation == CONSUMED
 
 
 class InboxStore(Protocol):

@@ -73,8 +73,8 @@ class PeopleStore(Protocol):
         """Delete the participation setting of a channel."""
         ...
 
-    async def hush(self, conversation: str) -> bool:
-        """Stay quiet in a thread until mentioned again; False if the soul was not called into it."""
+    async def hush(self, conversation: str, position: str, now: datetime, *, on: bool = True) -> None:
+        """Answer nothing but mentions in a thread or channel from now on; not `on`: what is said after this, again."""
         ...
 
     async def paired(self) -> Sequence[str]:

@@ -25,6 +25,19 @@ class Due(Struct, frozen=True):
     """Number of consecutive failures."""
 
 
+class Waiting(Struct, frozen=True):
+    """A plan that waits."""
+
+    id: int
+    at: datetime
+    text: str
+
+    @property
+    def name(self) -> str:
+        """A short name for it, unlikely to be another's in one conversation."""
+        return f"p{self.id % 1000}"
+
+
 class PlanStore(Protocol):
     """Plans, and the jobs of the scheduler.
 
@@ -46,6 +59,10 @@ class PlanStore(Protocol):
 
     async def open_plans(self, conversation: str) -> int:
         """Return the number of pending plans of a conversation."""
+        ...
+
+    async def waiting(self, conversation: str, person: str) -> tuple[Waiting, ...]:
+        """Return what waits in a conversation for a person, soonest first."""
         ...
 
     async def plan(self, schedule: Schedule) -> bool:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import importlib.util
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from claudius.errors import Cut, ProviderError, TimedOut, Unavailable, Unreachab
 from claudius.foreign import UNLISTED
 from claudius.home import Home
 from claudius.provider import Done, Event, Request, Role, StopReason, Usage, estimate
+from claudius.providers.clients import Clients
 from claudius.providers.replies import (
     LINE_BYTES,
     StreamedReply,
@@ -28,6 +28,7 @@ from claudius.providers.replies import (
     plain_name,
     priced,
     retry_after_s,
+    unreached,
 )
 
 OPENING = "(the conversation so far)"
@@ -58,6 +59,8 @@ def messages(request: Request) -> Iterator[dict[str, Any]]:
 
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     import httpx2
     from anthropic import APIStatusError, AsyncAnthropic, AsyncStream
     from anthropic.types import MessageDeltaUsage, RawMessageStreamEvent
@@ -93,28 +96,28 @@ class AnthropicApi:
     sees = True
     """It accepts images."""
 
-    def __init__(self, make: Callable[[], AsyncAnthropic], model: str, *, cache_ttl: str) -> None:
+    def __init__(
+        self, make: Callable[[], AsyncAnthropic], model: str, *, cache_ttl: str, base_url: str = BASE_URL
+    ) -> None:
         """Prepare to ask `model`.
 
-        `make` builds the client once, in a thread. `cache_ttl` is `5m` or `1h`, for the system part.
+        `make` builds a client, in a thread. `cache_ttl` is `5m` or `1h`, for the system part.
         """
         self.model = model
-        self._make, self._ttl = make, cache_ttl
-        self._client: asyncio.Future[AsyncAnthropic] | None = None
+        self._clients, self._ttl, self._base_url = Clients(make, lambda one: one.close()), cache_ttl, base_url
         self._rung: dict[str, int] = {}
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply. Raises: ProviderError."""
-        client = await self._connected()
+        await self._clients.first()
         import anthropic  # noqa: PLC0415 - over a second to import, paid once, in the daemon
         import httpx2  # noqa: PLC0415 - the library's own HTTP client
 
         said = _Said(request, request.model or self.model)
         began = False
         try:
-            stream = await self._open(client, request)
-            began = True
-            async with stream:
+            async with self._clients.one() as client, await self._open(client, request) as stream:
+                began = True
                 async for event in stream:
                     if delta := _heard(said, event):
                         yield delta
@@ -129,25 +132,19 @@ class AnthropicApi:
         except (anthropic.APIConnectionError, httpx2.HTTPError, httpx2.StreamError) as error:
             if began:
                 raise Cut("the model's stream broke off", provider=NAME) from error
-            detail = f"the model's server cannot be reached ({type(error).__name__})"
+            detail = f"the model's server {unreached(error, self._base_url)}"
             raise Unreachable(detail, provider=NAME) from error
         except ValueError as error:
             raise Cut("the model's stream is broken: not JSON", provider=NAME) from error
         yield said.done()
 
     async def prepare(self) -> None:
-        """Import the library and build the client, in a thread."""
-        await self._connected()
+        """Import the library and build the first client, in a thread."""
+        await self._clients.first()
 
     async def aclose(self) -> None:
         """Close the connections."""
-        if self._client is not None:
-            await (await self._client).close()
-
-    async def _connected(self) -> AsyncAnthropic:
-        if self._client is None:
-            self._client = asyncio.ensure_future(asyncio.to_thread(self._make))
-        return await asyncio.shield(self._client)
+        await self._clients.aclose()
 
     async def _open(self, client: AsyncAnthropic, request: Request) -> AsyncStream[RawMessageStreamEvent]:
         """Open a stream with the least thinking that the model accepts, found by trying."""
@@ -271,16 +268,26 @@ def build(loaded: Loaded, home: Home) -> AnthropicApi:
         raise Unavailable("no Anthropic API key: set ANTHROPIC_API_KEY in the environment or .env", provider=NAME)
     if importlib.util.find_spec("anthropic") is None:
         raise Unavailable("the anthropic library is not installed: pip install 'claudius-daemon[api]'", provider=NAME)
-    make = partial(_client, key, settings.base_url or BASE_URL, loaded.config.model)
-    return AnthropicApi(make, settings.model, cache_ttl=settings.cache_ttl)
+    base_url = settings.base_url or BASE_URL
+    make = partial(_client, key, base_url, loaded.config.model, cache(_trusted))
+    return AnthropicApi(make, settings.model, cache_ttl=settings.cache_ttl, base_url=base_url)
 
 
-def _client(key: str, base_url: str, model: ModelSettings) -> AsyncAnthropic:
+def _trusted() -> SSLContext:
+    """Read the certificates that are trusted: it takes 25 ms, and the clients of one provider share them."""
+    import httpx2  # noqa: PLC0415 - as above
+
+    return httpx2.create_ssl_context()
+
+
+def _client(key: str, base_url: str, model: ModelSettings, trusted: Callable[[], SSLContext]) -> AsyncAnthropic:
     import anthropic  # noqa: PLC0415 - over a second to import, paid once, in the daemon
     import httpx2  # noqa: PLC0415 - the library's own HTTP client
 
     silence_s = 2 * max(model.first_byte_s, model.idle_s)
-    http = anthropic.DefaultAsyncHttpxClient(follow_redirects=False, event_hooks={"response": [_bounding()]})
+    http = anthropic.DefaultAsyncHttpxClient(
+        verify=trusted(), follow_redirects=False, event_hooks={"response": [_bounding()]}
+    )
     client = anthropic.AsyncAnthropic(
         api_key=key,
         base_url=base_url,

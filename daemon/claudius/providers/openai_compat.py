@@ -11,7 +11,8 @@ import json
 import logging
 import socket
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ from claudius.errors import BadRequest, Cut, ProviderError, TimedOut, TooLong, U
 from claudius.foreign import status_words
 from claudius.home import Home
 from claudius.provider import Event, Image, ModelLimits, Request
+from claudius.providers.clients import CALLS, Clients
 from claudius.providers.local_server import (
     ASK_S,
     LOCAL_MODELS,
@@ -45,10 +47,13 @@ from claudius.providers.replies import (
     one_line,
     plain_name,
     retry_after_s,
+    unreached,
 )
 from claudius.providers.streamed_completion import NAME, StreamedCompletion, body_of, stream_data
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     import httpx
 
 OLLAMA = "http://127.0.0.1:11434/v1"
@@ -61,7 +66,7 @@ API = "/v1"
 CONNECT_S = 10.0
 
 _LOCAL = ("127.0.0.1", "localhost", "::1")
-"""Hosts for which the environment's proxies are ignored."""
+"""Hosts of this machine, which may take their time."""
 
 log = logging.getLogger(__name__)
 
@@ -77,18 +82,21 @@ class OpenAICompat:
         model: str,
         *,
         base_url: str,
+        make: Callable[[], httpx.AsyncClient] | None = None,
         profile: str = "full",
         server: LocalServer | None = None,
         is_patient: bool = False,
     ) -> None:
         """Ask through `client`, which has base URL and key. An empty `model` means the first that the server lists.
 
+        `make` builds another such client, for more calls at once than one should have.
         `server`: what is known of a server at home; None for one out in the world, of which nothing is asked.
         `is_patient`: a server at home gets the time that it needs to read a prompt.
         """
         self.model = model
         self._profile, self._server, self._is_patient = profile, server, is_patient
         self._client, self._base_url = client, base_url
+        self._clients = Clients(make or (lambda: client), lambda one: one.aclose(), first=client)
         self._elsewhere = ""
         self._finding = asyncio.Lock()
         self._is_found = client.base_url.path.rstrip("/").endswith(API)
@@ -137,7 +145,7 @@ class OpenAICompat:
             request = await self._fitted(request, facts, model)
             said = StreamedCompletion(request, model, facts)
             path, body = self._asked(request, facts, model)
-            async with self._client.stream("POST", path, json=body) as response:
+            async with self._clients.one() as client, client.stream("POST", path, json=body) as response:
                 if response.status_code != 200:
                     raise await self._refused(await _status_error(response), response.status_code)
                 began = True
@@ -157,7 +165,7 @@ class OpenAICompat:
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as error:
             if began:
                 raise Cut("the model's stream broke off", provider=NAME) from error
-            raise Unreachable(f"{self._base_url} cannot be reached ({type(error).__name__})", provider=NAME) from error
+            raise Unreachable(f"{self._base_url} {unreached(error, self._base_url)}", provider=NAME) from error
         if rest := said.rest():
             yield rest
         done = said.done(self._base_url)
@@ -170,7 +178,7 @@ class OpenAICompat:
         enforced = enforcing(facts.enforces, request.form)
         if facts.family == "ollama" and self._server:
             return f"{self._server.root}/api/chat", _native(request, model, facts) | enforced
-        return "chat/completions", _body(request, model, self._limit) | enforced
+        return f"{self._base_url.rstrip('/')}/chat/completions", _body(request, model, self._limit) | enforced
 
     async def _fitted(self, request: Request, facts: Facts, model: str) -> Request:
         """Give the reply the room that the prompt leaves. Raises: TooLong if that is too little to answer in.
@@ -236,6 +244,7 @@ class OpenAICompat:
 
     async def aclose(self) -> None:
         """Close the connections."""
+        await self._clients.aclose()
         await self._client.aclose()
 
 
@@ -339,17 +348,27 @@ def build(loaded: Loaded, home: Home) -> OpenAICompat:
     if not key and host.endswith(".groq.com"):
         key = loaded.secret("GROQ_API_KEY")
     is_patient = loaded.config.model.first_byte_s == ModelSettings().first_byte_s  # a time that the owner set holds
-    client = _client(base_url, key, loaded.config.model, is_local=host in _LOCAL, is_patient=is_patient)
+    trusted = httpx.create_ssl_context()  # it takes 25 ms, and the clients share it
+    make = partial(_client, base_url, key, loaded.config.model, trusted, is_local=host in _LOCAL, is_patient=is_patient)
+    client = make()
     server = None
     if is_at_home(host) and settings.profile != "full":
         memory = Memory(home.state / LOCAL_MODELS)
         server = LocalServer(client, memory, base_url, context_tokens=settings.context_tokens)
     return OpenAICompat(
-        client, settings.model, base_url=base_url, profile=settings.profile, server=server, is_patient=is_patient
+        client,
+        settings.model,
+        base_url=base_url,
+        make=make,
+        profile=settings.profile,
+        server=server,
+        is_patient=is_patient,
     )
 
 
-def _client(base_url: str, key: str, model: ModelSettings, *, is_local: bool, is_patient: bool) -> httpx.AsyncClient:
+def _client(
+    base_url: str, key: str, model: ModelSettings, trusted: SSLContext, *, is_local: bool, is_patient: bool
+) -> httpx.AsyncClient:
     import httpx  # noqa: PLC0415 - as above
 
     silence_s = (
@@ -359,6 +378,7 @@ def _client(base_url: str, key: str, model: ModelSettings, *, is_local: bool, is
         base_url=base_url.rstrip("/") + "/",
         headers={"Authorization": f"Bearer {key}"} if key else {},
         timeout=httpx.Timeout(silence_s, connect=CONNECT_S),
+        verify=trusted,
+        limits=httpx.Limits(max_keepalive_connections=CALLS),
         follow_redirects=False,
-        trust_env=not is_local,
     )

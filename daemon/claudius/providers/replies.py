@@ -28,9 +28,11 @@ from claudius.errors import (
     SpendLimit,
     TimedOut,
     TooLong,
+    Unreachable,
 )
 from claudius.foreign import Foreign, listed, status_words
 from claudius.provider import Delta, Usage
+from claudius.proxies import named
 
 MESSAGE_CHARS = 200
 CODES = frozenset(
@@ -99,10 +101,22 @@ def by_status(
         kind = TooLong
     elif status == 408:
         kind = TimedOut
+    elif status == 407:  # a proxy's
+        kind = Unreachable
     else:
         kind = BadRequest if status < 500 or _complaint(message) else Overloaded
     facts = ", ".join(filter(None, (status_words(status), listed(code, CODES))))
     return refused(kind, said=message, facts=facts, provider=provider, after_s=after_s)
+
+
+def unreached(error: Exception, url: str) -> str:
+    """Return in words why a call did not reach its server: the kind of error, and the proxy, if there is one. Pure."""
+    inner = error.__cause__ or error
+    status = str(inner)[:3]
+    is_refused = type(inner).__name__ == "ProxyError" and status.isdecimal()
+    why = f"{named(url)} refuses us: {status_words(int(status))}" if is_refused else type(error).__name__
+    way = f", through {named(url)}" if named(url) and not is_refused else ""
+    return f"cannot be reached ({why}{way})"
 
 
 def by_kind(kind: str, message: str, *, provider: str) -> ProviderError:

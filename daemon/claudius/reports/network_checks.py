@@ -17,6 +17,7 @@ from claudius.adapters.slack.manifest import SCOPES
 from claudius.config import Loaded, load
 from claudius.foreign import listed
 from claudius.home import Home
+from claudius.proxies import proxy_of
 from claudius.reports.opened import records
 
 TIMEOUT = aiohttp.ClientTimeout(total=10.0)
@@ -103,8 +104,9 @@ async def ask_slack(loaded: Loaded) -> AsyncIterator[Check]:
             yield Check("slack", ok=False, detail=f"{name} is not set", fix=fix)
     if not (bot and app):
         return
-    async with aiohttp.ClientSession(timeout=TIMEOUT) as session:
-        slack = _Slack(session, loaded.config.slack.api_url.rstrip("/") + "/")
+    url = loaded.config.slack.api_url.rstrip("/") + "/"
+    async with aiohttp.ClientSession(timeout=TIMEOUT, proxy=proxy_of(url)) as session:
+        slack = _Slack(session, url)
         try:
             async for check in _slack(slack, loaded, bot, app):
                 yield check
@@ -193,9 +195,9 @@ async def ask_discord(loaded: Loaded) -> AsyncIterator[Check]:
         fix = "put the bot's token into .env; docs/discord.md says where Discord shows it"
         yield Check("discord", ok=False, detail="DISCORD_TOKEN is not set", fix=fix)
         return
-    headers = {"Authorization": f"Bot {token}"}
-    async with aiohttp.ClientSession(timeout=TIMEOUT, headers=headers) as session:
-        discord = _Discord(session, loaded.config.discord.api_url.rstrip("/"))
+    headers, url = {"Authorization": f"Bot {token}"}, loaded.config.discord.api_url.rstrip("/")
+    async with aiohttp.ClientSession(timeout=TIMEOUT, headers=headers, proxy=proxy_of(url)) as session:
+        discord = _Discord(session, url)
         try:
             async for check in _discord(discord, loaded.config.discord.guilds):
                 yield check
@@ -211,9 +213,10 @@ async def ask_discord(loaded: Loaded) -> AsyncIterator[Check]:
 async def servers(loaded: Loaded) -> Mapping[str, str]:
     """Return the servers that the bot is in, id to name; empty if Discord does not answer."""
     headers = {"Authorization": f"Bot {loaded.secret('DISCORD_TOKEN')}"}
+    url = loaded.config.discord.api_url.rstrip("/")
     try:
-        async with aiohttp.ClientSession(timeout=TIMEOUT, headers=headers) as session:
-            found = await _Discord(session, loaded.config.discord.api_url.rstrip("/")).get("/users/@me/guilds")
+        async with aiohttp.ClientSession(timeout=TIMEOUT, headers=headers, proxy=proxy_of(url)) as session:
+            found = await _Discord(session, url).get("/users/@me/guilds")
     except (_Refused, *UNREACHABLE):
         return {}
     return {str(one["id"]): str(one.get("name")) for one in found}

@@ -43,6 +43,8 @@ class Link:
         """What is wrong, in words for `claudius status`; empty = nothing."""
         self.last_error = ""
         """The latest thing that was wrong, kept when it is right again."""
+        self.reason: Callable[[], str] = lambda: ""
+        """Why the network cannot be reached, in words as in `detail`, where that is known better; empty = it is not."""
         self.notice: Callable[[], str] = lambda: ""
         """Checks for a problem while the network is connected; returns words as in `detail`."""
         self.listens = True
@@ -88,6 +90,7 @@ class Link:
 
     def down(self, detail: str) -> None:
         """Report that the network is disconnected, and why; the adapter reconnects by itself."""
+        detail = self.reason() or detail
         if self.connected:
             self._down_at = time.monotonic()
         self.connected, self.detail, self.last_error = False, detail, detail
@@ -368,6 +371,15 @@ class TellsFailure(Protocol):
 
     async def failed(self, perception: Perception, turn: str, failure: Failure) -> None:
         """Show the owner what went wrong; whoever else listens is told nothing. Never raises and does not wait."""
+
+
+@runtime_checkable
+class NamesPerson(Protocol):
+    """An adapter that knows what its network calls a person."""
+
+    async def name_of(self, person: str) -> str:
+        """Return the name that the network shows of a person; empty = none. Raises: DeliveryError, OSError."""
+        ...
 
 
 @runtime_checkable

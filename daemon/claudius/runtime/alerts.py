@@ -25,6 +25,7 @@ from claudius.decoding import decoder
 from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown, StoreError
 from claudius.foreign import unquoted
 from claudius.home import FILE_MODE, Home
+from claudius.proxies import proxy_of
 from claudius.runtime.adapter import Adapter, TellsPerson
 from claudius.runtime.health import Health, Kind, Problem
 
@@ -233,7 +234,11 @@ async def _post(url: str, document: Mapping[str, Any], secrets: Sequence[str]) -
         async with (
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=POST_S)) as session,
             session.post(
-                url, data=body, headers={"Content-Type": "application/json"}, allow_redirects=False
+                url,
+                data=body,
+                headers={"Content-Type": "application/json"},
+                allow_redirects=False,
+                proxy=proxy_of(url),
             ) as answered,
         ):
             if answered.status < 300:

@@ -19,7 +19,7 @@ from claudius.cognition.mind import Mind
 from claudius.cognition.processes import Participation
 from claudius.config import AccessSettings, Config
 from claudius.errors import StoreError, TryAgain
-from claudius.memory.inbox import UNLIMITED, RateLimits
+from claudius.memory.inbox import UNLIMITED, RateLimits, unanswered
 from claudius.memory.people import Mode
 from claudius.memory.store import Store
 from claudius.perception import (
@@ -34,8 +34,9 @@ from claudius.perception import (
     ReactionExtra,
     Standing,
     amended_key,
+    is_terminal,
 )
-from claudius.runtime.commands.words import NO_CHANNEL, SIGN, as_command
+from claudius.runtime.commands.words import NO_CHANNEL, SIGN, STOP, as_command
 from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.pairing import Pairing
 from claudius.runtime.process_resources import ProcessResources
@@ -49,14 +50,12 @@ T = TypeVar("T")
 
 AFTERWARDS = (Kind.EDIT, Kind.DELETE, Kind.REACTION)
 """Kinds that refer to an earlier message: applied at once, ahead of what waits."""
-STOP = "!stop"
-"""The message that asks to cancel an answer."""
 
 
 class Intake:
     """The one entry point for perceptions."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts that it joins
         self,
         mind: Mind,
         resources: ProcessResources,
@@ -66,14 +65,17 @@ class Intake:
         modes: ChannelModes,
         forgetting: Forgetting,
         taken_down: Callable[[str], None],
+        held: Callable[[Perception], None],
         failed: Callable[[StoreError], None],
     ) -> None:
         """Store perceptions in `mind.store` while the disk of `resources` has room, then notify the `lanes`.
 
-        `taken_down` is called with the key of each deleted message, `failed` when the store fails.
+        `taken_down` is called with the key of each deleted message, `held` with what is owed an answer while the
+        soul is paused, `failed` when the store fails.
         """
         self._mind, self._resources, self._lanes, self._failed = mind, resources, lanes, failed
         self._pairing, self._modes, self._forgetting, self._taken_down = pairing, modes, forgetting, taken_down
+        self._held = held
         self.last_at: dict[str, datetime] = {}
         """When each network was last heard, live or in its history."""
         self._is_shut = False
@@ -112,6 +114,9 @@ class Intake:
                 bot_turns=config.bots.turns,
             )
         (new,) = await self._keep((admitted,), limits)
+        is_paused = self._mind.config().runtime.paused  # one kept in a shared store would cost a question a message
+        if new and admitted.owes and is_paused and not is_terminal(admitted.conversation):
+            self._held(admitted)
         self._lanes.wake(admitted.conversation)
         return new
 
@@ -184,7 +189,16 @@ class Intake:
                 await self._pairing.offer(perception)
             log.debug("not heard", extra={"person": perception.person, "standing": perception.standing})
             return None
-        return taking_part(as_command(admitted) if admitted.text.startswith("!") else admitted, mode)
+        heard = taking_part(as_command(admitted), mode)
+        is_talk = heard.kind in (Kind.MESSAGE, Kind.MENTION) and heard.origin is Origin.EXTERNAL
+        return unanswered(heard) if is_talk and self._is_muted(heard.person) else heard
+
+    def _is_muted(self, person: str) -> bool:
+        for entry in self._mind.config().access.muted:
+            muted, _, until = entry.partition(" until ")
+            if muted == person and (not until or self._mind.clock() < datetime.fromisoformat(until)):
+                return True
+        return False
 
 
 def is_stop(perception: Perception) -> bool:

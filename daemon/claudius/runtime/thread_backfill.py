@@ -17,7 +17,7 @@ from claudius.errors import DeliveryError
 from claudius.foreign import unquoted
 from claudius.perception import Following, Kind, Perception, Place, internal
 from claudius.runtime.adapter import Adapter
-from claudius.runtime.commands.words import is_command
+from claudius.runtime.commands.words import command_in
 from claudius.runtime.intake import admit
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class ThreadBackfill:
         # Those that call us are known or found by a sweep, and are owed more than being overheard. The store decides
         # about the rest for the same reason: in a thread that the soul follows, it may owe a reply.
         config = self._mind.config()
-        said = (one for one in found if one.kind is Kind.MESSAGE and not is_command(one.text))
+        said = (one for one in found if one.kind is Kind.MESSAGE and not command_in(one.text))
         admitted = (admit(one, config) for one in said)
         overheard = [replace(one, following=Following.KEPT) for one in admitted if one]
         kept = await self._mind.store.inbox.accept(overheard, self._mind.clock())

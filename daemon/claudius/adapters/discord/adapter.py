@@ -25,7 +25,7 @@ from claudius.adapters.chat_adapter import (
     surely,
     until,
 )
-from claudius.adapters.discord.api_errors import FAILURES, refusal
+from claudius.adapters.discord.api_errors import FAILURES, classify, refusal
 from claudius.adapters.discord.commands import Tree, answer, ask, tell_person
 from claudius.adapters.discord.gateway import (
     GREETINGS,
@@ -187,7 +187,7 @@ class DiscordAdapter(ChatAdapter[_Session]):
             "message": partial(self._receive, self._hear),
             **dict.fromkeys(CHANGES, partial(self._receive, self._hear_change)),
         }
-        return Gateway(handlers, self._timings, self._logins)
+        return Gateway(handlers, self._timings, self._logins, self._outage)
 
     def _settle_in(self, gateway: Gateway, us: DiscordBot) -> _Session:
         return _Session(
@@ -320,6 +320,13 @@ class DiscordAdapter(ChatAdapter[_Session]):
     async def sees(self, person: str, audiences: Sequence[str]) -> Sequence[str]:
         """Return those of these channels that a person can see now. Raises: DeliveryLater while nobody is logged in."""
         return await self._in().visibility.seen(person, audiences)
+
+    async def name_of(self, person: str) -> str:
+        """Return the name that Discord shows of a person. Raises: DeliveryError."""
+        try:
+            return (await self._in().gateway.fetch_user(int(person.rpartition(":")[2]))).display_name
+        except FAILURES as error:
+            raise classify(error) from error
 
     async def close(self) -> None:
         """Stop listening: finish what was being received or posted, and leave no task, socket or session open."""

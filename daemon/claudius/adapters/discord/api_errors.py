@@ -8,6 +8,7 @@ from __future__ import annotations
 import aiohttp
 import discord
 
+from claudius.adapters.outage import is_refused_by_proxy
 from claudius.errors import AdapterRefused, DeliveryError, DeliveryLater, DeliveryRefused, DeliveryUnknown
 
 NETWORK, TOKEN = "discord", "DISCORD_TOKEN"
@@ -32,7 +33,7 @@ def code_of(error: BaseException) -> int:
 
 def classify(error: BaseException) -> DeliveryError:
     """Return the delivery error that a failed post means. Pure."""
-    if isinstance(error, (aiohttp.ClientConnectorError, CLOSED)):
+    if isinstance(error, (aiohttp.ClientConnectorError, CLOSED)) or is_refused_by_proxy(error):
         return DeliveryLater(UNREACHED_S)
     if isinstance(error, discord.RateLimited):
         return DeliveryLater(error.retry_after)

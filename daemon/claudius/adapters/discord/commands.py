@@ -24,7 +24,7 @@ from claudius.foreign import unquoted
 from claudius.perception import CommandExtra, Kind, Perception, Place, Standing, private
 from claudius.prompt import valid
 from claudius.runtime.adapter import Accept
-from claudius.runtime.commands.words import apart
+from claudius.runtime.commands.words import TABLE, apart
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +33,8 @@ PROMISE_S = 3.0
 """How long Discord waits for the promise of an answer."""
 RESTS_S = (1.0, 3.0)
 """Pauses between the attempts of a post whose outcome is unknown."""
+ELSEWHERE = ("stop", "home")
+"""Words that are no subcommand: the one is obeyed at once, where it is said, the other belongs to Slack."""
 NOT_HERE = "I may not talk with you here."
 NOT_NOW = "I cannot take that just now: say it again in a moment."
 
@@ -65,19 +67,13 @@ class Tree(app_commands.CommandTree[discord.Client]):
 
 def _claudius(take: Take) -> app_commands.Group:
     group = app_commands.Group(name="claudius", description="What I know of you, and what becomes of it")
-    whole = {
-        "whoami": "What I know of you",
-        "why": "What my last answer to you drew on",
-        "export": "All that I keep of you",
-        "unlink": "Be apart again from accounts that were linked with this one",
-        "status": "Owners: how I fare",
-        "usage": "Owners: what I cost",
-        "pause": "Owners: answer nobody for now",
-        "resume": "Owners: go on",
-    }
-    _add(group, take, "", whole)
+    _add(group, take, "", {word: _about(word) for word, one in TABLE.items() if not one.args and word not in ELSEWHERE})
 
-    @group.command(description="Set me right about you")
+    @group.command(description=_about("cancel"))
+    async def cancel(interaction: discord.Interaction, plan: str) -> None:
+        await take(interaction, f"cancel {plan}")
+
+    @group.command(description=_about("correct"))
     async def correct(interaction: discord.Interaction, text: str) -> None:
         await take(interaction, f"correct {text}")
 
@@ -87,13 +83,18 @@ def _claudius(take: Take) -> app_commands.Group:
 
     forget = app_commands.Group(name="forget", description="Have me forget", parent=group)
 
-    @forget.command(description="Erase all that I keep of you")
+    @forget.command(description=_about("forget"))
     async def me(interaction: discord.Interaction, yes: bool = False) -> None:  # noqa: FBT001, FBT002 - an option
         await take(interaction, "forget me yes" if yes else "forget me")
 
     proactive = app_commands.Group(name="proactive", description="Whether I may write to you first", parent=group)
     _add(proactive, take, "proactive ", {"on": "I may write to you first", "off": "I write only when you write to me"})
     return group
+
+
+def _about(word: str) -> str:
+    command = TABLE[word]
+    return f"{'Owners: ' if command.group == 'owners' else ''}{command.about}".capitalize()
 
 
 def _ensoul(take: Take) -> app_commands.Group:

@@ -12,6 +12,7 @@ import logging
 import threading
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from copy import copy
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -27,8 +28,10 @@ from claudius.adapters.chat_adapter import NotConnected, Timings
 from claudius.adapters.discord.api_errors import FAILURES, MISREAD, NETWORK, TOKEN, WAITS_S
 from claudius.adapters.discord.incoming import CHANGES, DiscordBot, KnownChannels, position
 from claudius.adapters.discord.sessions import RESERVE, GatewaySession, Handled, Logins, install, resuming
+from claudius.adapters.outage import Outage
 from claudius.errors import AdapterRefused
 from claudius.foreign import unquoted
+from claudius.proxies import proxy_of
 from claudius.runtime.adapter import Link
 
 REMEDY = "reset it at discord.com/developers/applications, your application, Bot, and put the new one into .env"
@@ -118,13 +121,18 @@ class Gateway(discord.Client):
     """A client that caches no messages or members, pings nobody, and knows when not to identify."""
 
     def __init__(
-        self, handlers: Mapping[str, Callable[..., Awaitable[None]]], timings: DiscordTimings, logins: Logins
+        self,
+        handlers: Mapping[str, Callable[..., Awaitable[None]]],
+        timings: DiscordTimings,
+        logins: Logins,
+        outage: Outage,
     ) -> None:
         """Call `handlers`, each by the name of the library's event. `logins` counts the sessions that are begun."""
-        trace = aiohttp.TraceConfig()
+        trace = outage.follow(aiohttp.TraceConfig())
         trace.on_request_end.append(_no_second_post)
         super().__init__(
             http_trace=trace,
+            proxy=proxy_of(discord.http.Route.BASE),
             intents=INTENTS,
             allowed_mentions=discord.AllowedMentions.none(),
             max_messages=None,
@@ -133,6 +141,7 @@ class Gateway(discord.Client):
             guild_ready_timeout=timings.guild_ready_s,
             max_ratelimit_timeout=LONGEST_WAIT_S,
         )
+        self.http.ws_connect = self._open_socket  # type: ignore[method-assign] # asked by the library's sockets
         self._timings, self._logins = timings, logins
         self.left: GatewaySession | None = None
         """The session that the next socket resumes; None = it begins one."""
@@ -186,6 +195,12 @@ class Gateway(discord.Client):
             return None
         until = self.handled.until(self._socket.sequence)
         return GatewaySession(self._socket.session_id, until, str(self._socket.gateway))
+
+    async def _open_socket(self, url: str, **how: Any) -> aiohttp.ClientWebSocketResponse:
+        """Open a socket through the proxy of its own address: the gateway has another host than the API."""
+        http = copy(self.http)
+        http.proxy = proxy_of(url)
+        return await discord.http.HTTPClient.ws_connect(http, url, **how)
 
     @property
     def _socket(self) -> discord.gateway.DiscordWebSocket | None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from time import time
 from typing import Any
 
+import aiohttp
 from msgspec import Struct
 from slack_bolt.response import BoltResponse
 from slack_sdk.web.async_client import AsyncWebClient
@@ -128,8 +129,11 @@ class SlackAdapter(ChatAdapter[_Session]):
             await surely(socket.close(), "slack closes")
 
     async def _enter(self) -> None:
-        client = self._client or web_client(self._options.bot_token, self._options.api_url, self._library)
-        self._client = client
+        client = self._client
+        if client is None:
+            trace = self._outage.follow(aiohttp.TraceConfig())
+            client = web_client(self._options.bot_token, self._options.api_url, self._library, trace)
+            self._client = client
         self._settle_in(client, await identify(client))
 
     def _settle_in(self, client: AsyncWebClient, us: SlackBot) -> _Session:
@@ -248,6 +252,12 @@ class SlackAdapter(ChatAdapter[_Session]):
         Raises: ConnectionError if it cannot be asked now, DeliveryLater while nobody is logged in.
         """
         return await self._in().people.members(audience)
+
+    async def name_of(self, person: str) -> str:
+        """Return the name that Slack shows of a person. Raises: DeliveryLater while nobody is logged in."""
+        user = person.rpartition(":")[2]
+        known = (await self._in().people.know(user)).get(user)
+        return known.name if known else ""
 
     async def lacks(self, conversation: str) -> str:
         """Return what keeps us from hearing a channel, for the person who wants us there; empty = none known."""

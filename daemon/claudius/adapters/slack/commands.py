@@ -21,6 +21,7 @@ from claudius.cognition.output.splitting import in_posts
 from claudius.errors import DeliveryRefused
 from claudius.perception import CommandExtra, Kind, Perception, Place, Standing, given_in, private
 from claudius.prompt import valid
+from claudius.proxies import proxy_of
 from claudius.runtime.commands.words import apart
 
 log = logging.getLogger(__name__)
@@ -151,7 +152,7 @@ async def _respond(client: AsyncWebClient, url: str, body: Mapping[str, Any]) ->
     if session is None:
         return True
     try:
-        async with session.post(url, json=body, allow_redirects=False) as answered:
+        async with session.post(url, json=body, allow_redirects=False, proxy=proxy_of(url)) as answered:
             if answered.status >= 500:
                 raise ConnectionError(f"a command's answer was refused ({answered.status})")
             return answered.status < 300

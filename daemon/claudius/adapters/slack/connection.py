@@ -27,6 +27,7 @@ from claudius.adapters.slack.incoming import NETWORK, SlackBot, SlackMessage, fr
 from claudius.adapters.slack.web_api import FAILURES, NOT_NOW, code_of
 from claudius.errors import AdapterRefused
 from claudius.foreign import unquoted
+from claudius.proxies import proxy_of
 from claudius.runtime.adapter import Link
 
 BOT_TOKEN, APP_TOKEN = "SLACK_BOT_TOKEN", "SLACK_APP_TOKEN"
@@ -118,6 +119,7 @@ class Socket:
         """
         self._hello = hello
         self._client.wss_uri = ticket or None
+        self._client.proxy = proxy_of(ticket)
         connecting = self._handler.connect_async()  # type: ignore[no-untyped-call] # library function
         self._opening = asyncio.create_task(connecting, name="slack connects")
 

@@ -43,7 +43,14 @@ log = logging.getLogger(__name__)
 THREAD_GONE = "thread_gone"
 """Our own code: if the thread's first message was deleted, Slack posts into the channel and reports no error."""
 EVENT_TYPE = "claudius_turn"
-SIGNS = {"🙂": "slightly_smiling_face", "🎉": "tada", "❤️": "heart", "😄": "smile", "👍": "+1"}
+SIGNS = {
+    "🙂": "slightly_smiling_face",
+    "🎉": "tada",
+    "❤️": "heart",
+    "😄": "smile",
+    "👍": "+1",
+    "⏸️": "double_vertical_bar",
+}
 """Slack's names for the emoji with which the soul reacts to messages."""
 NO_MESSAGE, ALREADY, MISSING_SCOPE = "message_not_found", "already_reacted", "missing_scope"
 LOOKED_AT = 200

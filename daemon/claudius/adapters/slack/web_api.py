@@ -21,9 +21,11 @@ from slack_sdk.http_retry.response import HttpResponse
 from slack_sdk.http_retry.state import RetryState
 from slack_sdk.web.async_client import AsyncWebClient
 
+from claudius.adapters.outage import is_refused_by_proxy
 from claudius.adapters.slack.codes import CODES
 from claudius.errors import DeliveryError, DeliveryLater, DeliveryRefused, DeliveryUnknown
 from claudius.foreign import listed
+from claudius.proxies import proxy_of
 
 FAILURES = (SlackClientError, aiohttp.ClientError, OSError, TimeoutError, asyncio.IncompleteReadError)
 """Every error that a call of the Web API may raise."""
@@ -88,7 +90,7 @@ def retry_after_s(error: BaseException) -> float | None:
 
 def classify(error: BaseException) -> DeliveryError:
     """Return the delivery error that a failed post means. Pure."""
-    if isinstance(error, aiohttp.ClientConnectorError):
+    if isinstance(error, aiohttp.ClientConnectorError) or is_refused_by_proxy(error):
         return DeliveryLater(UNREACHED_S)
     if not isinstance(error, SlackApiError):
         return DeliveryUnknown(type(error).__name__)
@@ -165,9 +167,10 @@ def _asked_s(response: HttpResponse) -> float:
     return asked_s if asked_s >= 0 else LONGEST_WAIT_S + 1
 
 
-def web_client(token: str, api_url: str, logger: logging.Logger) -> AsyncWebClient:
+def web_client(token: str, api_url: str, logger: logging.Logger, trace: aiohttp.TraceConfig) -> AsyncWebClient:
     """Build the client, whose session the caller must close. Within a call, only a 429 is ever retried."""
-    session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S))
+    session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT_S), trace_configs=[trace])
     client = AsyncWebClient(token=token, base_url=api_url, timeout=TIMEOUT_S, session=session, logger=logger)
+    client.proxy = proxy_of(api_url)  # what the SDK finds by itself disregards NO_PROXY
     client.retry_handlers = [ShortWaits(max_retry_count=RETRIES)]
     return client

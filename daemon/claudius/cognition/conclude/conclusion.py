@@ -66,7 +66,9 @@ UTTERANCES = UUID("6d0f1c52-7f1f-4d3b-9a36-5a0b8f2e41c7")
 """The namespace of the idempotency keys: uuid5(this, "turn/part")."""
 TOO_LONG = "too_long"
 NODDED = "nodded"
-"""`TOO_LONG` flags a turn whose reply was cut to the allowed number of posts; `NODDED` is the verb of a reaction."""
+PAUSED = "⏸️"
+"""`TOO_LONG` flags a turn whose reply was cut to the allowed number of posts; `NODDED` is the verb of a reaction;
+`PAUSED` is the reaction of a soul that is paused."""
 
 
 def utterance_key(turn: str, part: int) -> str:
@@ -83,6 +85,18 @@ def draft_utterance(turn: str, perception: Perception) -> Utterance:
         body="",
         answers=(perception.key,),
         person=perception.person,
+    )
+
+
+def paused(perception: Perception) -> Utterance:
+    """Return the sign on a message that is owed an answer while the soul is paused: it stands for no turn. Pure."""
+    return Utterance(
+        key=utterance_key(perception.key, 0),
+        turn="",
+        conversation=perception.conversation,
+        body=PAUSED,
+        kind="reaction",
+        answers=(perception.key,),
     )
 
 

@@ -7,6 +7,7 @@ nothing that comes is kept until it was looked at. Nothing asks for a password, 
 from __future__ import annotations
 
 import base64
+import os
 import re
 import shutil
 import time
@@ -156,7 +157,8 @@ class Remote:
         self.has(commit)
 
     def _exchange(self, repository: Repository, words: Sequence[str], ref: str, aside: Mapping[str, str]) -> str:
-        also = _NOBODY_ASKS | dict(aside) | self._shown_token()
+        trusted = os.environ.get("SSL_CERT_FILE")  # git reads a variable of its own
+        also = _NOBODY_ASKS | dict(aside) | self._shown_token() | ({"GIT_SSL_CAINFO": trusted} if trusted else {})
         try:
             return repository.run((*words, "--", self._url, ref), also=also, within_s=WITHIN_S).decode()
         except GitFailed as error:

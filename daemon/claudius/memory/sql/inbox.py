@@ -27,7 +27,9 @@ from claudius.memory.inbox import (
     Undone,
     Unsaid,
     in_force,
+    is_unanswered,
     turn_of,
+    unanswered,
 )
 from claudius.memory.sql.connection import Database, Row
 from claudius.memory.sql.core import Core
@@ -45,6 +47,7 @@ from claudius.memory.sql.rows import (
 from claudius.memory.sql.unsaying import Unsaying, note_unsaid
 from claudius.perception import (
     CommandExtra,
+    Following,
     Kind,
     MessageExtra,
     Origin,
@@ -263,7 +266,7 @@ def accept_one(db: Database, heard: Perception, at: str) -> bool:
     perception = _in_thread(db, heard)
     if perception is None:
         return False
-    said = perception.origin is Origin.EXTERNAL and not perception.is_bot
+    said = perception.origin is Origin.EXTERNAL and not perception.is_bot and not is_unanswered(perception)
     new = keep(db, perception, at, said=said)
     if new and perception.person and perception.origin is Origin.EXTERNAL:
         zone = perception.extra.zone if isinstance(perception.extra, MessageExtra) else ""
@@ -300,6 +303,8 @@ def _in_thread(db: Database, perception: Perception) -> Perception | None:
         since=row["since"], last_at=instant(row["last_at"]), is_quiet=bool(row["is_quiet"]), people=row["people"]
     )
     db.run("thread_spoken", conversation=conversation, at=at)
+    if thread.is_quiet and perception.following is Following.KEPT:
+        return unanswered(perception)
     return settled_in(perception, thread)
 
 

@@ -88,8 +88,9 @@ class SqlPeople:
         await self._core.write(lambda db: db.run("participate_no_more", place=place))
         self._modes = None
 
-    async def hush(self, conversation: str) -> bool:
-        return bool(await self._core.write(lambda db: db.change("hush", conversation=conversation)))
+    async def hush(self, conversation: str, position: str, now: datetime, *, on: bool = True) -> None:
+        where = {"conversation": conversation, "position": position, "at": stamp(now)}
+        await self._core.write(lambda db: db.run("hush" if on else "unhush", **where))
 
     async def paired(self) -> Sequence[str]:
         with self._core.snapshot() as db:

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 from claudius.errors import RowInvalid
 from claudius.intent import LAPSES_AT, PROMISE_DUE, Intent, Schedule
 from claudius.memory.inbox import turn_of
-from claudius.memory.plans import MOST_OPEN, Due
+from claudius.memory.plans import MOST_OPEN, Due, Waiting
 from claudius.memory.sql.connection import Database, Row
 from claudius.memory.sql.core import Core
 from claudius.memory.sql.inbox import hold, keep, position
@@ -219,6 +219,11 @@ class SqlPlans:
     async def open_plans(self, conversation: str) -> int:
         with self._core.snapshot() as db:
             return open_plans(db, conversation)
+
+    async def waiting(self, conversation: str, person: str) -> tuple[Waiting, ...]:
+        with self._core.snapshot() as db:
+            rows = db.all("plans_for", conversation=conversation, person=person)
+        return tuple(Waiting(row["id"], instant(row["scheduled_for"]), row["text"]) for row in rows)
 
     async def plan(self, schedule: Schedule) -> bool:
         return await self._core.write(lambda db: plan(db, schedule))

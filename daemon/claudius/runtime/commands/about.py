@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from claudius.cognition.mind import Mind
 from claudius.cognition.prompt.snapshot import Snapshot
 from claudius.cognition.steps.user_model import merge_update
+from claudius.cognition.timing import known_zone
 from claudius.decoding import decoder
 from claudius.memory.codes import OpenCode
 from claudius.memory.erasure import ERASED
@@ -61,11 +62,24 @@ class About:
         lines += [f"• what was said there: {' '.join(links)}"] if links else ["• what you had just said"]
         return "\n".join(lines)
 
+    async def plans(self, perception: Perception, _: str) -> str:
+        """List what waits here for the person who asks."""
+        zone = known_zone(self._mind.config().clock.timezone)
+        waiting = await self._mind.store.plans.waiting(given_in(perception), perception.person)
+        lines = [f"{one.name}: {one.at.astimezone(zone):%a %d %b %Y, %H:%M} · {one.text}" for one in waiting]
+        return "\n".join(lines) if lines else "Nothing waits here for you."
+
+    async def cancel(self, perception: Perception, name: str) -> str:
+        """Take back what waits here for the person who asks."""
+        waiting = await self._mind.store.plans.waiting(given_in(perception), perception.person)
+        named = [one for one in waiting if one.name == name.lower()]
+        if len(named) != 1 or not await self._mind.store.plans.cancel(named[0].id):
+            return f"There is no {name} here that waits for you; `plans` lists what does."
+        return f"Taken back: {named[0].text}"
+
     async def correct(self, perception: Perception, text: str) -> str:
         """Store what a person says of themself, in their words."""
         text = " ".join(text.split())[:CORRECTION_CHARS]
-        if not text:
-            return "Say what is right: correct TEXT"
         now, person = self._mind.clock(), perception.person
         known = await self._mind.store.people.known_of(person, now)
         own = next((one for one in known.models if one.audience == private(one.person)), None)
@@ -92,8 +106,6 @@ class About:
         """Erase the person who asks, after they have confirmed it."""
         now, person = self._mind.clock(), perception.person
         words = rest.lower().split()
-        if words[:1] != ["me"]:
-            return "I forget a person only if they ask it themself: forget me"
         if self._forgetting.is_unfinished(person):
             return f"{INTERRUPTED} {RECEIPT_FOLLOWS}" if self._forgetting.is_to_be_told(person) else INTERRUPTED
         until = await self._forgetting.waits_until(person, now)
@@ -128,8 +140,6 @@ class About:
 
     async def proactive(self, perception: Perception, wish: str) -> str:
         """Store whether a person wants to be written to first."""
-        if wish.lower() not in ("on", "off"):
-            return "Say: proactive on, or proactive off"
         is_wanted = wish.lower() == "on"
         await self._mind.store.people.wish(perception.person, proactive=is_wanted, now=self._mind.clock())
         where = given_in(perception)

@@ -8,32 +8,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
+from claudius.cognition.conclude.conclusion import paused
 from claudius.cognition.mind import Mind
-from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreError
+from claudius.errors import ClaudiusError, DeliveryError, RowInvalid, StaleTurn, StoreError
 from claudius.foreign import unquoted
 from claudius.memory.store import Store
-from claudius.perception import Perception, Place
+from claudius.perception import MessageExtra, Perception, Place
 from claudius.runtime.adapter import Adapter, TellsLacks
 from claudius.runtime.commands.about import About
 from claudius.runtime.commands.linking import Linking
-from claudius.runtime.commands.owners import OwnerCommands
+from claudius.runtime.commands.owners import OwnerCommands, only_an_owner
 from claudius.runtime.commands.places import PlaceCommands
-from claudius.runtime.commands.words import read_command
+from claudius.runtime.commands.words import help_text, read_command, unknown
 from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.intake import ChannelModes
 from claudius.runtime.lanes import Lanes
 
 log = logging.getLogger(__name__)
-
-HELP = (
-    "whoami: what I know of you. why: what my last answer drew on. correct TEXT: set me right about you. "
-    "forget me: erase all of it. export: have all of it. link [CODE]: be one person on two networks. "
-    "unlink: be apart again. "
-    "proactive on|off: whether I may write first. In a channel: /ensoul on|off|listen|status, and in a thread !quiet. "
-    "Owners: status, usage, pause, resume."
-)
 
 ANSWERED = "answered"
 """What a conversation of commands is at while the answer to one that was carried out is sent."""
@@ -53,13 +47,16 @@ class Commands:
     ) -> None:
         """Answer through `adapters`; what is to be said aloud is said in `lanes`."""
         self._mind, self._adapters, self._members = mind, adapters, lanes.members
-        about, places = About(mind, forgetting), PlaceCommands(mind, modes, lanes.wake, self._lacks)
+        about, places = About(mind, forgetting), self._places(modes, lanes)
         linking, self._forgetting = Linking(mind, self.tell), forgetting
         self._words: dict[str, Callable[[Perception, str], Awaitable[str]]] = {
+            "help": self._help,
             "whoami": about.whoami,
             "home": about.whoami,
             "why": about.why,
             "correct": about.correct,
+            "plans": about.plans,
+            "cancel": about.cancel,
             "forget": about.forget,
             "export": about.export,
             "link": linking.link,
@@ -73,6 +70,8 @@ class Commands:
             "usage": owners.usage,
             "pause": owners.pause,
             "resume": owners.resume,
+            "mute": owners.mute,
+            "unmute": owners.unmute,
         }
         self._running: dict[str, asyncio.Task[Any]] = {}
         self._stores: dict[str, Store] = {}
@@ -81,6 +80,10 @@ class Commands:
         """The word of the command that each of these conversations is at."""
         self._again: set[str] = set()
         self._is_closing = False
+
+    def _places(self, modes: ChannelModes, lanes: Lanes) -> PlaceCommands:
+        refusal = partial(only_an_owner, self._mind, self._adapters)
+        return PlaceCommands(self._mind, modes, lanes.wake, self._lacks, refusal)
 
     @property
     def busy(self) -> int:
@@ -120,6 +123,22 @@ class Commands:
         task = asyncio.create_task(self.answer(perception, text), name=key)
         self._running[key] = task
         task.add_done_callback(lambda _: self._running.pop(key, None))
+
+    def show_paused(self, perception: Perception) -> None:
+        """Put the sign of a pause on a message that is owed an answer, in the background."""
+        key = f"paused {perception.key}"
+        task = asyncio.create_task(self._sign(perception), name=key)
+        self._running[key] = task
+        task.add_done_callback(lambda _: self._running.pop(key, None))
+
+    async def _sign(self, perception: Perception) -> None:
+        react = getattr(self._adapters.get(Place.of(perception.conversation).network), "react", None)
+        if react is None or not (isinstance(perception.extra, MessageExtra) and perception.extra.can_react):
+            return
+        try:
+            await react(paused(perception))
+        except (DeliveryError, OSError, TimeoutError) as error:  # the answer comes all the same, once the soul goes on
+            log.info("a pause was not shown", extra={"error": unquoted(error)})
 
     async def close(self, within_s: float) -> None:
         """Let running commands end for `within_s` seconds; the next process runs the rest."""
@@ -173,12 +192,15 @@ class Commands:
         try:
             await self._members.look_as(perception.person)
             carry_out = self._words.get(asked.word)
-            return await carry_out(perception, asked.rest) if carry_out else HELP
+            return await carry_out(perception, asked.rest) if carry_out else unknown(asked.rest or asked.word)
         except ClaudiusError as error:
             return f"That did not work: {error.message}"
         except Exception:  # this is the lane of commands: whoever gave one is answered, and the next one is done
             log.exception("a command stumbled", extra={"word": asked.word})
             return "That did not work; the owner can see why in my log."
+
+    async def _help(self, perception: Perception, _: str) -> str:
+        return help_text(Place.of(perception.conversation).network)
 
     async def answer(self, perception: Perception, text: str) -> bool:
         """Answer a command to whoever gave it, where its network is there; a failure is logged. Returns if it was."""

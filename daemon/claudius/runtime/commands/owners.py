@@ -8,37 +8,59 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import timedelta
 from typing import Literal
 
 from claudius.cognition.mind import FRESH_S, Cap, Mind
 from claudius.config import overriding, write_setting
+from claudius.errors import DeliveryError
 from claudius.home import Home
 from claudius.perception import Perception, given_in
+from claudius.runtime.adapter import Adapter, NamesPerson
 from claudius.runtime.auditing import note
 from claudius.runtime.commands.words import is_direct
 from claudius.runtime.intake import is_owner
 from claudius.runtime.owner_code import OwnerCode
 
-NOT_AN_OWNER = "Only an owner can have that of me. `owners` in the settings says who that is."
+NOT_AN_OWNER = "Only an owner can have that of me"
 NOT_HERE = "That code is void now, because others could read it here. Make a new one, and say it to me directly."
 NOT_GOOD = "That code is not good. `claudius onboard` makes a new one, for an hour."
 PAUSED = "I pause: I hear everything and keep it, and answer it when you say: resume."
 RESUMED = "I go on, with what waited."
+SPANS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 OVERRIDDEN = " But {0} is set where I run, and overrides what I wrote into config.toml: change it there."
 
 ONE_HOME = " It stands in config.toml of one machine, {1}: add {0} to `owners` on the others, too."
 ONE_CODE = " A code is known on the machine that made it, and {1} heard you: there, add {0} to `owners` in config.toml."
 
 
+async def only_an_owner(mind: Mind, adapters: Mapping[str, Adapter]) -> str:
+    """Return the refusal of an owner's command, which names the owners as their networks do."""
+    names: dict[str, None] = {}
+    for owner in mind.config().owners:
+        adapter: object = adapters.get(owner.partition(":")[0])
+        if isinstance(adapter, NamesPerson):
+            with suppress(DeliveryError, OSError, TimeoutError):
+                names[await adapter.name_of(owner)] = None
+    return f"{NOT_AN_OWNER}: {', '.join(filter(None, names))}." if any(names) else f"{NOT_AN_OWNER}."
+
+
 class OwnerCommands:
     """Commands of owners."""
 
     def __init__(
-        self, mind: Mind, home: Home, status: Callable[[], Iterable[str]], resumed: Callable[[], None]
+        self,
+        mind: Mind,
+        home: Home,
+        adapters: Mapping[str, Adapter],
+        status: Callable[[], Iterable[str]],
+        resumed: Callable[[], None],
     ) -> None:
         """Change the settings of `home`; `status` describes the process, `resumed` makes every lane look again."""
         self._mind, self._home, self._status, self._resumed = mind, home, status, resumed
+        self._adapters = adapters
 
     async def owner(self, perception: Perception, code: str) -> str:
         """Make the person who says the code an owner."""
@@ -58,14 +80,14 @@ class OwnerCommands:
     async def status(self, perception: Perception, _: str) -> str:
         """Report the soul's status."""
         if not is_owner(perception, self._mind.config()):
-            return NOT_AN_OWNER
+            return await only_an_owner(self._mind, self._adapters)
         await note(self._mind, perception, "status")
         return "\n".join(self._status())
 
     async def usage(self, perception: Perception, _: str) -> str:
         """Report what was spent, and the limits."""
         if not is_owner(perception, self._mind.config()):
-            return NOT_AN_OWNER
+            return await only_an_owner(self._mind, self._adapters)
         await note(self._mind, perception, "usage")
         return "\n".join(map(_told, await self._mind.spending()))
 
@@ -79,11 +101,32 @@ class OwnerCommands:
         self._resumed()
         return answer
 
+    async def mute(self, perception: Perception, wish: str) -> str:
+        """Answer nothing of a person's, for a time or for good."""
+        person, _, span = wish.partition(" for ")
+        if not is_owner(perception, self._mind.config()):
+            return await only_an_owner(self._mind, self._adapters)
+        until = self._mind.clock() + int(span[:-1]) * SPANS[span[-1].lower()] if span else None
+        entry = f"{person} until {until:%Y-%m-%dT%H:%M:%SZ}" if until else person
+        override = await self._mute(perception, person, (entry,))
+        return f"I answer nothing of theirs {f'until {until:%H:%M} UTC' if until else 'until unmute'}." + override
+
+    async def unmute(self, perception: Perception, person: str) -> str:
+        """Answer a person again."""
+        if not is_owner(perception, self._mind.config()):
+            return await only_an_owner(self._mind, self._adapters)
+        return "I answer them again." + await self._mute(perception, person, ())
+
+    async def _mute(self, perception: Perception, person: str, entry: tuple[str, ...]) -> str:
+        await note(self._mind, perception, "mute" if entry else "unmute", person)
+        others = [one for one in self._mind.config().access.muted if one.partition(" ")[0] != person]
+        return await self._set(perception, "access.muted", [*others, *entry])
+
     async def _pause(self, perception: Perception, act: Literal["pause", "resume"], answer: str) -> str:
         """Set `runtime.paused`; where several processes share the store, a row of it, which all of them read."""
         config, leases = self._mind.config(), self._mind.store.leases
         if not is_owner(perception, config):
-            return NOT_AN_OWNER
+            return await only_an_owner(self._mind, self._adapters)
         await note(self._mind, perception, act)
         if leases and act == "pause":
             await leases.pause()

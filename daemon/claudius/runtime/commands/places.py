@@ -18,7 +18,7 @@ from claudius.perception import (
     shared,
 )
 from claudius.runtime.auditing import note
-from claudius.runtime.commands.words import ENSOUL, is_direct
+from claudius.runtime.commands.words import is_direct
 from claudius.runtime.intake import ChannelModes, is_owner
 
 WORDS: dict[Mode | None, str] = {
@@ -60,16 +60,22 @@ Lacks = Callable[[str], Awaitable[str]]
 class PlaceCommands:
     """Commands about channels and threads."""
 
-    def __init__(self, mind: Mind, modes: ChannelModes, wake: Callable[[str], None], lacks: Lacks) -> None:
-        """Change them in `modes`; `wake` has a conversation check for what waits."""
+    def __init__(
+        self,
+        mind: Mind,
+        modes: ChannelModes,
+        wake: Callable[[str], None],
+        lacks: Lacks,
+        refusal: Callable[[], Awaitable[str]],
+    ) -> None:
+        """Change them in `modes`; `wake` has a conversation check for what waits. `refusal` is of who is no owner."""
         self._mind, self._modes, self._wake, self._lacks = mind, modes, wake, lacks
+        self._refusal = refusal
 
     async def ensoul(self, perception: Perception, wish: str) -> str:
         """Show or set how the soul takes part in the channel where the command is given."""
         where = given_in(perception)
         place, wish = Place.of(where).of_channel, wish.lower() or "on"
-        if wish not in ENSOUL:
-            return f"I know /ensoul {'|'.join(ENSOUL)}."
         direct = is_direct(where, perception)
         if is_terminal(where):  # all terminal conversations are one place, and one person must not mute the others
             return DIRECT["on"]
@@ -78,7 +84,7 @@ class PlaceCommands:
         config = self._mind.config()
         may_bring = is_owner(perception, config) or perception.person in config.ensoul.who
         if wish != "off" and not direct and not may_bring:
-            return "Only an owner can have me take part in a channel. `owners` and `ensoul.who` say who that is."
+            return await self._refusal()
         mode: Mode = "on" if wish == "on" else "off" if wish == "off" else "listen"
         if not direct:
             await note(self._mind, perception, "ensoul", f"{mode} {place}")
@@ -127,23 +133,21 @@ class PlaceCommands:
         told.append(f"Of you I hold version {held.version} here." if held else "Of you I hold nothing here yet.")
         return " ".join(told)
 
-    async def quiet(self, perception: Perception, _: str) -> str:
-        """Be quiet in the thread where the command is given, until called again."""
+    async def quiet(self, perception: Perception, wish: str) -> str:
+        """Answer nothing but mentions where the command is given, or everything as before again."""
         where = given_in(perception)
         if is_direct(where, perception):
             return "Between the two of us I always answer; !quiet is for threads."
-        if await self._mind.store.people.hush(where):
-            return "I am quiet in this thread until somebody mentions me."
-        return "I only speak here when I am mentioned."
+        on = wish.lower() != "off"
+        await self._mind.store.people.hush(where, perception.position, self._mind.clock(), on=on)
+        return "I am quiet here but for mentions, until !quiet off." if on else "I am not quiet here any more."
 
     async def kothar(self, perception: Perception, wish: str) -> str:
         """Show or set how Kothar takes part in the conversation where the command is given."""
         where, config = given_in(perception), self._mind.config()
         mode = wish.lower()
-        if mode and mode not in KOTHAR_WORDS:
-            return f"I know !kothar {'|'.join(KOTHAR_WORDS)}."
         if not is_owner(perception, config):
-            return "Only an owner can say how Kothar takes part. `owners` in the settings says who that is."
+            return await self._refusal()
         if mode:
             await note(self._mind, perception, "daimon", f"{KOTHAR} {mode}")
             await self._mind.store.whispers.set_mode(KOTHAR, mode, where)

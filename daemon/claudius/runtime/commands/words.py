@@ -1,21 +1,92 @@
-"""Recognises commands after `/claudius` or a leading `!`. Pure; intake, history and the adapters call it."""
+"""The one table of commands, and how a message is recognised as one. Pure; intake, history and the adapters call it.
+
+A command is the whole message: its word, and no more than its own closed arguments. Anything else is talk.
+"""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.perception import COMMANDS, CommandExtra, Kind, Origin, Perception, Place, private
+from claudius.perception import COMMANDS, CommandExtra, Kind, MessageExtra, Origin, Perception, Place, private
 
-WORDS = (
-    *("whoami", "why", "correct", "forget", "export", "link", "unlink", "proactive", "ensoul", "quiet", "kothar"),
-    *("home", "help", "owner", "status", "usage", "pause", "resume"),
-)
-COMMON = ("home", "help", "status", "usage", "pause", "resume")
-"""Words that other bots, too, are given after a `!` in a channel; there they are text."""
+Group = Literal["now", "reminders", "you", "accounts", "channels", "owners", ""]
+
+
+class Command(Struct, frozen=True):
+    """What a command does, and what may follow its word."""
+
+    about: str
+    group: Group = ""
+    """Where the help names it; empty = nowhere."""
+    args: str = ""
+    """The pattern of all that may follow; empty = nothing may."""
+    shown: str = ""
+    """How that is written for people."""
+
+
+_SOMEBODY = r"\S+:\S+:\S+"
+"""A person's id, which stands in place of a mention."""
+_CODE = r"\w{4}-?\w{4}"
+TABLE: Mapping[str, Command] = {
+    "stop": Command("cancels the answer that I am writing", "now"),
+    "quiet": Command("silences me in a thread but for mentions, until quiet off", "now", "(off)?"),
+    "help": Command("this"),
+    "home": Command("what I know of you"),
+    "plans": Command("what waits here for you", "reminders"),
+    "cancel": Command("takes one of them back", "reminders", r"p\d+", "p3"),
+    "whoami": Command("what I know of you", "you"),
+    "why": Command("what my last answer to you drew on", "you"),
+    "correct": Command("sets me right about you", "you", r".+", "TEXT"),
+    "export": Command("all that I keep of you", "you"),
+    "forget": Command("erases all that I keep of you", "you", "me( yes)?", "me"),
+    "link": Command("be one person on two networks", "accounts", f"({_CODE}|yes|no)?", "[CODE]"),
+    "unlink": Command("be apart again", "accounts"),
+    "proactive": Command("whether I may write to you first", "accounts", "on|off", "on|off"),
+    "ensoul": Command("how I take part there", "channels", "(on|off|listen|status)?", "on|off|listen|status"),
+    "kothar": Command("how Kothar does", "channels", "(off|whisper|speak|both)?", "off|whisper|speak|both"),
+    "owner": Command("be an owner of mine", args=r"\S+", shown="CODE"),
+    "status": Command("how I fare", "owners"),
+    "usage": Command("what I cost", "owners"),
+    "pause": Command("I answer nobody for now", "owners"),
+    "resume": Command("I go on", "owners"),
+    "mute": Command("I answer nothing of theirs", "owners", rf"{_SOMEBODY}( for \d{{1,4}} ?[mhd])?", "@NAME [for 2h]"),
+    "unmute": Command("I answer them again", "owners", _SOMEBODY, "@NAME"),
+}
+WORDS = tuple(TABLE)
+COMMON = ("home", "help", "status")
+"""Words that other bots, too, are given after a `!` in a channel; there they are commands only of whoever calls us."""
+STOP = "!stop"
+"""The message that asks to cancel an answer; intake obeys it before anything else."""
+UNKNOWN = "?"
+"""In place of the word of a command that is none."""
 SIGN = "\N{OCTAGONAL SIGN}"
 """The reaction on one's own message that asks to cancel an answer."""
-ENSOUL = ("on", "off", "listen", "status")
+LINES: Mapping[Group, str] = {
+    "now": "{}",
+    "reminders": "Reminders: say “remind me tomorrow at 9 to call”. {}",
+    "you": "You: {}",
+    "accounts": "{}",
+    "channels": "In a channel: {}",
+    "owners": "Owners: {}",
+}
+"""The lines of the help that name the commands of a group."""
+TALK: Mapping[str, str] = {
+    "terminal": "Write to me here as you like. A word below is a command as a whole line, with a ! or / before it.",
+    "": "Write to me directly, or mention me in a channel: I answer in a thread, and follow it. A word below is a "
+    "command behind /claudius, or as a whole message with a ! before it.",
+}
+"""How to talk to the soul, by network."""
+SIGNED: Mapping[str, str] = {"stop": "!stop", "quiet": "!quiet", "ensoul": "/ensoul"}
+"""Words that are given in one form alone."""
+NO_COMMAND = (
+    "That is no command of mine. To ask me something, write to me directly or mention me; `help` says what I obey."
+)
 
 
 class CommandLine(Struct, frozen=True):
@@ -25,39 +96,80 @@ class CommandLine(Struct, frozen=True):
     rest: str = ""
 
 
+def usage(word: str) -> str:
+    """Return how a command is written. Pure."""
+    return f"{SIGNED.get(word, word)} {TABLE[word].shown}".rstrip()
+
+
+def help_text(network: str) -> str:
+    """Return what can be said to the soul in a network, a line for each kind. Pure."""
+    lines = [TALK.get(network, TALK[""])]
+    for group, words in groupby(TABLE, key=lambda word: TABLE[word].group):
+        if group:
+            lines.append(LINES[group].format("; ".join(f"{usage(word)}: {TABLE[word].about}" for word in words) + "."))
+    return "\n".join(lines)
+
+
 def read_command(text: str) -> CommandLine:
-    """Parse the text after `/claudius` or `!`. Pure."""
-    word, _, rest = text.strip().partition(" ")
-    word = word.lower()
+    """Parse the text after `/claudius` or `!`; one that is no command has the word `UNKNOWN`. Pure."""
+    word, _, rest = " ".join(text.split(" ")).strip().partition(" ")
+    word, rest = word.lower(), rest.strip()
     if word == "claudius":
         return read_command(rest)
-    return CommandLine(word, rest.strip()) if word in WORDS else CommandLine("help")
+    known = TABLE.get(word)
+    is_whole = known is not None and re.fullmatch(known.args, rest, re.IGNORECASE | re.DOTALL)
+    return CommandLine(word, rest) if is_whole else CommandLine(UNKNOWN, word if known else "")
 
 
-def is_command(text: str, *, is_direct: bool = False) -> bool:
-    """Return whether a message begins with `!` and a known command word; `is_direct`: only we are spoken to. Pure."""
-    if not text.startswith("!"):
-        return False
-    word = text[1:].strip().partition(" ")[0].lower()
-    return word == "claudius" or (word in WORDS and (word not in COMMON or (is_direct and word not in COMMON[:2])))
+def unknown(word: str) -> str:
+    """Return the answer to what is no command: how the one is written that it begins with, if any. Pure."""
+    return f"{NO_COMMAND}\nBut I know: {usage(word)}" if word in TABLE else NO_COMMAND
+
+
+def command_in(text: str, *, is_called: bool = False) -> str:
+    """Return the command that a whole message is, without its sign; empty if it is talk. Pure.
+
+    `is_called`: only we are spoken to.
+    """
+    said = text.strip()
+    if not said.startswith("!"):
+        return said if is_called and said.casefold() == "help" else ""
+    body = said[1:]
+    asked = read_command(body)
+    is_ours = is_called or body.casefold().startswith("claudius ")
+    is_command = asked.word not in (UNKNOWN, "stop") and (is_ours or asked.word not in COMMON)
+    return body if is_command and not body[:1].isspace() else ""
 
 
 def as_command(perception: Perception) -> Perception:
     """Return a message that is a command as a command perception; return anything else unchanged. Pure."""
     is_said = perception.kind in (Kind.MESSAGE, Kind.MENTION) and perception.origin is Origin.EXTERNAL
     is_public = not perception.audience.startswith("private:")
-    if not is_said or perception.is_bot or not is_command(perception.text, is_direct=not is_public):
+    if not is_said or perception.is_bot:
+        return perception
+    is_called = not is_public or perception.kind is Kind.MENTION
+    body = command_in(_by_ids(perception), is_called=is_called)
+    if not body:
         return perception
     return replace(
         perception,
         kind=Kind.COMMAND,
         conversation=apart(perception.conversation, perception.person),
         audience=private(perception.person),
-        text=perception.text[1:],
+        text=body,
         owes=False,
         following=None,
         extra=CommandExtra(where=perception.conversation, is_public=is_public),
     )
+
+
+def _by_ids(perception: Perception) -> str:
+    """Return a message that mutes people with their ids in place of their names, which others may have. Pure."""
+    text, extra = perception.text, perception.extra
+    if isinstance(extra, MessageExtra) and re.match(r"\s*!(claudius )?(un)?mute ", text, re.IGNORECASE):
+        for person, name in extra.named.items():
+            text = text.replace(f"@{name}", person)
+    return text
 
 
 def apart(conversation: str, person: str) -> str:

@@ -1,0 +1,51 @@
+"""The proxies between this process and the world: one reading of the environment, for every library and child of ours.
+
+The libraries differ in which variables they read, and Slack's ignores NO_PROXY. So `unify` makes the variables say the
+same in every spelling, for those that read them by themselves (httpx, git, the claude command), and whoever opens a
+connection with another library asks `proxy_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from urllib.parse import urlsplit
+
+NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+LOOPBACK = "localhost,127.0.0.1,::1"
+"""Never reached through a proxy, whatever NO_PROXY says: the models of this machine, and its own servers."""
+_PLAIN = {"ws": "http", "wss": "https"}
+
+
+def unify(environ: MutableMapping[str, str], dotenv: Mapping[str, str]) -> None:
+    """Set each variable of a process in small and capital letters; one that only `.env` holds counts, too.
+
+    A SOCKS proxy is taken out: httpx would refuse to work at all.
+    """
+    for name in NAMES:
+        spelt = (source[one] for source in (environ, dotenv) for one in (name, name.upper()) if one in source)
+        value = next(spelt, "")
+        if name == "no_proxy":
+            value = "*" if "*" in value.replace(" ", "").split(",") else f"{value},{LOOPBACK}".strip(",")
+        for one in (name, name.upper()):
+            environ.pop(one, None)
+            if value and not value.startswith("socks"):
+                environ[one] = value
+
+
+def proxy_of(url: str) -> str | None:
+    """Return the proxy through which an address is reached; None = directly."""
+    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - most commands need no network
+
+    place = urlsplit(url)
+    host = place.hostname or ""
+    if any(proxy_bypass(one) for one in (host, f"{host}:{place.port}")):
+        return None
+    known, scheme = getproxies(), _PLAIN.get(place.scheme, place.scheme)
+    found = known.get(scheme) or known.get("all")
+    return found if not found or "://" in found else f"http://{found}"
+
+
+def named(url: str) -> str:
+    """Return the proxy of an address as a message may name it, without its password; empty if there is none."""
+    proxy = proxy_of(url)
+    return f"the proxy {urlsplit(proxy).netloc.rpartition('@')[2]}" if proxy else ""
