@@ -153,9 +153,6 @@ ON CONFLICT (person) DO UPDATE SET proactive = excluded.proactive, wished_at = e
 -- name: wished
 SELECT proactive FROM wish WHERE person = :person;
 
--- name: zone_of_person
-SELECT zone FROM person WHERE person = :person;
-
 -- name: sight
 -- The shared places of a network that a person is known to see, and those without a member list.
 SELECT a.audience, a.known_at IS NOT NULL AS is_listed, m.person IS NOT NULL AS is_seen FROM audience a

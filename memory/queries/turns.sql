@@ -123,7 +123,7 @@ SELECT number, entry_type, content, at, verb, person, name, metadata, position, 
 WHERE conversation = :conversation AND number BETWEEN :first AND :last AND unsaid = 0 ORDER BY number, n;
 
 -- name: person_recalled
-SELECT name, is_bot FROM person WHERE person = :person;
+SELECT name, is_bot, zone FROM person WHERE person = :person;
 
 -- name: turns_here
 SELECT turns, last_at FROM conversation_person WHERE conversation = :conversation AND person = :person;

@@ -116,7 +116,8 @@ class SqlPeople:
 
     async def zone(self, person: str) -> str:
         with self._core.snapshot() as db:
-            return db.value("zone_of_person", person=person) or ""
+            known = db.one("person_recalled", person=person)
+        return known["zone"] if known else ""
 
     async def ids_of(self, person: str) -> Sequence[str]:
         await self._core.flush()

@@ -33,7 +33,7 @@ from claudius.memory.sql.rows import (
 )
 from claudius.memory.sql.seeing import Seeing
 from claudius.memory.turns import RecallLimits
-from claudius.perception import Origin
+from claudius.perception import SELF, Origin
 from claudius.recollection import (
     STATE_DEFAULTS,
     Entry,
@@ -87,6 +87,7 @@ def recall(
         audience=seeing.audience,
         perceptions=pending.perceptions,
         speaker=speaker if is_spoken_to else None,
+        listener=_listener(db, seeing, perception.origin, speaker),
         others=others,
         process=process,
         turns=row["turns"] if row else 0,
@@ -151,6 +152,14 @@ def _person(db: Database, seeing: Seeing, person: str, name: str, conversation: 
         spoke_at=max([instant(row["last_at"]) for row in here if row["last_at"]], default=None),
         is_bot=is_bot,
     )
+
+
+def _listener(db: Database, seeing: Seeing, origin: Origin, person: Person) -> Person | None:
+    """Return whom a perception of the soul's own is for; None if that is nobody, or somebody who was never heard."""
+    if origin is Origin.EXTERNAL or not person.person or seeing.audience == SELF:
+        return None
+    known = db.one("person_recalled", person=person.person)
+    return replace(person, name=known["name"], zone=known["zone"], is_bot=bool(known["is_bot"])) if known else None
 
 
 def _is_met(db: Database, seeing: Seeing, canonical: str) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from claudius.errors import StaleTurn, StoreError
 from claudius.intent import ModelVersion, StateChange
 from claudius.memory.store import Store
-from claudius.perception import SELF, Perception, private, shared
+from claudius.perception import SELF, Kind, Origin, Perception, private, shared
 from claudius.recollection import Shown, Summary
 from claudius.testing.store_contract.ground import (
     ANA,
@@ -91,6 +92,27 @@ async def _(ground: Ground) -> None:
             assert found.speaker.models[0].audience == found.audience == _audience(place)
             expected = {f"of {source}" for source in learned if place in LEARNED_SHOWN_IN[source]}
             assert {model.markdown for model in found.speaker.models} == expected
+
+
+@case("M74", "what a plan is for is recalled as for a message of that person's, by the audience of the plan")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        await _know(store)
+        await exchange(store, heard("Hello", extra={"zone": "Asia/Tokyo"}))
+        learned = ("DM Ana", "#all", "#ext")
+        for place in learned:
+            await store.documents.set_model(ANA, _audience(place), f"of {place}", "note", "owner", NOW)
+        await store.documents.set_model(BEN, private(BEN), "of Ben alone", "note", "owner", NOW)
+        due: dict[str, Any] = {"kind": Kind.SCHEDULED, "origin": Origin.INTERNAL, "owes": False, "name": ""}
+        for place in ("DM Ana", "#ops"):
+            found = await recalled(store, heard("It is time.", n=90, at=PLACES[place].conversation, **due))
+            assert found.speaker is None
+            assert found.listener is not None
+            assert (found.listener.person, found.listener.name, found.listener.zone) == (ANA, "Ana", "Asia/Tokyo")
+            seen = {f"of {source}" for source in learned if place in LEARNED_SHOWN_IN[source]}
+            assert {model.markdown for model in found.listener.models if model.version} == seen
+        nobody = await recalled(store, heard("", n=99, at=":::", audience=SELF, **due))
+        assert nobody.listener is None
 
 
 @case("M72", "members that are not known hide everything but the place itself")
