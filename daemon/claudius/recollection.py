@@ -322,6 +322,11 @@ class Recollection(Struct, frozen=True, kw_only=True):
         """Everybody whom the prompt knows, the addressee first."""
         return (self.addressee, *self.others) if self.addressee else self.others
 
+    def called(self, perception: Perception) -> str:
+        """Return the name of who said something: what the speaker told of it, else the network's."""
+        is_speaker = self.speaker is not None and perception.person == self.perception.person
+        return self.speaker.name if self.speaker and is_speaker else perception.name
+
     @property
     def owes(self) -> bool:
         """Whether one of the perceptions is owed a reply."""

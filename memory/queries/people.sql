@@ -172,6 +172,18 @@ SELECT audience, :person FROM audience WHERE audience = :audience AND known_at I
 -- name: hush
 UPDATE thread SET is_quiet = 1 WHERE conversation = :conversation;
 
+-- name: people_called
+-- scans: a command lists everybody, or looks up one name
+-- A row a person, or one for each thing that they said of their name.
+SELECT coalesce(l.canonical, p.person) AS called, p.name, f.person, f."key", f.value, f.sources, f.stated_s FROM person p
+LEFT JOIN person_link l ON l.person = p.person
+LEFT JOIN fact f ON f.person = p.person AND f.newest = 1 AND f."key" IN ('name', 'no longer') ORDER BY p.person;
+
+-- name: moments_counted
+-- scans: one person asks, beside the turns
+SELECT audience, count(*) AS kept FROM moment
+WHERE person IN (SELECT value FROM json_each(:persons)) AND is_own = 0 GROUP BY audience;
+
 -- name: canonical
 SELECT canonical FROM person_link WHERE person = :person;
 

@@ -161,7 +161,7 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
             moment = found_one.moment
             if most <= 0 or moment.id in taken or moment.turn in rendered:
                 continue
-            line, row = _line(found_one, asked, taken, rendered, recollection)
+            line, row = _line(found_one, asked, taken, rendered, recollection, names)
             if _cost(line) > left:
                 break  # a corrected line is not shown without its correction
             left, most = left - _cost(line), most - 1
@@ -172,14 +172,19 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
 
 
 def _line(
-    one: Ranked, asked: Mapping[str, float], taken: set[int], rendered: set[str], recollection: Recollection
+    one: Ranked,
+    asked: Mapping[str, float],
+    taken: set[int],
+    rendered: set[str],
+    recollection: Recollection,
+    names: Mapping[str, str],
 ) -> tuple[dict[str, str], str]:
     moment, before = one.moment, one.before
     start = _start(moment.text, asked)
     end = start + LINE_CHARS
     line = {
         **_when(moment.at_s, recollection.now),
-        "from": YOU if moment.is_own else _called(moment.person, moment.name, recollection),
+        "from": YOU if moment.is_own else _called(moment.person, names.get(moment.person) or moment.name, recollection),
         "text": cut(moment.text, start, end),
     }
     row = f"moment:{moment.id}:{start}:{end}"
@@ -222,8 +227,9 @@ def _when(at_s: float, now: datetime) -> dict[str, str]:
 
 def _called(person: str, name: str, recollection: Recollection) -> str:
     """Return who is meant: the speaker's name stands for nobody else, nor a person's for the soul. Pure."""
-    name, speaker = _name(name), recollection.addressee
+    speaker = recollection.addressee
     is_speaker = speaker is not None and person in (speaker.person, recollection.perception.person)
+    name = _name(name or (short_name(recollection.perception.person) if is_speaker else ""))
     is_theirs = speaker is not None and name == _name(speaker.name)
     return f"{name} ({short_name(person)})" if name.casefold() == YOU or (is_theirs and not is_speaker) else name
 

@@ -245,7 +245,7 @@ def output_rules(
         guarded=Overlap([*models, *[value.value for value in recollection.state]]),
         mentions=Mentionable(
             answered=heard[-1].person if heard else "",
-            members={one.person: one.name for one in heard if one.person}
+            members={one.person: recollection.called(one) for one in heard if one.person}
             | {other.person: other.name for other in recollection.others},
         ),
     )
