@@ -215,6 +215,13 @@ export function Standing({ person, soul }) {
   return html`<p>${edge ? plain(edge.words) : "not met lately"} · ${peer?.trust != null ? `trust ${trustWord(peer.trust)}: ${plain(peer.rationale)}` : "not assessed yet"}</p>`;
 }
 
+const Listed = ({ head, of, line }) => of.length > 0 && html`<h3>${head}</h3><ul class="private">${of.map((one) => html`<li>${line(one)} <span class="small">${when(one.at)}</span></li>`)}</ul>`;
+
+// What `whoami` tells beside the portraits.
+export const Kept = ({ known }) => html`<${Listed} head="Said in plain words" of=${known.facts} line=${(one) => `${plain(one.key)}: ${plain(one.value)}`}/>
+  <${Listed} head="Planned" of=${known.plans} line=${(one) => plain(one.what)}/>
+  <p class="small">${known.moments} ${known.moments === 1 ? "message is" : "messages are"} kept for recall.</p>`;
+
 export function Turn({ turn, soul, moved, level = "h3" }) {
   const found = useRead(turn ? `turns/${seg(turn)}` : null);
   if (!turn) return html`<${Nothing}>Pick a turn: by its tick, a dot, a row, or with the arrow keys.<//>`;

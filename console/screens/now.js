@@ -1,7 +1,7 @@
 // Now: the conversations, the talk, and the inner life while it happens.
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
 import { get, post, seg } from "../net.js";
-import { clock, day, Growing, Grown, nameOf, Nothing, plain, Problem, Prose, Read, shortDay, spaced, Standing, Thought, Turn, useKeys, useRead } from "../parts.js";
+import { clock, day, Growing, Grown, Kept, nameOf, Nothing, plain, Problem, Prose, Read, shortDay, spaced, Standing, Thought, Turn, useKeys, useRead } from "../parts.js";
 
 const OWN = "terminal:local:main:main";
 const isOwn = (id) => id.startsWith("terminal:local:main:");
@@ -164,8 +164,8 @@ function Known({ person, soul }) {
   const found = useRead(met ? `people/${seg(person)}` : null, soul.turn);
   return html`<section class="known" aria-labelledby="known"><h2 id="known">What it knows of ${plain(nameOf(people, person))}</h2>
     <${Standing} person=${person} soul=${soul}/>
-    ${found.data?.models?.length ? found.data.models.map((model) => html`<div class="portrait private"><${Prose} text=${model.markdown}/></div><p class="small">version ${model.version}${model.commit ? `, git ${model.commit.slice(0, 7)}` : ""}${model.suspect ? " · marked as suspect" : ""}</p>`)
-      : html`<${Nothing}>Nothing has been written about them yet.<//>`}</section>`;
+    ${found.data?.models?.map((model) => html`<div class="portrait private"><${Prose} text=${model.markdown}/></div><p class="small">version ${model.version}${model.commit ? `, git ${model.commit.slice(0, 7)}` : ""}${model.suspect ? " · marked as suspect" : ""}</p>`)}
+    ${found.data && html`<${Kept} known=${found.data}/>`}</section>`;
 }
 
 export function Now({ soul }) {

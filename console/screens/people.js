@@ -1,7 +1,7 @@
 // People: what it makes of each, line by line and version by version; and taking it back.
 import { html, useState } from "../vendor/preact-htm.js";
 import { get, post, seg } from "../net.js";
-import { Cards, Choice, Deed, Nothing, plain, Prose, Read, Standing, Turn, useRead, when, where } from "../parts.js";
+import { Cards, Choice, Deed, Kept, Nothing, plain, Prose, Read, Standing, Turn, useRead, when, where } from "../parts.js";
 
 const LINKED = "Linked: whoever has either id is shown what both said in private; `claudius users unlink` undoes it.";
 const named = (one) => plain(one.name || one.person);
@@ -41,7 +41,7 @@ function Person({ person, people, soul, onTold }) {
   };
   return html`<article aria-label=${named(person)}><h2>${named(person)}</h2><p class="small">${plain(person.person)}${person.linked.length ? ` · also ${person.linked.map(plain).join(", ")}` : ""}</p>
     <${Standing} person=${person.person} soul=${soul}/>
-    <${Read} of=${found}>${({ models }) => (models.length ? models.map((model) => html`<${Portrait} key=${model.audience} person=${person.person} model=${model} soul=${soul}/>`) : html`<${Nothing}>Nothing has been written about them yet.<//>`)}<//>
+    <${Read} of=${found}>${(known) => html`${known.models.map((model) => html`<${Portrait} key=${model.audience} person=${person.person} model=${model} soul=${soul}/>`)}<${Kept} known=${known}/>`}<//>
     <section aria-label="changes"><h3>Decide</h3><p><label for="other">The same person as</label> <select id="other" class="field" value=${other} onChange=${(event) => setOther(event.target.value)}><option value="">choose…</option>${people.filter((one) => one !== person).map((one) => html`<option value=${one.person}>${named(one)} (${plain(one.person)})</option>`)}</select>
       ${other && html` <${Deed} label="Link" does=${async () => { await post(at(person.person, "/link"), { other }); onTold(LINKED); }} again=${soul.again}/>`}</p>
       <p><${Deed} label="Export" does=${save} done=${() => "saved by your browser"}/> <button class="plain" onClick=${() => soul.show(`Forget ${named(person)}`, html`<${Forget} person=${person} soul=${soul}/>`)}>Forget…</button></p></section></article>`;

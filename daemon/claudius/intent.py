@@ -132,6 +132,8 @@ PROMISE_DUE = "promise_due"
 """The `event` in a plan's `params`: a promise of the soul's is due."""
 LAPSES_AT = "plan.lapses_at"
 """In a plan's `params`: the instant from which it is dropped."""
+WHAT = "what"
+"""In a plan's `params`: what it is about, without the words that introduce it."""
 
 
 class Planned(Struct, frozen=True, kw_only=True):

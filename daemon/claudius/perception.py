@@ -180,6 +180,8 @@ class InternalExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
     """Whether it was planned in answering somebody."""
     lapses_at: datetime | None = None
     """From then on it is dropped."""
+    what: str = ""
+    """What it is about, without the words that introduce it: memory is searched for these words alone."""
     event: str = ""
     """The kind under which the psyche knows it, if that is not the perception's."""
     level: float = 0.0
@@ -472,10 +474,7 @@ TERMINAL = "terminal"
 
 
 def joint(conversation: str) -> str:
-    """Return the audience of a terminal conversation that several persons have spoken in. Pure.
-
-    Each conversation is an audience of its own, because a speaker in one has not seen the others.
-    """
+    """Return the audience of one terminal conversation in which several persons have spoken. Pure."""
     return f"shared:{conversation}"
 
 

@@ -200,6 +200,8 @@ class Person(Struct, frozen=True, kw_only=True):
     is_met: bool = False
     """Whether the soul has answered them before, as far as that may be known here."""
     is_bot: bool = False
+    zone: str = ""
+    """The IANA time zone that their network last reported; empty = it is not known, or was not looked up."""
 
 
 class Moment(Struct, frozen=True, kw_only=True):
@@ -267,6 +269,8 @@ class Recollection(Struct, frozen=True, kw_only=True):
     """What this turn answers: one perception or a burst, in order. The author of the last one is the speaker."""
     speaker: Person | None
     """None if nobody spoke (internal perceptions)."""
+    listener: Person | None = None
+    """Whom this turn speaks to, if nobody has just spoken: a plan, a promise or news is for somebody."""
     others: tuple[Person, ...] = ()
     """Other humans heard since the soul's last reply, latest first, at most two."""
     process: ProcessState
@@ -307,6 +311,21 @@ class Recollection(Struct, frozen=True, kw_only=True):
     def perception(self) -> Perception:
         """The perception whose author is answered: the last one taken."""
         return self.perceptions[-1]
+
+    @property
+    def addressee(self) -> Person | None:
+        """Whom this turn speaks to: who has just spoken, else for whom it is."""
+        return self.speaker or self.listener
+
+    @property
+    def people(self) -> tuple[Person, ...]:
+        """Everybody whom the prompt knows, the addressee first."""
+        return (self.addressee, *self.others) if self.addressee else self.others
+
+    def called(self, perception: Perception) -> str:
+        """Return the name of who said something: what the speaker told of it, else the network's."""
+        is_speaker = self.speaker is not None and perception.person == self.perception.person
+        return self.speaker.name if self.speaker and is_speaker else perception.name
 
     @property
     def owes(self) -> bool:

@@ -15,9 +15,6 @@ SELECT turn, conversation, audience, to_char(to_timestamp(at_s) AT TIME ZONE 'UT
     is_own, text
 FROM moment_said WHERE person IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
--- name: ledger_peer_named
-SELECT peer_id FROM peer WHERE lower(name) = lower(:name);
-
 -- name: moment_index_merge
 -- Nothing is left in the index of what was deleted.
 SELECT :pages AS pages WHERE false;

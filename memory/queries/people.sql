@@ -153,9 +153,6 @@ ON CONFLICT (person) DO UPDATE SET proactive = excluded.proactive, wished_at = e
 -- name: wished
 SELECT proactive FROM wish WHERE person = :person;
 
--- name: zone_of_person
-SELECT zone FROM person WHERE person = :person;
-
 -- name: sight
 -- The shared places of a network that a person is known to see, and those without a member list.
 SELECT a.audience, a.known_at IS NOT NULL AS is_listed, m.person IS NOT NULL AS is_seen FROM audience a
@@ -178,6 +175,18 @@ ON CONFLICT (conversation) DO UPDATE SET is_quiet = 1;
 
 -- name: unhush
 UPDATE thread SET is_quiet = 0, since = :position, last_at = :at WHERE conversation = :conversation;
+
+-- name: people_called
+-- scans: a command lists everybody, or looks up one name
+-- A row a person, or one for each thing that they said of their name.
+SELECT coalesce(l.canonical, p.person) AS called, p.name, f.person, f."key", f.value, f.sources, f.stated_s FROM person p
+LEFT JOIN person_link l ON l.person = p.person
+LEFT JOIN fact f ON f.person = p.person AND f.newest = 1 AND f."key" IN ('name', 'no longer') ORDER BY p.person;
+
+-- name: moments_counted
+-- scans: one person asks, beside the turns
+SELECT audience, count(*) AS kept FROM moment
+WHERE person IN (SELECT value FROM json_each(:persons)) AND is_own = 0 GROUP BY audience;
 
 -- name: canonical
 SELECT canonical FROM person_link WHERE person = :person;

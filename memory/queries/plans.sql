@@ -67,6 +67,11 @@ SELECT d.id, p.stems FROM due d LEFT JOIN promise p ON p.plan = d.id
 WHERE d.conversation = :conversation AND d.scheduled_for BETWEEN :since AND :until AND d.fired_turn IS NULL
   AND d.asked_by = :asked_by ORDER BY d.scheduled_for, d.id;
 
+-- name: plans_for
+-- scans: what waits; one person asks
+SELECT id, scheduled_for AS at, conversation, audience, params FROM due
+WHERE fired_turn IS NULL AND person IN (SELECT value FROM json_each(:persons)) ORDER BY scheduled_for, id;
+
 -- name: plans_due
 SELECT d.id, d.kind, d.scheduled_for, d.conversation, d.process, d.params, d.text, d.audience, d.person, d.asked_by,
     d.in_answer, c.closed_at

@@ -11,10 +11,6 @@ SELECT job, next_due, started_at, ended_at, outcome, failures FROM job ORDER BY 
 -- scans: a command lists them all
 SELECT peer_id FROM peer ORDER BY last_at DESC;
 
--- name: ledger_peer_named
--- scans: a command looks up one name
-SELECT peer_id FROM peer WHERE name = :name COLLATE NOCASE;
-
 -- name: kinds_heard
 -- scans: only `claudius doctor`
 SELECT DISTINCT CASE WHEN key LIKE '%:home:%' THEN 'home' ELSE kind END AS kind FROM inbox
@@ -193,10 +189,6 @@ LEFT JOIN person_link l ON l.person = p.person ORDER BY p.person;
 SELECT person FROM person WHERE person = :person
 UNION SELECT canonical FROM person_link WHERE person = :person
 UNION SELECT person FROM user_model WHERE person = :person;
-
--- name: person_by_name
-SELECT DISTINCT coalesce(l.canonical, p.person) AS person FROM person p LEFT JOIN person_link l ON l.person = p.person
-WHERE p.name = :name ORDER BY 1;
 
 -- name: person_models
 SELECT m.audience, m.markdown, f.path AS file, m.version, r.git_commit AS "commit", m.suspect, r.at AS updated_at

@@ -318,7 +318,7 @@ def test_a_command_runs_without_a_model_call(machine: Machine) -> None:
         machine.ok("chat", "--once", "!ensoul off", "--as", "tom")
         answered = machine.ok("chat", "--once", "Still there?").stdout
 
-    assert whoami["reply"].startswith("You are")
+    assert whoami["reply"].startswith("I do not know your name yet.")
     assert (whoami["conversation"], whoami["person"], whoami["turn"]) == (MAIN, "terminal:local:ada", "")
     assert spoken.startswith("Kothar speaks here")
     assert refused.startswith("Only an owner")

@@ -80,13 +80,13 @@ def test_conversations_list_and_show(talked: Talked) -> None:
 
 
 def test_users_show_tells_what_a_person_said_in_plain_words(tmp_path: Path) -> None:
-    """A fact that memory keeps for good can be read: with its day in the text, with its turn and audience in JSON."""
+    """A fact that memory keeps for good can be read: in the text, with its day, turn and audience in JSON."""
     machine = Machine(tmp_path)
     told = machine.ok("chat", "--once", "I am allergic to walnuts", "--json").json
 
     shown, document = machine.ok("users", "show", ADA).stdout, machine.ok("users", "show", ADA, "--json").json
 
-    assert "  allergic to walnuts" in shown
+    assert "- allergic to: walnuts" in shown
     (fact,) = document["facts"]
     assert (fact["key"], fact["value"], fact["turn"]) == ("allergic to", "walnuts", told["turn"])
     assert fact["sources"] == [f"private:{ADA}"]

@@ -124,7 +124,7 @@ def test_words_with_a_mark_are_completed(machine: Machine) -> None:
         shown.keys("\t")
         shown.until(lambda: "you › !whoami" in shown.lines)
         shown.keys("\r")
-        shown.until_shown("You are")
+        shown.until_shown("I do not know your name yet.")
         shown.say("/help")
         shown.until_shown("leave, as Ctrl-D and Ctrl-C do")
         shown.say("/nonsense")
@@ -227,7 +227,7 @@ def test_thoughts_are_for_the_owners_own_conversation_alone(machine: Machine) ->
         toms.keys("\x04")
         toms.rest()
         shown.say("!whoami")
-        shown.until_shown("You are")
+        shown.until_shown("I do not know your name yet.")
 
     assert (refused.code, len(refused.stderr.splitlines())) == (2, 1)
     assert MONOLOGUE not in shown.text + toms.text

@@ -117,6 +117,27 @@ def test_console_w32_one_links_two_ids_of_one_person(machine: Machine, console: 
     assert [{one["person"], *one["linked"]} for one in linked] == [{"rehearsal:t:ben", "rehearsal:t:rhea"}]
 
 
+def test_console_w33_a_person_is_shown_as_they_are_shown_to_themselves(
+    machine: Machine, console: Console, tabs: Tabs
+) -> None:
+    """People and Now: beside the portraits stands what was said in plain words, what is planned, and how much is kept."""
+    machine.env["CLAUDIUS_PROVIDERS"] = "rehearsal"
+    machine.ok("chat", "--once", "My name is Annabel, I am vegan.", "--as", "annabel")
+    machine.ok("chat", "--once", "Remind me in 3 hours to water the fern.", "--as", "annabel")
+    with machine.daemon():
+        tab = tabs().enter(console(), "people")
+        page = tab.page
+        page.get_by_role("button", name="Annabel", exact=True).click()
+        page.wait_for_selector("h3 >> text=Said in plain words")
+        shown = page.inner_text("article[aria-label=Annabel]")
+        assert tab.findings() == []
+        assert tab.problems == []
+
+    assert "is: vegan" in shown
+    assert "Remind me in 3 hours to water the fern." in shown
+    assert "2 messages are kept for recall." in shown
+
+
 def test_console_w34_one_has_it_reflect(machine: Machine, console: Console, tabs: Tabs) -> None:
     """Beliefs: `Reflect now` runs a cycle in the daemon and says what came of it; the cycle is the first of the list."""
     machine.scripted(answer())

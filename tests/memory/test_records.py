@@ -192,7 +192,7 @@ async def test_people_are_listed_once_each(store: Store, records: SqliteRecords)
     assert row["linked"] == ["discord:1:Ana"]
 
 
-@pytest.mark.parametrize("asked", [ANA, "Ana", "discord:1:A"])
+@pytest.mark.parametrize("asked", [ANA, "Ana", "ANA", "discord:1:A", "ana on discord"])
 async def test_a_person_is_found_by_id_linked_id_or_name(
     home: Home, store: Store, records: SqliteRecords, asked: str
 ) -> None:
@@ -206,10 +206,10 @@ async def test_a_person_is_found_by_id_linked_id_or_name(
     found = records.person(asked)
 
     assert found is not None
-    assert (found["person"], found["name"]) == (ANA, "Ana")
-    (shown,) = found["models"]
-    assert (shown["audience"], shown["markdown"], shown["version"], shown["commit"]) == (private(ANA), "v2", 2, None)
-    assert shown["file"] == str(home.memory / model_path(ANA, "Ana", private(ANA)))
+    assert (found.person, found.name, found.ids) == (ANA, "Ana", ("discord:1:A",))
+    (shown,) = found.models
+    assert (shown.audience, shown.markdown, shown.version, shown.commit) == (private(ANA), "v2", 2, None)
+    assert shown.file == str(home.memory / model_path(ANA, "Ana", private(ANA)))
     assert [row["version"] for row in records.versions(asked)] == [1, 2]
 
 

@@ -15,6 +15,7 @@ from claudius.home import Home
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive
+from living import felt
 from minds import by_tag
 
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -219,3 +220,15 @@ async def test_a_crash_loses_no_news_and_tells_none_twice(home: Home, when: str)
 
     assert before == ([(DM, TOLD)] if when == "after the post" else [])
     assert after == [(DM, TOLD)]
+
+
+async def test_what_tells_of_news_knows_whom_it_tells(home: Home) -> None:
+    """The call about news holds the relation to the one person there, as a message of theirs would."""
+    wall = Wall()
+    async with talked(home, wall) as (soul, voice):
+        wall.now += timedelta(hours=2)
+        await post(soul)
+        await settle(soul)
+        (asked,) = about_news(voice)
+
+    assert felt(asked)["toward"].startswith("Ana: ")

@@ -51,7 +51,10 @@ def own_person(user: str | None = None) -> str:
 
 
 def seat(hello: Mapping[str, Any]) -> tuple[str, str, str, bool]:
-    """Return the conversation, person id, name and ownership of a client. Raises: ValueError for an invalid name."""
+    """Return the conversation, person id, name and ownership of a client. Raises: ValueError for an invalid name.
+
+    An account of a machine, which may be `root`, is no name: this user has one once they say it.
+    """
     conversation, other = str(hello.get("conversation") or ""), str(hello.get("as") or "")
     for word in (conversation, other):
         if len(word) > NAME_CHARS or not (word.isprintable() and word == word.strip()):
@@ -59,7 +62,7 @@ def seat(hello: Mapping[str, Any]) -> tuple[str, str, str, bool]:
     user, key = own_name(), f"{NETWORK}:local:main:{conversation or 'main'}"
     if other:
         return key, f"{NETWORK}:local:as-{other}", other, False
-    return key, own_person(user), user, True
+    return key, own_person(user), "", True
 
 
 SHOWN_S = 30.0

@@ -371,10 +371,9 @@ def can_edit() -> bool:
 
 def greeted(home: Home, name: str = "") -> str:
     """Return the soul's greeting to somebody new: its own line, with every provider, and no model is asked."""
-    from claudius.adapters.terminal import own_name
     from claudius.providers.rehearsal import greeting
 
-    return safe(greeting(home, name or own_name()))
+    return safe(greeting(home, name))
 
 
 def is_new(home: Home) -> bool:

@@ -96,17 +96,23 @@ def off(session: str, *, every: bool) -> None:
 @json_option
 def whoami(*, as_json: bool) -> None:
     """Print what the soul knows of you, whose home this is: from you alone, unless `ensoul.shared` is set."""
+    from msgspec import to_builtins
+
     from claudius.adapters.terminal import own_person
+    from claudius.cli.users import written
     from claudius.config import load
+    from claudius.memory.knowledge import greeted
     from claudius.reports.opened import records
 
+    is_shared = load(_home(), os.environ).config.ensoul.shared
     with records(_home()) as kept:
-        found = kept.person(own_person()) or {"person": own_person(), "name": "", "models": []}
-    if not load(_home(), os.environ).config.ensoul.shared:  # /whoami prints this into a session that can run tools
-        own = [model for model in found["models"] if model["audience"].startswith("private:")]
-        found = {**found, "models": own}
-    lines = [safe(model["markdown"]) for model in found["models"]] or ["nothing yet: `claudius chat`"]
-    print_result(found, lines, as_json=as_json)
+        found = kept.person(own_person(), own_only=not is_shared)  # this is printed into a session that can run tools
+    if found is None:
+        print_result(
+            {"person": own_person(), "name": "", "models": []}, ["nothing yet: `claudius chat`"], as_json=as_json
+        )
+    else:
+        print_result(to_builtins(found), [safe(greeted(found)), *written(found)], as_json=as_json)
 
 
 @ensoul.command(hidden=True)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 import click
+from msgspec import to_builtins
 
 from claudius.cli.explained import clock
 from claudius.cli.output import Group, json_option, print_result, safe
+from claudius.cognition.timing import known_zone
 from claudius.errors import EXIT_FAILED, UsageProblem
 from claudius.home import Home
+from claudius.memory.knowledge import Knowledge, told
 from claudius.reports import people as reports
 from claudius.runtime import receipts
 
@@ -42,17 +45,14 @@ def list_(*, as_json: bool) -> None:
 def show(person: str, *, as_json: bool) -> None:
     """Show what the soul knows of a person, for each audience it was learned in."""
     found = reports.person(Home.of(os.environ), person)
-    lines = [*_models(found["models"], f"{found['person']} in ")]
-    if found["facts"]:
-        lines.append(click.style(f"── what {safe(found['name'] or person)} said in plain words", dim=True))
-        lines += [f"{one['at'][:10]}  {one['key']} {safe(one['value'])}" for one in found["facts"]]
-    print_result(found, lines or [reports.nothing_of(safe(found["name"]))], as_json=as_json)
+    head = "  ".join([found.person, safe(found.name), *found.ids]).strip()
+    print_result(to_builtins(found), [head, *written(found)], as_json=as_json)
 
 
-def _models(models: Sequence[Mapping[str, Any]], whose: str = "") -> Iterator[str]:
-    for model in models:
-        yield click.style(f"── {whose}{model['audience']}, version {model['version']}", dim=True)
-        yield safe(model["markdown"]).rstrip() + "\n"
+def written(found: Knowledge) -> Iterator[str]:
+    """Yield the document of who a person is to the soul, below its first line, as the terminal shows it."""
+    for line in told(found, known_zone(found.zone, "")):
+        yield safe(re.sub(r"<#([^<>]*)>", r"\1", line))
 
 
 @users.command()
@@ -108,10 +108,10 @@ def revert(person: str, version: int, audience: str) -> None:
 @click.argument("other")
 def link(person: str, other: str) -> None:
     """Make two ids one person: whoever has either is shown, exports and erases what both said in private."""
-    reports.link(Home.of(os.environ), person, other)
+    ids = reports.link(Home.of(os.environ), person, other)
     click.echo(
-        f"{other} and {person} are one person now: whoever has either id is shown what both said in private, and can "
-        f"export or erase it; `claudius users unlink {person}` undoes this"
+        f"{ids['linked']} and {ids['person']} are one person now: whoever has either id is shown what both said in "
+        f"private, and can export or erase it; `claudius users unlink {ids['person']}` undoes this"
     )
 
 
@@ -132,7 +132,9 @@ def unlink(person: str, *, as_json: bool) -> None:
 def export(person: str, *, as_json: bool) -> None:
     """Print everything that is kept of a person: portraits, what was said and answered, what was learned from it."""
     document = reports.export(Home.of(os.environ), person)
-    lines = list(_models(document["models"]))
+    lines = [
+        f"{one['audience']}, version {one['version']}\n{safe(one['markdown']).rstrip()}\n" for one in document["models"]
+    ]
     for line in document["messages"]:
         who = "I" if line["person"] is None else line["person"]
         lines.append(f"{line['at']}  {line['conversation']}  {who}: {safe(line['content'])}")

@@ -18,12 +18,15 @@ from claudius.cognition.mind import Show, StepVoice
 from claudius.cognition.output.gate import StreamGate
 from claudius.cognition.prompt.assembly import prompt_sha256
 from claudius.cognition.prompt.function_prompts import Drawn
+from claudius.cognition.remembering import REHEARSAL
 from claudius.cognition.reply.parser import Parsed, Parser
+from claudius.cognition.timing import known_zone
 from claudius.cognition.turn_state import SUMMARY_CALL, FirstCall, TurnState
 from claudius.config import blot
 from claudius.errors import OverBudget, ProviderError, RefusedReply
 from claudius.failure import Failure, failure_of
 from claudius.intent import Call
+from claudius.memory.knowledge import greeted, told
 from claudius.observed import Thinking
 from claudius.prompt import Prompt
 from claudius.provider import (
@@ -100,6 +103,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             purpose=purpose,
             model=voice.model if voice else None,
             is_first=turn.recollection.is_first,
+            known=await _known(turn) if provider.name == REHEARSAL else "",
             images=() if voice else turn.images,
             form=form,
             tries_shut=any(one.is_owner for one in turn.recollection.perceptions),
@@ -138,6 +142,15 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     if thoughts:
         thoughts.end()
     return ModelReply(parsed, made.response, made.stop_reason == "refusal", reading.shown)
+
+
+async def _known(turn: TurnState) -> str:
+    """Return who the speaker is to the soul, as far as it may be said aloud here; "" if nobody spoke."""
+    perception = turn.recollection.perception
+    if turn.recollection.speaker is None:
+        return ""
+    known = await turn.mind.store.people.known_in(perception)
+    return "\n".join([greeted(known), *told(known, known_zone(known.zone, turn.settings.zone))])
 
 
 class _Reading(Struct):

@@ -54,11 +54,11 @@ def _capped(text: str, chars: int = MESSAGE_CHARS) -> dict[str, Scalar]:
     return {"text": text[: chars - end], "cut": len(text) - chars, "end": text[len(text) - end :]}
 
 
-def perception_record(perception: Perception, chars: int = MESSAGE_CHARS) -> dict[str, Scalar]:
-    """Return the data record of a perception, with at most `chars` characters of its text. Pure."""
+def perception_record(perception: Perception, name: str, chars: int = MESSAGE_CHARS) -> dict[str, Scalar]:
+    """Return the data record of a perception, said by a `name`, with at most `chars` characters of its text. Pure."""
     if perception.origin is Origin.INTERNAL:
         return {"kind": perception.kind.value, **_capped(perception.text, chars)}
-    return message_record(perception.person, perception.name, perception.text, is_bot=perception.is_bot, chars=chars)
+    return message_record(perception.person, name, perception.text, is_bot=perception.is_bot, chars=chars)
 
 
 def feels(steps: Sequence[str]) -> bool:

@@ -155,7 +155,7 @@ def noted(recollection: Recollection, intent: Intent, config: Config) -> Noted:
 
     Private thoughts are never included.
     """
-    zone = zone_at(recollection.perception, config.clock.timezone)
+    zone = zone_at(recollection, config.clock.timezone)
     interactions: list[Interaction] = []
     undertaken: list[Promise] = []
     texts = [

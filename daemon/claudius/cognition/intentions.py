@@ -16,7 +16,7 @@ from claudius.cognition.proactive import PROCESS
 from claudius.cognition.processes import sections
 from claudius.cognition.turn_state import schedule_id
 from claudius.config import Config
-from claudius.intent import Intent, Planned, Schedule
+from claudius.intent import WHAT, Intent, Planned, Schedule
 from claudius.perception import internal
 from claudius.psyche.change import Change
 from claudius.psyche.events import HIT
@@ -93,7 +93,7 @@ def _planned(
             at=intent.at + AFTER[one.horizon],
             text=Template(words).safe_substitute(what=one.description or _named(one)),
             process=PROCESS,
-            params={AIM: one.target},
+            params={AIM: one.target, WHAT: one.description or _named(one)},
             key=_key(one),
             audience=intent.audience,
             person=person,

@@ -216,7 +216,8 @@ def plan(
     is_human = speaker and not speaker.is_bot and recollection.perception.origin is Origin.EXTERNAL
     person = speaker if is_human else None
     showing = show(person, past, interval=settings.user_model_interval) if person else Showing((), "no human spoke")
-    others = [show(other, past, interval=0) for other in recollection.others if not other.is_bot]
+    beside = recollection.people[1:] if speaker else recollection.people
+    others = [show(other, past, interval=0) for other in beside if not other.is_bot]
     owes = recollection.owes
     # the soul itself planned to speak now
     is_due = not {Kind.SCHEDULED, Kind.DIRECTIVE}.isdisjoint([one.kind for one in recollection.perceptions])

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind, Stage
 from claudius.cognition.timing import is_quiet, known_zone, quiet_end, read_hours
-from claudius.intent import LAPSES_AT, PROMISE_DUE, Intent, Planned, Schedule
+from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Planned, Schedule
 from claudius.memory.inbox import Pending
 from claudius.memory.store import Store
 from claudius.memory.turns import FirstWords
@@ -218,11 +218,11 @@ def follows(recollection: Recollection, attention: Attention, news: str) -> Plan
     rules of that conversation. None = the event meant too little. `news`: what the soul tells itself when news came in.
     """
     perception, about = recollection.perception, internal(recollection.perception)
-    (there, audience), person, text = about.there, perception.person, perception.text
+    (there, audience), person, text, what = about.there, perception.person, perception.text, about.what
     if perception.kind is Kind.NEWS:
         there, audience = recollection.conversation, recollection.audience
         person = audience.removeprefix("private:") if audience.startswith("private:") else ""
-        text = news
+        text, what = news, perception.text
     if attention.outcome != "think" or attention.change is None or not there or not text:
         return None
     made = Schedule(
@@ -231,6 +231,7 @@ def follows(recollection: Recollection, attention: Attention, news: str) -> Plan
         at=recollection.now,
         text=text,
         process=about.process or PROCESS,
+        params={WHAT: what},
         key=perception.kind.value,
         audience=audience,
         person=person,
@@ -262,7 +263,7 @@ def _again(perception: Perception, verdict: Withheld, lapses_at: datetime | None
         at=verdict.until,
         text=perception.text,
         process=extra.process if is_promised(perception) else extra.process or PROCESS,
-        params={**extra.params, **ends, **event},
+        params={**extra.params, WHAT: extra.what, **ends, **event},
         audience=perception.audience,
         person=perception.person,
         asked_by=extra.asked_by,

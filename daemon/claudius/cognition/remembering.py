@@ -19,10 +19,11 @@ from claudius.memory.moments import cut
 from claudius.memory.ranking import Found, Ranked, asked_for, rank
 from claudius.memory.stemming import TEXT_CHARS
 from claudius.memory.store import Store
-from claudius.perception import Kind, MessageExtra
+from claudius.perception import Kind, MessageExtra, Origin, internal
 from claudius.prompt import ago, short_name
 from claudius.psyche.classify import is_trivial
 from claudius.psyche.context import ANNOUNCED
+from claudius.psyche.promises import matter
 from claudius.recollection import Entry, EntryType, Fact, Moment, Recollection, Remembered
 
 FACT_CHARS = 600
@@ -97,21 +98,29 @@ def _described(extra: object) -> str:
 
 async def remember(recollection: Recollection, store: Store, config: Config, soul_name: str) -> Remembered:
     """Look for what bears on this turn, and return the lines of memory to show."""
-    asked = asked_for(_heard(recollection), _said_before(recollection), name=soul_name)
-    people = [one.person for one in (recollection.speaker, *recollection.others) if one]
+    heard, perception = _heard(recollection), recollection.perception
+    if perception.origin is Origin.INTERNAL:
+        perception = replace(perception, text=heard)
+    asked = asked_for(heard, _said_before(recollection), name=soul_name)
+    people = [one.person for one in recollection.people]
     if not asked and not people:
         return Remembered()
-    found = await store.moments.remember(recollection.perception, asked, people, recollection.audiences or None)
+    found = await store.moments.remember(perception, asked, people, recollection.audiences or None)
     return shown(recollection, found, asked, config)
 
 
 def _heard(recollection: Recollection) -> str:
-    return "\n".join([f"{one.text} {_described(one.extra)}".strip() for one in recollection.perceptions])
+    """Return what memory is searched for: what was said, or what a perception of the soul's own is about."""
+    texts = [
+        matter(internal(one).what) if one.origin is Origin.INTERNAL else f"{one.text} {_described(one.extra)}".strip()
+        for one in recollection.perceptions
+    ]
+    return "\n".join(texts)
 
 
 def _said_before(recollection: Recollection) -> str:
     """Return the newest message here before what was heard, so that "and when was that?" finds something."""
-    for turn in reversed(recollection.past):
+    for turn in reversed(recollection.past if recollection.perception.origin is Origin.EXTERNAL else ()):
         for entry in reversed(turn.entries):
             if entry.entry_type is EntryType.USER_MESSAGE:
                 return entry.content
@@ -122,7 +131,7 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
     """Return the lines of memory: facts about those present, then the moments that bear on what is heard. Pure."""
     memory = config.memory
     rendered = {turn.turn for turn in recollection.past} | {recollection.turn}
-    names = {one.person: one.name for one in (recollection.speaker, *recollection.others) if one}
+    names = {one.person: one.name for one in recollection.people}
     now = recollection.now
     lines: list[Mapping[str, str]] = []
     rows: list[str] = []
@@ -143,6 +152,8 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
     floor = memory.floor if "?" in _heard(recollection) else 0.0  # a statement or a plan is never asked to match
     is_news = [one for one in found.moments.values() if one.turn not in rendered]  # what the history holds is left out
     ranked = rank(asked, found, now.timestamp(), most=4 * most, floor=floor) if is_news else ()
+    if recollection.listener:  # nobody has just spoken: what is only next to something found has nobody to ask for it
+        ranked = tuple([one for one in ranked if one.moment.id in found.hits or one.moment.id in found.nearest])
     taken: set[int] = set()
     for one in ranked:
         right = Ranked(one.correction, None, None) if one.correction else None
@@ -150,7 +161,7 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
             moment = found_one.moment
             if most <= 0 or moment.id in taken or moment.turn in rendered:
                 continue
-            line, row = _line(found_one, asked, taken, rendered, recollection)
+            line, row = _line(found_one, asked, taken, rendered, recollection, names)
             if _cost(line) > left:
                 break  # a corrected line is not shown without its correction
             left, most = left - _cost(line), most - 1
@@ -161,14 +172,19 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
 
 
 def _line(
-    one: Ranked, asked: Mapping[str, float], taken: set[int], rendered: set[str], recollection: Recollection
+    one: Ranked,
+    asked: Mapping[str, float],
+    taken: set[int],
+    rendered: set[str],
+    recollection: Recollection,
+    names: Mapping[str, str],
 ) -> tuple[dict[str, str], str]:
     moment, before = one.moment, one.before
     start = _start(moment.text, asked)
     end = start + LINE_CHARS
     line = {
         **_when(moment.at_s, recollection.now),
-        "from": YOU if moment.is_own else _called(moment.person, moment.name, recollection),
+        "from": YOU if moment.is_own else _called(moment.person, names.get(moment.person) or moment.name, recollection),
         "text": cut(moment.text, start, end),
     }
     row = f"moment:{moment.id}:{start}:{end}"
@@ -211,8 +227,9 @@ def _when(at_s: float, now: datetime) -> dict[str, str]:
 
 def _called(person: str, name: str, recollection: Recollection) -> str:
     """Return who is meant: the speaker's name stands for nobody else, nor a person's for the soul. Pure."""
-    name, speaker = _name(name), recollection.speaker
+    speaker = recollection.addressee
     is_speaker = speaker is not None and person in (speaker.person, recollection.perception.person)
+    name = _name(name or (short_name(recollection.perception.person) if is_speaker else ""))
     is_theirs = speaker is not None and name == _name(speaker.name)
     return f"{name} ({short_name(person)})" if name.casefold() == YOU or (is_theirs and not is_speaker) else name
 

@@ -20,11 +20,11 @@ from claudius.cognition.processes import sections
 from claudius.cognition.timing import zone_at
 from claudius.cognition.turn_state import schedule_id
 from claudius.config import Config
-from claudius.intent import PROMISE_DUE, Intent, Planned, Schedule
+from claudius.intent import PROMISE_DUE, WHAT, Intent, Planned, Schedule
 from claudius.ledger_types import Promise
 from claudius.memory.plans import MOST_OPEN, TOO_MANY
 from claudius.perception import Origin
-from claudius.psyche.promises import WHAT_CHARS, grace_s, stems
+from claudius.psyche.promises import WHAT_CHARS, grace_s, matter, stems
 from claudius.psyche.reminding import (
     SIGNS,
     asks_time,
@@ -51,16 +51,6 @@ WORDS = {
 }
 """Said if the soul's own text has no line for it."""
 _ENDS = (".", "!", "…", ".”", "!”")
-_NO_SUBJECT_TEXT = (
-    "remind reminder nudge ping poke wake alarm timer need set don forget half quarter past morning noon clock min "
-    "month months four five six seven eight nine ten eleven twelve erinnere erinner erinnern erinnert erinnerung weck "
-    "wecke wecker vergessen lass stell kannst könntest würdest bitte brauche der die das den dem des einer eine einem "
-    "einen ans zum zur für mit von vor nach und oder nicht ich mir mich uns daran dass heute morgen abend früh mittag "
-    "uhr stunde stunden minute minuten tag tagen woche wochen monat halben halbe viertel viertelstunde nächsten "
-    "montag dienstag mittwoch donnerstag freitag samstag sonntag"
-)
-_NO_SUBJECT = frozenset(stem for word in _NO_SUBJECT_TEXT.split() for stem in stems(word))
-"""Stems that do not describe the subject of a promise."""
 
 
 class Reminder(Struct, frozen=True, kw_only=True):
@@ -90,7 +80,7 @@ def reminded(
     if intent.planned is not None and intent.planned.closes:
         return intent, None
     is_answer = perception.origin is Origin.EXTERNAL
-    zone = zone_at(perception, config.clock.timezone)
+    zone = zone_at(recollection, config.clock.timezone)
     request = named = said = ""
     before = recollection.past[-1].entries if recollection.past else ()
     texts = [perception.text, *[one.content for one in before if one.entry_type is EntryType.USER_MESSAGE]]
@@ -109,8 +99,7 @@ def reminded(
     for number, (occasion, promise) in enumerate(mine):
         what = request if occasion == "reminder" else promise.what
         plan = _plan(occasion, number, what, promise.due_at, intent, recollection, soul)
-        subject = tuple(stem for stem in promise.stems if stem not in _NO_SUBJECT)
-        made.append((plan, replace(promise, plan=plan.id, stems=subject)))
+        made.append((plan, replace(promise, plan=plan.id, stems=stems(matter(promise.what)))))
     reminder = None
     if request and not (mine and not at):
         is_said = at is not None and any(_names(one, at, recollection.now, zone) for one in statements(said))
@@ -243,7 +232,7 @@ def _plan(
         at=at,
         text=Template(_words(soul, occasion) or "$what").safe_substitute(what=what),
         process="" if is_asked else PROCESS,
-        params={"what": what} | ({"event": PROMISE_DUE} if occasion == "promise" else {}),
+        params={WHAT: what} | ({"event": PROMISE_DUE} if occasion == "promise" else {}),
         key=key,
         audience=recollection.audience,
         person=perception.person,

@@ -11,7 +11,8 @@ from datetime import UTC, datetime, time, timedelta, tzinfo
 from msgspec import Struct
 
 from claudius.errors import BadConfiguration
-from claudius.perception import MessageExtra, Perception
+from claudius.perception import MessageExtra
+from claudius.recollection import Recollection
 
 MOST = timedelta(days=1)
 """The longest interval: a failing job still runs at least once a day."""
@@ -96,9 +97,10 @@ def known_zone(*names: str) -> tzinfo:
     return UTC
 
 
-def zone_at(perception: Perception, configured: str) -> tzinfo:
-    """Return the zone for times that a speaker names: their own if known, else the configured one."""
-    return known_zone(perception.extra.zone if isinstance(perception.extra, MessageExtra) else "", configured)
+def zone_at(recollection: Recollection, configured: str) -> tzinfo:
+    """Return the zone of whom a turn speaks to, in which they name times: their own if known, else the configured."""
+    extra, to = recollection.perception.extra, recollection.listener
+    return known_zone(extra.zone if isinstance(extra, MessageExtra) else "", to.zone if to else "", configured)
 
 
 def zone_name(zone: tzinfo) -> str:

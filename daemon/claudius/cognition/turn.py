@@ -130,12 +130,6 @@ def _inputs(pending: Pending, mind: Mind) -> tuple[datetime, str]:
 async def _recalled(pending: Pending, mind: Mind, surface: Surface, now: datetime, nonce: str) -> TurnState:
     """Recall everything the turn needs. Raises: RowInvalid, StaleTurn, StoreError."""
     config = mind.config()
-    settings = EngineSettings.of(
-        config,
-        post_chars=None if surface.post_chars is None else min(surface.post_chars, config.reply.post_chars),
-        assesses=not mind.reflects(),
-        zone=zone_name(zone_at(pending.perceptions[-1], config.clock.timezone)),
-    )
     limits = RecallLimits(
         ttl_hours=config.memory.ttl_hours,
         moments=config.memory.moments,
@@ -146,6 +140,12 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface, now: datetim
         in_order=True,
     )
     recollection = await mind.store.turns.recall(pending, nonce=nonce, now=now, limits=limits)
+    settings = EngineSettings.of(
+        config,
+        post_chars=None if surface.post_chars is None else min(surface.post_chars, config.reply.post_chars),
+        assesses=not mind.reflects(),
+        zone=zone_name(zone_at(recollection, config.clock.timezone)),
+    )
     return TurnState(
         mind=mind,
         soul=mind.soul(),

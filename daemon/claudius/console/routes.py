@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, get_args
 
 from aiohttp import web
+from msgspec import to_builtins
 
 from claudius.config import blot, held
 from claudius.console.access import Entrance, mint
@@ -114,7 +115,7 @@ READS: Mapping[str, Read] = {
     "/api/peers": lambda home, query: _paged(ledger.peers(home), query, "peer"),
     "/api/peers/{id}": lambda home, query: ledger.peer(home, query["id"]),
     "/api/people": lambda home, query: _paged(people.people(home), query, "person"),
-    "/api/people/{person}": lambda home, query: people.person(home, query["person"], ORIGIN),
+    "/api/people/{person}": lambda home, query: to_builtins(people.person(home, query["person"], ORIGIN)),
     "/api/people/{person}/log": lambda home, query: people.log(home, query["person"], ORIGIN),
     "/api/people/{person}/blame": lambda home, query: people.blame(
         home, query["person"], query.get("audience", ""), ORIGIN
@@ -295,8 +296,8 @@ class Routes:
         version, audience, newest = asked.get("version"), str(asked.get("audience") or ""), asked.get("was")
         if not isinstance(version, int):
             raise Refusal(400, "usage", "`version` is the number of a version")
-        known = (await asyncio.to_thread(people.person, self._home, who, ORIGIN))["models"]
-        current = [model["version"] for model in known if audience in ("", model["audience"])]
+        known = await asyncio.to_thread(people.person, self._home, who, ORIGIN)
+        current = [model.version for model in known.models if audience in ("", model.audience)]
         if newest is not None and newest not in current:
             raise Refusal(409, "stale", "this portrait was changed meanwhile", "look at it again")
         return document(await asyncio.to_thread(people.revert, self._home, who, version, audience, now), encode=encode)
@@ -309,9 +310,9 @@ class Routes:
         """Erase a person whose name was typed out, and answer the receipt."""
         typed = str((await body(request)).get("name") or "")
         known = await asyncio.to_thread(people.person, self._home, request.match_info["person"], ORIGIN)
-        if typed not in (known["name"] or known["person"], known["person"]):
+        if typed not in (known.name or known.person, known.person):
             raise Refusal(400, "usage", "that is not the person's name", "type it out as it is shown")
-        receipt = await people.forget(self._home, known["person"])
+        receipt = await people.forget(self._home, known.person)
         return document({**receipt, "lines": receipts.of(receipt)}, encode=encode)
 
 

@@ -178,7 +178,7 @@ def directives(
             origin=Origin.INTERNAL,
             owes=False,
             is_bot=one.peer.is_bot,
-            extra=DirectiveExtra(action=str(action), lapses_at=now + LAPSES_AFTER),
+            extra=DirectiveExtra(action=str(action), lapses_at=now + LAPSES_AFTER, what=said),
         )
         found.append(Directive(peer_id=one.peer.peer_id, action=str(action), text=said, perception=perception))
     return tuple(found)

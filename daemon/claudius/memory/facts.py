@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
+from itertools import takewhile
 
 from claudius.memory.stemming import TEXT_CHARS, stemmed
 from claudius.recollection import Fact
@@ -20,7 +21,7 @@ ENDED = "no longer"
 """The key of a statement that ends other facts, and is never shown as one."""
 TELLS = re.compile(r"\b(?:my|i|im|i'm|i've|we|we've|no longer|any ?more|called off|left)\b", re.IGNORECASE)
 """Every stated fact, and everything that ends one, contains one of these words: other texts need not be read."""
-_NAME = r"([A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,2})"
+_NAME = r"([^\W\d_][\w'-]{0,30}(?: [^\W\d_][\w'-]{0,30}){0,2})"
 _CLAUSE = r"[^.!?,;\n]{2,60}"
 _REST = rf"({_CLAUSE})"
 _THING = rf"(?!(?:you|it|this|that|these|those|them|him|her)\b){_REST}"
@@ -46,10 +47,16 @@ _KINDRED = (
     "grandmother grandfather grandma grandpa aunt uncle cousin niece nephew dog cat horse parrot rabbit friend boss"
 )
 _KIN = "|".join(_KINDRED.split())
+_NAMED = re.compile(rf"\b[Mm]y name(?:['’]s| is) {_NAME}")
+_INTRODUCED = re.compile(rf"{_AM} {_NAME}")
+_MOVED = re.compile(rf"\b(?:I|We|we)(?:['’]ve| have)?(?: just)? moved to {_NAME}")
+_KIN_NAMED = re.compile(rf"\b[Mm]y ({_KIN})(?:['’]s name)? is (?:called |named )?{_NAME}")
+_OF_NAMES = (_NAMED, _INTRODUCED, _MOVED, _KIN_NAMED)
 _SINGLE: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("name", re.compile(rf"\b[Mm]y name(?:['’]s| is) {_NAME}")),
+    ("name", _NAMED),
+    ("name", _INTRODUCED),
     ("lives in", re.compile(rf"{_I}(?: now)? live (?:in|at|near) {_REST}")),
-    ("lives in", re.compile(rf"\b(?:I|We|we)(?:['’]ve| have)?(?: just)? moved to {_NAME}")),
+    ("lives in", _MOVED),
     ("comes from", re.compile(rf"{_AM} (?:originally )?from {_REST}")),
     ("works", re.compile(rf"{_I}(?: now)? work ((?:at|as|for|in) [^.!?,;\n]{{2,60}})")),
     ("birthday", re.compile(rf"\b[Mm]y birthday(?:['’]s| is) (?:on )?(?!today|tomorrow|in |next |this ){_REST}")),
@@ -70,9 +77,10 @@ _MANY: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 KEYS = frozenset([*(key for key, _ in (*_SINGLE, *_MANY)), *_KINDRED.split()])
 """Every key that a fact may have."""
-_KIN_NAMED = re.compile(rf"\b[Mm]y ({_KIN})(?:['’]s name)? is (?:called |named )?{_NAME}")
-
-
+_ENDED_NAME = re.compile(r"\s*(?:$|[.!,;:)\n–—。！，]|- |(?:and|but|from)\b)")
+_GREETS = re.compile(r"(?:hi|hello|hey|good \w+)\b", re.IGNORECASE)
+_NO_NAME = re.compile(rf"\w{{2,}}(?:ish|ese)|\w{{4,}}(?:ian|ean|can)|{_LASTING}", re.IGNORECASE)
+"""What begins with a capital after "I'm" and is no name, unless a greeting goes before: of a people, of a faith."""
 _QUOTED = re.compile(r"“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|\"[^\"\n]*\"|^>.*$", re.MULTILINE)
 _OPENS = re.compile(
     r"(?>(?:hi|hello|hey|there|and|but|so|well|also|oh|yes|no|ok|okay|btw|by the way|actually|please|\w+(?=,))\W+)*+"
@@ -101,9 +109,13 @@ def stated_facts(text: str, person: str, sources: tuple[str, ...], turn: str, st
     places: list[int] = []
     for key, pattern in (*_SINGLE, *_MANY, ("", _KIN_NAMED)):
         for match in pattern.finditer(text):
+            before = re.split(r"[.!?;\n]", text[: match.start()])[-1].lstrip()
+            words = _name(match, before) if pattern in _OF_NAMES else " ".join(match[1].split())
+            if not words:
+                continue
             places.append(match.start())
-            if _OPENS.fullmatch(re.split(r"[.!?;\n]", text[: match.start()])[-1].lstrip()):
-                found[key or match[1].lower(), " ".join(match[1 if key else 2].split())] = None
+            if _OPENS.fullmatch(before):
+                found[key or match[1].lower(), words] = None
     for sentence in _SENTENCE.finditer(text):
         if "?" in sentence[0] or not _ENDS.search(sentence[0]):
             continue
@@ -124,6 +136,19 @@ def stated_facts(text: str, person: str, sources: tuple[str, ...], turn: str, st
             for key, value in found
         ]
     )
+
+
+def _name(match: re.Match[str], before: str) -> str:
+    """Return the name that a text tells, of any script; "" if it tells none. `before`: the sentence up to it. Pure."""
+    words, begin = match[match.lastindex or 0], match.start(match.lastindex or 0)
+    name = " ".join(takewhile(lambda word: not word[0].islower(), words.split()))
+    if match.re is _NAMED and not name:  # "my name is ada" and nothing more
+        first = words.split()[0]
+        return first.title() if _ENDED_NAME.match(match.string, begin + len(first)) else ""
+    if match.re is _INTRODUCED:
+        is_name = name and not name.isupper() and _ENDED_NAME.match(match.string, begin + len(name))
+        return name if is_name and (_GREETS.match(before) or not _NO_NAME.fullmatch(name)) else ""
+    return name
 
 
 def is_single_valued(key: str) -> bool:

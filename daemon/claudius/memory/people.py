@@ -8,19 +8,11 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
-from claudius.recollection import UserModel
+from claudius.memory.knowledge import Knowledge
+from claudius.perception import Perception
 
 Mode = Literal["on", "off", "listen"]
 """How the soul takes part in a channel: it may speak, stays out, or listens and remembers without speaking."""
-
-
-class PersonKnowledge(Struct, frozen=True, kw_only=True):
-    """What one person may be shown of what the soul knows."""
-
-    name: str
-    models: tuple[UserModel, ...]
-    state: Mapping[str, str]
-    """The soul's own state, as far as that person may see it."""
 
 
 class SeenPlaces(Struct, frozen=True, kw_only=True):
@@ -116,8 +108,15 @@ class PeopleStore(Protocol):
         """
         ...
 
-    async def known_of(self, person: str, now: datetime, here: str = "") -> PersonKnowledge:
-        """Return what the soul knows of a person and may show to them alone; `here` is a channel that they are in."""
+    async def known_of(self, person: str, now: datetime, here: str = "") -> Knowledge:
+        """Return who a person is to the soul, as far as it may show them alone; `here` is a channel that they are in.
+
+        It reads beside the turns.
+        """
+        ...
+
+    async def known_in(self, perception: Perception) -> Knowledge:
+        """Return who a speaker is to the soul, as far as everybody may know it where they spoke."""
         ...
 
     async def said_by(self, person: str) -> Mapping[str, Any]:

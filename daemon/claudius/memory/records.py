@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from claudius.memory.knowledge import Knowledge
 from claudius.psyche_types import Psyche
 from claudius.recollection import PastTurn
 
@@ -139,8 +140,11 @@ class Records(KeptTexts, Protocol):
         """Return every person with a model or a message."""
         ...
 
-    def person(self, person: str) -> Mapping[str, Any] | None:
-        """Return one person (by id, linked id, or unambiguous display name) with the newest model per audience."""
+    def person(self, person: str, *, own_only: bool = False) -> Knowledge | None:
+        """Return who somebody is to the soul, by id, linked id, or unambiguous name; the owner is shown everything.
+
+        `own_only`: no more than what was learned from that person alone.
+        """
         ...
 
     def versions(self, person: str) -> Sequence[Mapping[str, Any]]:

@@ -206,8 +206,7 @@ def _answerable(outcome: Outcome, recollection: Recollection, gate_settings: Gat
 
 
 def _names(recollection: Recollection) -> dict[str, str]:
-    people = (*((recollection.speaker,) if recollection.speaker else ()), *recollection.others)
-    return {one.person: one.name for one in people}
+    return {one.person: one.name for one in recollection.people}
 
 
 def _record(
@@ -220,12 +219,9 @@ def _record(
     grieves: bool,  # noqa: FBT001 - private, called once
 ) -> dict[str, str]:
     people: list[tuple[str, Edge]] = []
-    about = recollection.perception
-    if recollection.speaker:
-        people.append((recollection.speaker.name, state.edge))
-    elif about.name and any(edge.person == about.person for edge in psyche.edges):  # the soul thinks of someone
-        people.append((about.name, edge_of(psyche, about.person, now_s, state.kernel)))
-    people += [(other.name, edge_of(psyche, other.person, now_s, state.kernel)) for other in recollection.others]
+    for one in recollection.people:
+        is_speaker = one is recollection.speaker
+        people.append((one.name, state.edge if is_speaker else edge_of(psyche, one.person, now_s, state.kernel)))
     record = packet(state, judged.salience, people, [arc for arc, _ in state.arcs], aims, _names(recollection))
     return record | {"mood": moved_words()} if grieves else record
 

@@ -39,6 +39,7 @@ _DELIVERS = re.compile(
     r"\b(?:sent|done|finished|attached|delivered|pushed|uploaded|here(?:\s+(?:it|they)\s+(?:is|are)|['’]s))\b",
     re.IGNORECASE,
 )
+_WORD = re.compile(r"[^\W\d_]+")
 _STEM_WORD = re.compile(r"[^\W\d_]{3,}")
 _ENDING = re.compile(r"(?<=[^\W\d_]{3})(?:ings|ing|edly|ed|ies|es|s|ly)$")
 _FUNCTION_TEXT = (
@@ -50,6 +51,14 @@ _FUNCTION_TEXT = (
     "did done sent"
 )
 _FUNCTION_WORDS = frozenset(_FUNCTION_TEXT.split())
+_NO_SUBJECT_TEXT = (
+    "remind reminder nudge ping poke wake alarm timer need set don forget half quarter past morning noon clock min "
+    "month months four five six seven eight nine ten eleven twelve erinnere erinner erinnern erinnert erinnerung weck "
+    "wecke wecker vergessen lass stell kannst könntest würdest bitte brauche der die das den dem des einer eine einem "
+    "einen ans zum zur für mit von vor nach und oder nicht ich mir mich uns daran dass heute morgen abend früh mittag "
+    "uhr stunde stunden minute minuten tag tagen woche wochen monat halben halbe viertel viertelstunde nächsten "
+    "montag dienstag mittwoch donnerstag freitag samstag sonntag"
+)
 
 
 class Undertaking(Struct, frozen=True, kw_only=True):
@@ -102,6 +111,14 @@ def delivers(text: str, attachments: int = 0) -> bool:
 
 
 _stem = lru_cache(maxsize=4096)(partial(_ENDING.sub, ""))
+
+
+_NO_SUBJECT = _FUNCTION_WORDS | {_stem(word) for word in _NO_SUBJECT_TEXT.split()}
+
+
+def matter(text: str) -> str:
+    """Return the words that tell what a promise or a reminder is about, not when or how it was asked for. Pure."""
+    return " ".join([word for word in _WORD.findall(text) if _stem(word.lower()) not in _NO_SUBJECT])
 
 
 def stems(text: str) -> tuple[str, ...]:

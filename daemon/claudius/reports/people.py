@@ -11,14 +11,16 @@ from datetime import datetime
 from difflib import SequenceMatcher, unified_diff
 from typing import Any
 
+from msgspec import to_builtins
+
 from claudius.errors import ClaudiusError, UsageProblem, near
 from claudius.home import Home
 from claudius.memory.audit import CLI
+from claudius.memory.knowledge import Knowledge
 from claudius.memory.records import Records
 from claudius.reports.opened import edit, looked, noted, records
 from claudius.reports.session import wake_and_ask
 
-_FACT = ("key", "value", "at", "turn", "sources")
 _LOG = ("version", "at", "note", "commit", "turn", "audience", "author", "suspect")
 
 
@@ -28,17 +30,12 @@ def people(home: Home) -> Sequence[Mapping[str, Any]]:
         return kept.people()
 
 
-def person(home: Home, who: str, origin: str = CLI) -> Mapping[str, Any]:
-    """Return a person with the newest portrait in each audience, and the facts in force. Raises: ClaudiusError.
-
-    A fact, as `{"key", "value", "at", "turn", "sources"}`, is what they said of themselves in plain words.
-    """
+def person(home: Home, who: str, origin: str = CLI) -> Knowledge:
+    """Return who a person is to the soul. Raises: ClaudiusError."""
     with records(home) as kept:
         found = _person(kept, who)
-        stated = kept.personal([*{found["person"]: None} | dict.fromkeys(found["ids"])])["facts"]
-    looked(home, "read", found["person"], origin)
-    facts = [{name: one[name] for name in _FACT} for one in stated if one["newest"]]
-    return {**found, "facts": facts}
+    looked(home, "read", found.person, origin)
+    return found
 
 
 def log(home: Home, who: str, origin: str = CLI) -> list[dict[str, Any]]:
@@ -82,22 +79,21 @@ def revert(home: Home, who: str, version: int, audience: str, now: datetime) -> 
 def link(home: Home, who: str, other: str) -> dict[str, Any]:
     """Make two ids one person. Raises: ClaudiusError."""
     with records(home) as kept:
-        for one in (who, other):
-            _person(kept, one)
-    for one in (who, other):
+        ids = [_id(kept, one) for one in (who, other)]
+    for one in ids:
         noted(home, "link", one)
-    edit(home, lambda store: store.people.link(who, other))
-    return {"person": who, "linked": other}
+    edit(home, lambda store: store.people.link(*ids))
+    return {"person": ids[0], "linked": ids[1]}
 
 
 def unlink(home: Home, who: str, now: datetime) -> dict[str, Any]:
     """Separate the ids of a person again. Raises: ClaudiusError."""
     with records(home) as kept:
         known = _person(kept, who)
-    if not known["ids"]:
-        raise ClaudiusError(f"{known['person']} is not linked with another id")
-    noted(home, "unlink", known["person"])
-    ids = edit(home, lambda store: store.people.unlink(known["person"], now))
+    if not known.ids:
+        raise ClaudiusError(f"{known.person} is not linked with another id")
+    noted(home, "unlink", known.person)
+    ids = edit(home, lambda store: store.people.unlink(known.person, now))
     return {"person": ids[0], "unlinked": list(ids[1:])}
 
 
@@ -105,9 +101,9 @@ def export(home: Home, who: str, origin: str = CLI) -> dict[str, Any]:
     """Return everything that is kept of a person. Raises: ClaudiusError."""
     with records(home) as kept:
         found = _person(kept, who)
-        said = kept.personal((found["person"], *found["ids"]))
-    looked(home, "export", found["person"], origin)
-    return {"person": found["person"], "name": found["name"], "models": found["models"], **said}
+        said = kept.personal((found.person, *found.ids))
+    looked(home, "export", found.person, origin)
+    return {"person": found.person, "name": found.name, "models": to_builtins(found.models), **said}
 
 
 async def forget(home: Home, who: str, *, at_once: bool = False) -> Mapping[str, Any]:
@@ -116,7 +112,7 @@ async def forget(home: Home, who: str, *, at_once: bool = False) -> Mapping[str,
     `at_once`: what a database server's files still hold is overwritten before the receipt, not in a quiet hour.
     """
     with records(home) as kept:
-        known = _person(kept, who)["person"]
+        known = _person(kept, who).person
     answer = await wake_and_ask(home, "forget", person=known, now=at_once)
     if answer.get("event") != "forgotten":
         raise ClaudiusError(str(answer.get("message") or "the daemon stopped meanwhile: repeat the command"))
@@ -131,22 +127,31 @@ def nothing_of(name: str) -> str:
 
 def _read(home: Home, who: str, origin: str) -> Sequence[Mapping[str, Any]]:
     with records(home) as kept:
-        whose = _person(kept, who)["person"]
+        whose = _person(kept, who).person
         rows = kept.versions(whose)
     looked(home, "read", whose, origin)
     return rows
 
 
-def _person(kept: Records, who: str) -> Mapping[str, Any]:
+def _person(kept: Records, who: str) -> Knowledge:
     found = kept.person(who)
     if found is None:
-        known = [name for row in kept.people() for name in (row["name"], row["person"]) if name]
+        people = [(row["person"], row["name"]) for row in kept.people()]
+        if several := [one for one, name in people if name.casefold() == who.casefold()]:
+            raise ClaudiusError(f"{who!r} is the name of several: say which of {', '.join(several)}")
+        known = [name for one in people for name in one if name]
         raise ClaudiusError(f"nobody is known as {who!r}{near(who, known)}: `claudius users list` lists everyone")
     return found
 
 
+def _id(kept: Records, who: str) -> str:
+    """Return an id as it was given, or the id of whom a name means. Raises: ClaudiusError."""
+    found = _person(kept, who)
+    return who if who in found.ids else found.person
+
+
 def _versions(kept: Records, who: str) -> Sequence[Mapping[str, Any]]:
-    found = kept.versions(_person(kept, who)["person"])
+    found = kept.versions(_person(kept, who).person)
     if not found:
         raise ClaudiusError(nothing_of(repr(who)))
     return found

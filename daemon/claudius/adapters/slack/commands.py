@@ -8,6 +8,7 @@ Source: the chat design, section 1.8.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -26,6 +27,7 @@ from claudius.runtime.commands.words import apart
 
 log = logging.getLogger(__name__)
 
+_CHANNEL = re.compile(r"&lt;#([A-Z0-9]+)&gt;")
 HOME_OPENED = "app_home_opened"
 COMMANDS = {"/claudius": "", "/ensoul": "ensoul "}
 """Each command with the word that it stands for."""
@@ -104,13 +106,18 @@ async def answer(perception: Perception, text: str, client: AsyncWebClient) -> N
             "action_id": "forget_me_yes" if is_asked else "forget_me",
             "text": {"type": "plain_text", "text": "Yes, forget me" if is_asked else "Forget me"},
         }
-        sections = [{"type": "section", "text": {"type": "mrkdwn", "text": mrkdwn(part)}} for part in parts]
+        sections = [{"type": "section", "text": {"type": "mrkdwn", "text": _marked(part)}} for part in parts]
         view = {"type": "home", "blocks": [*sections, {"type": "actions", "elements": [button]}]}
         await _call(client, "views_publish", user_id=user, view=view)
         return
     _, parts = in_posts(text, POST_CHARS, MOST_POSTS)
     for part in parts:
-        await _say(client, perception, user, mrkdwn(part))
+        await _say(client, perception, user, _marked(part))
+
+
+def _marked(text: str) -> str:
+    """Return our own answer in Slack's format; the mark of a channel is shown as its name. Pure."""
+    return _CHANNEL.sub(r"<#\1>", mrkdwn(text))
 
 
 async def tell_person(person: str, text: str, client: AsyncWebClient) -> None:

@@ -379,7 +379,7 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
                 content=datamark(one.text) if one.kind is Kind.NEWS else one.text,
                 at=one.at,
                 person=(one.person or None) if one.origin is Origin.EXTERNAL else None,
-                name=one.name or None,
+                name=recollection.called(one) or None,
                 metadata=({"bot": True} if one.is_bot else {})
                 | ({"kind": one.kind.value} if one.kind != "message" else {})
                 | ({"removed": True} if isinstance(one.extra, ReactionExtra) and one.extra.is_removed else {}),

@@ -218,7 +218,7 @@ def output_rules(
         instructions = Overlap([*[step.instruction for step in soul.steps.values()], *samples])
         soul.derived["instructions"] = instructions
     verbs, default = allowed_verbs(SPEECH, plan, soul)
-    models = recollection.speaker.models if recollection.speaker else ()
+    models = [model.markdown for one in recollection.people for model in one.models]
     heard, past = recollection.perceptions, [(turn.nonce, *once(turn, _said)) for turn in recollection.past]
     return OutputRules(
         fallback=soul.steps[SPEECH].fallback,
@@ -242,10 +242,10 @@ def output_rules(
         feels=settings.psyche,
         instructions=instructions,
         secrets=tuple(secrets),
-        guarded=Overlap([*[model.markdown for model in models], *[value.value for value in recollection.state]]),
+        guarded=Overlap([*models, *[value.value for value in recollection.state]]),
         mentions=Mentionable(
             answered=heard[-1].person if heard else "",
-            members={one.person: one.name for one in heard if one.person}
+            members={one.person: recollection.called(one) for one in heard if one.person}
             | {other.person: other.name for other in recollection.others},
         ),
     )

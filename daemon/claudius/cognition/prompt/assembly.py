@@ -146,7 +146,10 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
     heard = [
         record
         for perception in recollection.perceptions
-        for record in (perception_record(perception, settings.message_chars), *_read_files(perception))
+        for record in (
+            perception_record(perception, recollection.called(perception), settings.message_chars),
+            *_read_files(perception),
+        )
     ]
     if heard:
         blocks.append(Block("Current Message", heard))
@@ -169,7 +172,7 @@ def repair_tail(recollection: Recollection, soul: SoulText, broken: str, chars: 
 
     `chars`: the most that is shown of each message.
     """
-    heard = [perception_record(perception, chars) for perception in recollection.perceptions]
+    heard = [perception_record(one, recollection.called(one), chars) for one in recollection.perceptions]
     draft: Mapping[str, Scalar] = {"kind": RecordKind.DRAFT, "text": broken[:4000]}
     message = _fenced([Block("Current Message", [*heard, draft])], recollection.nonce)
     return "\n".join([*message.values(), soul.text("repair.md").strip()])

@@ -102,7 +102,7 @@ def _records(plan: Plan, recollection: Recollection, chars: int) -> Iterator[Map
             break
         yield {"kind": RecordKind.MEMORY, **line}
     for perception in recollection.perceptions:
-        yield perception_record(perception, chars)
+        yield perception_record(perception, recollection.called(perception), chars)
         if isinstance(perception.extra, MessageExtra):
             yield from (one.record() for one in perception.extra.read)
 

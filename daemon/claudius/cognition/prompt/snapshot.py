@@ -100,6 +100,7 @@ def freeze(
             task="",
             summary=summary,
             speaker=recollection.speaker and _without_text(recollection.speaker),
+            listener=recollection.listener and _without_text(recollection.listener),
             others=tuple(map(_without_text, recollection.others)),
         ),
         plan=replace(
@@ -155,6 +156,7 @@ def _thawed(kept: Snapshot, texts: KeptTexts) -> tuple[Recollection, Plan, Engin
         past=tuple(_past(kept, texts)),
         summary=known.summary and _whole_summary(known.summary, kept.summary, texts),
         speaker=known.speaker and _whole_person(known.speaker, texts),
+        listener=known.listener and _whole_person(known.listener, texts),
         others=tuple(_whole_person(one, texts) for one in known.others),
     )
     lines = tuple(

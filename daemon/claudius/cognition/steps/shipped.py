@@ -39,7 +39,7 @@ def _thought(reading: Reading) -> Effect:
 
 def _people(recollection: Recollection) -> dict[str, str]:
     """Return the ids of those present, keyed by what a model may call them: short names, and unambiguous names."""
-    present = {one.person: one.name for one in recollection.perceptions if one.person}
+    present = {one.person: recollection.called(one) for one in recollection.perceptions if one.person}
     canonical = recollection.speaker.person if recollection.speaker else ""
     ids = {person: canonical or person for person in present}
     present |= {other.person: other.name for other in recollection.others}

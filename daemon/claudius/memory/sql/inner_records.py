@@ -13,6 +13,7 @@ from claudius.ledger_types import Assessment, Belief, Peer, Reflection
 from claudius.memory.packing import unpacked
 from claudius.memory.sql import ledger, peer_rows
 from claudius.memory.sql.connection import Database
+from claudius.memory.sql.knowing import find, names_of
 from claudius.memory.sql.psyche import recall_psyche
 from claudius.memory.sql.rows import Decoding, dump, parse, stamp
 from claudius.psyche_types import Edge, Numbers, Psyche
@@ -30,23 +31,24 @@ class InnerRecords:
     def peers(self) -> Sequence[Mapping[str, Any]]:
         """Return every peer with the newest assessment, latest first."""
         with self._snapshot() as db:
-            return [_peer(one) for one in peer_rows.peers_known(db, db.values("ledger_peers"), None)]
+            names = names_of(db)
+            return [_peer(one, names) for one in peer_rows.peers_known(db, db.values("ledger_peers"), None)]
 
     def peer(self, peer: str) -> Mapping[str, Any] | None:
         """Return one peer (by id or unambiguous name) with every assessment and the newest part of the timeline."""
         with self._snapshot() as db:
             found = peer_rows.peer(db, db.value("canonical", person=peer) or peer, None)
-            if found is None:
-                named = db.values("ledger_peer_named", name=peer)
-                found = peer_rows.peer(db, named[0], None) if len(named) == 1 else None
+            if found is None and (named := find(db, peer)):
+                found = peer_rows.peer(db, named, None)
             if found is None:
                 return None
             judged = peer_rows.assessments(db, found.peer_id, None, ASSESSMENTS)
             lines = peer_rows.timeline(db, found.peer_id, TIMELINE, None)
+            names = names_of(db)
         where = ("channel_type", "conversation", "audience", "turn", "scope")
         columns = ("id", "at", "direction", *where, "preview", "reaction")
         return {
-            **_peer(found),
+            **_peer(found, names),
             "assessments": [_assessment(one) for one in reversed(judged)],
             "timeline": [{name: getattr(one, name) for name in columns} for one in lines],
         }
@@ -139,8 +141,9 @@ def reflection_row(one: Reflection) -> dict[str, Any]:
     }
 
 
-def _peer(one: Peer) -> dict[str, Any]:
-    return {"peer": one.peer_id, **peer_rows.summary(one), "is_bot": one.is_bot}
+def _peer(one: Peer, names: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    known = peer_rows.summary(one) | {"name": next(iter(names.get(one.peer_id, ())), one.name)}
+    return {"peer": one.peer_id, **known, "is_bot": one.is_bot}
 
 
 def _assessment(one: Assessment) -> dict[str, Any]:

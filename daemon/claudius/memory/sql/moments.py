@@ -11,13 +11,13 @@ from math import exp2
 
 from msgspec.structs import asdict
 
-from claudius.decoding import decoder
 from claudius.intent import Intent
-from claudius.memory.facts import in_force, stated_facts
+from claudius.memory.facts import stated_facts
 from claudius.memory.ranking import Beside, Found, rarest, rarity
 from claudius.memory.semantic import Held, Near, Semantic
 from claudius.memory.sql.connection import Database, Row
 from claudius.memory.sql.core import Core
+from claudius.memory.sql.knowing import facts_of
 from claudius.memory.sql.rows import Decoding, dump, entry_of
 from claudius.memory.sql.seeing import Seeing
 from claudius.memory.stemming import TEXT_CHARS
@@ -36,7 +36,6 @@ LET_GO_AT_ONCE = 500
 KEPT_HALF_S = 180 * 86_400.0
 """Age at which a moment's importance counts half when the least important are deleted."""
 _WORD = re.compile(r"\w{3,}")
-_FACTS = decoder(tuple[Fact, ...])
 
 
 class SqlMoments:
@@ -129,9 +128,7 @@ def find_moments(
     if db.is_far:
         db.foresee("moments", perception.conversation, perception.audience, perception.person)
     seeing = Seeing(db, perception, audiences=audiences)
-    facts = in_force(
-        [one for one in _FACTS.decode(db.value("facts_of", persons=dump(list(persons)))) if seeing.may(one.sources)]
-    )
+    facts = facts_of(db, seeing, persons)
     numbers = (
         db.all("moment_audiences_all")
         if seeing.sees_all

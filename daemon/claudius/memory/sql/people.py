@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
@@ -10,15 +11,16 @@ from typing import Any, Literal
 from claudius.errors import StoreError
 from claudius.intent import ModelVersion
 from claudius.memory.documents import joined
-from claudius.memory.people import Mode, PersonKnowledge, SeenPlaces
+from claudius.memory.knowledge import Knowledge
+from claudius.memory.people import Mode, SeenPlaces
 from claudius.memory.sql.connection import Database
 from claudius.memory.sql.core import Core
 from claudius.memory.sql.documents import write_model
 from claudius.memory.sql.erasure import everyone, export
-from claudius.memory.sql.recall import models_of, state_of
+from claudius.memory.sql.knowing import knowledge_of
 from claudius.memory.sql.rows import dump, instant, parse, stamp
 from claudius.memory.sql.seeing import Seeing, alone, canonical
-from claudius.perception import private
+from claudius.perception import Perception, private
 
 MOST_SEEN = 1000
 """How many shared audiences of one network are read for one person."""
@@ -117,7 +119,8 @@ class SqlPeople:
 
     async def zone(self, person: str) -> str:
         with self._core.snapshot() as db:
-            return db.value("zone_of_person", person=person) or ""
+            known = db.one("person_recalled", person=person)
+        return known["zone"] if known else ""
 
     async def ids_of(self, person: str) -> Sequence[str]:
         await self._core.flush()
@@ -132,16 +135,22 @@ class SqlPeople:
     async def unlink(self, person: str, now: datetime, author: Literal["owner", "person"] = "owner") -> Sequence[str]:
         return await self._core.write(lambda db: unlink(db, person, stamp(now), author))
 
-    async def known_of(self, person: str, now: datetime, here: str = "") -> PersonKnowledge:
-        with self._core.snapshot() as db:
-            seeing = Seeing(db, alone(person, now))
+    async def known_of(self, person: str, now: datetime, here: str = "") -> Knowledge:
+        return await self._known(alone(person, now), here)
+
+    async def known_in(self, perception: Perception) -> Knowledge:
+        return await self._known(perception, "")
+
+    async def _known(self, perception: Perception, here: str) -> Knowledge:
+        def read(db: Database) -> Knowledge:
+            seeing = Seeing(db, perception)
             if here:
                 seeing.stand_in(here)
-            row = db.one("person_recalled", person=person)
-            models = models_of(db, seeing, seeing.canonical(person))
-            state = {value.key: value.value for value in state_of(db, seeing)}
-        written = tuple(model for model in models if model.markdown)
-        return PersonKnowledge(name=row["name"] if row else "", models=written, state=state)
+            return knowledge_of(db, seeing, perception.person)
+
+        await self._core.flush()
+        with self._core.beside() as db:
+            return await asyncio.to_thread(read, db)
 
     async def said_by(self, person: str) -> Mapping[str, Any]:
         with self._core.snapshot() as db:

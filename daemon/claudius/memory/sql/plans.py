@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import asdict
 
 from claudius.errors import RowInvalid
-from claudius.intent import LAPSES_AT, PROMISE_DUE, Intent, Schedule
+from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Schedule
 from claudius.memory.inbox import turn_of
 from claudius.memory.plans import MOST_OPEN, Due, Waiting
 from claudius.memory.sql.connection import Database, Row
@@ -170,6 +170,7 @@ def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Percepti
         params=known if process else {},
         event=known["event"] if is_event else "",
         level=known.get("level", 0.0) if is_event else 0.0,
+        what=known.get(WHAT, "" if is_event else text),
         lapses_at=instant(known[LAPSES_AT]) if LAPSES_AT in known else None,
         asked_by=row["asked_by"] or "",
         in_answer=bool(row["in_answer"]),

@@ -16,8 +16,10 @@ from msgspec.structs import replace
 from claudius.errors import StaleTurn
 from claudius.ledger_types import Belief, Peer
 from claudius.memory.inbox import Pending
+from claudius.memory.knowledge import called
 from claudius.memory.sql import peer_rows
 from claudius.memory.sql.connection import Database, Row
+from claudius.memory.sql.knowing import told
 from claudius.memory.sql.ledger import belief_of
 from claudius.memory.sql.psyche import psyche_if_whole
 from claudius.memory.sql.rows import (
@@ -33,7 +35,7 @@ from claudius.memory.sql.rows import (
 )
 from claudius.memory.sql.seeing import Seeing
 from claudius.memory.turns import RecallLimits
-from claudius.perception import Origin
+from claudius.perception import SELF, Origin
 from claudius.recollection import (
     STATE_DEFAULTS,
     Entry,
@@ -78,6 +80,7 @@ def recall(
     past = kept.past if kept else ()
     process, last_at = _process(row)
     peers, beliefs = company(db, seeing, others, past, perception.text, beliefs=limits.beliefs, now=now)
+    names = {one.person: one.name for one in (speaker, *others) if one.name}
     task = db.value("task_here", key=StateKey.CURRENT_TASK, audience=seeing.audience, conversation=conversation)
     return Recollection(
         turn=pending.turn,
@@ -87,6 +90,7 @@ def recall(
         audience=seeing.audience,
         perceptions=pending.perceptions,
         speaker=speaker if is_spoken_to else None,
+        listener=_listener(db, seeing, perception.origin, speaker),
         others=others,
         process=process,
         turns=row["turns"] if row else 0,
@@ -101,7 +105,7 @@ def recall(
         last_at=last_at,
         participation=(row["participation"] or "") if row else "",
         is_first=row is None and not db.value("called_before", turn=pending.turn),
-        peers=peers,
+        peers=tuple([replace(one, name=names.get(one.peer_id, one.name)) for one in peers]),
         beliefs=beliefs,
         psyche=psyche_if_whole(db, [one.person for one in (speaker, *others)], seeing.may) if limits.psyche else None,
         audiences=() if seeing.sees_all else tuple(seeing.audiences()),
@@ -141,16 +145,27 @@ def _summary(seeing: Seeing, row: Row | None) -> Summary | None:
 
 def _person(db: Database, seeing: Seeing, person: str, name: str, conversation: str, *, is_bot: bool) -> Person:
     canonical = seeing.canonical(person)
-    found = [db.one("turns_here", conversation=conversation, person=one) for one in seeing.ids(canonical)]
-    here = [row for row in found if row]
+    rows = [db.all("turns_here", conversation=conversation, person=one) for one in seeing.ids(canonical)]
+    here = [of_one[0] for of_one in rows]
     return Person(
         person=canonical,
-        name=name,
+        name=called(
+            [fact for row in chain.from_iterable(rows) for fact in told(row) if seeing.may(fact.sources)], name
+        ),
         models=models_of(db, seeing, canonical),
-        turns_here=sum([row["turns"] for row in here]),
+        turns_here=sum([row["turns"] or 0 for row in here]),
         spoke_at=max([instant(row["last_at"]) for row in here if row["last_at"]], default=None),
         is_bot=is_bot,
     )
+
+
+def _listener(db: Database, seeing: Seeing, origin: Origin, person: Person) -> Person | None:
+    """Return whom a perception of the soul's own is for; None if that is nobody, or somebody who was never heard."""
+    if origin is Origin.EXTERNAL or not person.person or seeing.audience == SELF:
+        return None
+    known = db.one("person_recalled", person=person.person)
+    name = person.name or (known["name"] if known else "")
+    return replace(person, name=name, zone=known["zone"], is_bot=bool(known["is_bot"])) if known else None
 
 
 def _is_met(db: Database, seeing: Seeing, canonical: str) -> bool:

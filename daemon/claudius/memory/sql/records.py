@@ -7,17 +7,22 @@ from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+from msgspec.structs import replace
 
 from claudius.errors import StoreError
 from claudius.failure import KeptFailure
 from claudius.memory.documents import model_path
+from claudius.memory.knowledge import Knowledge
 from claudius.memory.moments import cut
 from claudius.memory.records import Expired
 from claudius.memory.sql.connection import Database
 from claudius.memory.sql.erasure import export
 from claudius.memory.sql.inner_records import InnerRecords
+from claudius.memory.sql.knowing import find, knowledge_of, names_of
 from claudius.memory.sql.rows import Decoding, dump, parse, stamp
+from claudius.memory.sql.seeing import EPOCH, Seeing, alone
 from claudius.memory.sql.turn_documents import (
     call_of,
     expired_entries,
@@ -28,11 +33,8 @@ from claudius.memory.sql.turn_documents import (
     usage_of,
 )
 from claudius.memory.turns import is_damaged, unpack
-from claudius.perception import Place
+from claudius.perception import SELF, Place
 from claudius.recollection import PastTurn, Shown
-
-if TYPE_CHECKING:
-    pass
 
 By = Literal["day", "model", "person", "conversation", "job"]
 
@@ -153,6 +155,8 @@ class SqlRecords(InnerRecords):
                 perceptions = [perception_of(one, entries) for one in db.dicts("turn_perceptions", turn=turn)]
             previews = [] if entries else db.dicts("turns_heard", turns=dump([turn]))
             heard = perceptions or remembered(entries) or [one | {"text": ""} for one in previews]
+            names = names_of(db)
+            heard = [{"name": next(iter(names.get(one.get("person", ""), ())), "")} | _told(one) for one in heard]
             calls = [call_of(one) for one in db.dicts("calls", turn=turn)]
             parts = db.dicts("turn_delivery", turn=turn)
             reactions = db.dicts("reactions_to", turn=turn)
@@ -208,32 +212,34 @@ class SqlRecords(InnerRecords):
     def people(self) -> Sequence[Mapping[str, Any]]:
         """Return every person with a model or a message; linked ids are listed under their canonical one."""
         with self._snapshot() as db:
-            rows = db.dicts("people")
+            rows, names = db.dicts("people"), names_of(db)
         aliases: dict[str, list[str]] = {}
         for row in rows:
             if row["canonical"]:
                 aliases.setdefault(row["canonical"], []).append(row["person"])
-        return [_one_of_the_people(row, aliases.get(row["person"], [])) for row in rows if not row["canonical"]]
+        return [
+            _one_of_the_people(row, aliases.get(row["person"], []), names.get(row["person"], ()))
+            for row in rows
+            if not row["canonical"]
+        ]
 
-    def person(self, person: str) -> Mapping[str, Any] | None:
-        """Return one person (by id, linked id, or unambiguous display name) with the newest model per audience."""
+    def person(self, person: str, *, own_only: bool = False) -> Knowledge | None:
+        """Return who somebody is to the soul, by id, linked id, or unambiguous name; None if nobody is meant."""
         with self._snapshot() as db:
-            canonical = _find(db, person)
+            canonical = find(db, person)
             if canonical is None:
                 return None
-            known = db.one("person_recalled", person=canonical)
-            ids = db.values("linked", canonical=canonical)
-            models = db.dicts("person_models", person=canonical)
-        name = known["name"] if known else ""
-        for model in models:
-            below = model["file"] or model_path(canonical, name, model["audience"])
-            model |= {"file": str(self._memory_home / below), "suspect": bool(model["suspect"])}
-        return {"person": canonical, "name": name, "ids": ids, "models": models}
+            alone_here = Seeing(db, alone(canonical, EPOCH), own_only=True) if own_only else Seeing.towards(db, SELF)
+            known = knowledge_of(db, alone_here, canonical)
+            row = db.one("person_recalled", person=canonical)
+        files = [one.file or model_path(canonical, row["name"] if row else "", one.audience) for one in known.models]
+        named = zip(known.models, files, strict=True)
+        return replace(known, models=tuple([replace(one, file=str(self._memory_home / file)) for one, file in named]))
 
     def versions(self, person: str) -> Sequence[Mapping[str, Any]]:
         """Return every version of a person's models, oldest first, markdown included."""
         with self._snapshot() as db:
-            canonical = _find(db, person)
+            canonical = find(db, person)
             rows = db.dicts("person_versions", person=canonical) if canonical else []
         return [row | {"suspect": bool(row["suspect"])} for row in rows]
 
@@ -354,28 +360,23 @@ class SqlRecords(InnerRecords):
             raise self._translate(error) from error
 
 
+def _told(perception: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a record keeps of a perception, without a name that is empty."""
+    return {key: value for key, value in perception.items() if key != "name" or value}
+
+
 def _number(db: Database, query: str, **values: Any) -> int:
     return int(db.value(query, **values) or 0)
 
 
-def _find(db: Database, person: str) -> str | None:
-    linked: str | None = db.value("canonical", person=person)
-    if linked:
-        return linked
-    if db.values("person_by_id", person=person):
-        return person
-    named = db.values("person_by_name", name=person)
-    return str(named[0]) if len(named) == 1 else None
-
-
-def _one_of_the_people(row: Mapping[str, Any], aliases: list[str]) -> dict[str, Any]:
+def _one_of_the_people(row: Mapping[str, Any], aliases: list[str], names: Sequence[str]) -> dict[str, Any]:
     try:
         network = Place.of(f"{row['person']}::").network
     except ValueError:
         network = ""
     return {
         "person": row["person"],
-        "name": row["name"],
+        "name": names[0] if names else row["name"],
         "network": network,
         "audiences": parse(row["audiences"]),
         "versions": row["versions"],

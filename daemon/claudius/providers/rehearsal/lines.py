@@ -44,7 +44,7 @@ SECTIONS = (
 VALUES = frozenset(
     (
         *("name", "soul", "title", "headings", "notes", "note", "topic", "last", "said", "summary", "mood", "quote"),
-        *("kept", "recalled", "felt", "present", "due", "limits"),
+        *("kept", "recalled", "felt", "present", "due", "limits", "known"),
     )
 )
 """The `$` placeholders that a line may contain."""

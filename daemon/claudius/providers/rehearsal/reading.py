@@ -12,10 +12,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from claudius.memory.facts import TELLS, stated_facts
 from claudius.perception import Kind
 from claudius.prompt import RecordKind
 from claudius.provider import Message, Request
 from claudius.providers.rehearsal.lines import EDGES, FactKind, Lines, fits, plain
+from claudius.recollection import Fact
 
 READ_CHARS = 4000
 """Only the start of a longer message is read."""
@@ -90,6 +92,8 @@ class ReadRequest(Struct, frozen=True, kw_only=True):
     """The sentence that names the instant; empty = it is not told."""
     due: str
     """What was asked for or promised, and comes due in this turn; empty = nothing does."""
+    known: str
+    """Who the speaker is to the soul, in words; empty = nobody spoke."""
     is_first: bool
     """Nothing was ever answered in this home."""
     summary: str
@@ -126,6 +130,7 @@ def read(request: Request) -> ReadRequest:
         felt={key: str(value) for key, value in found.get(RecordKind.PSYCHE, {}).items()},
         present=present.partition("\n")[0].partition(". ")[0].rstrip("."),
         due="" if heard else _quoted_in(_text(found.get(Kind.SCHEDULED.value, {}))),
+        known=request.known,
         is_first=request.is_first,
         summary=summaries[-1] if summaries else "",
         title=titles[0] if titles else "",
@@ -217,6 +222,9 @@ def facts_in(message: str, lines: Lines) -> tuple[tuple[Noticed, ...], bool]:
         for phrase, rest in lines.fact_openings.find(sentence):
             fact = lines.facts[phrase]
             words = _until(rest, fact.until)
+            named = [one.value for one in told_facts(sentence) if one.key == "name"] if fact.capital else []
+            if named and words.startswith(named[0]):
+                fact, words = lines.words.facts[0], named[0]
             if not fits(words, fact):
                 continue
             if hidden:
@@ -226,6 +234,11 @@ def facts_in(message: str, lines: Lines) -> tuple[tuple[Noticed, ...], bool]:
             kept = fact.keeps.replace("$words", told)
             found.setdefault(plain(kept), Noticed(fact, quoted(words, WORDS_CHARS), kept))
     return tuple(found.values()), secret
+
+
+def told_facts(text: str) -> tuple[Fact, ...]:
+    """Return what a message says of its speaker, as memory reads it. Pure."""
+    return stated_facts(text, "", (), "", 0.0) if TELLS.search(text) else ()
 
 
 def hides(message: str, lines: Lines) -> bool:

@@ -13,11 +13,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from claudius.memory.facts import CONSTRAINTS, KEYS, TELLS, stated_facts
+from claudius.memory.facts import CONSTRAINTS, KEYS
 from claudius.memory.stemming import stemmed
 from claudius.providers.rehearsal.lines import Lines, plain, say
-from claudius.providers.rehearsal.reading import ReadLine, ReadRequest, hides, is_question, quoted
-from claudius.recollection import Fact
+from claudius.providers.rehearsal.reading import ReadLine, ReadRequest, hides, is_question, quoted, told_facts
 
 MOST = 2
 """How many lines are read out at most."""
@@ -112,11 +111,6 @@ def _limits(seen: ReadRequest, lines: Lines) -> Iterator[tuple[str, Candidate]]:
                     yield value, _told([one, *every])[0]
 
 
-def told_facts(text: str) -> tuple[Fact, ...]:
-    """Return what a message says of its speaker, as memory reads it. Pure."""
-    return stated_facts(text, "", (), "", 0.0) if TELLS.search(text) else ()
-
-
 def _is_recall(text: str, lines: Lines) -> bool:
     """Return whether a question asks for what was, and not for advice ("should I", "how do I"). Pure."""
     return not any(text.startswith(f" {opening} ") for opening in lines.words.asks_advice)
@@ -158,7 +152,7 @@ def _candidates(seen: ReadRequest, lines: Lines) -> Iterator[Candidate]:
 
 
 def _is_speaker(name: str, seen: ReadRequest) -> bool:
-    return name in (seen.name, f"{seen.name} ({seen.who})")
+    return name in (seen.name, seen.who, f"{seen.name} ({seen.who})")
 
 
 def _told(found: Iterable[Candidate]) -> list[Candidate]:

@@ -32,9 +32,10 @@ from claudius.providers.rehearsal.reading import (
     records,
     spoken,
     subject,
+    told_facts,
     topics_in,
 )
-from claudius.providers.rehearsal.recalling import limits, recall, told_facts, warned
+from claudius.providers.rehearsal.recalling import limits, recall, warned
 from claudius.psyche.reminding import ASKS_TIME, SIGNS, asks_time, request_in
 from claudius.psyche.times import due
 
@@ -96,6 +97,8 @@ MODEL_BYTES = 8000
 SECTIONS_A_TURN = 3
 NOTES = 12
 NOTE_CHARS = 160
+KNOWN_CHARS = 500
+"""The longest line of the document of who somebody is."""
 RECENT = 10
 """Older messages are not searched for the topic."""
 TOPIC_MESSAGES = 3
@@ -228,6 +231,7 @@ def _values(seen: ReadRequest, lines: Lines, told: Sequence[Noticed], new: Seque
         "present": seen.present,
         "due": quoted(seen.due, 300),
         "limits": limits(seen, lines),
+        "known": "\n".join([quoted(line, KNOWN_CHARS) for line in seen.known.splitlines()]),
     }
 
 

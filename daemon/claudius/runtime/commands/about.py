@@ -14,8 +14,9 @@ from claudius.cognition.timing import known_zone
 from claudius.decoding import decoder
 from claudius.memory.codes import OpenCode
 from claudius.memory.erasure import ERASED
+from claudius.memory.knowledge import greeted, place_of
+from claudius.memory.knowledge import told as told_of
 from claudius.perception import SELF, Perception, Place, given_in, private, shared
-from claudius.recollection import UserModel
 from claudius.runtime.auditing import note, origin_of
 from claudius.runtime.commands.words import is_direct
 from claudius.runtime.forgetting import THEMSELF, Forgetting
@@ -29,7 +30,6 @@ CORRECTIONS = "Corrections"
 CORRECTION_CHARS = 500
 INTERRUPTED = "I began to forget you and was interrupted. It ends by itself, at the latest when I start again."
 RECEIPT_FOLLOWS = "The receipt follows."
-NOTHING_YET = "I have written nothing of you yet that I could show you here."
 
 
 class About:
@@ -41,11 +41,8 @@ class About:
     async def whoami(self, perception: Perception, _: str) -> str:
         """Show what is known of the person who asks, as far as they may see it."""
         known = await self._mind.store.people.known_of(perception.person, self._mind.clock(), _here(perception))
-        mood = known.state.get("emotionalState") or "neutral"
-        lines = [f"You are {perception.person} to me. I am {mood}."]
-        for model in known.models:
-            lines += ["", f"*{_where(model)}, version {model.version}*", model.markdown.strip()]
-        return "\n".join(lines if known.models else [*lines, NOTHING_YET])
+        zone = known_zone(known.zone, self._mind.config().clock.timezone)
+        return "\n".join([greeted(known), *told_of(known, zone)])
 
     async def why(self, perception: Perception, _: str) -> str:
         """Tell what the last answer to the person who asks drew on."""
@@ -56,7 +53,7 @@ class About:
         if found is None:
             return "I have not answered you here yet."
         lines = [f"My last answer to you here (turn {found.turn}) drew on:"]
-        lines += [f"• what I wrote of you: {_where(model)}, version {model.version}" for model in found.shown]
+        lines += [f"• what I wrote of you: {place_of(one.audience)}, version {one.version}" for one in found.shown]
         lines += _drawn(found.snapshot, (SELF, private(perception.person)))
         links = [link for position in found.heard if (link := link_to(found.conversation, position))]
         lines += [f"• what was said there: {' '.join(links)}"] if links else ["• what you had just said"]
@@ -82,7 +79,7 @@ class About:
         text = " ".join(text.split())[:CORRECTION_CHARS]
         now, person = self._mind.clock(), perception.person
         known = await self._mind.store.people.known_of(person, now)
-        own = next((one for one in known.models if one.audience == private(one.person)), None)
+        own = next((one for one in known.models if one.audience == private(known.person)), None)
         current = own.markdown if own else f"# {known.name or person}\n"
         section = current.partition(f"## {CORRECTIONS}\n")[2].partition("\n## ")[0]
         said = [line for line in section.splitlines() if line.startswith("- ")]
@@ -152,13 +149,6 @@ class About:
 
 def _here(perception: Perception) -> str:
     return shared(given_in(perception))
-
-
-def _where(model: UserModel) -> str:
-    if model.audience.startswith("private:"):
-        return "between us"
-    channel = model.audience.rpartition(":")[2]
-    return f"in <#{channel}>" if model.audience.startswith("shared:discord:") else f"in {channel}"  # shown by its name
 
 
 def _drawn(snapshot: bytes, seen: Sequence[str]) -> list[str]:

@@ -107,7 +107,7 @@ async def silence(tools: Tools) -> str:
 async def _notice(tools: Tools, edge: Edge, standing: Psyche, there: Quiet | None) -> bool:
     last_at = datetime.fromtimestamp(edge.at_s, UTC)
     days = max(day for day in DAYS if tools.now - last_at >= timedelta(days=day))
-    text, promised = "", ""
+    text, promised, reason = "", "", ""
     if there and await consents(there.person, tools.mind.store):
         words = sections(tools.mind.soul().files.get(f"processes/{PROCESS}.md"))
         promised = await tools.mind.store.ledger.promised(there.person, there.audience) or ""
@@ -130,6 +130,7 @@ async def _notice(tools: Tools, edge: Edge, standing: Psyche, there: Quiet | Non
         extra=InternalExtra(
             process=PROCESS if text else "",
             level=1.0 if promised else 0.0,
+            what=reason,
             there=(there.conversation, there.audience) if there and text else ("", ""),
         ),
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from claudius.errors import StaleTurn, StoreError
-from claudius.intent import ModelVersion, StateChange
+from claudius.intent import WHAT, ModelVersion, Planned, Schedule, StateChange
+from claudius.memory.facts import is_single_valued
 from claudius.memory.store import Store
-from claudius.perception import SELF, Perception, private, shared
-from claudius.recollection import Shown, Summary
+from claudius.perception import SELF, Kind, Origin, Perception, private, shared
+from claudius.recollection import Fact, Shown, Summary
 from claudius.testing.store_contract.ground import (
     ANA,
     BEN,
@@ -91,6 +93,63 @@ async def _(ground: Ground) -> None:
             assert found.speaker.models[0].audience == found.audience == _audience(place)
             expected = {f"of {source}" for source in learned if place in LEARNED_SHOWN_IN[source]}
             assert {model.markdown for model in found.speaker.models} == expected
+
+
+@case("M85", "what a plan is for is recalled as for a message of that person's, by the audience of the plan")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        await _know(store)
+        await exchange(store, heard("Hello", extra={"zone": "Asia/Tokyo"}))
+        learned = ("DM Ana", "#all", "#ext")
+        for place in learned:
+            await store.documents.set_model(ANA, _audience(place), f"of {place}", "note", "owner", NOW)
+        await store.documents.set_model(BEN, private(BEN), "of Ben alone", "note", "owner", NOW)
+        due: dict[str, Any] = {"kind": Kind.SCHEDULED, "origin": Origin.INTERNAL, "owes": False, "name": ""}
+        for place in ("DM Ana", "#ops"):
+            found = await recalled(store, heard("It is time.", n=90, at=PLACES[place].conversation, **due))
+            assert found.speaker is None
+            assert found.listener is not None
+            assert (found.listener.person, found.listener.name, found.listener.zone) == (ANA, "Ana", "Asia/Tokyo")
+            seen = {f"of {source}" for source in learned if place in LEARNED_SHOWN_IN[source]}
+            assert {model.markdown for model in found.listener.models if model.version} == seen
+        nobody = await recalled(store, heard("", n=99, at=":::", audience=SELF, **due))
+        assert nobody.listener is None
+
+
+def _stated(key: str, value: str, audience: str, at_s: float) -> Fact:
+    single = is_single_valued(key)
+    return Fact(person=ANA, key=key, value=value, sources=(audience,), turn="t", stated_s=at_s, is_single=single)
+
+
+@case(
+    "M86",
+    "who somebody is, is told as far as it may be shown there: a name, facts in force, plans, a mood of their own",
+)
+async def _(ground: Ground) -> None:
+    ops = "shared:slack:T1:ops"
+    async with awake(ground) as store:
+        await _know(store)
+        facts = (
+            _stated("name", "Annabel", private(ANA), 1.0),
+            _stated("is", "vegan", ops, 2.0),
+            _stated("lives in", "Leeds", private(ANA), 3.0),
+            _stated("no longer", "I no longer live in Leeds", private(ANA), 4.0),
+        )
+        due: dict[str, Any] = {"conversation": DM, "at": NOW, "text": "Say: x", "person": ANA}
+        mine = Schedule(id=1, audience=private(ANA), params={WHAT: "water the fern"}, **due)
+        blank = Schedule(id=2, audience=private(ANA), key="k", **due)
+        await exchange(store, heard("Hello", n=7), facts=facts, planned=Planned(schedules=(mine, blank)))
+        await store.documents.set_state("emotionalState", "frustrated", ops, NOW)
+        alone, aloud = await store.people.known_of(ANA, NOW), await store.people.known_in(PLACES["#ops"])
+        await store.documents.set_state("emotionalState", "sardonic", private(ANA), NOW)
+        moved, here = await store.people.known_of(ANA, NOW), await store.people.known_in(PLACES["#ops"])
+        speakers = [(await recalled(store, PLACES[place])).speaker for place in ("DM Ana", "#ops")]
+    assert (alone.name, aloud.name) == ("Annabel", "Ana")
+    assert {(one.key, one.value) for one in alone.facts} == {("name", "Annabel"), ("is", "vegan")}
+    assert [(one.key, one.value) for one in aloud.facts] == [("is", "vegan")]
+    assert ([one.what for one in alone.plans], aloud.plans) == (["water the fern"], ())
+    assert (alone.mood, aloud.mood, moved.mood, here.mood) == ("", "", "sardonic", "")
+    assert [one and one.name for one in speakers] == ["Annabel", "Ana"]
 
 
 @case("M72", "members that are not known hide everything but the place itself")

@@ -1,0 +1,108 @@
+"""Who somebody is to the soul, at the terminal: one document by every way, the name that was told, and no login name."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from case_rows import Row, rows
+from driven import Machine
+
+IDS = ("mem-tom", "mem-bye-name", "mem-welcome", "mem-name-users", "mem-learned")
+TOLD = [one for name in IDS for one in rows("newcomer", "rehearsal", only=name)]
+WORDED = {"a greeting without a login name": "I am Claudius", "shows her": "Mara", "the cat Pixel": "cat called Pixel"}
+"""What a row asks for in words, as the words that show it."""
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """Return a machine without a model, whose account is that of a container."""
+    return Machine(tmp_path, env={"LOGNAME": "root"})
+
+
+@pytest.mark.parametrize("row", TOLD)
+def test_a_newcomer_is_known_by_what_they_told(machine: Machine, row: Row) -> None:
+    """The last line's answer holds what was told, and never the account's name."""
+    row.knows_only("must", "must_not", "never")
+    shown = ""
+    for line in row.input["says"]:
+        if line == "(starts claudius chat)":
+            with machine.terminal("chat") as terminal:
+                terminal.until("you › ")
+                shown = terminal.shown
+        elif line.startswith("$ claudius "):
+            shown = machine.ok(*line.removeprefix("$ claudius ").split()).stdout
+            shown = shown.replace("terminal:local:root", "")  # the id is named once, at the head
+        else:
+            shown = machine.ok("chat", "--once", line).stdout
+
+    assert [one for one in row.right["must"] if WORDED.get(one, one) not in shown] == []
+    assert [one for one in row.right["never"] if re.search(one, shown)] == []
+
+
+def test_every_way_shows_one_document(machine: Machine) -> None:
+    """`users show`, `!whoami`, `ensoul whoami` and the rehearsal voice differ in their first line alone."""
+    (row,) = rows("newcomer", "any", only="users-show")
+    assert row.values[0].right == {"must": ["the same document as whoami and Home"]}
+    machine.ok("chat", "--once", "My name is Annabel, I am vegan.")
+    machine.ok("chat", "--once", "Remind me in 3 hours to water the fern.")
+    ways = [("users", "show", "annabel"), ("chat", "--once", "!whoami"), ("ensoul", "whoami")]
+    documents = [machine.ok(*way).stdout.strip().splitlines()[1:] for way in ways]
+    said = machine.ok("chat", "--once", "What do you know about me?").stdout
+    asked = machine.ok("users", "show", "Annabel", "--json").json
+
+    assert documents[0] == documents[1] == documents[2]
+    for line in ("- Is called Annabel.", "- name: Annabel", "- is: vegan", "Remind me in 3 hours to water the fern."):
+        assert any(line in one for one in documents[0]), line
+        assert line in said
+    assert {(one["key"], one["value"]) for one in asked["facts"]} == {("name", "Annabel"), ("is", "vegan")}
+    assert [one["what"] for one in asked["plans"]] == ["Remind me in 3 hours to water the fern."]
+    assert (asked["name"], asked["moments"], asked["mood"]) == ("Annabel", 3, "")
+
+
+def test_what_was_ended_is_no_part_of_it(machine: Machine) -> None:
+    """A fact that was taken back, and the statement that took it back, are not shown as what holds."""
+    machine.ok("chat", "--once", "I live in Leeds, and I'm vegan.")
+    machine.ok("chat", "--once", "I'm not vegan any more.")
+    facts = machine.ok("users", "show", "root", "--json").json["facts"]
+
+    assert [(one["key"], one["value"]) for one in facts] == [("lives in", "Leeds")]
+
+
+@pytest.mark.parametrize("name", ["Mara", "mara", "terminal:local:root", "root"])
+def test_a_name_finds_its_person_in_every_command(machine: Machine, name: str) -> None:
+    """The told name in any letters, the id and the account find the same person, who is listed by the told name."""
+    machine.ok("chat", "--once", "Hey, I'm Mara.")
+    machine.ok("chat", "--once", "Hello.", "--as", "ben")
+    listed = machine.ok("users", "list", "--json").json
+    found = [machine.ok("users", *words, name, "--json").json for words in (["show"], ["export"])]
+    peer = machine.ok("ledger", "show", name, "--json").json
+    machine.ok("users", "log", name)
+    linked = machine.ok("users", "link", name, "ben").stdout
+    machine.ok("users", "unlink", name)
+    receipt = machine.ok("users", "forget", name, "--yes", "--json").json
+
+    assert {one["name"] for one in listed} == {"Mara", "ben"}
+    assert {one["person"] for one in found} == {"terminal:local:root"}
+    assert (peer["peer"], peer["name"]) == ("terminal:local:root", "Mara")
+    assert "terminal:local:as-ben and terminal:local:root are one person" in linked
+    assert receipt["person"] == "terminal:local:root"
+
+
+def test_a_model_is_given_the_name_that_was_told(machine: Machine) -> None:
+    """In a prompt the speaker has no name until they tell one; then every message of theirs bears it."""
+    machine.scripted("<external_dialogue>So it is.</external_dialogue>")
+    for line in ("Hello.", "I'm Tom.", "The kiln is hot."):
+        machine.ok("chat", "--once", line)
+    turns = [
+        one["turn"] for one in machine.ok("conversations", "show", "terminal:local:main:main", "--json").json["entries"]
+    ]
+    tails = [machine.ok("why", turn, "--json").json["prompt"]["tail"] for turn in dict.fromkeys(turns)]
+    heard = [json.loads(one) for tail in tails for one in tail.splitlines() if one.startswith('{"kind":"message"')]
+
+    assert [one.get("from") for one in heard] == [None, None, "Tom"]
+    assert [tail for tail in tails if "root" in tail.replace("terminal:local:root", "")] == []
+    assert "- Tom (terminal:local:root)" in tails[-1]
