@@ -22,6 +22,7 @@ from claudius.failure import failure_of
 from claudius.foreign import plain_message, unquoted
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
+from claudius.memory.erasure import Erasures
 from claudius.memory.inbox import Undone
 from claudius.memory.leases import listens, may
 from claudius.memory.semantic import Semantic
@@ -98,6 +99,7 @@ class Server:
             committed=self._committed,
             commanded=self._commanded,
             undone=self._undone,
+            forgotten=Erasures(home.state).forgotten,
             services=services,
         )
         self._taking_back = Retraction(mind, adapters)
