@@ -20,6 +20,7 @@ QUICK = SlackTimings(
     spoke_s=60.0,
     arrives_s=0.1,
     again_s=0.1,
+    transcribed_s=(0.0, *[0.05] * 100),
 )
 """Slack's minutes in tenths of seconds."""
 

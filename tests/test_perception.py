@@ -25,7 +25,6 @@ from claudius.perception import (
     Perception,
     Place,
     ReactionExtra,
-    ReadFile,
     ScheduledExtra,
     TickExtra,
     edited,
@@ -37,6 +36,7 @@ from claudius.perception import (
     sees_everything,
     shared,
 )
+from claudius.shown import ReadFile
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 ANA, BEN, OZ, DEE = "slack:T1:ana", "slack:T1:ben", "slack:T1:oz", "slack:T2:dee"

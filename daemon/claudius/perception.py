@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, fields, force_setattr, replace
 
 from claudius.decoding import ready
+from claudius.shown import How, Quoted, ReadFile, lines_of
 
 SELF = "self"
 """As a source: learned from no one, may be shown anywhere. As a target: seen by the soul alone."""
@@ -81,21 +82,6 @@ class Extra(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the adapter alone reads, for the answer to this very perception; keys without a field go here, too."""
 
 
-class ReadFile(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="file"):
-    """What became of one attached file when the turn ran: a picture's number, a text, or why it was not read."""
-
-    name: str
-    type: str
-    image: int | None = None
-    text: str | None = None
-    unread: str | None = None
-
-    def record(self) -> dict[str, str | int | bool]:
-        """Return the record that the prompt shows."""
-        found: dict[str, str | int | bool] = msgspec.to_builtins(self)
-        return found
-
-
 class MessageExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
     """What a message or a mention carries."""
 
@@ -115,6 +101,10 @@ class MessageExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
     """Attached files (`name`, `type`, `bytes`, and what the adapter needs), each handed to `Adapter.fetch` as it is."""
     read: tuple[ReadFile, ...] = ()
     """What became of each file, for the one turn."""
+    shown: tuple[Quoted, ...] = ()
+    """What it shows besides its own words, for the one turn."""
+    is_ours: bool = False
+    """Whether the soul itself posted it: only of what `Adapter.context` returns."""
     answer: str | None = None
     """The answer that was given elsewhere already, in a session of Claude Code."""
 
@@ -297,6 +287,13 @@ def internal(perception: Perception) -> InternalExtra:
 def can_react(perception: Perception) -> bool:
     """Return whether the soul can react to a perception with an emoji. Pure."""
     return isinstance(perception.extra, MessageExtra) and perception.extra.can_react
+
+
+def whole_text(perception: Perception) -> str:
+    """Return the words of a message with what its own author attached to them. Pure."""
+    extra = perception.extra
+    shown = extra.shown if isinstance(extra, MessageExtra) else ()
+    return lines_of(perception.text, *(one.text for one in shown if one.how is How.ATTACHED))
 
 
 def amended_key(perception: Perception) -> str:

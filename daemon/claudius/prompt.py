@@ -41,6 +41,8 @@ class RecordKind(StrEnum):
     REACTION = "reaction"
     NEWS = "news"
     FILE = "file"
+    SHOWN = "shown"
+    """What a message shows besides its own words."""
     DAIMON = "daimon"
     """What a daimon said aloud."""
     SOUL_STATE = "soul_state"

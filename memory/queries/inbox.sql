@@ -8,6 +8,13 @@ UPDATE inbox SET payload = :payload, edited = :position, turn = :turn, again = :
     state = 'pending'
 WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
+-- name: showing
+SELECT seq, payload FROM inbox INDEXED BY inbox_unfinished
+WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND payload LIKE :of;
+
+-- name: shows_now
+UPDATE inbox SET payload = :payload WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
+
 -- name: amended
 UPDATE inbox SET edited = :position WHERE seq = :seq;
 

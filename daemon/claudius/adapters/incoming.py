@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,7 +12,9 @@ import aiohttp
 from msgspec import Struct
 
 from claudius.perception import DeleteExtra, Kind, Perception, shared
+from claudius.prompt import valid
 from claudius.proxies import proxy_of
+from claudius.shown import Quoted
 
 
 class Ignored(Struct, frozen=True):
@@ -75,6 +77,19 @@ def described(file: Mapping[str, Any]) -> str:
     facts = [str(file.get("type") or "")] + [f"{size} bytes" for size in (file.get("bytes"),) if size]
     about = ", ".join(fact for fact in facts if fact)
     return f"📎 {file.get('name')}" + (f" ({about})" if about else "")
+
+
+def file_lines(file: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a text says of a file: what was heard in a clip, and what it is. Pure."""
+    if words := file.get("spoken"):
+        yield f"🎙 {words}"
+    yield described(file)
+
+
+def own_text(words: Iterable[str], files: Iterable[Mapping[str, Any]], shown: Sequence[Quoted]) -> str:
+    """Return what a message says itself: its words and its files, or else that it only shows something. Pure."""
+    lines = [*filter(None, words), *[line for one in files for line in file_lines(one)]]
+    return valid("\n".join(lines or (["↪"] if shown else [])))
 
 
 async def download(

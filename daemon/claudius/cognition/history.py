@@ -9,10 +9,11 @@ from msgspec import Struct
 
 from claudius.cognition.reply.tags import escape_heads
 from claudius.cognition.steps import STEPS
-from claudius.perception import Origin, Perception
+from claudius.perception import MessageExtra, Origin, Perception
 from claudius.prompt import RecordKind, Scalar, data_line, fence, short_name
 from claudius.provider import Message
-from claudius.recollection import Entry, EntryType, Intuition, LeftOut, PastTurn, Shown, Summary, once
+from claudius.recollection import Entry, EntryType, Intuition, LeftOut, PastTurn, Recollection, Shown, Summary, once
+from claudius.shown import Quoted
 
 _STEP_OF = {
     EntryType.INTERNAL_MONOLOGUE: "internal_monologue",
@@ -22,11 +23,14 @@ _HEARD = (EntryType.USER_MESSAGE, EntryType.EVENT, EntryType.DAIMON_SPEECH)
 _ORDER = {name: place for place, name in enumerate(STEPS)}
 
 REACTION = RecordKind.REACTION.value
+_NO_EXTRA = MessageExtra()
 MARKS = ("edited", "deleted", "removed")
 """What happened to a message or a reaction after it was posted."""
 
 MESSAGE_CHARS = 16_000
 """Of a longer message every prompt shows the beginning and the end, when heard and later (4,000 tokens)."""
+LEAST_QUOTED = 200
+"""The least that is shown of each text that a message shows, however many there are."""
 END_SHARE = 4
 """The share of what is shown of such a message that is its end: one part of so many."""
 OTHER_MODEL_CHARS = 1600
@@ -59,6 +63,47 @@ def perception_record(perception: Perception, name: str, chars: int = MESSAGE_CH
     if perception.origin is Origin.INTERNAL:
         return {"kind": perception.kind.value, **_capped(perception.text, chars)}
     return message_record(perception.person, name, perception.text, is_bot=perception.is_bot, chars=chars)
+
+
+def heard_records(recollection: Recollection, chars: int = MESSAGE_CHARS) -> list[dict[str, Scalar]]:
+    """Return the records of what was heard: of each message what it shows, then its words, then its files. Pure.
+
+    `chars`: the most of each message's text, and of all that they show together.
+    """
+    perceptions = recollection.perceptions
+    said = [(one, one.extra if isinstance(one.extra, MessageExtra) else _NO_EXTRA) for one in perceptions]
+    each = max(LEAST_QUOTED, chars // max(1, len(_shown(perceptions))))
+    return [
+        record
+        for perception, extra in said
+        for record in (
+            *[_quoted_record(one, each) for one in extra.shown],
+            perception_record(perception, recollection.called(perception), chars),
+            *[one.record() for one in extra.read],
+        )
+    ]
+
+
+def lengths(perceptions: Sequence[Perception]) -> tuple[int, ...]:
+    """Return how long the text of each message is, and at last all that they show together. Pure."""
+    return (*[len(one.text) for one in perceptions], sum(map(len, _shown(perceptions))))
+
+
+def _shown(perceptions: Sequence[Perception]) -> list[str]:
+    return [text.text for one in perceptions if isinstance(one.extra, MessageExtra) for text in one.extra.shown]
+
+
+def _quoted_record(one: Quoted, chars: int) -> dict[str, Scalar]:
+    record: dict[str, Scalar] = {"kind": RecordKind.SHOWN, "how": one.how.value}
+    if one.is_ours:
+        record["own"] = True
+    elif one.person:
+        record["who"] = short_name(one.person)
+    if one.name:
+        record["from"] = one.name
+    if one.is_bot and not one.is_ours:
+        record["bot"] = True
+    return record | ({"unread": one.unread} if one.unread else _capped(one.text, chars))
 
 
 def feels(steps: Sequence[str]) -> bool:

@@ -22,7 +22,7 @@ from claudius.cognition.conclude.conclusion import (
     lines_for,
 )
 from claudius.cognition.conclude.transitions import mood_before
-from claudius.cognition.history import fixed
+from claudius.cognition.history import fixed, lengths
 from claudius.cognition.hooks import show_heard
 from claudius.cognition.hop import begin, run
 from claudius.cognition.mind import Mind, Stage
@@ -218,9 +218,7 @@ async def _thought(turn: TurnState) -> Intent:
         raise OverBudget
     if surface.begin_thinking:
         await surface.begin_thinking()
-    if surface.files and [one for one in known.perceptions if isinstance(one.extra, MessageExtra) and one.extra.files]:
-        perceptions, turn.images = await surface.files.read(known.perceptions)
-        turn.recollection = replace(known, perceptions=perceptions)
+    await _look(turn)
     await fold_expired(turn)
     turn.recollection = await think_twice(turn.recollection, turn.mind, turn.soul, surface.hold)
     attention = turn.attention
@@ -242,6 +240,22 @@ async def _thought(turn: TurnState) -> Intent:
             return intent
 
 
+async def _look(turn: TurnState) -> None:
+    """Read the attached files, and add what stands above the message to what it shows, unless it is known already."""
+    known, files = turn.recollection, turn.surface.files
+    said = [one.extra for one in known.perceptions if isinstance(one.extra, MessageExtra)]
+    perceptions = known.perceptions
+    if files and any(extra.files for extra in said):
+        perceptions, turn.images = await files.read(perceptions)
+    last = perceptions[-1]
+    if turn.surface.around and isinstance(last.extra, MessageExtra):
+        seen = {entry.position for past in known.past for entry in past.entries}
+        shown = {one.of for extra in said for one in extra.shown} | {one.key for one in perceptions}
+        above = [one for one in turn.surface.around if one.position not in seen and one.of not in shown]
+        last = replace(last, extra=replace(last.extra, shown=(*above, *last.extra.shown)))
+    turn.recollection = replace(known, perceptions=(*perceptions[:-1], last))
+
+
 def _is_made_easier(turn: TurnState, error: TooLong | BadRequest) -> bool:
     """Reset the turn with a shorter prompt, or without images. Returns False if that cannot be."""
     settings, files, known = turn.settings, turn.surface.files, turn.recollection
@@ -250,7 +264,7 @@ def _is_made_easier(turn: TurnState, error: TooLong | BadRequest) -> bool:
         if sent > 1:  # no budget is less than 1
             turn.restart(replace(settings, budget_tokens=sent - 1, window=0))
             return True
-        chars = min(settings.message_chars, max((len(one.text) for one in known.perceptions), default=0)) // 4
+        chars = min(settings.message_chars, max(lengths(known.perceptions))) // 4
         turn.restart(replace(settings, message_chars=chars))
         return chars >= LEAST_CHARS
     if not turn.images or files is None:

@@ -34,6 +34,7 @@ from claudius.perception import Origin, Perception
 from claudius.provider import Image, ModelLimits, limits_of
 from claudius.psyche import Attention
 from claudius.recollection import ProcessState, Recollection
+from claudius.shown import Quoted
 from claudius.soul import SoulText
 
 Look = Callable[[], Awaitable[Sequence[Perception]]]
@@ -137,6 +138,8 @@ class Surface(Struct, frozen=True, kw_only=True):
     hold: Callable[[str], Awaitable[None]] | None = None
     """Shows a holding line in the typing indicator."""
     files: Files | None = None
+    around: tuple[Quoted, ...] = ()
+    """What stands above the message that the turn answers."""
     begin_thinking: Callable[[], Awaitable[None]] | None = None
     """Awaited once before the first model call; switches the typing indicator on."""
     read: Callable[[str], Awaitable[None]] | None = None

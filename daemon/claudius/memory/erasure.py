@@ -14,7 +14,7 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -278,6 +278,17 @@ class Erasures(Struct, frozen=True):
     def erased_at(self) -> dict[str, str]:
         """Return when each erasure last began, by hash; UTC as text."""
         return {one: str(line["at"]) for line in self._lines() for one in line.get("ids", ())}
+
+    def forgotten(self, persons: Iterable[str]) -> dict[str, datetime]:
+        """Return the end of the second in which each of these persons was erased last; without those who never were.
+
+        That of anybody has the key "".
+        """
+        erased = self.erased_at()
+        if not erased:
+            return {}  # there is no key to hash with
+        found = {"": max(erased.values())} | {one: erased.get(self._hash(one)) for one in persons}
+        return {one: datetime.fromisoformat(at) + timedelta(seconds=1) for one, at in found.items() if at}
 
     def last_at(self, persons: Iterable[str], by: str) -> datetime | None:
         """Return when `by` last requested an erasure of one of these persons; None if never."""

@@ -247,6 +247,10 @@ class InboxStore(Protocol):
         """
         ...
 
+    async def put_right(self, perception: Perception) -> None:
+        """Change what waiting messages show of a message that was edited or deleted. Raises: StoreError."""
+        ...
+
     async def amend(self, perception: Perception, now: datetime) -> Amended:
         """Apply an edit, a deletion or a reaction durably, in one transaction.
 

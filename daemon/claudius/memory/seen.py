@@ -60,7 +60,20 @@ class _Intuition(Struct, frozen=True):
     whisper: int
 
 
+class _Quoted(Struct, frozen=True):
+    person: str = ""
+
+
+class _Extra(Struct, frozen=True):
+    shown: tuple[_Quoted, ...] = ()
+
+
+class _Perception(Struct, frozen=True):
+    extra: _Extra = _Extra()
+
+
 class _Known(Struct, frozen=True):
+    perceptions: tuple[_Perception, ...] = ()
     state: tuple[_State, ...] = ()
     summary: Any = None
     peers: tuple[_Peer, ...] = ()
@@ -117,6 +130,8 @@ def _rows(found: _Snapshot) -> Iterator[Name]:
             yield kind, rest.partition(":")[0]
     for value in known.state:
         yield state(value.key, value.audience, value.updated_at)
+    for perception in known.perceptions:
+        yield from (("person", quoted.person) for quoted in perception.extra.shown if quoted.person)
     for peer in known.peers:
         yield "person", peer.peer_id
     for belief in known.beliefs:

@@ -350,6 +350,17 @@ class TakesBack(Protocol):
 
 
 @runtime_checkable
+class Transcribes(Protocol):
+    """Optional ability of an adapter whose network writes down what is spoken in a clip."""
+
+    async def transcribed(self, file: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a file of `extra.files` with what was `spoken` in it, once the network has it; else as it is.
+
+        Raises: DeliveryError, OSError, TimeoutError if the network cannot be asked.
+        """
+
+
+@runtime_checkable
 class Holds(Protocol):
     """Optional ability of an adapter: to say, in its typing indicator only, that an answer takes a moment."""
 

@@ -15,10 +15,11 @@ from msgspec.structs import replace
 
 from claudius.errors import DeliveryError
 from claudius.foreign import unquoted
-from claudius.perception import MessageExtra, Perception, ReadFile
+from claudius.perception import MessageExtra, Perception
 from claudius.prompt import datamark, valid
 from claudius.provider import Image
-from claudius.runtime.adapter import Adapter
+from claudius.runtime.adapter import Adapter, Transcribes
+from claudius.shown import ReadFile
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +29,8 @@ MOST_TEXT_BYTES = 100_000
 """The limit of one text, and of all texts of a turn together."""
 FETCH_S = 30.0
 """How long one file may take to arrive."""
+UNHEARD = "it cannot be listened to here, and has no transcript"
+IS_CUT = "only the beginning of what is spoken is known"
 PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 TEXTS = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml"})
 
@@ -44,14 +47,30 @@ class _Reading(Struct):
         extra = perception.extra
         if not isinstance(extra, MessageExtra) or not extra.files:
             return perception
-        read = [await self._one(file, number) for number, file in enumerate(extra.files)]
-        return replace(perception, extra=replace(extra, read=tuple(read)))
+        files = [await self._transcribed(file) for file in extra.files]
+        since = [f"🎙 {file['spoken']}" for file in files if file.get("spoken") and file not in extra.files]
+        read = [await self._one(file, number) for number, file in enumerate(files)]
+        text = valid("\n".join((*since, perception.text)))
+        return replace(perception, text=text, extra=replace(extra, files=tuple(files), read=tuple(read)))
+
+    async def _transcribed(self, file: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a clip with its transcript, if the network still writes it."""
+        if not file.get("is_awaited") or not isinstance(self.adapter, Transcribes):
+            return file
+        try:
+            async with asyncio.timeout(FETCH_S):
+                return await self.adapter.transcribed(file)
+        except (DeliveryError, OSError, TimeoutError) as error:
+            log.info("a clip was not transcribed", extra={"error": unquoted(error)})
+            return file
 
     async def _one(self, file: Mapping[str, Any], number: int) -> ReadFile:
         name, kind, size = str(file.get("name") or ""), str(file.get("type") or ""), int(file.get("bytes") or 0)
         image: int | None = None
         text: str | None = None
         unread: str | None = None
+        if file.get("spoken"):  # it stands in the message
+            return ReadFile(name=valid(name), type=valid(kind), unread=IS_CUT if file.get("is_cut") else None)
         try:
             most = self._most(kind, size, number) if kind else MOST_BYTES
             async with asyncio.timeout(FETCH_S):
@@ -75,6 +94,8 @@ class _Reading(Struct):
         if number >= MOST_FILES:
             raise ValueError("there were too many")
         is_picture = kind in PICTURES
+        if kind.startswith("audio/"):
+            raise ValueError(UNHEARD)
         if not (is_picture or kind.startswith("text/") or kind in TEXTS):
             raise ValueError("of no kind that can be read")
         if is_picture and not self.sees:

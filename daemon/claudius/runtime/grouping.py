@@ -78,12 +78,12 @@ def goes_on(heard: Sequence[Perception], mind: Mind) -> bool:
 def is_fragment(perception: Perception) -> bool:
     """Return whether a message looks like the beginning of a sentence that goes on in the next one. Pure.
 
-    It is short, and has neither an end mark of any script, nor an emoji, nor a file.
+    It is short, and has neither an end mark of any script, nor an emoji, nor a file or a text of another.
     """
     text, extra = perception.text.strip(), perception.extra
     if not text or len(text) > FRAGMENT_CHARS or _EMOJI_NAME.search(text):
         return False
-    if isinstance(extra, MessageExtra) and extra.files:
+    if isinstance(extra, MessageExtra) and (extra.files or extra.shown):
         return False
     if any(unicodedata.category(sign) in ("So", "Sk") for sign in text):
         return False

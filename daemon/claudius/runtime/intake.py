@@ -100,10 +100,15 @@ class Intake:
         if self._forgetting.is_frozen(perception.person):
             raise TryAgain("this person is being forgotten just now")
         admitted = await self._admit(perception)
+        is_new = False
         if admitted is None:
-            return False
-        if admitted.kind in AFTERWARDS or is_stop(admitted):
-            return await self._amend(admitted)
+            self._lanes.turned_away(perception)
+        elif admitted.kind in AFTERWARDS or is_stop(admitted):
+            is_new = await self._amend(admitted)
+        if perception.kind in (Kind.EDIT, Kind.DELETE):  # whoever wrote it, a message of others may show it
+            await self._mind.store.inbox.put_right(perception)
+        if admitted is None or admitted.kind in AFTERWARDS or is_stop(admitted):
+            return is_new
         limits = UNLIMITED
         if not admitted.is_owner and admitted.origin is Origin.EXTERNAL:
             config = self._mind.config()

@@ -19,6 +19,7 @@ from claudius.perception import Perception
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.process_resources import Passage
+from claudius.shown import Quoted
 
 
 class BrokenOff(Exception):
@@ -40,6 +41,8 @@ class Lane(Struct, eq=False):
     """The mark of what had become ready in it before the last look, where several processes share the store."""
     last: Turned | None = None
     """The last turn since the lane was last idle."""
+    around: tuple[Quoted, ...] = ()
+    """What stands above the message that the next turn answers."""
     signed: Perception | None = None
     """The perception whose typing indicator is shown."""
     bell: asyncio.Event = field(default_factory=asyncio.Event)

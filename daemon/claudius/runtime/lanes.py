@@ -26,7 +26,7 @@ from claudius.foreign import plain_message, unquoted
 from claudius.intent import ApologyKind
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import LeaseStore
-from claudius.perception import Kind, MessageExtra, Origin, Place, is_terminal
+from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, is_terminal
 from claudius.runtime.adapter import Adapter, TellsFailure
 from claudius.runtime.attachments import Attachments
 from claudius.runtime.background_services import BackgroundServices
@@ -36,7 +36,7 @@ from claudius.runtime.grouping import goes_on, next_turn
 from claudius.runtime.lane import BrokenOff, Lane
 from claudius.runtime.membership import Membership
 from claudius.runtime.process_resources import ProcessResources
-from claudius.runtime.thread_backfill import ThreadBackfill
+from claudius.runtime.thread_backfill import Forgotten, ThreadBackfill
 from claudius.runtime.turn_log import TurnLog
 from claudius.runtime.turn_timeout import patience_s, patient
 
@@ -59,7 +59,7 @@ class Held(Struct):
 class Lanes:
     """All lanes of the process that takes turns."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts that it joins
         self,
         mind: Mind,
         adapters: Mapping[str, Adapter],
@@ -69,13 +69,14 @@ class Lanes:
         resources: ProcessResources,
         committed: Callable[[Turned], None] = lambda _: None,
         commanded: Callable[[str, bool], None] = lambda _, __: None,
+        forgotten: Forgotten,
         services: BackgroundServices | None = None,
     ) -> None:
         """Think with `mind`, speak through `adapters` (by network), within the limits of `resources`.
 
         `failed` is called when the store fails, `committed` after every committed turn, and `commanded` with
-        conversations that hold commands, which get no turns, and whether such a lane is lost. `services` does the
-        scheduled jobs' work, and lets others speak after a turn.
+        conversations that hold commands, which get no turns, and whether such a lane is lost. `forgotten` tells who was
+        forgotten, and when. `services` does the scheduled jobs' work, and lets others speak after a turn.
         """
         self._mind, self._adapters, self._chance = mind, adapters, chance
         self._failed, self._resources, self._committed = failed, resources, committed
@@ -85,11 +86,16 @@ class Lanes:
         self._tasks: set[asyncio.Task[None]] = set()
         self._held: dict[str, Held] = {}
         self.members = Membership(mind.store, adapters, mind.clock)
-        self._hydration = ThreadBackfill(mind)
+        self._hydration = ThreadBackfill(mind, forgotten)
         self._closing, self._leases = False, mind.store.leases
         self._wanted, self._looked_for = dict[str, str](), dict[str, str]()
         self.looking = asyncio.Event()
         """Set if a lane is wanted that this process does not hold, or another process says that there is something."""
+
+    def turned_away(self, perception: Perception) -> None:
+        """Note that a message was not heard: the thread's next turn reads it there."""
+        if Place.of(perception.conversation).thread:
+            self._hydration.turned_away(perception.conversation)
 
     def wake(self, conversation: str) -> None:
         """Have a conversation's lane check again for what waits."""
@@ -367,12 +373,14 @@ class Lanes:
             return Surface(hearing=hearing, tell=partial(self._tell, lane, pending), waiting=waiting)
         is_streamed = adapter.name in mind.config().pipeline.stream and perception.owes and adapter.streams(perception)
         is_doubtful = bool(self._leases and self._leases.is_doubtful)
+        around, lane.around = lane.around, ()
         files = [one.extra.files for one in pending.perceptions if isinstance(one.extra, MessageExtra)]
         return Surface(
             show=Stream(pending, adapter, mind) if is_streamed and not is_doubtful else None,
             post_chars=adapter.post_chars,
             hold=partial(hold, adapter, perception),
             files=Attachments(adapter, sees=bool(getattr(mind.provider, "sees", False))) if any(files) else None,
+            around=around,
             begin_thinking=partial(lane.sign, perception),
             tell=partial(self._tell, lane, pending),
             read=partial(hold, adapter, perception) if is_terminal(perception.conversation) else None,
@@ -399,8 +407,9 @@ class Lanes:
         if lane.adapter is None:
             return False
         await self.members.look(perception)
-        is_called = perception.kind is Kind.MENTION or perception.origin is Origin.INTERNAL
-        return is_called and await self._hydration.read(perception, lane.adapter)
+        around = await self._hydration.read(perception, lane.adapter)
+        lane.around = around or ()
+        return around is None
 
     async def _apologise(self, lane: Lane, pending: Pending, kind: ApologyKind, failure: Failure | None = None) -> None:
         """Apologise. If even that fails, the perception is marked dead, `status` counts it, and the lane goes on."""

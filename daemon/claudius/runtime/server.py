@@ -22,7 +22,7 @@ from claudius.failure import failure_of
 from claudius.foreign import plain_message, unquoted
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
-from claudius.memory.erasure import Posted
+from claudius.memory.erasure import Erasures, Posted
 from claudius.memory.leases import listens, may
 from claudius.memory.semantic import Semantic
 from claudius.memory.store import Waiting
@@ -97,6 +97,7 @@ class Server:
             resources=resources,
             committed=self._committed,
             commanded=self._commanded,
+            forgotten=Erasures(home.state).forgotten,
             services=services,
         )
         self._taking_back = Retraction(mind, adapters)

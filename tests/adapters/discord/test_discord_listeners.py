@@ -91,6 +91,7 @@ async def test_a_process_that_only_speaks_opens_no_socket(world: DiscordWorld, p
     """Speaking needs REST alone: no socket is opened and no session begun, and every word finds its place."""
     one, other = processes
     async with one.listening():
+        await heard(one, world, "is anybody there?", CHANNEL)
         in_thread = await heard(one, world, f"{US} hello", CHANNEL)
         direct = await heard(one, world, "hello")
     before = await world.counts()
@@ -108,7 +109,7 @@ async def test_a_process_that_only_speaks_opens_no_socket(world: DiscordWorld, p
     assert [text for _, text in await said(world)] == ["in the thread", "to you", "a word"]
     assert [one["content"] for one in await world.messages(DM)] == ["hello", "a word"]
     assert (found, sees) == (receipt, [f"shared:discord:{GUILD}:{CHANNEL}"])
-    assert [one.text for one in context] == ["hello"]
+    assert [one.text for one in context] == ["is anybody there?"]
     assert await world.counts() == before
     assert (other.adapter.link.connected, other.adapter.link.hears) == (True, False)
     assert other.adapter.link.unheard_s() is None

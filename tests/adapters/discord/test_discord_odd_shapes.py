@@ -116,9 +116,9 @@ async def test_a_mention_of_the_bots_own_role_is_a_mention(
 
 
 @pytest.mark.parametrize(
-    ("facts", "text"),
+    ("facts", "text", "shown"),
     [
-        ({"message_snapshots": [{"message": FORWARDED}]}, "↪ as @1 said"),
+        ({"message_snapshots": [{"message": FORWARDED}]}, "↪", ["as @1 said"]),
         (
             {
                 "poll": {
@@ -130,11 +130,12 @@ async def test_a_mention_of_the_bots_own_role_is_a_mention(
                 }
             },
             "📊 Lunch? (yes, no)",
+            [],
         ),
     ],
 )
 async def test_forwarded_messages_and_polls_are_heard(
-    world: DiscordWorld, ear: Ear, tell: Tell, facts: dict[str, Any], text: str
+    world: DiscordWorld, ear: Ear, tell: Tell, facts: dict[str, Any], text: str, shown: list[str]
 ) -> None:
     """A forward or a poll has no content of its own, but a direct message is owed a reply all the same."""
     message = await world.say(DM, ANA, "", deliver=False)
@@ -144,6 +145,7 @@ async def test_forwarded_messages_and_polls_are_heard(
     (heard,) = await ear.until(1)
 
     assert (heard.text, heard.owes) == (text, True)
+    assert [one.text for one in heard.extra.shown] == shown
 
 
 async def test_an_unreadable_history_does_not_stop_the_sweep(

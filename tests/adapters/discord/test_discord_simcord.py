@@ -99,8 +99,9 @@ async def test_a_mention_and_a_forwarded_message_are_heard() -> None:
     assert [(one.kind, one.name, one.text) for one in heard] == [
         (Kind.MENTION, "ana", "hello"),
         (Kind.MESSAGE, "bob", "not for you"),
-        (Kind.MESSAGE, "bob", f"↪ @{stage.us.name} hello"),
+        (Kind.MESSAGE, "bob", "↪"),
     ]
+    assert [one.text for one in heard[-1].extra.shown] == [f"@{stage.us.name} hello"]
 
 
 async def test_a_command_is_promised_its_answer_and_given_it_privately() -> None:

@@ -84,24 +84,28 @@ class DiscordHistory:
             raise misread
 
     async def before(self, perception: Perception, most: int) -> Sequence[Perception]:
-        """Return the latest `most` messages before a perception in its thread, oldest first.
+        """Return the first message of a perception's thread and the latest ones before it, oldest first.
 
-        In a channel or direct message, the latest ones altogether. Raises: DeliveryError.
+        Of one outside a thread, those above it; in a channel or direct message, the latest ones altogether. Raises:
+        DeliveryError.
         """
         place = Place.of(perception.conversation)
-        where = Where(place.workspace, place.channel, place.thread)
+        is_above = bool(place.thread) and perception.position == position(place.thread)
+        where = Where(place.workspace, place.channel, "" if is_above else place.thread)
         try:
-            if place.thread:
+            if is_above:
+                channel, end = self._place(place.channel, place.workspace), discord.Object(int(perception.position))
+                found = [one async for one in channel.history(limit=most, before=end, oldest_first=False)][::-1]
+            elif place.thread:
                 thread, parent = (self._place(one, place.workspace) for one in (place.thread, place.channel))
                 end = discord.Object(int(perception.position))
                 found = [one async for one in thread.history(limit=most, before=end, oldest_first=False)][::-1]
-                if len(found) < most:
-                    found = [*await _first(parent, int(place.thread)), *found]
+                found = [*await _first(parent, int(place.thread)), *found[1 - most :]]
             else:
                 found = [one async for one in self._place(place.channel, place.workspace).history(limit=most)][::-1]
         except FAILURES as error:
             raise classify(error) from error
-        return await self._hear(found[-most:], where)
+        return await self._hear(found, where, with_ours=True)
 
     def _place(self, number: str, guild: str) -> discord.PartialMessageable:
         return self._client.get_partial_messageable(int(number), guild_id=None if guild == DIRECT else int(guild))
@@ -154,11 +158,13 @@ class DiscordHistory:
                 return []  # it is gone or was never opened: replies were posted beside the message
             raise found from error
 
-    async def _hear(self, messages: Sequence[discord.Message], where: Where) -> tuple[Perception, ...]:
+    async def _hear(
+        self, messages: Sequence[discord.Message], where: Where, *, with_ours: bool = False
+    ) -> tuple[Perception, ...]:
         heard: list[Perception] = []
         for message in messages:
             try:
-                said = interpret(message, where, self._us)
+                said = interpret(message, where, self._us, with_ours=with_ours)
             except MISREAD as error:  # one odd message must not block the others
                 log.warning("a message cannot be read", extra={"id": message.id, "error": unquoted(error)})
                 continue

@@ -9,23 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from mimetypes import guess_type
 from typing import Any
 
 import discord
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.adapters.caches import keep
+from claudius.adapters.discord.shown import REPLY, key_of, names_in, shows
 from claudius.adapters.discord.text import MENTIONS, read
-from claudius.adapters.incoming import Ignored, deleted, described
+from claudius.adapters.incoming import Ignored, deleted, own_text
 from claudius.perception import Kind, MessageExtra, Perception, ReactionExtra, Standing, edited, private, shared
 from claudius.prompt import valid
 from claudius.runtime.commands.words import SIGN
+from claudius.shown import RECENT, Quoted
 
 NETWORK = "discord"
 DIRECT = "@me"
 """The workspace of direct messages, and of persons, whose ids are the same in every guild."""
-DEFAULT, REPLY = 0, 19
+SAID = frozenset({0, REPLY, 20, 23})
+"""Types of messages that somebody wrote, an app's answers to commands among them."""
 EPOCH, MILLISECOND = datetime(2015, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 """Ids count milliseconds from here. Source: docs.discord.com/developers/reference, "Snowflakes"."""
 POSITION_DIGITS = 20
@@ -83,9 +86,13 @@ class DiscordMessage(Struct, frozen=True):
     """The id of the user whose message it replies to."""
     files: tuple[Mapping[str, Any], ...] = ()
     """Each with its id, name, type, size in bytes and link."""
-    shown: tuple[str, ...] = ()
-    """What it shows besides its own words: forwarded messages and polls."""
+    own: tuple[str, ...] = ()
+    """What its author made besides: a poll."""
+    shown: tuple[Quoted, ...] = ()
+    """What it shows besides its own words."""
+    shown_files: tuple[Mapping[str, Any], ...] = ()
     is_bot: bool = False
+    is_ours: bool = False
 
     @property
     def position(self) -> str:
@@ -93,33 +100,33 @@ class DiscordMessage(Struct, frozen=True):
         return position(self.id)
 
 
-def interpret(message: discord.Message, where: Where, us: DiscordBot) -> DiscordMessage | Ignored:
+def interpret(
+    message: discord.Message, where: Where, us: DiscordBot, *, with_ours: bool = False
+) -> DiscordMessage | Ignored:
     """Return the content of a message, live or from history. Pure."""
     author, kind = message.author, message.type.value
-    if str(author.id) == us.user or str(message.application_id or "") == us.application:
+    is_ours = str(author.id) == us.user or str(message.application_id or "") == us.application
+    if is_ours and not with_ours:
         return Ignored("our own")
-    if kind not in (DEFAULT, REPLY):
+    if kind not in SAID:
         return Ignored(f"message of type {kind}")
-    stickers = tuple(
-        {"id": str(one.id), "name": valid(one.name), "type": "sticker", "bytes": 0} for one in message.stickers
-    )
-    attached = (*message.attachments, *(file for one in message.message_snapshots for file in one.attachments))
-    files, shown = tuple(_file(one, message) for one in attached) + stickers, _shown(message)
-    if not (message.content or files or shown):
+    what = shows(message, us.user)
+    if not (message.content or what.files or what.own or what.shown):
         return Ignored("empty")
-    users = {str(one.id): one.display_name for one in message.mentions}
-    places = {str(one.id): one.name for one in (*message.channel_mentions, *message.role_mentions)}
     return DiscordMessage(
         where=where,
         id=str(message.id),
         user=str(message.webhook_id or author.id),
         name=author.display_name,
         raw=_words(message, us),
-        names=places | users,
-        people=tuple(users),
-        shown=shown,
+        names=names_in(message),
+        people=tuple(str(one.id) for one in message.mentions),
+        own=what.own,
+        shown=what.shown,
         answers=_answered(message) if kind == REPLY else "",
-        files=files,
+        files=what.files,
+        shown_files=what.shown_files,
+        is_ours=is_ours,
         is_bot=author.bot or message.webhook_id is not None,
     )
 
@@ -132,14 +139,15 @@ def perceive(said: DiscordMessage, us: DiscordBot, who: Belonging) -> Perception
     conversation = f"{NETWORK}:{where.guild}:{where.channel}:{where.thread or (said.id if is_called else '')}"
     names = {**said.names, us.user: us.name}
     text = read(said.raw, us.user, names)
-    shown = [read(line, "", names) for line in said.shown]
     addressed = MENTIONS.at_start(said.raw) or said.answers
     extra = MessageExtra(
         can_react=True,
         guilds=who.guilds if is_direct else (),
         roles=who.roles,
         named={f"{NETWORK}:{DIRECT}:{user}": said.names.get(user, user) for user in said.people if user != us.user},
-        files=said.files,
+        files=(*said.files, *said.shown_files),
+        shown=tuple([replace(one, text=read(one.text, "", names)) for one in said.shown]),
+        is_ours=said.is_ours,
     )
     return Perception(
         key=message_key(said.id),
@@ -147,7 +155,7 @@ def perceive(said: DiscordMessage, us: DiscordBot, who: Belonging) -> Perception
         audience=private(person) if is_direct else shared(conversation),
         person=person,
         name=valid(said.name),
-        text=valid("\n".join((*([text] if text else []), *shown, *map(described, said.files)))),
+        text=own_text((text, *said.own), said.files, said.shown),
         at=moment(said.id),
         position=said.position,
         kind=Kind.MENTION if is_called else Kind.MESSAGE,
@@ -160,7 +168,7 @@ def perceive(said: DiscordMessage, us: DiscordBot, who: Belonging) -> Perception
 
 def message_key(message: str) -> str:
     """Return the dedupe key of a message. Pure."""
-    return f"{NETWORK}:{message}"
+    return key_of(message)
 
 
 def position(snowflake: str) -> str:
@@ -187,29 +195,10 @@ def _words(message: discord.Message, us: DiscordBot) -> str:
     return raw
 
 
-def _shown(message: discord.Message) -> tuple[str, ...]:
-    forwarded = [f"↪ {one.content}" for one in message.message_snapshots if one.content]
-    if message.poll is None:
-        return tuple(forwarded)
-    return (*forwarded, f"📊 {message.poll.question} ({', '.join(one.text for one in message.poll.answers)})")
-
-
 def _answered(message: discord.Message) -> str:
     found = message.reference.resolved if message.reference else None
     author = getattr(found, "author", None)  # a deleted message has no author
     return str(author.id) if author else ""
-
-
-def _file(file: discord.Attachment, message: discord.Message) -> dict[str, Any]:
-    return {
-        "id": str(file.id),
-        "name": valid(file.filename),
-        "type": (file.content_type or guess_type(file.filename)[0] or "").partition(";")[0],
-        "bytes": file.size,
-        "url": file.url,
-        "channel": str(message.channel.id),
-        "message": str(message.id),
-    }
 
 
 Change = (
@@ -251,7 +240,9 @@ async def heeded(
     said, at = interpret(change.message, where, us), change.message.edited_at
     if at is None or not isinstance(said, DiscordMessage):
         return []  # only a link preview was added, or the message is ours
-    return [edited(perceive(said, us, await know(said.user, change.message.author)), at, stamp(at))]
+    message = perceive(said, us, await know(said.user, change.message.author))
+    is_call = message.kind is Kind.MENTION and at - message.at <= RECENT  # known, if it called us from the first
+    return [edited(message, at, stamp(at)), *([message] if is_call else [])]
 
 
 def reaction(

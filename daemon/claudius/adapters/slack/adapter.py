@@ -44,17 +44,18 @@ from claudius.adapters.slack.incoming import (
     SlackMessage,
     Who,
     afterwards,
+    called_since,
     interpret,
     perceive,
     perceive_move,
 )
 from claudius.adapters.slack.outgoing import SlackPoster, SlackTypingIndicators
 from claudius.adapters.slack.people import SlackPeople
-from claudius.adapters.slack.text import MENTIONS, fetch
+from claudius.adapters.slack.text import MENTIONS, fetch, transcribed
 from claudius.adapters.slack.web_api import web_client
 from claudius.errors import AdapterRefused, ClaudiusError, OverBudget
 from claudius.foreign import unquoted
-from claudius.perception import Perception, Place, Standing
+from claudius.perception import Kind, Perception, Place, Standing
 from claudius.runtime.adapter import Accept, Fetched
 
 log = logging.getLogger(__name__)
@@ -191,6 +192,8 @@ class SlackAdapter(ChatAdapter[_Session]):
         match await afterwards(event, inside.us, inside.people.know) or interpret(event, inside.us):
             case Perception() as perception:
                 await accept(perception)
+                if perception.kind is Kind.EDIT and (call := await called_since(event, inside.us, inside.people.know)):
+                    await accept(call)  # known if it called us already
             case SlackMessage() as said:
                 people = await inside.people.know(said.user, MENTIONS.all_in(said.raw))
                 self._reached.known(said.channel, said.ts)
@@ -245,6 +248,12 @@ class SlackAdapter(ChatAdapter[_Session]):
         if self._client is None:
             raise ConnectionError("Slack was not reached yet")
         return await fetch(self._client, file, most_bytes)
+
+    async def transcribed(self, file: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a clip with its transcript, which Slack writes within some seconds. Raises: OSError."""
+        if self._client is None:
+            raise ConnectionError("Slack was not reached yet")
+        return await transcribed(self._client, file, self._timings.transcribed_s)
 
     async def members(self, audience: str) -> Sequence[str] | None:
         """Return the person ids of a channel's members, or None if Slack does not tell.

@@ -25,7 +25,7 @@ from claudius.adapters.slack.incoming import NETWORK, SlackBot, SlackMessage, fr
 from claudius.adapters.slack.people import SlackPeople
 from claudius.adapters.slack.text import MENTIONS
 from claudius.adapters.slack.web_api import FAILURES, classify_read, code_of, next_cursor
-from claudius.errors import DeliveryRefused, DeliveryUnknown
+from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown
 from claudius.foreign import unquoted
 from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Gap, Swept
@@ -53,6 +53,11 @@ class Pace(Struct):
     every_s: float = EVERY_S
     now: Callable[[], float] = monotonic
     _free_at: float = field(default=-inf)
+
+    def is_free(self) -> bool:
+        """Return whether the next call is allowed at once."""
+        now = self.now()
+        return max(self._free_at, now - self.burst * self.every_s) + self.every_s <= now
 
     async def step(self) -> None:
         """Wait until the next call is allowed: at once within a burst, else `every_s` seconds after the one before."""
@@ -98,25 +103,26 @@ class SlackHistory:
             yield Swept(channel=f"{self._us.team}:", perceptions=(), position=stamp(gap.now - CLOCKS_DIFFER))
 
     async def before(self, perception: Perception, most: int) -> Sequence[Perception]:
-        """Return the latest `most` messages before a perception in its thread, oldest first.
+        """Return the first message of a perception's thread and the latest ones before it, oldest first.
 
-        In a channel or direct message, the latest ones altogether, without those in threads. Raises: DeliveryError.
+        Of one outside a thread, those above it; in a channel or direct message, the latest ones altogether. Raises:
+        DeliveryError, also if no call is free now.
         """
-        place = Place.of(perception.conversation)
-        if place.thread:
-            where = {"channel": place.channel, "ts": place.thread, "oldest": "0", "latest": perception.position}
-            found = await self._read("conversations_replies", **where)
-            earlier = [one for one in found if str(one.get("ts")) < perception.position][-most:]
+        place, until = Place.of(perception.conversation), perception.position
+        if place.thread and place.thread != until:
+            where = {"channel": place.channel, "ts": place.thread, "oldest": "0", "latest": until}
+            found = [one for one in await self._read("conversations_replies", **where) if str(one.get("ts")) < until]
+            earlier = [*found[:1], *found[1:][1 - most :]]
         else:
-            try:
-                page = await self._client.conversations_history(
-                    channel=place.channel, limit=most, include_all_metadata=True
-                )
-            except FAILURES as error:
-                raise classify_read(error) from error
+            if not self._paces["conversations_history"].is_free():
+                raise DeliveryLater(EVERY_S)
+            span = {"latest": until} if place.thread else {}
+            page = await self._call(
+                "conversations_history", channel=place.channel, limit=most, include_all_metadata=True, **span
+            )
             said = [one for one in page.get("messages") or () if one.get("thread_ts") in (None, one.get("ts"))]
             earlier = said[:most][::-1]
-        return await self._hear(earlier, place.channel, "0")
+        return await self._hear(earlier, place.channel, "0", with_ours=True)
 
     async def _sweep(self, place: MarkedChannel, since: str) -> AsyncIterator[Swept]:
         name = f"{self._us.team}:{place.channel}"
@@ -189,12 +195,14 @@ class SlackHistory:
             seen.add(cursor)
         return [found[ts] for ts in sorted(found)]
 
-    async def _hear(self, messages: Sequence[Mapping[str, Any]], channel: str, floor: str) -> tuple[Perception, ...]:
+    async def _hear(
+        self, messages: Sequence[Mapping[str, Any]], channel: str, floor: str, *, with_ours: bool = False
+    ) -> tuple[Perception, ...]:
         heard: list[Perception] = []
         for message in messages:
-            said = from_history(message, channel, self._us)
+            said = from_history(message, channel, self._us, with_ours=with_ours)
             if isinstance(said, SlackMessage) and said.ts > floor:
-                people = await self._people.know(said.user, MENTIONS.all_in(said.raw))
+                people = await self._people.know("" if said.is_named else said.user, MENTIONS.all_in(said.raw))
                 heard.append(perceive(said, self._us, people))
         return tuple(heard)
 

@@ -13,8 +13,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from claudius.adapters.incoming import Ignored, deleted, described
+from claudius.adapters.incoming import Ignored, deleted, own_text
+from claudius.adapters.slack.shown import file_of, shows, text_of
 from claudius.adapters.slack.text import MENTIONS, read
 from claudius.perception import (
     Kind,
@@ -29,6 +31,7 @@ from claudius.perception import (
 )
 from claudius.prompt import valid
 from claudius.runtime.commands.words import SIGN
+from claudius.shown import Quoted
 
 NETWORK = "slack"
 HEARD_SUBTYPES = frozenset({"", "thread_broadcast", "file_share", "me_message", "bot_message"})
@@ -83,7 +86,16 @@ class SlackMessage(Struct, frozen=True):
     username: str = ""
     files: tuple[Mapping[str, Any], ...] = ()
     """Each with its id, name, type, size in bytes and link, as far as known."""
+    shown: tuple[Quoted, ...] = ()
+    """What it shows besides its own words, still raw."""
+    shown_files: tuple[Mapping[str, Any], ...] = ()
     is_direct: bool = False
+    is_ours: bool = False
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a bot wrote it and it says under which name, so that nobody need be asked."""
+        return bool(self.bot and self.username)
 
 
 class MembershipChange(Struct, frozen=True):
@@ -110,10 +122,10 @@ def timed(body: Mapping[str, Any], now_s: float) -> Mapping[str, Any]:
     `now_s`: the wall clock, for a payload that has no time either.
     """
     event = body.get("event")
-    if not isinstance(event, Mapping) or _TS.fullmatch(_text(event, "event_ts")):
+    if not isinstance(event, Mapping) or _TS.fullmatch(text_of(event, "event_ts")):
         return body
     told = body.get("event_time")
-    ts = _text(event, "ts")
+    ts = text_of(event, "ts")
     at = ts if _TS.fullmatch(ts) else f"{told if isinstance(told, int) else now_s:.6f}"
     return {**body, "event": {**event, "event_ts": at}}
 
@@ -124,41 +136,46 @@ def interpret(event: Mapping[str, Any], us: SlackBot) -> Event:
     if kind in ("message", "app_mention"):
         return _message(event, us)
     if kind in MOVES:
-        return MembershipChange(_text(event, "channel"), _text(event, "event_ts"), _text(event, "user"), MOVES[kind])
+        return MembershipChange(
+            text_of(event, "channel"), text_of(event, "event_ts"), text_of(event, "user"), MOVES[kind]
+        )
     if kind in REMOVED:
-        return MembershipChange(_text(event, "channel"), _text(event, "event_ts"), us.user, Kind.LEAVE)
+        return MembershipChange(text_of(event, "channel"), text_of(event, "event_ts"), us.user, Kind.LEAVE)
     if kind == "tokens_revoked":
         bots = (event.get("tokens") or {}).get("bot") or ()
         return Goodbye(kind) if us.user in bots else Ignored(kind)
     return Goodbye(kind) if kind in GOODBYES else Ignored(kind or "nothing")
 
 
-def from_history(message: Mapping[str, Any], channel: str, us: SlackBot) -> Event:
+def from_history(message: Mapping[str, Any], channel: str, us: SlackBot, *, with_ours: bool = False) -> Event:
     """Return the content of a message from `conversations.history` or `.replies`. Pure."""
-    return _message({**message, "channel": channel}, us)
+    return _message({**message, "channel": channel}, us, with_ours=with_ours)
 
 
-def _message(event: Mapping[str, Any], us: SlackBot) -> Event:
-    subtype, channel, ts = (_text(event, key) for key in ("subtype", "channel", "ts"))
+def _message(event: Mapping[str, Any], us: SlackBot, *, with_ours: bool = False) -> Event:
+    subtype, channel, ts = (text_of(event, key) for key in ("subtype", "channel", "ts"))
     if subtype not in HEARD_SUBTYPES or event.get("hidden"):
         return Ignored(subtype or "hidden", channel, ts)
-    user, bot = _text(event, "user"), _text(event, "bot_id")
-    if is_ours(event, us):
+    user, bot = text_of(event, "user"), text_of(event, "bot_id")
+    if is_ours(event, us) and not with_ours:
         return Ignored("our own", channel, ts)
     if not (channel and _TS.fullmatch(ts) and (user or bot)):
         return Ignored("incomplete", channel, ts)
-    files = tuple(_file(one) for one in event.get("files") or ())
+    said = shows(event, us.team)
     return SlackMessage(
         channel=channel,
         ts=ts,
-        thread=thread if (thread := _text(event, "thread_ts")) != ts else "",
+        thread=thread if (thread := text_of(event, "thread_ts")) != ts else "",
         user=user,
         bot=bot,
-        raw=_text(event, "text"),
-        teams=tuple(team for key in ("user_team", "source_team") if (team := _text(event, key))),
-        username=_text(event, "username") or str((event.get("bot_profile") or {}).get("name") or ""),
-        files=files,
+        raw=said.raw,
+        teams=tuple(team for key in ("user_team", "source_team") if (team := text_of(event, key))),
+        username=text_of(event, "username") or str((event.get("bot_profile") or {}).get("name") or ""),
+        files=tuple(file_of(one) for one in event.get("files") or ()),
+        shown=said.shown,
+        shown_files=said.files,
         is_direct=event.get("channel_type") == "im" or channel.startswith("D"),
+        is_ours=is_ours(event, us),
     )
 
 
@@ -173,6 +190,8 @@ def perceive(said: SlackMessage, us: SlackBot, people: Mapping[str, Who]) -> Per
     `people` holds its speaker and those it mentions, as far as Slack told. Pure.
     """
     who = people.get(said.user) or Who(said.username or said.user or said.bot)
+    if said.is_named:
+        who = replace(who, name=said.username)
     person = f"{NETWORK}:{us.team}:{said.user or said.bot}"
     names = {user: one.name for user, one in people.items()}
     seen = read(said.raw, us.user, names)
@@ -183,7 +202,9 @@ def perceive(said: SlackMessage, us: SlackBot, people: Mapping[str, Who]) -> Per
     extra = MessageExtra(
         can_react=True,
         named={f"{NETWORK}:{us.team}:{user}": name for user, name in seen.names.items() if user != us.user},
-        files=said.files,
+        files=(*said.files, *said.shown_files),
+        shown=tuple(replace(one, text=valid(read(one.text, "", names).text)) for one in said.shown),
+        is_ours=said.is_ours,
         zone=who.zone,
     )
     return Perception(
@@ -192,7 +213,7 @@ def perceive(said: SlackMessage, us: SlackBot, people: Mapping[str, Who]) -> Per
         audience=private(person) if said.is_direct else shared(conversation),
         person=person,
         name=valid(who.name),
-        text=valid("\n".join((*([seen.text] if seen.text else []), *map(described, said.files)))),
+        text=own_text((seen.text,), said.files, said.shown),
         at=moment(said.ts),
         position=said.ts,
         kind=Kind.MENTION if is_called and not said.is_direct else Kind.MESSAGE,
@@ -253,7 +274,7 @@ def known(user: Mapping[str, Any], us: SlackBot) -> Who:
     shown = (profile.get("display_name"), profile.get("real_name"), user.get("real_name"), user.get("name"))
     name = next((str(one) for one in shown if one), str(user.get("id") or ""))
     is_bot = bool(user.get("is_bot")) or user.get("id") == SLACKBOT
-    return Who(name, _rank(user, us), is_bot, valid(_text(user, "tz"))[:ZONE_CHARS])
+    return Who(name, _rank(user, us), is_bot, valid(text_of(user, "tz"))[:ZONE_CHARS])
 
 
 def _rank(user: Mapping[str, Any], us: SlackBot) -> Standing:
@@ -266,21 +287,6 @@ def _rank(user: Mapping[str, Any], us: SlackBot) -> Standing:
     if user.get("is_stranger") or is_foreign:
         return Standing.OUTSIDER
     return Standing.GUEST if user.get("is_restricted") or user.get("is_ultra_restricted") else Standing.MEMBER
-
-
-def _file(file: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "id": _text(file, "id"),
-        "name": valid(_text(file, "name") or _text(file, "id")),
-        "type": _text(file, "mimetype"),
-        "bytes": file.get("size") or 0,
-        "url": _text(file, "url_private_download"),
-    }
-
-
-def _text(event: Mapping[str, Any], key: str) -> str:
-    value = event.get(key)
-    return value if isinstance(value, str) else ""
 
 
 TOMBSTONE = "tombstone"
@@ -315,12 +321,26 @@ async def _change(event: Mapping[str, Any], us: SlackBot, know: Know) -> Percept
     after, before = event.get("message") or {}, event.get("previous_message") or {}
     if after.get("text") == before.get("text"):
         return Ignored("no other text")
-    said = from_history({**after, "channel_type": event.get("channel_type")}, str(event.get("channel")), us)
+    said = _changed(event, us)
     if not isinstance(said, SlackMessage):
         return said if isinstance(said, Ignored) else Ignored("an edit of something else")
     known = await know(said.user, MENTIONS.all_in(said.raw))
     at = str((after.get("edited") or {}).get("ts") or event.get("event_ts"))
     return edited(perceive(said, us, known), moment(at), at)
+
+
+def _changed(event: Mapping[str, Any], us: SlackBot) -> Event:
+    after = {**(event.get("message") or {}), "channel_type": event.get("channel_type")}
+    return from_history(after, str(event.get("channel")), us)
+
+
+async def called_since(event: Mapping[str, Any], us: SlackBot, know: Know) -> Perception | None:
+    """Return the message that an edit made a call of us, or None. Raises: TimeoutError as `afterwards`."""
+    said, before = _changed(event, us), event.get("previous_message") or {}
+    if not isinstance(said, SlackMessage) or us.user in MENTIONS.all_in(text_of(before, "text")):
+        return None
+    found = perceive(said, us, await know(said.user, MENTIONS.all_in(said.raw)))
+    return found if found.kind is Kind.MENTION else None
 
 
 async def _reaction(event: Mapping[str, Any], us: SlackBot, know: Know) -> Perception | Ignored:

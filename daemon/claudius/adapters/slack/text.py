@@ -7,8 +7,9 @@ Source: docs.slack.dev/reference/objects/file-object; the chat design, section 6
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import aiohttp
@@ -16,6 +17,7 @@ from msgspec import Struct, field
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.incoming import MentionSyntax, download, hosts_of
+from claudius.adapters.slack.shown import heard_in
 from claudius.adapters.slack.web_api import FAILURES
 from claudius.runtime.adapter import Fetched
 
@@ -37,6 +39,20 @@ async def fetch(client: AsyncWebClient, file: Mapping[str, Any], most_bytes: int
     if is_kind == "text/html" and kind != "text/html":
         raise PermissionError("Slack shows its sign-in page: is the scope files:read granted?")
     return Fetched(content, name, kind)
+
+
+async def transcribed(client: AsyncWebClient, file: Mapping[str, Any], pauses_s: Sequence[float]) -> Mapping[str, Any]:
+    """Return a clip with what Slack heard in it, looking again after each pause. Raises: OSError."""
+    for pause_s in pauses_s if file.get("is_awaited") else ():
+        await asyncio.sleep(pause_s)
+        try:
+            answer = await client.files_info(file=str(file.get("id")))
+        except FAILURES as error:
+            raise error if isinstance(error, OSError) else ConnectionError(type(error).__name__) from error
+        file = {**file, "is_awaited": False, **heard_in(answer.get("file") or {})}
+        if not file["is_awaited"]:
+            break
+    return file
 
 
 _ENTITY = {"&lt;": "<", "&gt;": ">", "&amp;": "&"}

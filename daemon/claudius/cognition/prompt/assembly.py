@@ -16,6 +16,7 @@ import msgspec
 from claudius.cognition.history import (
     feels,
     fixed,
+    heard_records,
     intuition_record,
     merged,
     perception_record,
@@ -28,7 +29,6 @@ from claudius.cognition.prompt import small
 from claudius.cognition.prompt.parts import PRESENT, exchanges, present, soul_state
 from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.memory.ledger import format_beliefs, format_peers
-from claudius.perception import MessageExtra, Perception
 from claudius.prompt import Prompt, RecordKind, Scalar, clear_nonce, data_line, fence, nested_line
 from claudius.provider import Message
 from claudius.psyche.personality import personality
@@ -143,23 +143,11 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
     if plan.remembered.lines:
         record = {"kind": RecordKind.MEMORY, "lines": plan.remembered.lines}
         blocks.append(Block("Remembered", [record], write=nested_line))
-    heard = [
-        record
-        for perception in recollection.perceptions
-        for record in (
-            perception_record(perception, recollection.called(perception), settings.message_chars),
-            *_read_files(perception),
-        )
-    ]
-    if heard:
+    if heard := heard_records(recollection, settings.message_chars):
         blocks.append(Block("Current Message", heard))
     shown = _fenced(blocks, recollection.nonce)
     now = present(recollection, soul, settings.zone)
     return ({PRESENT: f"## {PRESENT}\n{now}"} if now else {}) | shown
-
-
-def _read_files(perception: Perception) -> list[dict[str, Scalar]]:
-    return [one.record() for one in perception.extra.read] if isinstance(perception.extra, MessageExtra) else []
 
 
 def shows_intuition(plan: Plan, recollection: Recollection) -> bool:

@@ -11,11 +11,10 @@ from string import Template
 
 from msgspec.structs import replace
 
-from claudius.cognition.history import feels, fixed, intuition_record, perception_record, shown_record
+from claudius.cognition.history import feels, fixed, heard_records, intuition_record, lengths, shown_record
 from claudius.cognition.plan import SPEECH, THOUGHT, EngineSettings, Plan
 from claudius.cognition.prompt.parts import exchanges, present, soul_state
 from claudius.memory.ledger import format_beliefs
-from claudius.perception import MessageExtra
 from claudius.prompt import RecordKind, Scalar, clear_nonce, data_line, fence
 from claudius.provider import ModelLimits
 from claudius.recollection import Recollection
@@ -101,10 +100,7 @@ def _records(plan: Plan, recollection: Recollection, chars: int) -> Iterator[Map
         if room < 0:
             break
         yield {"kind": RecordKind.MEMORY, **line}
-    for perception in recollection.perceptions:
-        yield perception_record(perception, recollection.called(perception), chars)
-        if isinstance(perception.extra, MessageExtra):
-            yield from (one.record() for one in perception.extra.read)
+    yield from heard_records(recollection, chars)
 
 
 def fitted(
@@ -119,11 +115,8 @@ def fitted(
         return settings
     reply = min(settings.max_tokens, max(REPLY_LEAST, min(REPLY_MOST, limits.context_tokens // 4)))
     summary = len(recollection.summary.text) if recollection.summary else 0
-    known = (
-        len(system(settings))
-        + summary
-        + sum(min(len(one.text), settings.message_chars) for one in recollection.perceptions)
-    )
+    heard = sum(min(length, settings.message_chars) for length in lengths(recollection.perceptions))
+    known = len(system(settings)) + summary + heard
     left_chars = (limits.context_tokens - reply - TAIL_TOKENS) * limits.chars_per_token - known
     past = [fixed(turn) for turn in recollection.past]
     chars_per_token = sum(one.chars for one in past) / max(1, sum(one.tokens for one in past)) if past else 4.0

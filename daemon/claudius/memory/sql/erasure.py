@@ -178,8 +178,6 @@ class Erasure:
     async def _mark(self, derived: Derived) -> list[dict[str, Any]]:
         """Add to the turns that are being erased those that are derived. Returns the new ones."""
         own = [row for row in self._beside.dicts("erasing_turns") if row["turn"] in self._own]
-        if not own and not self._traces:
-            return []
         if self._since is None:  # once, because the oldest turns go; after an interruption they may be gone
             is_whole = not self._beside.one("erasing_gone")
             self._since = (is_whole and self._beside.value("erasing_since")) or ""

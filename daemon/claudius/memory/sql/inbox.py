@@ -58,8 +58,10 @@ from claudius.perception import (
     amended_key,
     is_terminal,
     settled_in,
+    whole_text,
 )
 from claudius.prompt import valid
+from claudius.shown import put_right
 
 log = logging.getLogger(__name__)
 NOTHING = Amended()
@@ -193,6 +195,12 @@ class SqlInbox:
     async def undo(self) -> Undone:
         self._unsaid.clear()
         return await self._unsaying.undo()
+
+    async def put_right(self, perception: Perception) -> None:
+        of = amended_key(perception)
+        await self._core.writer.flush()
+        if of and self._core.look("showing", of=f'%"{of}"%'):
+            await self._core.write(lambda db: _put_shown_right(db, of, perception))
 
     async def stop(self, perception: Perception, now: datetime, *, by_owner: bool) -> Amended:
         return await self._core.write(lambda db: stop(db, perception, stamp(now), by_owner=by_owner))
@@ -393,7 +401,7 @@ def _put_right(db: Database, heard: _Heard, before: Perception, perception: Perc
     """Replace the text of a message that is not answered yet, keeping its position."""
     extra = before.extra
     if isinstance(extra, MessageExtra) and isinstance(perception.extra, MessageExtra):
-        extra = replace(extra, named=perception.extra.named)
+        extra = replace(extra, named=perception.extra.named, shown=perception.extra.shown)
     now = replace(before, text=perception.text, name=perception.name or before.name, extra=extra)
     db.run(
         "amend_waiting",
@@ -403,6 +411,22 @@ def _put_right(db: Database, heard: _Heard, before: Perception, perception: Perc
         turn=turn_of(f"{before.key}@{perception.position}"),
         again=again,
     )
+
+
+def _put_shown_right(db: Database, of: str, perception: Perception) -> None:
+    """Change what messages that wait show of a message that was edited, or take it from them if it was deleted."""
+    for row in db.all("showing", of=f'%"{of}"%'):
+        try:
+            with Decoding("inbox", row["seq"]):
+                waiting = perception_of(row["payload"])
+        except RowInvalid:
+            continue  # its lane gives it up
+        extra = waiting.extra
+        if isinstance(extra, MessageExtra) and extra.shown:
+            text = None if perception.kind is Kind.DELETE else whole_text(perception)
+            files = [one for one in extra.files if text is not None or one.get("of") != of]
+            extra = replace(extra, shown=put_right(extra.shown, of, text), files=tuple(files))
+            db.run("shows_now", seq=row["seq"], payload=dump_valid(replace(waiting, extra=extra)))
 
 
 def _keep(db: Database, perception: Perception, at: str) -> None:

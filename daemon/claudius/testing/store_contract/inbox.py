@@ -22,6 +22,7 @@ from claudius.perception import (
     Perception,
     ReactionExtra,
 )
+from claudius.shown import DELETED, How, Quoted
 from claudius.testing.store_contract.ground import (
     ANA,
     BEN,
@@ -342,6 +343,35 @@ async def _(ground: Ground) -> None:
         assert oldest is not None
         assert (oldest.perception.text, oldest.perception.position) == ("newest", heard(n=1).position)
         assert oldest.perception.extra == replace(said, named={DEE: "dee"})  # an erasure finds by it whom it names
+
+
+@case("M219", "what a waiting message shows of another changes with that, and is gone with it")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        of, other = heard(n=7).key, heard(n=8).key
+        answered, above = (
+            Quoted(how=How.ANSWERED, text="canary", of=of),
+            Quoted(how=How.ABOVE, text="canary too", of=of),
+        )
+        kept = Quoted(how=How.FORWARDED, text="seed", of=other)
+        files = ({"name": "a", "of": of}, {"name": "b"})
+        said = MessageExtra(shown=(answered, above, kept), files=files)
+        await store.inbox.accept((heard("is that so?", extra=said),), NOW)
+
+        async def shown() -> MessageExtra:
+            pending = await store.inbox.oldest(DM)
+            assert pending is not None
+            assert isinstance(pending.perception.extra, MessageExtra)
+            return pending.perception.extra
+
+        await store.inbox.put_right(changed("unknown to everybody", of=9))
+        assert await shown() == said
+        await store.inbox.put_right(changed("wren", of=7, person=BEN))
+        assert [one.text for one in (await shown()).shown] == ["wren", "wren", "seed"]
+        await store.inbox.put_right(taken_down(7))
+        assert await shown() == MessageExtra(
+            shown=(Quoted(how=How.ANSWERED, unread=DELETED), kept), files=({"name": "b"},)
+        )
 
 
 @case(

@@ -28,10 +28,11 @@ class Acting:
         reply_to: str = "",
         pings_author: bool = True,
         kind: int = 0,
+        fields: Mapping[str, Any] | None = None,
         deliver: bool = True,
     ) -> str:
-        """Post a message; give its id. `user` may be a webhook's id."""
-        facts = {"reply_to": reply_to, "pings_author": pings_author, "kind": kind}
+        """Post a message; give its id. `user` may be a webhook's id. `fields` lie over its JSON."""
+        facts = {"reply_to": reply_to, "pings_author": pings_author, "kind": kind, "fields": dict(fields or {})}
         return await self._do("say", _act(channel, user, deliver) | {"text": text} | facts)
 
     async def edit(self, channel: str, message: str, text: str, *, deliver: bool = True) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,11 +34,13 @@ class People:
         reply_to: str = "",
         pings_author: bool = True,
         kind: int = 0,
+        fields: Mapping[str, Any] | None = None,
         deliver: bool = True,
     ) -> str:
-        """Post a message; give its id. `user` may be a webhook's id."""
+        """Post a message; give its id. `user` may be a webhook's id. `fields` lie over its JSON."""
         place = self._channel(channel)
         message = self._composed(place, user, text, kind)
+        message.fields = dict(fields or {})
         if reply_to:
             message.kind = REPLY
             message.reference = {"type": 0, "message_id": reply_to, "channel_id": channel}

@@ -175,7 +175,7 @@ class Shapes:
             body["thread"] = self.channel(thread)
         if message.reference and message.kind != 18 and not is_referenced:
             body["referenced_message"] = self._referenced(message.reference)
-        return body
+        return body | message.fields
 
     def _referenced(self, reference: dict[str, Any]) -> dict[str, Any] | None:
         channel = self.space.channels.get(str(reference.get("channel_id")))

@@ -102,6 +102,8 @@ class Message:
     webhook_name: str | None = None
     application_id: str | None = None
     interaction: dict[str, Any] | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+    """What its JSON says besides, or instead."""
 
     @property
     def pings(self) -> list[str]:

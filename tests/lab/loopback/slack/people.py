@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from mimetypes import guess_type
 from typing import Any
@@ -21,7 +21,7 @@ class People:
 
     service: Service
 
-    async def say(
+    async def say(  # noqa: PLR0913 - what a message can be
         self,
         channel: str,
         user: str,
@@ -31,9 +31,10 @@ class People:
         subtype: str | None = None,
         files: Sequence[str] = (),
         username: str | None = None,
+        fields: Mapping[str, Any] | None = None,
         deliver: bool = True,
     ) -> str:
-        """Post a message; give its ts. A bot's user posts as that bot."""
+        """Post a message; give its ts. A bot's user posts as that bot. `fields` lie over its JSON."""
         place, who = self._channel(channel), self.service.space.users[user]
         if place.is_archived:
             raise LookupError(f"{channel} is archived: nobody can post there")
@@ -49,6 +50,7 @@ class People:
             team=who.team,
             client_msg_id=None if who.is_bot else str(uuid4()),
             files=list(files),
+            fields=dict(fields or {}),
         )
         self._enter("post", message, user, is_delivered=deliver)
         self.service.publish(place, message, is_delivered=deliver)
@@ -135,6 +137,11 @@ class People:
         file = File(space.next_id("F"), name, base64.b64decode(content), mimetype, user, made, is_connect)
         space.files[file.id] = file
         return await self.say(channel, user, text, thread_ts=thread_ts, files=[file.id], deliver=deliver)
+
+    async def describe(self, file: str, fields: Mapping[str, Any]) -> str:
+        """Change what Slack says of a file; give its id."""
+        self.service.space.files[file].fields = dict(fields)
+        return file
 
     async def slash(self, channel: str, user: str, command: str, text: str = "") -> str:
         """Give a command; return its trigger id. In threads there are none (python-slack-sdk#1570)."""

@@ -111,7 +111,7 @@ class Service:
         if channel.replies(message.ts):
             message.subtype, message.text, message.user = "tombstone", TOMBSTONE, "USLACKBOT"
             message.bot_id = message.client_msg_id = message.metadata = message.edited = None
-            message.blocks, message.files, message.reactions = [], [], {}
+            message.blocks, message.files, message.reactions, message.fields = [], [], {}, {}
             return self.changed(message, before, is_delivered=is_delivered)
         channel.messages.remove(message)
         event_ts = self.space.next_ts()

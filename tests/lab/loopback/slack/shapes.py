@@ -107,7 +107,7 @@ def message_json(space: Workspace, message: Message, *, url: str, has_metadata: 
         found["reactions"] = [
             {"name": name, "users": users, "count": len(users)} for name, users in message.reactions.items()
         ]
-    return found | _thread_json(space.channels[message.channel], message)
+    return found | _thread_json(space.channels[message.channel], message) | message.fields
 
 
 def _thread_json(channel: Channel, message: Message) -> dict[str, Any]:
@@ -151,4 +151,4 @@ def file_json(file: File, *, url: str, is_asked: bool = False) -> dict[str, Any]
         "file_access": "visible",
         "url_private": f"{private}/{file.name}",
         "url_private_download": f"{private}/download/{file.name}",
-    }
+    } | file.fields

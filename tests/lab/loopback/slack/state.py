@@ -98,6 +98,8 @@ class Message:
     edited: tuple[str, str] | None = None
     """By whom, and when (a ts)."""
     stream: Stream | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+    """What its JSON says besides, or instead."""
 
     @property
     def is_reply(self) -> bool:
@@ -142,6 +144,8 @@ class File:
     created: int
     is_connect: bool = False
     """Shared through Slack Connect: the event names it only, `files.info` has the rest."""
+    fields: dict[str, Any] = field(default_factory=dict)
+    """What its JSON says besides, or instead."""
 
 
 @dataclass(slots=True)

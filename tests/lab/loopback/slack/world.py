@@ -31,7 +31,7 @@ class SlackWorld(Watching):
 
     # People. A text is as Slack sends it: `<@U1>`, `&lt;`. `deliver=False` loses the event.
 
-    async def say(
+    async def say(  # noqa: PLR0913 - what a message can be
         self,
         channel: str,
         user: str,
@@ -41,10 +41,11 @@ class SlackWorld(Watching):
         subtype: str | None = None,
         files: Sequence[str] = (),
         username: str | None = None,
+        fields: Mapping[str, Any] | None = None,
         deliver: bool = True,
     ) -> str:
-        """Post a message; give its ts. A bot's user posts as that bot."""
-        facts = {"subtype": subtype, "files": list(files), "username": username}
+        """Post a message; give its ts. A bot's user posts as that bot. `fields` lie over its JSON."""
+        facts = {"subtype": subtype, "files": list(files), "username": username, "fields": dict(fields or {})}
         return await self._do("say", _act(channel, user, deliver) | {"text": text, "thread_ts": thread_ts} | facts)
 
     async def edit(self, channel: str, ts: str, text: str, *, deliver: bool = True) -> str:
@@ -95,6 +96,10 @@ class SlackWorld(Watching):
         file = {"name": name, "content": base64.b64encode(content).decode()}
         facts = {"text": text, "thread_ts": thread_ts, "is_connect": is_connect}
         return await self._do("upload", _act(channel, user, deliver) | file | facts)
+
+    async def describe(self, file: str, fields: Mapping[str, Any]) -> str:
+        """Change what Slack says of a file; give its id."""
+        return await self._do("describe", {"file": file, "fields": dict(fields)})
 
     async def slash(self, channel: str, user: str, command: str, text: str = "") -> str:
         """Give a command; return its trigger id."""
