@@ -24,8 +24,8 @@ ALLOWED = {
     "memory/archive/aligning.py: Aligning._look": f"{ONE_TASK}: the archive holds its lock around each round",
     "memory/archive/worker.py: Archive._commit_all": f"{ONE_TASK}: the archive holds its lock around each round",
     "memory/postgres/inbox.py: PostgresInbox.accept": "it only saves asking the store again, which decides",
-    "runtime/forgetting.py: Forgetting._write_anew": f"{ONE_TASK}: what asks for another round is cleared as one begins",
     "runtime/delivery.py: Stream.__call__": f"{ONE_TASK}: the turn that it streams",
+    "runtime/thread_backfill.py: ThreadBackfill.read": f"{ONE_TASK}: the conversation's lane",
     "testing/adapter_contract/small.py: TerminalStage._at": f"{ONE_TASK}: the test that stands on this stage",
 }
 """Functions that may, each with its reason."""

@@ -50,7 +50,7 @@ SELECT 1 FROM due WHERE conversation = :conversation AND key = :key AND fired_tu
 -- name: plan_cancel
 DELETE FROM due WHERE id = :id AND (fired_turn IS NULL OR lapsed_at IS NOT NULL);
 
--- name: plans_for
+-- name: plans_here
 SELECT id, scheduled_for, text FROM due
 WHERE conversation = :conversation AND (asked_by = :person OR person = :person) AND fired_turn IS NULL AND text <> ''
 ORDER BY scheduled_for, id;

@@ -8,9 +8,10 @@ from datetime import datetime
 
 from claudius.errors import OverBudget
 from claudius.memory.inbox import UNLIMITED, Amended, RateLimits, RateVerdict, exceeds, in_force
+from claudius.memory.sql.amending import amend
 from claudius.memory.sql.connection import Database, Row
 from claudius.memory.sql.core import Core
-from claudius.memory.sql.inbox import SHUT_FOR_NOW, SqlInbox, accept_one, amend
+from claudius.memory.sql.inbox import SHUT_FOR_NOW, SqlInbox, accept_one
 from claudius.memory.sql.rows import dump_valid, perception_of, stamp
 from claudius.perception import Perception, amended_key
 

@@ -14,9 +14,10 @@ from claudius.errors import RowInvalid
 from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Schedule
 from claudius.memory.inbox import turn_of
 from claudius.memory.plans import MOST_OPEN, Due, Waiting
+from claudius.memory.sql.amending import hold, keep
 from claudius.memory.sql.connection import Database, Row
 from claudius.memory.sql.core import Core
-from claudius.memory.sql.inbox import hold, keep, position
+from claudius.memory.sql.inbox import position
 from claudius.memory.sql.rows import Decoding, dump, instant, parse_object, parse_strings, stamp
 from claudius.perception import SELF, Kind, Origin, Perception, ScheduledExtra, TickExtra
 from claudius.prompt import valid
@@ -223,7 +224,7 @@ class SqlPlans:
 
     async def waiting(self, conversation: str, person: str) -> tuple[Waiting, ...]:
         with self._core.snapshot() as db:
-            rows = db.all("plans_for", conversation=conversation, person=person)
+            rows = db.all("plans_here", conversation=conversation, person=person)
         return tuple(Waiting(row["id"], instant(row["scheduled_for"]), row["text"]) for row in rows)
 
     async def plan(self, schedule: Schedule) -> bool:
