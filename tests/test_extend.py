@@ -213,7 +213,7 @@ def test_a_step_of_ones_own_is_used_if_ones_code_asks_it(owner: Machine) -> None
 )
 def test_a_misspelt_name_is_answered_with_the_nearest(owner: Machine, typed: tuple[str, ...], meant: str) -> None:
     """Commands, people, processes and files: what was meant is named."""
-    owner.ok("chat", "--once", "hello", env={"CLAUDIUS_PROVIDERS": "rehearsal", "LOGNAME": "Ada"})
+    owner.ok("chat", "--once", "My name is Ada.", env={"CLAUDIUS_PROVIDERS": "rehearsal"})
 
     ran = owner.run(*typed)
 

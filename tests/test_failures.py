@@ -51,7 +51,7 @@ def test_a_failure_names_its_cause_and_remedy_everywhere(place: Place, name: str
     has(said["failure"]["fix"], fix)
     has(once.stderr, detail, fix)
 
-    has(machine.ok("why").stdout, said["turn"], detail, fix, "heard from ada: hello", case.said)
+    has(machine.ok("why").stdout, said["turn"], detail, fix, "heard from terminal:local:ada: hello", case.said)
     has(machine.ok("status").stdout, detail, fix)
     assert not case.said or case.said not in once.shown + machine.ok("status", "--json").stdout
 

@@ -138,7 +138,7 @@ def test_a_new_home_greets_and_answers_one_line_and_an_old_one_is_told_nothing(m
     second = run(machine)
 
     assert (first.code, second.code) == (0, 0), first.shown + second.shown
-    assert first.stdout.startswith("Good day, ada. I am Claudius.")
+    assert first.stdout.startswith("Good day. I am Claudius.")
     assert (second.stdout, turns(machine)) == ("", 1)
 
 
@@ -147,7 +147,7 @@ def test_the_greeting_asks_no_model(machine: Machine) -> None:
     dead = {"CLAUDIUS_PROVIDERS": "openai_compat", "CLAUDIUS_OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
     ran = run(machine, "--no-talk", **dead)
 
-    assert (ran.code, ran.stdout) == (0, "Good day, ada. I am Claudius. We have not met, so my page on you is empty.\n")
+    assert (ran.code, ran.stdout) == (0, "Good day. I am Claudius. We have not met, so my page on you is empty.\n")
     assert turns(machine) == 0
 
 
@@ -157,11 +157,11 @@ def test_a_soul_of_ones_own_greets_in_its_own_words(machine: Machine) -> None:
     soul.mkdir(parents=True)
     (soul / "soul.md").write_text("# Beata, the first\n\nYou are Beata.\n")
     shipped = run(machine, "--no-talk")
-    (soul / "rehearsal.md").write_text("## greeting\n> hello …\n- Salve, $name: $soul speaks.\n")
+    (soul / "rehearsal.md").write_text("## greeting\n> hello …\n- Salve: $soul speaks.\n")
     own = run(machine, "--no-talk")
 
-    assert shipped.stdout.startswith("Good day, ada. I am Beata.")
-    assert own.stdout == "Salve, ada: Beata speaks.\n"
+    assert shipped.stdout.startswith("Good day. I am Beata.")
+    assert own.stdout == "Salve: Beata speaks.\n"
 
 
 def test_setup_is_quiet_while_all_goes_well(machine: Machine) -> None:

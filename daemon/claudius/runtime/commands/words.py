@@ -44,7 +44,7 @@ TABLE: Mapping[str, Command] = {
     "why": Command("what my last answer to you drew on", "you"),
     "correct": Command("sets me right about you", "you", r".+", "TEXT"),
     "export": Command("all that I keep of you", "you"),
-    "forget": Command("erases all that I keep of you", "you", "me( yes)?", "me"),
+    "forget": Command("erases all that I keep of you; only you can ask it", "you", "me( yes)?", "me"),
     "link": Command("be one person on two networks", "accounts", f"({_CODE}|yes|no)?", "[CODE]"),
     "unlink": Command("be apart again", "accounts"),
     "proactive": Command("whether I may write to you first", "accounts", "on|off", "on|off"),
@@ -123,7 +123,7 @@ def read_command(text: str) -> CommandLine:
 
 def unknown(word: str) -> str:
     """Return the answer to what is no command: how the one is written that it begins with, if any. Pure."""
-    return f"{NO_COMMAND}\nBut I know: {usage(word)}" if word in TABLE else NO_COMMAND
+    return f"{NO_COMMAND}\nBut I know: {usage(word)} ({TABLE[word].about})" if word in TABLE else NO_COMMAND
 
 
 def command_in(text: str, *, is_called: bool = False) -> str:
