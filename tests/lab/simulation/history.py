@@ -38,6 +38,8 @@ class History(Struct):
     chance: Random
     made: dict[str, tuple[str | None, RevisionCommit]] = field(default_factory=dict)
     head: str | None = None
+    number: int = 0
+    """The store's count of what was erased, of which it holds nothing."""
     files: dict[str, str] = field(default_factory=dict)
     blobs: dict[str, bytes] = field(default_factory=dict)
 
@@ -68,6 +70,15 @@ class HistoryRepository(Repository):
     def head(self) -> str | None:
         """Return the commit that is shown."""
         return self._history.head
+
+    @property
+    def history(self) -> int:
+        """Return of which count it is."""
+        return self._history.number
+
+    def begin_history(self, number: int) -> None:
+        """Record of which count it is."""
+        self._history.number = number
 
     def is_detached(self) -> bool:
         """Have one branch."""
