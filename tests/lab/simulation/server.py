@@ -140,7 +140,9 @@ class VirtualServer:
             for table in shared_tables(memory).values():
                 db.execute(table)
             for column in _COLUMN.findall(schema):
-                db.execute(in_words_of_sqlite(column))
+                _, _, table, _, _, name, *_ = column.split()
+                if not db.execute("SELECT 1 FROM pragma_table_info(?) WHERE name = ?", (table, name)).fetchone():
+                    db.execute(in_words_of_sqlite(column))  # else both stores have it
             (rings,) = _RINGS.findall(schema)
             for name, when, condition in _TRIGGER.findall(schema):
                 body = in_words_of_sqlite(rings)
