@@ -124,6 +124,7 @@ async def test_what_changes_before_the_turn_is_shown_as_it_is(side: Side, home: 
     """A message that waits shows no text of a message that was deleted since, and of one that was edited the new one."""
 
     def answer(request: Request) -> Reply:
+        """Hang where it is told to."""
         return Line(hang=True) if "hang" in request.tail.rpartition('"text":"')[2] else echo(request)
 
     voice = Scripted(default=answer)

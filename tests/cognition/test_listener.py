@@ -83,6 +83,7 @@ def of_the_clock(home: Home, story: Callable[[Days], Awaitable[object]], sign: s
     """Play a story and the days after it; return the first request that the sign tells from those that words led to."""
 
     async def whole(days: Days) -> None:
+        """Play it all."""
         await story(days)
         await days.until(13, "15:31", timedelta(hours=2))
 
@@ -126,6 +127,7 @@ def test_in_a_room_it_knows_nothing_that_was_learned_in_private(home: Home) -> N
     """What Ana told alone, and what Ben told alone, stays out of the prompt of a reminder that others read."""
 
     async def in_a_room(days: Days) -> None:
+        """Let three talk in a room, one of whom asks to be reminded there."""
         await known(days)
         await days.says("ben", "Good morning.", "room", mentions=True)
         await days.says("cem", "Good morning.", "room", mentions=True)

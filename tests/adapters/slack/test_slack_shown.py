@@ -63,6 +63,7 @@ async def test_an_alert_is_shown_as_it_was_edited(slack: SlackWorld, wake: Wake)
     """An app that may not talk to the soul may still put right what somebody forwards of it."""
 
     def answer(request: Request) -> Reply:
+        """Hang where it is told to."""
         return Line(hang=True) if "hang" in request.tail.rpartition('"text":"')[2] else echo(request)
 
     voice = Scripted(default=answer)
