@@ -13,7 +13,17 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.perception import COMMANDS, CommandExtra, Kind, MessageExtra, Origin, Perception, Place, private
+from claudius.perception import (
+    COMMANDS,
+    CommandExtra,
+    Kind,
+    MessageExtra,
+    Origin,
+    Perception,
+    Place,
+    given_in,
+    private,
+)
 
 Group = Literal["now", "reminders", "you", "accounts", "channels", "owners", ""]
 
@@ -112,10 +122,10 @@ def help_text(network: str) -> str:
 
 def read_command(text: str) -> CommandLine:
     """Parse the text after `/claudius` or `!`; one that is no command has the word `UNKNOWN`. Pure."""
-    word, _, rest = " ".join(text.split(" ")).strip().partition(" ")
+    word, _, rest = text.strip().partition(" ")
+    if word.lower() == "claudius":
+        word, _, rest = rest.strip().partition(" ")
     word, rest = word.lower(), rest.strip()
-    if word == "claudius":
-        return read_command(rest)
     known = TABLE.get(word)
     is_whole = known is not None and re.fullmatch(known.args, rest, re.IGNORECASE | re.DOTALL)
     return CommandLine(word, rest) if is_whole else CommandLine(UNKNOWN, word if known else "")
@@ -175,6 +185,16 @@ def _by_ids(perception: Perception) -> str:
 def apart(conversation: str, person: str) -> str:
     """Return the conversation that holds a person's commands, apart from the one where they are given. Pure."""
     return f"{Place.of(conversation).of_channel}:{COMMANDS}{person.rpartition(':')[2]}"
+
+
+def about(perception: Perception) -> str:
+    """Return the conversation that a command is about: the thread that it is given in, else the channel. Pure.
+
+    A command that mentions us outside any thread would be the first of a new one.
+    """
+    where = given_in(perception)
+    place = Place.of(where)
+    return f"{place.of_channel}:" if place.thread in ("", perception.position) else where
 
 
 NO_CHANNEL = ("D", "U", "W")
