@@ -70,6 +70,44 @@ async def test_what_is_said_with_a_command_is_kept_as_people_read_it(slack: Slac
     assert told.endswith("I do R&amp;D with @oz in #general")
 
 
+async def test_a_person_is_muted_by_their_mention_under_every_id(slack: SlackWorld, wake: Wake) -> None:
+    """A command's mention names the person as Slack escapes it, in any letters; an id that is linked is theirs, too."""
+    for user, name in (("U9", "Oz"), ("U7", "Anna")):
+        await slack.add_user(user, name)
+    async with wake(**OWNED, voice=Scripted(default=echo)) as soul:
+        for number, user in enumerate(("U1", "U7"), 1):
+            await slack.slash("C1", user, "/claudius", "why")
+            await answers(slack, soul, number)
+        await soul.mind.store.people.link(ANA, "slack:T1:U7")
+        await slack.slash("C1", "U9", "/claudius", "mute <@U7|ana> FOR 2h")
+        (*_, (_, muted)) = await answers(slack, soul, 3)
+        await slack.say("C1", "U1", f"<@{BOT_USER}> hello")
+        await slack.until_quiet()
+        await soul.idle()
+        unanswered = await aloud(slack)
+        await slack.slash("C1", "U9", "/claudius", "unmute <@U1|ana>")
+        await answers(slack, soul, 4)
+        await slack.say("C1", "U1", f"<@{BOT_USER}> hello again")
+        await slack.until_called("chat.postMessage")
+        await soul.idle()
+        answered = await aloud(slack)
+
+    assert muted.startswith("I answer nothing of theirs until ")
+    assert unanswered == []
+    assert answered == ["re hello again"]
+
+
+async def test_quiet_by_mention_is_of_the_channel(slack: SlackWorld, wake: Wake, home: Home) -> None:
+    """A command that mentions us at the top of a channel is about the channel, not about a thread of its own."""
+    async with wake() as soul:
+        await slack.say("C1", "U1", f"<@{BOT_USER}> !quiet")
+        await slack.until_called("chat.postEphemeral")
+        await soul.idle()
+
+    with closing(sqlite3.connect(home.database)) as db:
+        assert db.execute("SELECT conversation, is_quiet FROM thread").fetchall() == [("slack:T1:C1:", 1)]
+
+
 async def test_a_command_is_kept_before_it_is_acknowledged(slack: SlackWorld, wake: Wake) -> None:
     """§1.8: when Slack gets its acknowledgement, the row stands in the inbox under `slack:cmd:<trigger_id>`."""
     async with wake() as soul:

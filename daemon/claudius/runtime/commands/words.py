@@ -92,8 +92,10 @@ TALK: Mapping[str, str] = {
     "command behind /claudius, or as a whole message with a ! before it.",
 }
 """How to talk to the soul, by network."""
-SIGNED: Mapping[str, str] = {"stop": "!stop", "quiet": "!quiet", "ensoul": "/ensoul"}
-"""Words that are given in one form alone."""
+SIGNED: Mapping[str, str] = {"ensoul": "/ensoul"} | {
+    word: f"!{word}" for word in ("stop", "quiet", "kothar", "mute", "unmute")
+}
+"""Words that are given in one form everywhere; not every network has them behind `/claudius`."""
 NO_COMMAND = (
     "That is no command of mine. To ask me something, write to me directly or mention me; `help` says what I obey."
 )
@@ -158,7 +160,9 @@ def as_command(perception: Perception) -> Perception:
     if not is_said or perception.is_bot:
         return perception
     is_called = not is_public or perception.kind is Kind.MENTION
-    body = command_in(_by_ids(perception), is_called=is_called)
+    extra = perception.extra
+    text = by_ids(perception.text, extra.named) if isinstance(extra, MessageExtra) else perception.text
+    body = command_in(text, is_called=is_called)
     if not body:
         return perception
     return replace(
@@ -173,11 +177,10 @@ def as_command(perception: Perception) -> Perception:
     )
 
 
-def _by_ids(perception: Perception) -> str:
-    """Return a message that mutes people with their ids in place of their names, which others may have. Pure."""
-    text, extra = perception.text, perception.extra
-    if isinstance(extra, MessageExtra) and re.match(r"\s*!(claudius )?(un)?mute ", text, re.IGNORECASE):
-        for person, name in extra.named.items():
+def by_ids(text: str, named: Mapping[str, str]) -> str:
+    """Return a command that mutes people with their ids in place of their names, which others may have. Pure."""
+    if re.match(r"\s*!?(claudius )?(un)?mute ", text, re.IGNORECASE):
+        for person, name in named.items():
             text = text.replace(f"@{name}", person)
     return text
 
