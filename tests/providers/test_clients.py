@@ -109,6 +109,7 @@ async def test_a_call_that_is_cancelled_while_its_client_is_built_is_cancelled()
         """Close one."""
 
     async def call() -> int:
+        """Return the client of one call."""
         async with clients.one() as client:
             return client
 
