@@ -23,7 +23,7 @@ from claudius.psyche.context import importance
         ("I'm OK.", {}),
         ("I'm not Tom.", {}),
         ("Im Büro.", {}),
-        ("Im Juli!", {}),
+        ("Im Urlaub!", {}),
         ("I'm Back!", {}),
         ("Hi, I'm Back!", {}),
         ("I'm Sorry, the train was late.", {}),

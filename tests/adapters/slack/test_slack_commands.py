@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from claudius.adapters.slack.commands import commanded
 from claudius.adapters.slack.incoming import SlackBot, Who
 from claudius.home import Home
+from claudius.intent import WHAT, Schedule
 from claudius.memory.sqlite import SqliteStore
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive
@@ -95,6 +96,26 @@ async def test_a_person_is_muted_by_their_mention_under_every_id(slack: SlackWor
     assert muted.startswith("I answer nothing of theirs until ")
     assert unanswered == []
     assert answered == ["re hello again"]
+
+
+async def test_plans_are_told_in_their_own_words(slack: SlackWorld, wake: Wake) -> None:
+    """In a channel those of its threads, too; never what the soul is told then, nor what it plans of its own."""
+    async with wake() as soul:
+        due: dict[str, Any] = {"at": soul.mind.clock() + timedelta(hours=1), "text": "Say it kindly.", "person": ANA}
+        for number, asked in enumerate((ANA, ""), 7):
+            what = {WHAT: f"oil the chain {number}"}
+            where = f"slack:T1:C1:{number}.0"
+            await soul.mind.store.plans.plan(
+                Schedule(id=number, conversation=where, params=what, asked_by=asked, **due)
+            )
+        await slack.slash("C1", "U1", "/claudius", "plans")
+        await answers(slack, soul, 1)
+        await slack.slash("C1", "U1", "/claudius", "cancel p7")
+        (_, listed), (_, gone) = await answers(slack, soul, 2)
+
+    assert listed.startswith("p7: ")
+    assert listed.endswith(" · oil the chain 7")
+    assert gone == "Taken back: oil the chain 7"
 
 
 async def test_quiet_by_mention_is_of_the_channel(slack: SlackWorld, wake: Wake, home: Home) -> None:
