@@ -28,6 +28,8 @@ ROWS = [
     ({"HTTPS_PROXY": P}, "https://127.0.0.1", None),
     ({"ALL_PROXY": "socks5h://127.0.0.1:9"}, "https://a.example", None),
     ({"ALL_PROXY": "socks5h://127.0.0.1:9", "HTTPS_PROXY": P}, "https://a.example", P),
+    ({"ALL_PROXY": "SOCKS5://127.0.0.1:9", "HTTPS_PROXY": P}, "https://a.example", P),
+    ({"HTTPS_PROXY": P, "NO_PROXY": "[::1],[fe80::2]"}, "https://[fe80::2]:1", None),
     ({}, "https://a.example", None),
 ]
 
@@ -61,3 +63,19 @@ def test_the_environment_wins_and_no_password_is_named(monkeypatch: pytest.Monke
     assert proxy_of("https://a.example") == Q
     assert named("https://a.example") == "the proxy proxy.example:2"
     assert named("http://a.example") == ""
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "0.0.0.0", "localhost.", "LOCALHOST", "[::]"])  # noqa: S104 - no bind
+def test_this_machine_is_reached_directly(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However it is written."""
+    monkeypatch.setenv("HTTP_PROXY", P)
+
+    assert proxy_of(f"http://{host}:8080/x") is None
+
+
+@pytest.mark.parametrize("password", ["zq/pass", "zq#pass", "zq?pass", "zq@pass"])
+def test_no_password_is_named_whatever_is_in_it(password: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All before the last `@` is left out."""
+    monkeypatch.setenv("HTTP_PROXY", f"http://ada:{password}@proxy.example:2/")
+
+    assert named("http://a.example") == "the proxy proxy.example:2"

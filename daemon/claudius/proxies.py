@@ -7,7 +7,10 @@ connection with another library asks `proxy_of`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, MutableMapping
+from contextlib import suppress
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -25,10 +28,11 @@ def unify(environ: MutableMapping[str, str], dotenv: Mapping[str, str]) -> None:
         spelt = (source[one] for source in (environ, dotenv) for one in (name, name.upper()) if one in source)
         value = next(spelt, "")
         if name == "no_proxy":
+            value = re.sub(r"\[([\da-fA-F:.]+)\]", r"\1", value)  # httpx cannot be built with brackets
             value = "*" if "*" in value.replace(" ", "").split(",") else f"{value},{LOOPBACK}".strip(",")
         for one in (name, name.upper()):
             environ.pop(one, None)
-            if value and not value.startswith("socks"):
+            if value and not value.lower().startswith("socks"):
                 environ[one] = value
 
 
@@ -38,7 +42,7 @@ def proxy_of(url: str) -> str | None:
 
     place = urlsplit(url)
     host = place.hostname or ""
-    if any(proxy_bypass(one) for one in (host, f"{host}:{place.port}")):
+    if _is_here(host) or any(proxy_bypass(one) for one in (host, f"{host}:{place.port}")):
         return None
     known, scheme = getproxies(), _PLAIN.get(place.scheme, place.scheme)
     found = known.get(scheme) or known.get("all")
@@ -48,4 +52,16 @@ def proxy_of(url: str) -> str | None:
 def named(url: str) -> str:
     """Return the proxy of an address as a message may name it, without its password; empty if there is none."""
     proxy = proxy_of(url)
-    return f"the proxy {urlsplit(proxy).netloc.rpartition('@')[2]}" if proxy else ""
+    return f"the proxy {urlsplit(f'//{_after_password(proxy)}').netloc}" if proxy else ""
+
+
+def _after_password(proxy: str) -> str:
+    return (proxy.rpartition("@") if "@" in proxy else proxy.partition("://"))[2]
+
+
+def _is_here(host: str) -> bool:
+    """Return whether a host is this machine, however it is written. Pure."""
+    with suppress(ValueError):
+        address = ip_address(host)
+        return address.is_loopback or address.is_unspecified
+    return host.rstrip(".").lower() == "localhost"

@@ -170,11 +170,11 @@ INSERT INTO audience_member (audience, person)
 SELECT audience, :person FROM audience WHERE audience = :audience AND known_at IS NULL ON CONFLICT DO NOTHING;
 
 -- name: hush
-INSERT INTO thread (conversation, since, last_at, is_quiet) VALUES (:conversation, :position, :at, 1)
+INSERT INTO thread (conversation, since, last_at, is_quiet) VALUES (:conversation, :never, :at, 1)
 ON CONFLICT (conversation) DO UPDATE SET is_quiet = 1;
 
 -- name: unhush
-UPDATE thread SET is_quiet = 0, since = :position, last_at = :at WHERE conversation = :conversation;
+UPDATE thread SET is_quiet = 0, since = max(since, :position), last_at = :at WHERE conversation = :conversation;
 
 -- name: people_called
 -- scans: a command lists everybody, or looks up one name

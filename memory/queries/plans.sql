@@ -51,9 +51,9 @@ SELECT 1 FROM due WHERE conversation = :conversation AND key = :key AND fired_tu
 DELETE FROM due WHERE id = :id AND (fired_turn IS NULL OR lapsed_at IS NOT NULL);
 
 -- name: plans_here
-SELECT id, scheduled_for, text FROM due
-WHERE conversation = :conversation AND (asked_by = :person OR person = :person) AND fired_turn IS NULL AND text <> ''
-ORDER BY scheduled_for, id;
+-- What a person asked for in a place, its threads included; never the soul's own plans.
+SELECT id, scheduled_for, params FROM due
+WHERE conversation >= :place AND conversation < :place || char(0x10FFFF) AND asked_by = :person AND fired_turn IS NULL;
 
 -- name: plans_close
 DELETE FROM due WHERE conversation = :conversation AND fired_turn IS NULL;

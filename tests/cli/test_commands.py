@@ -571,6 +571,7 @@ def test_r18_a_damaged_database_is_never_replaced_by_an_empty_one(tmp_path: Path
         ("CLAUDIUS_ADAPTERS", "irq", "it is one of terminal"),
         ("CLAUDIUS_CLOCK_TIMEZONE", "Mars/Base", "Europe/Rome"),
         ("CLAUDIUS_ISM_MAX_LOOPS", "many", "choices in one turn"),
+        ("CLAUDIUS_ACCESS_MUTED", '["slack:T1:U2 until tomorrow"]', "ID until INSTANT"),
     ],
 )
 def test_a_wrong_value_in_the_environment_is_named_with_its_remedy(

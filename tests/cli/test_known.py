@@ -92,6 +92,17 @@ def test_a_name_finds_its_person_in_every_command(machine: Machine, name: str) -
     assert receipt["person"] == "terminal:local:root"
 
 
+def test_a_name_that_another_has_as_account_finds_nobody(machine: Machine) -> None:
+    """Whoever says that they are called like another's account is not shown, nor erased, in that one's place."""
+    machine.ok("chat", "--once", "Hello.")
+    machine.ok("chat", "--once", "My name is root.", "--as", "ben")
+    refused = machine.run("users", "show", "root")
+
+    assert refused.code != 0
+    assert "terminal:local:as-ben" in refused.stderr
+    assert "terminal:local:root" in refused.stderr
+
+
 def test_a_model_is_given_the_name_that_was_told(machine: Machine) -> None:
     """In a prompt the speaker has no name until they tell one; then every message of theirs bears it."""
     machine.scripted("<external_dialogue>So it is.</external_dialogue>")

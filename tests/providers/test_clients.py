@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
@@ -68,3 +69,60 @@ async def test_a_client_is_used_again_before_another_is_built() -> None:
 
     assert (used, again) == ([0] * CALLS + [1], 0)
     assert (kept, dict(closed)) == ({}, {1: 1})
+
+
+async def test_a_client_that_cannot_be_built_is_tried_anew() -> None:
+    """Its error is told to whoever waited for it, and to nobody after them."""
+    tries: list[int] = []
+
+    def make() -> int:
+        """Fail once."""
+        tries.append(1)
+        if len(tries) == 1:
+            raise OSError("no file left")
+        return len(tries)
+
+    async def close(_: int) -> None:
+        """Close one."""
+
+    clients = Clients(make, close)
+    with pytest.raises(OSError, match="no file left"):
+        async with clients.one():
+            pass
+    async with clients.one() as second:
+        pass
+
+    assert (second, await clients.first()) == (2, 2)
+
+
+async def test_a_call_that_is_cancelled_while_its_client_is_built_is_cancelled() -> None:
+    """And the client serves the next call."""
+    building, go_on = threading.Event(), threading.Event()
+
+    def make() -> int:
+        """Build one, slowly."""
+        building.set()
+        go_on.wait(20)
+        return 2
+
+    async def close(_: int) -> None:
+        """Close one."""
+
+    async def call() -> int:
+        """Return the client of one call."""
+        async with clients.one() as client:
+            return client
+
+    clients = Clients(make, close, first=1)
+    open_ = [clients.one() for _ in range(CALLS)]
+    for one in open_:
+        await one.__aenter__()
+    waiting = asyncio.ensure_future(call())
+    await asyncio.to_thread(building.wait, 20)
+    for one in open_:
+        await one.__aexit__(None, None, None)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    go_on.set()
+    await clients.aclose()

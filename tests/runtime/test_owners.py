@@ -17,7 +17,7 @@ from claudius.home import Home
 from claudius.memory.codes import OpenCode
 from claudius.perception import Kind, Perception, private
 from claudius.providers.scripted import Scripted
-from claudius.runtime.commands.words import as_command
+from claudius.runtime.commands.words import UNKNOWN, as_command, read_command
 from claudius.runtime.owner_code import OwnerCode
 from claudius.runtime.pairing import KIND
 from claudius.testing.adapter_contract.stage import BEN, CHANNEL, DM
@@ -175,3 +175,9 @@ async def test_what_is_approved_is_recorded(home: Home) -> None:
         found = acts(soul)
 
     assert found == [("approve", OWNER, "discord:@me:7", "cli"), ("revoke", OWNER, "discord:@me:7", "cli")]
+
+
+def test_its_name_is_left_out_once() -> None:
+    """However often a message says it, a line of it is read in one step, and is no command."""
+    assert read_command("Claudius plans").word == "plans"
+    assert read_command("claudius " * 2000 + "plans").word == UNKNOWN

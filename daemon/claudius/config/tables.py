@@ -16,6 +16,9 @@ Ids = tuple[str, ...] | None
 """Ids that are allowed; None = the list is not set and allows everyone."""
 ROLE = r"^(all|lanes|listen(/[a-z][a-z0-9_.]*)?|clock|cortex|archive)$"
 
+MUTED = r"^\S+( until \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)?$"
+"""A person's id, and until when; instants of one form are compared as they are written."""
+
 
 class SettingsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A table of config.toml. Each field's description is its documentation."""
@@ -47,7 +50,8 @@ class AccessSettings(SettingsTable, frozen=True):
     ] = ()
 
     muted: Annotated[
-        tuple[str, ...], Meta(description="people who are heard and never answered: ids, or `ID until INSTANT`")
+        tuple[Annotated[str, Meta(pattern=MUTED)], ...],
+        Meta(description="people who are heard and never answered: ids, or `ID until INSTANT`"),
     ] = ()
 
     @property

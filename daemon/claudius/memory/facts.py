@@ -48,7 +48,7 @@ _KINDRED = (
 )
 _KIN = "|".join(_KINDRED.split())
 _NAMED = re.compile(rf"\b[Mm]y name(?:['’]s| is) {_NAME}")
-_INTRODUCED = re.compile(rf"{_AM} {_NAME}")
+_INTRODUCED = re.compile(rf"\b[Ii](?:['’]m| am)(?: also| still| actually)? {_NAME}")
 _MOVED = re.compile(rf"\b(?:I|We|we)(?:['’]ve| have)?(?: just)? moved to {_NAME}")
 _KIN_NAMED = re.compile(rf"\b[Mm]y ({_KIN})(?:['’]s name)? is (?:called |named )?{_NAME}")
 _OF_NAMES = (_NAMED, _INTRODUCED, _MOVED, _KIN_NAMED)
@@ -78,9 +78,24 @@ _MANY: tuple[tuple[str, re.Pattern[str]], ...] = (
 KEYS = frozenset([*(key for key, _ in (*_SINGLE, *_MANY)), *_KINDRED.split()])
 """Every key that a fact may have."""
 _ENDED_NAME = re.compile(r"\s*(?:$|[.!,;:)\n–—。！，]|- |(?:and|but|from)\b)")
+_ALONE = re.compile(r"[^\w?]*$|\W{1,2}(?:and|but|from)\b")
+"""What may follow a name without a greeting before it: the end of the message, or more of whoever has it."""
 _GREETS = re.compile(r"(?:hi|hello|hey|good \w+)\b", re.IGNORECASE)
+_GREETED = re.compile(rf"(?:^|[.!?;\n])\s{{0,9}}{_GREETS.pattern}[^.!?;\n]*[.!\n]\s{{0,9}}$", re.IGNORECASE)
+"""A sentence before that greets."""
 _NO_NAME = re.compile(rf"\w{{2,}}(?:ish|ese)|\w{{4,}}(?:ian|ean|can)|{_LASTING}", re.IGNORECASE)
 """What begins with a capital after "I'm" and is no name, unless a greeting goes before: of a people, of a faith."""
+_PREDICATES = """
+    a about above absent afraid all almost alone alright angry anxious asleep at available awake away awesome
+    back bad better bored busy changed cold confused curious done down drunk early excited exhausted fine
+    finished free full glad going gone good great happy hard here home hot hungry ill in inside interested just
+    kidding late leaving long looking lost mad missing misspelled nervous new no not off ok okay old on online
+    out outside over pleased private proud ready right sad safe scared secret serious short sick so sorry
+    starving stuck sure surprised taken thankful the there thirsty thrilled through tired too trying under
+    unknown unsure up upset very waiting well working worried wrong yours
+"""
+_NEVER_NAMED = frozenset(_PREDICATES.split())
+"""What people say that they, or their names, are; nobody is called so, with a capital or a greeting or without."""
 _QUOTED = re.compile(r"“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|\"[^\"\n]*\"|^>.*$", re.MULTILINE)
 _OPENS = re.compile(
     r"(?>(?:hi|hello|hey|there|and|but|so|well|also|oh|yes|no|ok|okay|btw|by the way|actually|please|\w+(?=,))\W+)*+"
@@ -142,12 +157,20 @@ def _name(match: re.Match[str], before: str) -> str:
     """Return the name that a text tells, of any script; "" if it tells none. `before`: the sentence up to it. Pure."""
     words, begin = match[match.lastindex or 0], match.start(match.lastindex or 0)
     name = " ".join(takewhile(lambda word: not word[0].islower(), words.split()))
+    is_own = match.re in (_NAMED, _INTRODUCED)
+    if is_own and (words.split()[0].casefold() in _NEVER_NAMED or name.endswith("'s")):
+        return ""
     if match.re is _NAMED and not name:  # "my name is ada" and nothing more
         first = words.split()[0]
         return first.title() if _ENDED_NAME.match(match.string, begin + len(first)) else ""
     if match.re is _INTRODUCED:
-        is_name = name and not name.isupper() and _ENDED_NAME.match(match.string, begin + len(name))
-        return name if is_name and (_GREETS.match(before) or not _NO_NAME.fullmatch(name)) else ""
+        end = begin + len(name)
+        if not name or name.isupper() or not _ENDED_NAME.match(match.string, end):
+            return ""
+        if _GREETS.match(before):
+            return name
+        is_told = _GREETED.search(match.string, 0, match.start()) or _ALONE.match(match.string, end)
+        return name if is_told and not _NO_NAME.fullmatch(name) else ""
     return name
 
 

@@ -30,7 +30,8 @@ class Waiting(Struct, frozen=True):
 
     id: int
     at: datetime
-    text: str
+    what: str
+    """What it is about, in its own words; empty if it keeps none apart from what the soul is told then."""
 
     @property
     def name(self) -> str:
@@ -61,8 +62,8 @@ class PlanStore(Protocol):
         """Return the number of pending plans of a conversation."""
         ...
 
-    async def waiting(self, conversation: str, person: str) -> tuple[Waiting, ...]:
-        """Return what waits in a conversation for a person, soonest first."""
+    async def waiting(self, place: str, person: str) -> tuple[Waiting, ...]:
+        """Return what a person asked for that waits in the conversations that begin so, soonest first."""
         ...
 
     async def plan(self, schedule: Schedule) -> bool:

@@ -38,7 +38,8 @@ class Clients(Generic[C]):
         try:
             yield await asyncio.shield(client)
         finally:
-            self._calls[client] -= 1
+            if client in self._calls:
+                self._calls[client] -= 1
             await self._shrink()
 
     async def aclose(self) -> None:
@@ -50,7 +51,7 @@ class Clients(Generic[C]):
         """Close the newest client while it is idle and the one before it has room for half of its calls."""
         while len(self._calls) > 1:
             (_, before), (newest, calls) = [*self._calls.items()][-2:]
-            if calls or before > CALLS // 2:
+            if calls or before > CALLS // 2 or not newest.done():  # one that is being built serves the next call
                 return
             del self._calls[newest]
             await self._close(newest.result())
@@ -59,7 +60,13 @@ class Clients(Generic[C]):
         client: asyncio.Future[C] = asyncio.get_running_loop().create_future()
         if self._first is None or self._calls:
             client = asyncio.ensure_future(asyncio.to_thread(self._make))
+            client.add_done_callback(self._drop_failed)
         else:
             client.set_result(self._first)
         self._calls[client] = 0
         return client
+
+    def _drop_failed(self, client: asyncio.Future[C]) -> None:
+        """Keep no client that could not be built: the next call has another try."""
+        if client.cancelled() or client.exception():
+            self._calls.pop(client, None)

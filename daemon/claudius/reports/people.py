@@ -133,11 +133,15 @@ def _read(home: Home, who: str, origin: str) -> Sequence[Mapping[str, Any]]:
     return rows
 
 
+def _account(person: str) -> str:
+    return person.rpartition(":")[2]
+
+
 def _person(kept: Records, who: str) -> Knowledge:
     found = kept.person(who)
     if found is None:
         people = [(row["person"], row["name"]) for row in kept.people()]
-        if several := [one for one, name in people if name.casefold() == who.casefold()]:
+        if several := [one for one, name in people if who.casefold() in (name.casefold(), _account(one).casefold())]:
             raise ClaudiusError(f"{who!r} is the name of several: say which of {', '.join(several)}")
         known = [name for one in people for name in one if name]
         raise ClaudiusError(f"nobody is known as {who!r}{near(who, known)}: `claudius users list` lists everyone")

@@ -196,14 +196,13 @@ class Intake:
             return None
         heard = taking_part(as_command(admitted), mode)
         is_talk = heard.kind in (Kind.MESSAGE, Kind.MENTION) and heard.origin is Origin.EXTERNAL
-        return unanswered(heard) if is_talk and self._is_muted(heard.person) else heard
+        return unanswered(heard) if is_talk and await self._is_muted(heard.person) else heard
 
-    def _is_muted(self, person: str) -> bool:
-        for entry in self._mind.config().access.muted:
-            muted, _, until = entry.partition(" until ")
-            if muted == person and (not until or self._mind.clock() < datetime.fromisoformat(until)):
-                return True
-        return False
+    async def _is_muted(self, person: str) -> bool:
+        now = f"{self._mind.clock():{MUTED_UNTIL}}"
+        entries = [entry.partition(" until ") for entry in self._mind.config().access.muted]
+        muted = {one for one, _, until in entries if not until or now < until}
+        return bool(muted) and not muted.isdisjoint((person, *await self._mind.store.people.ids_of(person)))
 
 
 def is_stop(perception: Perception) -> bool:
@@ -214,6 +213,8 @@ def is_stop(perception: Perception) -> bool:
     return perception.kind in (Kind.MESSAGE, Kind.MENTION) and perception.text.strip().casefold() == STOP
 
 
+MUTED_UNTIL = "%Y-%m-%dT%H:%M:%SZ"
+"""How `access.muted` writes until when."""
 EVERYWHERE = "*"
 DIRECT = "@me"
 """The workspace of Discord's direct messages."""

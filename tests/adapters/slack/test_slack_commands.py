@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from claudius.adapters.slack.commands import commanded
 from claudius.adapters.slack.incoming import SlackBot, Who
 from claudius.home import Home
+from claudius.intent import WHAT, Schedule
 from claudius.memory.sqlite import SqliteStore
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive
@@ -68,6 +69,64 @@ async def test_what_is_said_with_a_command_is_kept_as_people_read_it(slack: Slac
 
     assert "I do R&D with @oz in #general" in known.models[0].markdown
     assert told.endswith("I do R&amp;D with @oz in #general")
+
+
+async def test_a_person_is_muted_by_their_mention_under_every_id(slack: SlackWorld, wake: Wake) -> None:
+    """A command's mention names the person as Slack escapes it, in any letters; an id that is linked is theirs, too."""
+    for user, name in (("U9", "Oz"), ("U7", "Anna")):
+        await slack.add_user(user, name)
+    async with wake(**OWNED, voice=Scripted(default=echo)) as soul:
+        for number, user in enumerate(("U1", "U7"), 1):
+            await slack.slash("C1", user, "/claudius", "why")
+            await answers(slack, soul, number)
+        await soul.mind.store.people.link(ANA, "slack:T1:U7")
+        await slack.slash("C1", "U9", "/claudius", "mute <@U7|ana> FOR 2h")
+        (*_, (_, muted)) = await answers(slack, soul, 3)
+        await slack.say("C1", "U1", f"<@{BOT_USER}> hello")
+        await slack.until_quiet()
+        await soul.idle()
+        unanswered = await aloud(slack)
+        await slack.slash("C1", "U9", "/claudius", "unmute <@U1|ana>")
+        await answers(slack, soul, 4)
+        await slack.say("C1", "U1", f"<@{BOT_USER}> hello again")
+        await slack.until_called("chat.postMessage")
+        await soul.idle()
+        answered = await aloud(slack)
+
+    assert muted.startswith("I answer nothing of theirs until ")
+    assert unanswered == []
+    assert answered == ["re hello again"]
+
+
+async def test_plans_are_told_in_their_own_words(slack: SlackWorld, wake: Wake) -> None:
+    """In a channel those of its threads, too; never what the soul is told then, nor what it plans of its own."""
+    async with wake() as soul:
+        due: dict[str, Any] = {"at": soul.mind.clock() + timedelta(hours=1), "text": "Say it kindly.", "person": ANA}
+        for number, asked in enumerate((ANA, ""), 7):
+            what = {WHAT: f"oil the chain {number}"}
+            where = f"slack:T1:C1:{number}.0"
+            await soul.mind.store.plans.plan(
+                Schedule(id=number, conversation=where, params=what, asked_by=asked, **due)
+            )
+        await slack.slash("C1", "U1", "/claudius", "plans")
+        await answers(slack, soul, 1)
+        await slack.slash("C1", "U1", "/claudius", "cancel p7")
+        (_, listed), (_, gone) = await answers(slack, soul, 2)
+
+    assert listed.startswith("p7: ")
+    assert listed.endswith(" · oil the chain 7")
+    assert gone == "Taken back: oil the chain 7"
+
+
+async def test_quiet_by_mention_is_of_the_channel(slack: SlackWorld, wake: Wake, home: Home) -> None:
+    """A command that mentions us at the top of a channel is about the channel, not about a thread of its own."""
+    async with wake() as soul:
+        await slack.say("C1", "U1", f"<@{BOT_USER}> !quiet")
+        await slack.until_called("chat.postEphemeral")
+        await soul.idle()
+
+    with closing(sqlite3.connect(home.database)) as db:
+        assert db.execute("SELECT conversation, is_quiet FROM thread").fetchall() == [("slack:T1:C1:", 1)]
 
 
 async def test_a_command_is_kept_before_it_is_acknowledged(slack: SlackWorld, wake: Wake) -> None:

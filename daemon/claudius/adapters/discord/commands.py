@@ -94,7 +94,7 @@ def _claudius(take: Take) -> app_commands.Group:
 
 def _about(word: str) -> str:
     command = TABLE[word]
-    return f"{'Owners: ' if command.group == 'owners' else ''}{command.about}".capitalize()
+    return f"{'Owners: ' if command.group == 'owners' else ''}{command.about[0].upper()}{command.about[1:]}"
 
 
 def _ensoul(take: Take) -> app_commands.Group:

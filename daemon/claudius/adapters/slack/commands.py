@@ -23,7 +23,7 @@ from claudius.errors import DeliveryRefused
 from claudius.perception import CommandExtra, Kind, Perception, Place, Standing, given_in, private
 from claudius.prompt import valid
 from claudius.proxies import proxy_of
-from claudius.runtime.commands.words import apart
+from claudius.runtime.commands.words import apart, by_ids
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +57,7 @@ def commanded(body: Mapping[str, Any], us: SlackBot, who: Who, now_s: float) -> 
         return None
     team = str(body.get("team_id") or (body.get("team") or {}).get("id") or us.team)
     where = f"{NETWORK}:{us.team}:{channel or user}:"
+    said = read(text, us.user, {})
     is_home = body.get("type") == "block_actions" or "event" in body
     extra = CommandExtra(
         where=where,
@@ -69,7 +70,7 @@ def commanded(body: Mapping[str, Any], us: SlackBot, who: Who, now_s: float) -> 
         audience=private(person),
         person=person,
         name=valid(who.name),
-        text=valid(read(text, us.user, {}).text),
+        text=valid(by_ids(said.text, {f"{NETWORK}:{us.team}:{one}": name for one, name in said.names.items()})),
         at=datetime.fromtimestamp(now_s, UTC),
         position=f"{now_s:.6f}",
         kind=Kind.COMMAND,

@@ -53,6 +53,9 @@ log = logging.getLogger(__name__)
 EARLY = 256
 """How many changes of unknown messages are remembered, because an event may overtake the message that it refers to."""
 
+NEVER_CALLED = "~"
+"""In place of the position that called us into a thread: after every position."""
+
 
 class SqlInbox:
     """What was heard and is not answered yet."""
@@ -264,7 +267,7 @@ def _in_thread(db: Database, perception: Perception) -> Perception | None:
     before = db.one("thread", conversation=conversation)
     if before is None:
         return settled_in(perception, None)
-    if not perception.is_bot:
+    if not perception.is_bot and before["since"] != NEVER_CALLED:
         db.run("thread_speaks", conversation=conversation, person=perception.person, key=perception.key)
     row = db.one("thread", conversation=conversation) or before
     thread = Thread(

@@ -58,10 +58,11 @@ def _fact(one: Fact) -> KnownFact:
 
 
 def _is_shown(row: Any, seeing: Seeing) -> bool:
-    return seeing.may((row["audience"],)) and bool(_what(row))
+    return seeing.may((row["audience"],)) and bool(what_of(row))
 
 
-def _what(row: Any) -> str:
+def what_of(row: Any) -> str:
+    """Return what a plan is about, in its own words; empty if it keeps none."""
     with Decoding("due", row["id"]):
         return str(parse_object(row["params"]).get(WHAT, ""))
 
@@ -69,7 +70,7 @@ def _what(row: Any) -> str:
 def _plan(row: Any) -> KnownPlan:
     with Decoding("due", row["id"]):
         at = instant(row["at"])
-    return KnownPlan(id=row["id"], at=at, what=_what(row), conversation=row["conversation"])
+    return KnownPlan(id=row["id"], at=at, what=what_of(row), conversation=row["conversation"])
 
 
 def told(row: Any) -> Iterator[Fact]:
@@ -96,15 +97,12 @@ def names_of(db: Database) -> Mapping[str, Sequence[str]]:
 
 
 def find(db: Database, who: str) -> str | None:
-    """Return a person by an id, else by the one name, else by the one account of theirs that it is; None if none is."""
+    """Return a person by an id, else whoever alone has it as a name or an account; None if nobody does, or several."""
     if linked := db.value("canonical", person=who):
         return str(linked)
     if db.values("person_by_id", person=who):
         return who
     wanted = who.casefold()
-    named = names_of(db)
-    for names in (named, {person: [person.rpartition(":")[2]] for person in named}):
-        found = [person for person, known in names.items() if wanted in [one.casefold() for one in known]]
-        if found:
-            return found[0] if len(found) == 1 else None
-    return None
+    called_so = {person: (*names, person.rpartition(":")[2]) for person, names in names_of(db).items()}
+    found = [person for person, names in called_so.items() if wanted in [one.casefold() for one in names]]
+    return found[0] if len(found) == 1 else None

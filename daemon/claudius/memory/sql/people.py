@@ -17,6 +17,7 @@ from claudius.memory.sql.connection import Database
 from claudius.memory.sql.core import Core
 from claudius.memory.sql.documents import write_model
 from claudius.memory.sql.erasure import everyone, export
+from claudius.memory.sql.inbox import NEVER_CALLED
 from claudius.memory.sql.knowing import knowledge_of
 from claudius.memory.sql.rows import dump, instant, parse, stamp
 from claudius.memory.sql.seeing import Seeing, alone, canonical
@@ -91,8 +92,11 @@ class SqlPeople:
         self._modes = None
 
     async def hush(self, conversation: str, position: str, now: datetime, *, on: bool = True) -> None:
-        where = {"conversation": conversation, "position": position, "at": stamp(now)}
-        await self._core.write(lambda db: db.run("hush" if on else "unhush", **where))
+        where = {"conversation": conversation, "at": stamp(now)}
+        if on:
+            await self._core.write(lambda db: db.run("hush", never=NEVER_CALLED, **where))
+        else:
+            await self._core.write(lambda db: db.run("unhush", position=position, **where))
 
     async def paired(self) -> Sequence[str]:
         with self._core.snapshot() as db:

@@ -18,6 +18,7 @@ from claudius.memory.sql.amending import hold, keep
 from claudius.memory.sql.connection import Database, Row
 from claudius.memory.sql.core import Core
 from claudius.memory.sql.inbox import position
+from claudius.memory.sql.knowing import what_of
 from claudius.memory.sql.rows import Decoding, dump, instant, parse_object, parse_strings, stamp
 from claudius.perception import SELF, Kind, Origin, Perception, ScheduledExtra, TickExtra
 from claudius.prompt import valid
@@ -222,10 +223,11 @@ class SqlPlans:
         with self._core.snapshot() as db:
             return open_plans(db, conversation)
 
-    async def waiting(self, conversation: str, person: str) -> tuple[Waiting, ...]:
+    async def waiting(self, place: str, person: str) -> tuple[Waiting, ...]:
         with self._core.snapshot() as db:
-            rows = db.all("plans_here", conversation=conversation, person=person)
-        return tuple(Waiting(row["id"], instant(row["scheduled_for"]), row["text"]) for row in rows)
+            rows = db.all("plans_here", place=place, person=person)
+        found = [Waiting(row["id"], instant(row["scheduled_for"]), what_of(row)) for row in rows]
+        return tuple(sorted(found, key=lambda one: (one.at, one.id)))
 
     async def plan(self, schedule: Schedule) -> bool:
         return await self._core.write(lambda db: plan(db, schedule))

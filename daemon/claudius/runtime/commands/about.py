@@ -18,7 +18,7 @@ from claudius.memory.knowledge import greeted, place_of
 from claudius.memory.knowledge import told as told_of
 from claudius.perception import SELF, Perception, Place, given_in, private, shared
 from claudius.runtime.auditing import note, origin_of
-from claudius.runtime.commands.words import is_direct
+from claudius.runtime.commands.words import about, is_direct
 from claudius.runtime.forgetting import THEMSELF, Forgetting
 from claudius.runtime.intake import is_owner
 from claudius.runtime.receipts import link_to, told
@@ -30,6 +30,8 @@ CORRECTIONS = "Corrections"
 CORRECTION_CHARS = 500
 INTERRUPTED = "I began to forget you and was interrupted. It ends by itself, at the latest when I start again."
 RECEIPT_FOLLOWS = "The receipt follows."
+BARE = "a reminder"
+"""Stands for a plan that keeps no words of its own."""
 
 
 class About:
@@ -46,9 +48,7 @@ class About:
 
     async def why(self, perception: Perception, _: str) -> str:
         """Tell what the last answer to the person who asks drew on."""
-        where = given_in(perception)
-        place = Place.of(where)
-        within = where if place.thread else f"{place.of_channel}:"
+        within = about(perception)
         found = await self._mind.store.turns.last_answer(perception.person, within, self._mind.clock())
         if found is None:
             return "I have not answered you here yet."
@@ -61,18 +61,19 @@ class About:
 
     async def plans(self, perception: Perception, _: str) -> str:
         """List what waits here for the person who asks."""
-        zone = known_zone(self._mind.config().clock.timezone)
-        waiting = await self._mind.store.plans.waiting(given_in(perception), perception.person)
-        lines = [f"{one.name}: {one.at.astimezone(zone):%a %d %b %Y, %H:%M} · {one.text}" for one in waiting]
+        zone_name = await self._mind.store.people.zone(perception.person)
+        zone = known_zone(zone_name, self._mind.config().clock.timezone)
+        waiting = await self._mind.store.plans.waiting(about(perception), perception.person)
+        lines = [f"{one.name}: {one.at.astimezone(zone):%a %d %b %Y, %H:%M} · {one.what or BARE}" for one in waiting]
         return "\n".join(lines) if lines else "Nothing waits here for you."
 
     async def cancel(self, perception: Perception, name: str) -> str:
         """Take back what waits here for the person who asks."""
-        waiting = await self._mind.store.plans.waiting(given_in(perception), perception.person)
+        waiting = await self._mind.store.plans.waiting(about(perception), perception.person)
         named = [one for one in waiting if one.name == name.lower()]
         if len(named) != 1 or not await self._mind.store.plans.cancel(named[0].id):
             return f"There is no {name} here that waits for you; `plans` lists what does."
-        return f"Taken back: {named[0].text}"
+        return f"Taken back: {named[0].what or BARE}"
 
     async def correct(self, perception: Perception, text: str) -> str:
         """Store what a person says of themself, in their words."""

@@ -21,7 +21,7 @@ from claudius.perception import Perception, given_in
 from claudius.runtime.adapter import Adapter, NamesPerson
 from claudius.runtime.auditing import note
 from claudius.runtime.commands.words import is_direct
-from claudius.runtime.intake import is_owner
+from claudius.runtime.intake import MUTED_UNTIL, is_owner
 from claudius.runtime.owner_code import OwnerCode
 
 NOT_AN_OWNER = "Only an owner can have that of me"
@@ -103,11 +103,12 @@ class OwnerCommands:
 
     async def mute(self, perception: Perception, wish: str) -> str:
         """Answer nothing of a person's, for a time or for good."""
-        person, _, span = wish.partition(" for ")
+        person, *rest = wish.split()  # ID [for 2 h], in any letters
+        span = "".join(rest[1:])
         if not is_owner(perception, self._mind.config()):
             return await only_an_owner(self._mind, self._adapters)
         until = self._mind.clock() + int(span[:-1]) * SPANS[span[-1].lower()] if span else None
-        entry = f"{person} until {until:%Y-%m-%dT%H:%M:%SZ}" if until else person
+        entry = f"{person} until {until:{MUTED_UNTIL}}" if until else person
         override = await self._mute(perception, person, (entry,))
         return f"I answer nothing of theirs {f'until {until:%H:%M} UTC' if until else 'until unmute'}." + override
 
@@ -119,7 +120,8 @@ class OwnerCommands:
 
     async def _mute(self, perception: Perception, person: str, entry: tuple[str, ...]) -> str:
         await note(self._mind, perception, "mute" if entry else "unmute", person)
-        others = [one for one in self._mind.config().access.muted if one.partition(" ")[0] != person]
+        ids = {person, *await self._mind.store.people.ids_of(person)}
+        others = [one for one in self._mind.config().access.muted if one.partition(" ")[0] not in ids]
         return await self._set(perception, "access.muted", [*others, *entry])
 
     async def _pause(self, perception: Perception, act: Literal["pause", "resume"], answer: str) -> str:

@@ -18,7 +18,7 @@ from claudius.perception import (
     shared,
 )
 from claudius.runtime.auditing import note
-from claudius.runtime.commands.words import is_direct
+from claudius.runtime.commands.words import about, is_direct
 from claudius.runtime.intake import ChannelModes, is_owner
 
 WORDS: dict[Mode | None, str] = {
@@ -135,7 +135,7 @@ class PlaceCommands:
 
     async def quiet(self, perception: Perception, wish: str) -> str:
         """Answer nothing but mentions where the command is given, or everything as before again."""
-        where = given_in(perception)
+        where = about(perception)
         if is_direct(where, perception):
             return "Between the two of us I always answer; !quiet is for threads."
         on = wish.lower() != "off"

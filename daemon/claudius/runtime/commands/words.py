@@ -13,7 +13,17 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.perception import COMMANDS, CommandExtra, Kind, MessageExtra, Origin, Perception, Place, private
+from claudius.perception import (
+    COMMANDS,
+    CommandExtra,
+    Kind,
+    MessageExtra,
+    Origin,
+    Perception,
+    Place,
+    given_in,
+    private,
+)
 
 Group = Literal["now", "reminders", "you", "accounts", "channels", "owners", ""]
 
@@ -82,8 +92,10 @@ TALK: Mapping[str, str] = {
     "command behind /claudius, or as a whole message with a ! before it.",
 }
 """How to talk to the soul, by network."""
-SIGNED: Mapping[str, str] = {"stop": "!stop", "quiet": "!quiet", "ensoul": "/ensoul"}
-"""Words that are given in one form alone."""
+SIGNED: Mapping[str, str] = {"ensoul": "/ensoul"} | {
+    word: f"!{word}" for word in ("stop", "quiet", "kothar", "mute", "unmute")
+}
+"""Words that are given in one form everywhere; not every network has them behind `/claudius`."""
 NO_COMMAND = (
     "That is no command of mine. To ask me something, write to me directly or mention me; `help` says what I obey."
 )
@@ -112,10 +124,10 @@ def help_text(network: str) -> str:
 
 def read_command(text: str) -> CommandLine:
     """Parse the text after `/claudius` or `!`; one that is no command has the word `UNKNOWN`. Pure."""
-    word, _, rest = " ".join(text.split(" ")).strip().partition(" ")
+    word, _, rest = text.strip().partition(" ")
+    if word.lower() == "claudius":
+        word, _, rest = rest.strip().partition(" ")
     word, rest = word.lower(), rest.strip()
-    if word == "claudius":
-        return read_command(rest)
     known = TABLE.get(word)
     is_whole = known is not None and re.fullmatch(known.args, rest, re.IGNORECASE | re.DOTALL)
     return CommandLine(word, rest) if is_whole else CommandLine(UNKNOWN, word if known else "")
@@ -148,7 +160,9 @@ def as_command(perception: Perception) -> Perception:
     if not is_said or perception.is_bot:
         return perception
     is_called = not is_public or perception.kind is Kind.MENTION
-    body = command_in(_by_ids(perception), is_called=is_called)
+    extra = perception.extra
+    text = by_ids(perception.text, extra.named) if isinstance(extra, MessageExtra) else perception.text
+    body = command_in(text, is_called=is_called)
     if not body:
         return perception
     return replace(
@@ -163,11 +177,10 @@ def as_command(perception: Perception) -> Perception:
     )
 
 
-def _by_ids(perception: Perception) -> str:
-    """Return a message that mutes people with their ids in place of their names, which others may have. Pure."""
-    text, extra = perception.text, perception.extra
-    if isinstance(extra, MessageExtra) and re.match(r"\s*!(claudius )?(un)?mute ", text, re.IGNORECASE):
-        for person, name in extra.named.items():
+def by_ids(text: str, named: Mapping[str, str]) -> str:
+    """Return a command that mutes people with their ids in place of their names, which others may have. Pure."""
+    if re.match(r"\s*!?(claudius )?(un)?mute ", text, re.IGNORECASE):
+        for person, name in named.items():
             text = text.replace(f"@{name}", person)
     return text
 
@@ -175,6 +188,16 @@ def _by_ids(perception: Perception) -> str:
 def apart(conversation: str, person: str) -> str:
     """Return the conversation that holds a person's commands, apart from the one where they are given. Pure."""
     return f"{Place.of(conversation).of_channel}:{COMMANDS}{person.rpartition(':')[2]}"
+
+
+def about(perception: Perception) -> str:
+    """Return the conversation that a command is about: the thread that it is given in, else the channel. Pure.
+
+    A command that mentions us outside any thread would be the first of a new one.
+    """
+    where = given_in(perception)
+    place = Place.of(where)
+    return f"{place.of_channel}:" if place.thread in ("", perception.position) else where
 
 
 NO_CHANNEL = ("D", "U", "W")

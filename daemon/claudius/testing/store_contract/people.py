@@ -17,6 +17,7 @@ from claudius.testing.store_contract.ground import (
     DEE,
     DM,
     NOW,
+    OPS,
     OZ,
     Ground,
     awake,
@@ -26,6 +27,7 @@ from claudius.testing.store_contract.ground import (
     recalled,
     thought,
 )
+from claudius.testing.store_contract.inbox import mention, owed, said
 
 CHANNELS: Mapping[str, tuple[str, ...]] = {"ops": (ANA, BEN), "all": (ANA, BEN, OZ), "ext": (ANA, BEN, DEE)}
 
@@ -471,3 +473,17 @@ async def _(ground: Ground) -> None:
             await store.inbox.accept((heard(n=n, extra=extra),), NOW)
             found.append(await store.people.zone(ANA))
     assert found == ["", "Asia/Tokyo", "Asia/Tokyo", "Europe/Rome"]
+
+
+@case("T10", "to be quiet and not quiet again opens no thread; a mention does, and what was said before stays let be")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        await store.people.hush(OPS, said(1).position, NOW)
+        await store.people.hush(OPS, said(2).position, NOW, on=False)
+        assert await store.inbox.accept((said(3, person=BEN), said(4, person=DEE)), NOW) == (False, False)
+        assert await owed(store, mention(5), said(6)) == [True, True]
+        await store.people.hush(OPS, said(7).position, NOW)
+        assert await store.inbox.accept((said(8),), NOW) == (False,)
+        await store.people.hush(OPS, said(9).position, NOW, on=False)
+        assert await store.inbox.accept((said(8),), NOW) == (False,)
+        assert await owed(store, said(10)) == [True]

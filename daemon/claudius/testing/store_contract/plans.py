@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from claudius.intent import Planned, Schedule
+from claudius.intent import WHAT, Planned, Schedule
 from claudius.memory.plans import MOST_OPEN
 from claudius.perception import Kind, Origin, internal, private
 from claudius.testing.store_contract.ground import (
     ANA,
+    BEN,
     DM,
     NOW,
     Ground,
@@ -67,6 +68,19 @@ async def p19(ground: Ground) -> None:
             await store.plans.plan(plan(n, **made))
         here, there = await store.plans.open_plans(DM), await store.plans.open_plans(f"{DM}2")
     assert (here, there) == (5, 1)  # what has no words is told apart by its key
+
+
+@case("P14", "what waits for a person in a place is what they asked for there and in its threads, in its own words")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        asked: dict[str, Any] = {"asked_by": ANA, "person": ANA}
+        await store.plans.plan(plan(3, conversation=f"{DM}7", params={WHAT: "oil the chain"}, **asked))
+        await store.plans.plan(plan(2, **asked))
+        await store.plans.plan(plan(1, params={WHAT: "what I am up to"}, person=ANA))
+        await store.plans.plan(plan(4, params={WHAT: "another's"}, asked_by=BEN, person=BEN))
+        here, there = await store.plans.waiting(DM, ANA), await store.plans.waiting(f"{DM}7", ANA)
+    assert [(one.id, one.what) for one in here] == [(2, ""), (3, "oil the chain")]
+    assert [one.id for one in there] == [3]
 
 
 @case("P2", "one key of a conversation is one plan while it waits, and may be planned anew once it was heard")
