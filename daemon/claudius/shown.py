@@ -81,8 +81,12 @@ def lines_of(*parts: str) -> str:
 
 
 def put_right(shown: Sequence[Quoted], of: str, text: str | None) -> tuple[Quoted, ...]:
-    """Return texts with that of one message as it is now; None = it was deleted. Pure."""
+    """Return texts with that of one message as it is now; None = it was deleted. Pure.
+
+    What was forwarded stays as it was when it was forwarded: whoever reads it there may not read the message itself.
+    """
     if text is not None:
-        return tuple([replace(one, text=text) if one.of == of and one.text else one for one in shown])
+        as_it_was = [one.of != of or not one.text or one.how is How.FORWARDED for one in shown]
+        return tuple([one if is_so else replace(one, text=text) for one, is_so in zip(shown, as_it_was, strict=True)])
     left = [one for one in shown if one.of != of or one.how is How.ANSWERED]
     return tuple([Quoted(how=How.ANSWERED, unread=DELETED) if one.of == of else one for one in left])

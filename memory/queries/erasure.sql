@@ -128,7 +128,7 @@ UNION ALL SELECT body FROM outbox WHERE turn = :turn;
 SELECT '' AS turn, content AS text FROM entry WHERE person IS NOT NULL AND person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT '', text FROM moment WHERE is_own = 0 AND person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT '', value FROM fact WHERE person NOT IN (SELECT value FROM json_each(:ids))
-UNION ALL SELECT '', json_extract(payload, '$.text') FROM inbox WHERE person <> '' AND person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT '', CASE WHEN json_valid(payload) THEN json_extract(payload, '$.text') END FROM inbox WHERE person <> '' AND person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT '', m.markdown FROM user_model m JOIN revision r ON r.id = m.revision WHERE r.author IN ('owner', 'person')
 UNION ALL SELECT '', s.value FROM soul_state s JOIN revision r ON r.id = s.revision WHERE r.turn IS NULL
 UNION ALL SELECT turn, body FROM outbox
@@ -143,7 +143,7 @@ SELECT DISTINCT person FROM entry WHERE conversation = :conversation AND number 
 SELECT content AS text FROM entry WHERE person IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT markdown FROM user_model WHERE person IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT text FROM moment WHERE person IN (SELECT value FROM json_each(:ids)) AND is_own = 0
-UNION ALL SELECT json_extract(payload, '$.text') FROM inbox WHERE person IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT CASE WHEN json_valid(payload) THEN json_extract(payload, '$.text') END FROM inbox WHERE person IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT value FROM soul_state WHERE audience IN (SELECT value FROM json_each(:labels));
 
 -- name: texts_of_others
@@ -158,7 +158,7 @@ UNION ALL SELECT value FROM fact WHERE person NOT IN (SELECT value FROM json_eac
 UNION ALL SELECT preview FROM interaction WHERE peer_id NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT what FROM promise WHERE peer_id NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT text FROM due WHERE person NOT IN (SELECT value FROM json_each(:ids)) AND asked_by NOT IN (SELECT value FROM json_each(:ids))
-UNION ALL SELECT json_extract(payload, '$.text') FROM inbox WHERE person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT CASE WHEN json_valid(payload) THEN json_extract(payload, '$.text') END FROM inbox WHERE person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT body FROM outbox WHERE turn NOT IN (SELECT turn FROM turn WHERE person IN (SELECT value FROM json_each(:ids)));
 
 -- name: words_of_others
@@ -236,8 +236,10 @@ UNION ALL SELECT 'summary', conversation, '', text FROM summary
 UNION ALL SELECT 'kept', conversation, name, value FROM kept
 UNION ALL SELECT 'promise', CAST(id AS TEXT), '', what FROM promise WHERE side = 'mine'
 UNION ALL SELECT 'due', CAST(id AS TEXT), '', text || char(10) || params FROM due WHERE asked_by = ''
-UNION ALL SELECT 'psyche_arc', arc, '', coalesce(json_extract(body, '$.label'), '') || char(10) || coalesce(json_extract(body, '$.stems'), '') FROM psyche_arc
-UNION ALL SELECT 'psyche_intention', intention, '', coalesce(json_extract(body, '$.target'), '') || char(10) || coalesce(json_extract(body, '$.description'), '') FROM psyche_intention
+UNION ALL SELECT 'psyche_arc', arc, '', CASE WHEN json_valid(body)
+    THEN coalesce(json_extract(body, '$.label'), '') || char(10) || coalesce(json_extract(body, '$.stems'), '') ELSE body END FROM psyche_arc
+UNION ALL SELECT 'psyche_intention', intention, '', CASE WHEN json_valid(body)
+    THEN coalesce(json_extract(body, '$.target'), '') || char(10) || coalesce(json_extract(body, '$.description'), '') ELSE body END FROM psyche_intention
 UNION ALL SELECT 'conversation', conversation, '', params || char(10) || process_memory FROM conversation WHERE params <> '{}' OR process_memory <> '{}';
 
 -- name: portraits_written
@@ -504,15 +506,16 @@ WHERE person IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
 -- name: erase_arcs
 -- scans: twelve rows at most
-DELETE FROM psyche_arc WHERE NOT EXISTS (
+-- Nobody can tell whose a damaged row was.
+DELETE FROM psyche_arc WHERE CASE WHEN json_valid(body) THEN NOT EXISTS (
     SELECT 1 FROM json_each(body, '$.persons') p WHERE p.value NOT IN (SELECT value FROM json_each(:ids)))
-  OR EXISTS (SELECT 1 FROM json_each(body, '$.sources') s WHERE s.value IN (SELECT value FROM json_each(:labels)));
+  OR EXISTS (SELECT 1 FROM json_each(body, '$.sources') s WHERE s.value IN (SELECT value FROM json_each(:labels))) ELSE 1 = 1 END;
 
 -- name: erase_intentions
 -- scans: twelve rows at most
-DELETE FROM psyche_intention WHERE json_extract(body, '$.person') IN (SELECT value FROM json_each(:ids))
+DELETE FROM psyche_intention WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.person') IN (SELECT value FROM json_each(:ids))
   OR json_extract(body, '$.target') IN (SELECT value FROM json_each(:ids))
-  OR EXISTS (SELECT 1 FROM json_each(body, '$.sources') s WHERE s.value IN (SELECT value FROM json_each(:labels)));
+  OR EXISTS (SELECT 1 FROM json_each(body, '$.sources') s WHERE s.value IN (SELECT value FROM json_each(:labels))) ELSE 1 = 1 END;
 
 -- name: moment_index_merge
 -- Deleted content stays in the index's pages until they are merged.

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from both import BEN_ON_DISCORD, BEN_ON_SLACK, Side
+from both import BEN_ON_DISCORD, BEN_ON_SLACK, Side, slack_side
 from claudius.cognition.prompt.assembly import prompt_sha256
 from claudius.cognition.prompt.snapshot import rebuild
 from claudius.errors import TooLong
@@ -121,7 +121,11 @@ async def test_a_forward_is_shown_once_and_kept_nowhere(side: Side, home: Home) 
 
 @pytest.mark.parametrize("becomes", ["deleted", "edited"])
 async def test_what_changes_before_the_turn_is_shown_as_it_is(side: Side, home: Home, becomes: str) -> None:
-    """A message that waits shows no text of a message that was deleted since, and of one that was edited the new one."""
+    """A message that waits shows no text of a message that was deleted since, and of one that was edited the new one.
+
+    What was forwarded stays as it was then: whoever reads the forward may not read the message where it was edited.
+    """
+    is_forward = side.stage.name == "slack"
 
     def answer(request: Request) -> Reply:
         """Hang where it is told to."""
@@ -137,18 +141,19 @@ async def test_what_changes_before_the_turn_is_shown_as_it_is(side: Side, home: 
             await side.stage.delete(where, [post])
         else:
             await side.stage.edit(where, post, "It leaves at eight")
-        await until(lambda: FERRY not in texts(home))
+        await side.stage.until_told()
+        await until(lambda: (FERRY in texts(home)) == (is_forward and becomes == "edited"))
         await side.stage.delete(DM, [first])
-        await side.stage.until_visible(1 if side.stage.name == "slack" or becomes == "deleted" else 2)
+        await side.stage.until_visible(1 if is_forward or becomes == "deleted" else 2)
         await soul.idle()
 
     shown = shown_in(voice.requests[-1])
-    assert FERRY not in last(voice)
     if becomes == "edited":
-        assert [one["text"] for one in shown] == ["It leaves at eight"]
+        assert [one["text"] for one in shown] == [FERRY if is_forward else "It leaves at eight"]
     else:
+        assert FERRY not in last(voice)
         assert [one.get("unread") for one in shown] == (
-            [] if side.stage.name == "slack" else ["the message that this answers was deleted"]
+            [] if is_forward else ["the message that this answers was deleted"]
         )
 
 
@@ -335,3 +340,50 @@ async def test_what_was_shown_of_a_person_is_forgotten_with_them(side: Side, hom
     assert receipt["verified"] is True
     assert "zirconhat" not in last(voice)
     assert [one for one in left if "zirconhat" in one] == []
+
+
+@pytest.mark.parametrize("author", [BEN_ON_SLACK, ""])
+async def test_what_others_forwarded_of_a_person_is_not_read_again_once_they_are_forgotten(
+    home: Home, author: str
+) -> None:
+    """Their old words, or nobody knows whose, stand in another's post, which stays; its own words are shown."""
+    shared = {"is_share": True, "author_id": author, "author_name": "ben", "text": "I wear a zirconhat"}
+    place = {"channel_id": "C1", "channel_team": on_slack.TEAM, "ts": "1767225600.000100"}
+    voice = Scripted(default=echo)
+    async with slack_side() as side:
+        assert isinstance(side.stage, SlackStage)
+        async with side.wake(home, voice) as soul:
+            await side.stage.say(CHANNEL, "hello", by=BEN, calls=True)
+            await side.stage.until_visible(1)
+            await side.stage.world.say("C1", "U1", "look at that", fields={"attachments": [shared | place]})
+            await side.stage.say(CHANNEL, "who does?", calls=True)
+            await side.stage.until_visible(2)
+            await soul.idle()
+            await soul.server._forgetting.forget(f"slack:T1:{BEN_ON_SLACK}", soul.mind.clock(), "owner")
+            await soul.idle()
+            await side.stage.say(CHANNEL, "who did?", calls=True)
+            await side.stage.until_visible(3)
+            await soul.idle()
+
+    assert [["zirconhat" in prompt_of(one), "look at that" in prompt_of(one)] for one in voice.requests[1:]] == [
+        [True, True],
+        [False, True],
+    ]
+
+
+async def test_a_thread_that_could_not_be_read_once_is_read_by_the_next_turn(home: Home) -> None:
+    """A failed read is no empty one: the alert is in sight again as soon as Slack answers."""
+    voice = Scripted(default=echo)
+    async with slack_side() as side:
+        assert isinstance(side.stage, SlackStage)
+        async with side.wake(home, voice) as soul:
+            thread = await alert(side, "Pump 4 stands still")
+            for n, text in enumerate(("what does this mean?", "and since when?", "and now?"), 1):
+                if n == 2:
+                    await side.stage.world.fault("conversations.replies", "error", error="missing_scope", times=1)
+                await side.stage.say(CHANNEL, text, thread=thread, calls=n == 1)
+                await side.stage.until_visible(n)
+                await soul.idle()
+
+    shown = [[one["text"] for one in shown_in(request)] for request in voice.requests]
+    assert shown == [["Pump 4 stands still"], [], ["Pump 4 stands still"]]

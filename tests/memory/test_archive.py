@@ -14,6 +14,8 @@ from claudius.intent import ModelVersion
 from claudius.memory.archive import changes, worker
 from claudius.memory.archive.repository import GitFailed, Repository
 from claudius.memory.sql.connection import Database
+from claudius.memory.sql.derived import Derived, Source
+from claudius.memory.sql.erasing import put_portrait_back
 from claudius.perception import SELF, private
 from claudius.testing.store_contract.ground import ANA, BEN, NOW, exchange, heard
 
@@ -98,6 +100,25 @@ async def gone(kept: Kept, word: str) -> None:
 def objects(kept: Kept) -> str:
     """Return everything that git holds."""
     return kept.git("cat-file", "--batch-all-objects", "--batch")
+
+
+async def test_what_only_an_older_version_held_leaves_git_too(kept: Kept) -> None:
+    """A section that a later version replaced, and the note of a change, are in no commit after an erasure."""
+    await kept.store.start("boot", NOW)
+    derived, place = Derived(Source()), {"person": ANA, "audience": private(ANA)}
+    for n, (text, note) in enumerate((("a bee", "a wasp"), ("a heron", "a stork"), ("a dove", "a crow")), 1):
+        model = ModelVersion(**place, version=n, markdown=f"## Likes\n{text}\n", note=note)
+        intent = await exchange(kept.store, heard(n=n), model=model)
+        derived.first |= {intent.turn} if n == 2 else set()
+    await kept.settle()
+    before, changed = objects(kept), set[str]()
+
+    version = await kept.store.core.write(lambda db: put_portrait_back(db, derived, place, changed))
+    await kept.settle()
+
+    assert (version, changed) == (0, {ANA})
+    assert "a heron" in before
+    assert [word for word in ("a heron", "a stork") if word in objects(kept)] == []
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["the same process", "one that comes later"])

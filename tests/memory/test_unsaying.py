@@ -245,6 +245,7 @@ PLACES: Mapping[str, tuple[str, Callable[[str], tuple[object, ...]]]] = {
         "INSERT INTO psyche_arc (arc, body) VALUES (?, ?)",
         lambda turn: (turn, json.dumps({"label": "heron", "stems": ["heron"], "sources": [], "persons": []})),
     ),
+    "psyche_arc.damaged": ("INSERT INTO psyche_arc (arc, body) VALUES (?, ?)", lambda turn: (turn, '{"label":"heron')),
     "conversation": (
         "UPDATE conversation SET process_memory = ?2 WHERE conversation = (SELECT conversation FROM turn WHERE turn = ?1)",
         lambda turn: (turn, json.dumps({"guess": "a heron"})),

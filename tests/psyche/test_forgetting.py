@@ -65,6 +65,8 @@ async def test_s31_what_was_lived_with_a_person_goes_with_them(tmp_path: Path) -
         db.run("psyche_arc_kept", arc=arc.arc, body=msgspec_json.encode(arc).decode())
     for one in (aim("a", ANA, ""), aim("b", BEN, ANA), aim("c", BEN, BEN)):
         db.run("psyche_intention_kept", intention=one.intention, body=msgspec_json.encode(one).decode())
+    db.run("psyche_arc_kept", arc="torn", body=f'{{"label":"{SECRET}')  # a row that the disk damaged holds nothing up
+    db.run("psyche_intention_kept", intention="torn", body=f'{{"target":"{ANA}')
 
     probes = await store.erasure.probes([ANA])
     receipt = await store.erasure.erase([ANA])
@@ -80,6 +82,6 @@ async def test_s31_what_was_lived_with_a_person_goes_with_them(tmp_path: Path) -
     assert set(left.values()) == {1}
     assert words == ["bridg:2"]
     assert receipt.rows["moment"] == 1
-    assert receipt.rows["psyche_intention"] == 2
+    assert receipt.rows["psyche_intention"] == 3
     assert SECRET.encode() not in path.read_bytes()
     assert ANA.encode() not in path.read_bytes()

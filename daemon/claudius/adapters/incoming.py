@@ -16,6 +16,9 @@ from claudius.prompt import valid
 from claudius.proxies import proxy_of
 from claudius.shown import Quoted
 
+MISREAD = (LookupError, TypeError, ValueError, AttributeError)
+"""What reading a message of a shape that nobody expected may raise."""
+
 
 class Ignored(Struct, frozen=True):
     """An event that is acknowledged and otherwise ignored."""

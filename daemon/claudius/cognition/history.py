@@ -68,20 +68,30 @@ def perception_record(perception: Perception, name: str, chars: int = MESSAGE_CH
 def heard_records(recollection: Recollection, chars: int = MESSAGE_CHARS) -> list[dict[str, Scalar]]:
     """Return the records of what was heard: of each message what it shows, then its words, then its files. Pure.
 
-    `chars`: the most of each message's text, and of all that they show together.
+    `chars`: the most of each message's text, and of all that they show together; of too many, the newest are shown.
     """
     perceptions = recollection.perceptions
     said = [(one, one.extra if isinstance(one.extra, MessageExtra) else _NO_EXTRA) for one in perceptions]
     each = max(LEAST_QUOTED, chars // max(1, len(_shown(perceptions))))
+    newest = _newest([extra.shown for _, extra in said], max(1, chars // LEAST_QUOTED))
     return [
         record
-        for perception, extra in said
+        for (perception, extra), shown in zip(said, newest, strict=True)
         for record in (
-            *[_quoted_record(one, each) for one in extra.shown],
+            *[_quoted_record(one, each) for one in shown],
             perception_record(perception, recollection.called(perception), chars),
             *[one.record() for one in extra.read],
         )
     ]
+
+
+def _newest(shown: Sequence[Sequence[Quoted]], most: int) -> list[Sequence[Quoted]]:
+    """Return of the texts of each message those that are among the newest of all."""
+    found: list[Sequence[Quoted]] = []
+    for texts in reversed(shown):
+        found.append(texts[max(0, len(texts) - most) :])
+        most -= len(found[-1])
+    return found[::-1]
 
 
 def lengths(perceptions: Sequence[Perception]) -> tuple[int, ...]:

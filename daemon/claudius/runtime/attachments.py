@@ -65,7 +65,8 @@ class _Reading(Struct):
             return file
 
     async def _one(self, file: Mapping[str, Any], number: int) -> ReadFile:
-        name, kind, size = str(file.get("name") or ""), str(file.get("type") or ""), int(file.get("bytes") or 0)
+        name, kind, told = str(file.get("name") or ""), str(file.get("type") or ""), file.get("bytes")
+        size = told if isinstance(told, int) else 0  # whoever does not say it is held to what arrives
         image: int | None = None
         text: str | None = None
         unread: str | None = None

@@ -68,8 +68,10 @@ class ThreadBackfill:
         is_read = thread and (_calls(perception) or (last == NEVER and _is_asked(perception)))
         if not (is_read or internal(perception).says is not None) or (last is not None and now - last < GAP_S):
             return ()
-        self.turned_away(conversation)
         posts = await self._found(perception, adapter, MOST)
+        if posts is None:
+            return ()  # the next turn there tries again
+        self.turned_away(conversation)
         config = self._mind.config()
         # Those that call us are known or found by a sweep, and are owed more than being overheard. The store decides
         # about the rest for the same reason: in a thread that the soul follows, it may owe a reply.
@@ -85,21 +87,22 @@ class ThreadBackfill:
         log.info("a thread was read", extra={"conversation": conversation, "new": sum(kept)})
         return None if any(kept) else ()
 
-    async def _found(self, perception: Perception, adapter: Adapter, most: int) -> Sequence[Perception]:
-        """Return the posts above a perception, without commands and what is forgotten; none if none can be read."""
+    async def _found(self, perception: Perception, adapter: Adapter, most: int) -> Sequence[Perception] | None:
+        """Return the posts above a perception, without commands and what is forgotten; None if none can be read."""
         try:
             async with asyncio.timeout(PATIENCE_S):
                 found = await adapter.context(perception, most)
         except (DeliveryError, OSError, TimeoutError) as error:
             facts = {"conversation": perception.conversation, "error": unquoted(error)}
             log.info("what stands above was not read", extra=facts)
-            return ()
-        since = self._forgotten({one.person for one in found})  # what we said then may hold words of anybody's
+            return None
+        persons = {one.person for one in found} | {one.person for post in found for one in _shown(post)}
+        since = self._forgotten(persons - {""})  # what we said then may hold words of anybody's
         known = [one for one in found if one.at > since.get("" if _is_ours(one) else one.person, _LONG_AGO)]
-        return [one for one in known if not command_in(one.text)]
+        return [_without(one, since) for one in known if not command_in(one.text)]
 
-    def _above(self, posts: Sequence[Perception], perception: Perception) -> tuple[Quoted, ...]:
-        recent = [one for one in posts if perception.at - RECENT <= one.at and one.position < perception.position]
+    def _above(self, posts: Sequence[Perception] | None, perception: Perception) -> tuple[Quoted, ...]:
+        recent = [one for one in posts or () if perception.at - RECENT <= one.at and one.position < perception.position]
         return _quoted(recent, How.ABOVE)
 
 
@@ -119,6 +122,26 @@ def _is_ours(post: Perception) -> bool:
 
 def _shown(post: Perception) -> Sequence[Quoted]:
     return post.extra.shown if isinstance(post.extra, MessageExtra) else ()
+
+
+def _is_said(one: Quoted) -> bool:
+    """Return whether a text is what somebody said, not what a link or an app shows."""
+    return one.how not in (How.PREVIEW, How.ATTACHED)
+
+
+def _speaker(one: Quoted) -> str:
+    """Return whose erasure takes a text with it; "" is anybody's, if nobody knows whose words it holds."""
+    return "" if one.is_ours else one.person
+
+
+def _without(post: Perception, since: Mapping[str, datetime]) -> Perception:
+    """Return a post without what it shows of those who were forgotten after it was written."""
+    left = [one for one in _shown(post) if not _is_said(one) or post.at > since.get(_speaker(one), _LONG_AGO)]
+    if not isinstance(post.extra, MessageExtra) or len(left) == len(post.extra.shown):
+        return post
+    gone = {one.of for one in post.extra.shown if one not in left} - {""}
+    files = [one for one in post.extra.files if one.get("of") not in gone]
+    return replace(post, extra=replace(post.extra, shown=tuple(left), files=tuple(files)))
 
 
 def _is_more(post: Perception, thread: str) -> bool:

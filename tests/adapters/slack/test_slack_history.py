@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -241,3 +244,81 @@ async def test_a_sweep_keeps_to_slacks_pace() -> None:
         await pace.step()
 
     assert pace._free_at == pytest.approx(100.0)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        pytest.param({"blocks": [{"type": ["section"], "text": "x"}]}, id="a type that is a list"),
+        pytest.param({"blocks": [{"type": "table", "rows": 7}]}, id="rows that are a number"),
+        pytest.param({"blocks": [{"type": "table", "rows": [None, [{"text": "x"}]]}]}, id="a row that is none"),
+        pytest.param({"files": [None, {"id": "F1", "size": "big"}]}, id="a file that is none, a size that is a text"),
+        pytest.param({"files": 7}, id="files that are a number"),
+        pytest.param({"files": [{"id": "F1", "transcription": {"preview": "x"}}]}, id="a preview that is a text"),
+        pytest.param({"bot_id": "B9", "bot_profile": "x"}, id="a profile that is a text"),
+        pytest.param({"attachments": [{"message_blocks": ["x", {"message": "x"}]}]}, id="blocks that are texts"),
+    ],
+)
+async def test_a_message_of_an_odd_shape_is_heard_as_far_as_it_can_be_read(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter, odd: dict[str, Any]
+) -> None:
+    """Live it is acknowledged at once; in the history it blocks neither what follows it nor the next channel."""
+    mark = await slack.say("D1", "U1", "before")
+    await ear.until(1)
+    await slack.say("D1", "U1", "odd, live", fields=odd)
+    await slack.say("D1", "U1", "after it")
+    await ear.until(3)
+    await slack.say("D1", "U1", "odd, missed", fields=odd, deliver=False)
+    await slack.say("D1", "U1", "missed", deliver=False)
+
+    found = [one.partition("\n")[0] for one in texts(await swept(adapter, gap(D1=mark)))]
+
+    assert found == ["odd, live", "after it", "odd, missed", "missed"]
+    assert [one.text.partition("\n")[0] for one in ear.heard.values()] == ["before", "odd, live", "after it"]
+
+
+async def test_a_message_that_cannot_be_read_blocks_no_other(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its shape, the ones after it are found."""
+    mark = await slack.say("D1", "U1", "before")
+    await ear.until(1)
+    for text in ("odd", "missed"):
+        await slack.say("D1", "U1", text, deliver=False)
+    read = history.from_history
+
+    def reads(message: Mapping[str, Any], *args: Any, **options: Any) -> Any:
+        """Fail as for a shape that nobody thought of."""
+        if message["text"] == "odd":
+            raise TypeError("odd")
+        return read(message, *args, **options)
+
+    monkeypatch.setattr(history, "from_history", reads)
+
+    assert texts(await swept(adapter, gap(D1=mark))) == ["missed"]
+
+
+async def test_a_call_that_is_given_up_gives_its_turn_back() -> None:
+    """A cancelled wait made no call, so the next one need not wait for it."""
+    pace = history.Pace(burst=1, every_s=60.0, now=lambda: 0.0)
+    await pace.step()
+    before = pace._free_at
+    for _ in range(3):
+        waiting = asyncio.create_task(pace.step())
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+
+    assert pace._free_at == before
+
+
+async def test_a_thread_is_read_only_if_a_call_is_free(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
+    """A turn does not wait for Slack's pace, in a thread no more than in a channel."""
+    first = await slack.say("C1", "U1", "<@U0BOT> hello")
+    await slack.say("C1", "U1", "<@U0BOT> so?", thread_ts=first)
+    await ear.until(2)
+    assert adapter._inside is not None
+    adapter._inside.history._paces["conversations_replies"] = history.Pace(burst=0, every_s=60.0)
+
+    with pytest.raises(DeliveryLater):
+        await adapter.context(next(reversed(ear.heard.values())), 10)

@@ -59,8 +59,8 @@ async def test_a_clip_without_a_transcript_is_told_honestly(slack: SlackWorld, w
     assert "listened" in file["unread"]
 
 
-async def test_an_alert_is_shown_as_it_was_edited(slack: SlackWorld, wake: Wake) -> None:
-    """An app that may not talk to the soul may still put right what somebody forwards of it."""
+async def test_an_alert_is_shown_as_it_was_forwarded(slack: SlackWorld, wake: Wake) -> None:
+    """What is edited since, in another place, is not for those who read the forward."""
 
     def answer(request: Request) -> Reply:
         """Hang where it is told to."""
@@ -85,7 +85,7 @@ async def test_an_alert_is_shown_as_it_was_edited(slack: SlackWorld, wake: Wake)
         await soul.idle()
 
     (shown,) = shown_in(voice.requests[-1])
-    assert (shown["text"], shown["from"], shown["bot"]) == ("RESOLVED: disk", "Alerts", True)
+    assert (shown["text"], shown["from"], shown["bot"]) == ("FIRING: disk", "Alerts", True)
 
 
 RICH = {

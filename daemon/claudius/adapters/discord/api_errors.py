@@ -8,12 +8,11 @@ from __future__ import annotations
 import aiohttp
 import discord
 
+from claudius.adapters.incoming import MISREAD
 from claudius.adapters.outage import is_refused_by_proxy
 from claudius.errors import AdapterRefused, DeliveryError, DeliveryLater, DeliveryRefused, DeliveryUnknown
 
 NETWORK, TOKEN = "discord", "DISCORD_TOKEN"
-MISREAD = (LookupError, TypeError, ValueError, AttributeError)
-"""Errors that the library raises for an event or an answer of an unexpected shape."""
 CLOSED = RuntimeError
 """What an API call raises if its client was closed meanwhile: nothing was sent."""
 FAILURES = (discord.DiscordException, aiohttp.ClientError, OSError, TimeoutError, CLOSED, *MISREAD)

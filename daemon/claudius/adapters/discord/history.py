@@ -14,7 +14,7 @@ import discord
 from msgspec.structs import replace
 
 from claudius.adapters.caches import MarkedChannel, Reached, marked_channels
-from claudius.adapters.discord.api_errors import FAILURES, MISREAD, classify
+from claudius.adapters.discord.api_errors import FAILURES, classify
 from claudius.adapters.discord.gateway import Gateway
 from claudius.adapters.discord.incoming import (
     DIRECT,
@@ -29,6 +29,7 @@ from claudius.adapters.discord.incoming import (
     where_is,
 )
 from claudius.adapters.discord.people import DiscordPeople
+from claudius.adapters.incoming import MISREAD
 from claudius.errors import DeliveryRefused, DeliveryUnknown
 from claudius.foreign import unquoted
 from claudius.perception import Perception, Place

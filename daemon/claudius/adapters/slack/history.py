@@ -21,6 +21,7 @@ from msgspec import Struct, field
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.caches import MarkedChannel, Reached, marked_channels
+from claudius.adapters.incoming import MISREAD
 from claudius.adapters.slack.incoming import NETWORK, SlackBot, SlackMessage, from_history, perceive, stamp
 from claudius.adapters.slack.people import SlackPeople
 from claudius.adapters.slack.text import MENTIONS
@@ -64,7 +65,11 @@ class Pace(Struct):
         now = self.now()
         self._free_at = max(self._free_at, now - self.burst * self.every_s) + self.every_s
         if self._free_at > now:
-            await asyncio.sleep(self._free_at - now)
+            try:
+                await asyncio.sleep(self._free_at - now)
+            except asyncio.CancelledError:
+                self._free_at -= self.every_s  # no call was made
+                raise
 
 
 class SlackHistory:
@@ -110,12 +115,12 @@ class SlackHistory:
         """
         place, until = Place.of(perception.conversation), perception.position
         if place.thread and place.thread != until:
+            self._must_be_free("conversations_replies")
             where = {"channel": place.channel, "ts": place.thread, "oldest": "0", "latest": until}
             found = [one for one in await self._read("conversations_replies", **where) if str(one.get("ts")) < until]
             earlier = [*found[:1], *found[1:][1 - most :]]
         else:
-            if not self._paces["conversations_history"].is_free():
-                raise DeliveryLater(EVERY_S)
+            self._must_be_free("conversations_history")
             span = {"latest": until} if place.thread else {}
             page = await self._call(
                 "conversations_history", channel=place.channel, limit=most, include_all_metadata=True, **span
@@ -200,7 +205,11 @@ class SlackHistory:
     ) -> tuple[Perception, ...]:
         heard: list[Perception] = []
         for message in messages:
-            said = from_history(message, channel, self._us, with_ours=with_ours)
+            try:
+                said = from_history(message, channel, self._us, with_ours=with_ours)
+            except MISREAD as error:  # one odd message must not block the others
+                log.warning("a message cannot be read", extra={"ts": message.get("ts"), "error": unquoted(error)})
+                continue
             if isinstance(said, SlackMessage) and said.ts > floor:
                 people = await self._people.know("" if said.is_named else said.user, MENTIONS.all_in(said.raw))
                 heard.append(perceive(said, self._us, people))
@@ -237,6 +246,10 @@ class SlackHistory:
             if not cursor:
                 break
         return found
+
+    def _must_be_free(self, method: str) -> None:
+        if not self._paces[method].is_free():
+            raise DeliveryLater(EVERY_S)
 
     async def _call(self, method: str, **arguments: Any) -> Any:
         await self._paces[method].step()

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.adapters.incoming import Ignored, deleted, own_text
-from claudius.adapters.slack.shown import file_of, shows, text_of
+from claudius.adapters.slack.shown import files_of, object_of, shows, text_of
 from claudius.adapters.slack.text import MENTIONS, read
 from claudius.perception import (
     Kind,
@@ -142,8 +142,8 @@ def interpret(event: Mapping[str, Any], us: SlackBot) -> Event:
     if kind in REMOVED:
         return MembershipChange(text_of(event, "channel"), text_of(event, "event_ts"), us.user, Kind.LEAVE)
     if kind == "tokens_revoked":
-        bots = (event.get("tokens") or {}).get("bot") or ()
-        return Goodbye(kind) if us.user in bots else Ignored(kind)
+        bots = object_of(event, "tokens").get("bot")
+        return Goodbye(kind) if isinstance(bots, list) and us.user in bots else Ignored(kind)
     return Goodbye(kind) if kind in GOODBYES else Ignored(kind or "nothing")
 
 
@@ -170,8 +170,8 @@ def _message(event: Mapping[str, Any], us: SlackBot, *, with_ours: bool = False)
         bot=bot,
         raw=said.raw,
         teams=tuple(team for key in ("user_team", "source_team") if (team := text_of(event, key))),
-        username=text_of(event, "username") or str((event.get("bot_profile") or {}).get("name") or ""),
-        files=tuple(file_of(one) for one in event.get("files") or ()),
+        username=text_of(event, "username") or text_of(object_of(event, "bot_profile"), "name"),
+        files=tuple(files_of(event)),
         shown=said.shown,
         shown_files=said.files,
         is_direct=event.get("channel_type") == "im" or channel.startswith("D"),
@@ -270,7 +270,7 @@ def stamp(at: datetime) -> str:
 
 def known(user: Mapping[str, Any], us: SlackBot) -> Who:
     """Return what `users.info` says of a user. Pure."""
-    profile = user.get("profile") or {}
+    profile = object_of(user, "profile")
     shown = (profile.get("display_name"), profile.get("real_name"), user.get("real_name"), user.get("name"))
     name = next((str(one) for one in shown if one), str(user.get("id") or ""))
     is_bot = bool(user.get("is_bot")) or user.get("id") == SLACKBOT
@@ -280,7 +280,7 @@ def known(user: Mapping[str, Any], us: SlackBot) -> Who:
 def _rank(user: Mapping[str, Any], us: SlackBot) -> Standing:
     if user.get("deleted"):
         return Standing.GONE
-    organisation = str((user.get("enterprise_user") or {}).get("enterprise_id") or "")
+    organisation = text_of(object_of(user, "enterprise_user"), "enterprise_id")
     is_foreign = user.get("team_id") not in (None, "", us.team) and not (
         us.enterprise and organisation == us.enterprise
     )
@@ -302,13 +302,12 @@ async def afterwards(event: Mapping[str, Any], us: SlackBot, know: Know) -> Perc
 
     Raises: TimeoutError if Slack does not say who it was.
     """
-    kind, subtype = event.get("type"), event.get("subtype")
+    kind, subtype = text_of(event, "type"), text_of(event, "subtype")
     if kind in REACTIONS:
         return await _reaction(event, us, know)
     if kind != "message" or subtype not in ("message_changed", "message_deleted"):
         return None
-    after = event.get("message") or {}
-    before = event.get("previous_message") or {}
+    after, before = object_of(event, "message"), object_of(event, "previous_message")
     is_gone = subtype == "message_deleted" or after.get("subtype") == TOMBSTONE
     if gone := is_gone and (after.get("ts") or event.get("deleted_ts") or before.get("ts")):
         channel, at = str(event.get("channel")), str(event.get("event_ts"))
@@ -318,25 +317,26 @@ async def afterwards(event: Mapping[str, Any], us: SlackBot, know: Know) -> Perc
 
 
 async def _change(event: Mapping[str, Any], us: SlackBot, know: Know) -> Perception | Ignored:
-    after, before = event.get("message") or {}, event.get("previous_message") or {}
+    after, before = object_of(event, "message"), object_of(event, "previous_message")
     if after.get("text") == before.get("text"):
         return Ignored("no other text")
     said = _changed(event, us)
     if not isinstance(said, SlackMessage):
         return said if isinstance(said, Ignored) else Ignored("an edit of something else")
     known = await know(said.user, MENTIONS.all_in(said.raw))
-    at = str((after.get("edited") or {}).get("ts") or event.get("event_ts"))
+    told = text_of(object_of(after, "edited"), "ts")
+    at = told if _TS.fullmatch(told) else str(event.get("event_ts"))
     return edited(perceive(said, us, known), moment(at), at)
 
 
 def _changed(event: Mapping[str, Any], us: SlackBot) -> Event:
-    after = {**(event.get("message") or {}), "channel_type": event.get("channel_type")}
+    after = {**object_of(event, "message"), "channel_type": event.get("channel_type")}
     return from_history(after, str(event.get("channel")), us)
 
 
 async def called_since(event: Mapping[str, Any], us: SlackBot, know: Know) -> Perception | None:
     """Return the message that an edit made a call of us, or None. Raises: TimeoutError as `afterwards`."""
-    said, before = _changed(event, us), event.get("previous_message") or {}
+    said, before = _changed(event, us), object_of(event, "previous_message")
     if not isinstance(said, SlackMessage) or us.user in MENTIONS.all_in(text_of(before, "text")):
         return None
     found = perceive(said, us, await know(said.user, MENTIONS.all_in(said.raw)))
@@ -344,7 +344,7 @@ async def called_since(event: Mapping[str, Any], us: SlackBot, know: Know) -> Pe
 
 
 async def _reaction(event: Mapping[str, Any], us: SlackBot, know: Know) -> Perception | Ignored:
-    item, user, is_on = event.get("item") or {}, str(event.get("user")), REACTIONS[str(event["type"])]
+    item, user, is_on = object_of(event, "item"), str(event.get("user")), REACTIONS[str(event["type"])]
     channel, ts, author = str(item.get("channel")), str(item.get("ts")), event.get("item_user")
     name = str(event.get("reaction")).partition("::")[0]
     emoji = SIGNS.get(name, f":{name}:")

@@ -41,7 +41,7 @@ def shows(event: Mapping[str, Any], team: str) -> Shows:
         {**file, "is_awaited": False, "of": what.of}
         for one, what in zip(attachments, quoted, strict=True)
         if what.how is How.FORWARDED
-        for file in _files(one)
+        for file in files_of(one)
     ]
     return Shows(
         raw=raw or in_blocks,
@@ -57,7 +57,7 @@ def _attachment(one: Mapping[str, Any], team: str) -> Quoted:
     blocks = [*_objects(one, "blocks"), *[block for found in within for block in found]]
     pairs = [(text_of(field, "title"), text_of(field, "value")) for field in _objects(one, "fields")]
     fields = (": ".join(filter(None, pair)) for pair in pairs)
-    files = (line for file in _files(one) for line in file_lines(file))
+    files = (line for file in files_of(one) for line in file_lines(file))
     if one.get("is_share") or one.get("is_msg_unfurl") or within:
         said = lines_of(own or lines_of(*_words(blocks)), *fields, *files)
         place, who = text_of(one, "channel_team") or team, text_of(one, "author_id")
@@ -86,10 +86,12 @@ def _words(node: object) -> Iterator[str]:
         for one in node:
             yield from _words(one)
     elif isinstance(node, Mapping):
-        if node.get("type") in _INLINE:
+        if text_of(node, "type") in _INLINE:
             yield "".join(map(_inline, _objects(node, "elements")))
         elif node.get("type") == "table":
-            yield from (" | ".join(" ".join(_words(cell)) for cell in row) for row in node.get("rows") or ())
+            rows = node.get("rows")
+            lines = [row for row in rows if isinstance(row, list)] if isinstance(rows, list) else []
+            yield from (" | ".join(" ".join(_words(cell)) for cell in line) for line in lines)
         else:
             for name in _WORDED:
                 yield from _words(node.get(name))
@@ -110,17 +112,18 @@ def _inline(element: Mapping[str, Any]) -> str:
             return text_of(element, "text") or text_of(element, "fallback") or text_of(element, "url")
 
 
-def _files(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [file_of(one) for one in _objects(event, "files")]
+def files_of(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the files of a message, or of one that it forwards, as a perception carries them."""
+    return [_file(one) for one in _objects(event, "files")]
 
 
-def file_of(file: Mapping[str, Any]) -> dict[str, Any]:
+def _file(file: Mapping[str, Any]) -> dict[str, Any]:
     """Return a file as a perception carries it; of a clip, with what Slack heard in it."""
     found = {
         "id": text_of(file, "id"),
         "name": valid(text_of(file, "name") or text_of(file, "id")),
         "type": text_of(file, "mimetype"),
-        "bytes": file.get("size") or 0,
+        "bytes": size if isinstance(size := file.get("size"), int) else 0,
         "url": text_of(file, "url_private_download"),
     }
     return found | heard_in(file)
@@ -128,10 +131,10 @@ def file_of(file: Mapping[str, Any]) -> dict[str, Any]:
 
 def heard_in(file: Mapping[str, Any]) -> dict[str, Any]:
     """Return what Slack heard in a clip: nothing, if the file is none."""
-    told = file.get("transcription")
-    if not isinstance(told, Mapping):
+    told = object_of(file, "transcription")
+    if not told:
         return {}
-    preview = told.get("preview") or {}
+    preview = object_of(told, "preview")
     return {
         "spoken": valid(text_of(preview, "content")),
         "is_cut": bool(preview.get("has_more")),
@@ -142,6 +145,12 @@ def heard_in(file: Mapping[str, Any]) -> dict[str, Any]:
 def _objects(node: object, name: str) -> list[Mapping[str, Any]]:
     found = node.get(name) if isinstance(node, Mapping) else None
     return [one for one in found if isinstance(one, Mapping)] if isinstance(found, Sequence) else []
+
+
+def object_of(node: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return an object within one that Slack sent; empty if it is missing or none."""
+    value = node.get(name)
+    return value if isinstance(value, Mapping) else {}
 
 
 def text_of(node: Mapping[str, Any], name: str) -> str:

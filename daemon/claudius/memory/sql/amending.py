@@ -159,7 +159,11 @@ def _put_right(db: Database, heard: _Heard, before: Perception, perception: Perc
 
 
 def put_shown_right(db: Database, of: str, perception: Perception) -> None:
-    """Change what messages that wait show of a message that was edited, or take it from them if it was deleted."""
+    """Change what messages that wait show of a message that was edited, or take it from them if it was deleted.
+
+    An edit changes nothing in another place: whoever is there may not read where it was made.
+    """
+    place = Place.of(perception.conversation).of_channel
     for row in db.all("showing", of=f'%"{of}"%'):
         try:
             with Decoding("inbox", row["seq"]):
@@ -167,7 +171,8 @@ def put_shown_right(db: Database, of: str, perception: Perception) -> None:
         except RowInvalid:
             continue  # its lane gives it up
         extra = waiting.extra
-        if isinstance(extra, MessageExtra) and extra.shown:
+        is_seen = perception.kind is Kind.DELETE or Place.of(waiting.conversation).of_channel == place
+        if is_seen and isinstance(extra, MessageExtra) and extra.shown:
             text = None if perception.kind is Kind.DELETE else whole_text(perception)
             files = [one for one in extra.files if text is not None or one.get("of") != of]
             extra = replace(extra, shown=put_right(extra.shown, of, text), files=tuple(files))

@@ -97,15 +97,22 @@ def erase_turn(db: Database, person: ErasedPerson, turn: Mapping[str, Any]) -> E
     return ErasedTurn(rows=rows, posts=posts)
 
 
-def put_portrait_back(db: Database, derived: Derived, place: Mapping[str, str]) -> int:
-    """Rewrite the versions of a portrait without what is derived. Returns the new version; 0 = nothing changed."""
+def put_portrait_back(db: Database, derived: Derived, place: Mapping[str, str], changed: set[str]) -> int:
+    """Rewrite the versions of a portrait without what is derived; if any changes, add its person to `changed`.
+
+    Returns the new version; 0 = the newest one stays.
+    """
     versions = db.all("portrait_versions", **place)
     texts = put_back(versions, derived.is_derived)
     for version, text in zip(versions, texts, strict=True):
         if text != version["markdown"]:
             db.run("version_put_back", **place, version=version["version"], markdown=text)
+            changed.add(place["person"])
         if version["turn"] and derived.is_derived(version["turn"], version["note"]):
             db.run("note_blanked", revision=version["revision"], note=BLANK)
+            changed.add(place["person"])
+    if place["person"] in changed:
+        db.run("history_moved")  # git may hold an older version, and has the note as its commit's message
     last = versions[-1]
     if texts[-1] == last["markdown"]:
         return 0
@@ -118,7 +125,6 @@ def put_portrait_back(db: Database, derived: Derived, place: Mapping[str, str]) 
         suspect=bool(last["suspect"]),
     )
     write_model(db, made, stamp(datetime.now(UTC)), None)
-    db.run("history_moved")
     return made.version
 
 

@@ -214,9 +214,8 @@ class Erasure:
             versions = self._beside.dicts("portrait_versions", **place)
             texts = [text for one in versions for text in (one["markdown"], one["note"])]
             await in_thread(derived.weigh, self._beside, texts)
-            version = await self._write(partial(put_portrait_back, derived=derived, place=place))
+            version = await self._write(partial(put_portrait_back, derived=derived, place=place, changed=changed))
             if version:
-                changed.add(place["person"])
                 self._portraits.append(Portrait(**place, version=version))
                 self._count("user_model", 1, is_derived=True)
         if changed:
