@@ -73,7 +73,7 @@ def lines_of(*parts: str) -> str:
     found: list[str] = []
     said: set[str] = set()
     for part in parts:
-        words = {"".join(filter(str.isalnum, line)) or line for line in part.split() and part.split("\n")} - {""}
+        words = {"".join(filter(str.isalnum, line)) or line.strip() for line in part.split("\n")} - {""}
         if not words <= said:
             found.append(part.strip())
             said |= words
