@@ -33,6 +33,8 @@ from claudius.psyche.context import importance
         ("I'm Batman, said the child.", {}),
         ("my name is wrong.", {}),
         ("Hello! I'm Tom. I bake.", {"name": "Tom"}),
+        ("I'm Tom. I'm allergic to walnuts.", {"name": "Tom", "allergic to": "walnuts"}),
+        ("I'm Done. Send it.", {}),
         ("I'm Tom from Hull", {"name": "Tom"}),
         ("I'm Tom :)", {"name": "Tom"}),
         ("my name is on the list", {}),

@@ -78,8 +78,8 @@ _MANY: tuple[tuple[str, re.Pattern[str]], ...] = (
 KEYS = frozenset([*(key for key, _ in (*_SINGLE, *_MANY)), *_KINDRED.split()])
 """Every key that a fact may have."""
 _ENDED_NAME = re.compile(r"\s*(?:$|[.!,;:)\n–—。！，]|- |(?:and|but|from)\b)")
-_ALONE = re.compile(r"[^\w?]*$|\W{1,2}(?:and|but|from)\b")
-"""What may follow a name without a greeting before it: the end of the message, or more of whoever has it."""
+_ALONE = re.compile(r"[^\w?]*$|[.!]\s|\W{1,2}(?:and|but|from)\b")
+"""What may follow a name without a greeting before it: the end of the sentence, or more of whoever has it."""
 _GREETS = re.compile(r"(?:hi|hello|hey|good \w+)\b", re.IGNORECASE)
 _GREETED = re.compile(rf"(?:^|[.!?;\n])\s{{0,9}}{_GREETS.pattern}[^.!?;\n]*[.!\n]\s{{0,9}}$", re.IGNORECASE)
 """A sentence before that greets."""
