@@ -8,8 +8,8 @@ import pytest
 
 from claudius.home import Home
 from claudius.ledger_types import Noted
+from claudius.memory.sql.recall import RecallLimits
 from claudius.memory.sqlite import SqliteStore
-from claudius.memory.turns import RecallLimits
 from claudius.perception import Perception, private
 from claudius.testing.store_contract.ground import ANA, BEN, NOW, exchange, heard, taken
 from claudius.testing.store_contract.ledger import belief, line, reflected

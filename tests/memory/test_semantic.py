@@ -21,10 +21,9 @@ from hypothesis import strategies as st
 
 from claudius.errors import StoreFull, StoreReadOnly
 from claudius.eval.long_talks import LATER, Life, living
-from claudius.memory import semantic
-from claudius.memory.semantic import Embedder
+from claudius.memory import moments as semantic
+from claudius.memory.moments import Embedder, build
 from claudius.memory.sqlite.file import add_functions
-from claudius.memory.use_embedder import build
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception, may_show, private, shared
 from lab.facts_abroad import ABROAD
 
@@ -383,9 +382,7 @@ async def test_memory_f7_t6_without_the_embedder_only_what_is_remembered_differs
             await life.ask(ANA, "who plays the violin on the boat?", START + LATER)
             tails[name] = re.sub(r"[0-9a-f]{32}", "N", life.voice.tail)
 
-    logged = [
-        one for one in caplog.records if one.name == "claudius.memory.semantic" and one.levelno >= logging.WARNING
-    ]
+    logged = [one for one in caplog.records if one.name == "claudius.memory.moments" and one.levelno >= logging.WARNING]
     assert len(logged) == 1
     assert tails["fails"] == tails["none"]
     assert "Geige" in tails["works"]

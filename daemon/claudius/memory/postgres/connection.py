@@ -21,8 +21,8 @@ from claudius.memory.postgres.pipeline import NamedRow, Pipeline, named
 from claudius.memory.postgres.remedies import away, check_server
 from claudius.memory.postgres.timed import MadeBeside, TimedConnection
 from claudius.memory.postgres.translation import for_rows, translated
+from claudius.memory.ranking import stemmed
 from claudius.memory.sql.connection import Cursor, Database, Row, load_queries
-from claudius.memory.stemming import stemmed
 
 CONNECT_S = 10
 SILENT_S, LOCK_S = 15.0, 60.0

@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from claudius.intent import Utterance
-from claudius.memory.inbox import turn_of
+from claudius.intent import Utterance, turn_of
 from claudius.perception import Perception
 from claudius.runtime.adapter import Adapter, Gap
 from claudius.testing.adapter_contract.stage import Stage
