@@ -282,13 +282,13 @@ async def _audiences_hold(
                 await life.store.core.write(partial(_moment_put, n, one))
             await life.semantic.catch_up()
             read: list[str] = []
-            reading = life.store._moments.vectors
+            reading = life.store.moments.vectors
 
             async def watched(audience: str, *more: Any) -> Any:
                 read.append(audience)
                 return await reading(audience, *more)
 
-            life.store._moments.vectors = watched  # type: ignore[method-assign] - the store as it is, watched
+            life.store.moments.vectors = watched  # type: ignore[method-assign] - the store as it is, watched
             for person, channel in asks:
                 read.clear()
                 place, audience = _placed(person, channel)
@@ -343,7 +343,7 @@ async def test_memory_f3_a_full_disk_ends_no_vectors_for_good(tmp_path: Path, mo
     async with living(tmp_path, embedder=Subjects) as life:
         await life.hear(ANA, "My violin", START, HOME)
         assert life.semantic
-        keep, refused = life.store._moments.keep_vectors, iter([StoreFull(tmp_path), StoreReadOnly(tmp_path)])
+        keep, refused = life.store.moments.keep_vectors, iter([StoreFull(tmp_path), StoreReadOnly(tmp_path)])
         kept = asyncio.Event()
 
         async def refuses(embedder: str, made: Any) -> None:
