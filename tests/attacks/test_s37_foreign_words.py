@@ -20,7 +20,7 @@ from aiohttp import web
 
 from archiving import bare
 from driven import REPOSITORY, reply
-from lab.loopback.control import listen
+from lab.loopback.listening import listen
 from lab.loopback.discord import state as discord
 from lab.loopback.model import MODEL
 from operated import Operated, operated
