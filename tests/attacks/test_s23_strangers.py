@@ -20,8 +20,8 @@ from claudius.memory.codes import ALPHABET, CODE_CHARS, CodeStore, OpenCode
 from claudius.memory.people import Mode
 from claudius.perception import Kind, Perception, Standing, private
 from claudius.providers.scripted import Scripted
+from claudius.runtime.access import admit, taking_part
 from claudius.runtime.commands.words import as_command
-from claudius.runtime.intake import admit, taking_part
 from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL
 from claudius.testing.alive import alive
 from ear import echo

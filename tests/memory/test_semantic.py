@@ -20,12 +20,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudius.errors import StoreFull, StoreReadOnly
-from claudius.eval.long_talks import LATER, Life, living
 from claudius.memory import moments as semantic
 from claudius.memory.moments import Embedder, build
 from claudius.memory.sqlite.file import add_functions
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception, may_show, private, shared
 from lab.facts_abroad import ABROAD
+from locomo import LATER, Life, living
 
 ANA, BEN = "slack:T1:Uana", "slack:T1:Uben"
 HOME, CHANNEL = "slack:T1:Dana:", "slack:T1:C1:"
@@ -353,7 +353,7 @@ async def test_memory_f3_a_full_disk_ends_no_vectors_for_good(tmp_path: Path, mo
             await keep(embedder, made)
             kept.set()
 
-        monkeypatch.setattr(life.store._moments, "keep_vectors", refuses)
+        monkeypatch.setattr(life.store.moments, "keep_vectors", refuses)
         running = asyncio.create_task(life.semantic.run())
         await asyncio.wait_for(kept.wait(), 30)
         running.cancel()

@@ -16,9 +16,8 @@ from claudius.providers.chain import Chain
 from claudius.providers.scripted import Scripted
 from claudius.runtime import adapter
 from claudius.runtime.adapter import Link
-from claudius.runtime.disk import Disk
 from claudius.runtime.health import EMPTY_BYTES, HealthFacts, Hearing, Kept, Problem, Report, Spending, growth, problems
-from claudius.runtime.process_resources import Clock, ProcessResources
+from claudius.runtime.process_resources import Clock, Disk, ProcessResources
 from claudius.testing.alive import alive
 from driven import reply
 
@@ -100,11 +99,11 @@ def test_a_network_that_this_process_need_not_hear_is_none_that_it_does_not_hear
     speaking = state()
     link.listen()
     beginning = state()
-    link.up(is_resumed=True)
+    link.up()
     hearing = state()
     link.down("gone")
     lost = state()
-    link.up(is_resumed=True)
+    link.up()
     link.speaks()
     silent = state()
     link.listen()
@@ -112,7 +111,7 @@ def test_a_network_that_this_process_need_not_hear_is_none_that_it_does_not_hear
 
     assert speaking == silent == (True, False, None)
     assert (beginning, hearing, lost) == ((False, False, 60.0), (True, True, None), (False, False, 60.0))
-    assert gaps == [0.0, 60.0, None]
+    assert gaps == [None, 60.0, None]
     assert link.reconnects == 1
 
 

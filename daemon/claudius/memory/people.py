@@ -15,7 +15,7 @@ from claudius.intent import ModelVersion
 from claudius.memory.documents import joined, write_model
 from claudius.memory.inbox import NEVER_CALLED
 from claudius.memory.knowledge import Knowledge, knowledge_of
-from claudius.memory.sql.connection import Core, Database
+from claudius.memory.sql.connection import LAST, Core, Database
 from claudius.memory.sql.erasure import everyone, export
 from claudius.memory.sql.rows import dump, instant, parse, stamp
 from claudius.memory.sql.seeing import Seeing, alone, canonical
@@ -80,8 +80,6 @@ class PeopleStore:
     async def sight(self, person: str) -> Sequence[SeenPlaces]:
         """Return what each id of a person was last known to see."""
         with self._core.snapshot() as db:
-            if db.is_far:
-                db.foresee("sight", person)
             kept = canonical(db, person)
             ids = [kept, *db.values("linked", canonical=kept)]
             return [_sight(db, one) for one in ids]
@@ -213,7 +211,8 @@ def _participations(db: Database) -> dict[str, Mode]:
 
 
 def _sight(db: Database, person: str) -> SeenPlaces:
-    found = db.all("sight", person=person, network=f"shared:{person.partition(':')[0]}:", most=MOST_SEEN)
+    network = f"shared:{person.partition(':')[0]}:"
+    found = db.all("sight", person=person, network=network, until=f"{network}{LAST}", most=MOST_SEEN)
     return SeenPlaces(
         person=person,
         listed=tuple(row["audience"] for row in found if row["is_listed"]),
@@ -286,7 +285,8 @@ def unlink(db: Database, person: str, at: str, author: Author) -> list[str]:
     for one in others:
         network = one.partition(":")[0] + ":"
         alone = network if sum(other.startswith(network) for other in ids) == 1 else ""
-        db.run("unlink_turns", person=one, canonical=kept, label=private(one), network=alone)
+        label, until = private(one), f"{alone}{LAST}"
+        db.run("unlink_turns", person=one, canonical=kept, label=label, network=alone, until=until)
         for query in OF_TURNS:
             db.run(query, person=one, canonical=kept)
     for audience in db.values("models_own", person=kept):

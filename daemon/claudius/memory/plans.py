@@ -15,7 +15,7 @@ from claudius.errors import RowInvalid
 from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Schedule, turn_of
 from claudius.memory.inbox import hold, keep, position
 from claudius.memory.knowledge import what_of
-from claudius.memory.sql.connection import Core, Database, Row
+from claudius.memory.sql.connection import LAST, Core, Database, Row
 from claudius.memory.sql.rows import Decoding, dump, instant, parse_object, parse_strings, stamp
 from claudius.perception import SELF, Kind, Origin, Perception, ScheduledExtra, TickExtra
 from claudius.prompt import valid
@@ -263,7 +263,7 @@ class PlanStore:
     async def waiting(self, place: str, person: str) -> tuple[Waiting, ...]:
         """Return what a person asked for that waits in the conversations that begin so, soonest first."""
         with self._core.snapshot() as db:
-            rows = db.all("plans_here", place=place, person=person)
+            rows = db.all("plans_here", place=place, until=f"{place}{LAST}", person=person)
         found = [Waiting(row["id"], instant(row["scheduled_for"]), what_of(row)) for row in rows]
         return tuple(sorted(found, key=lambda one: (one.at, one.id)))
 

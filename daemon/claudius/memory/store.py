@@ -1,7 +1,7 @@
 """`Store`: the topics of a store, one attribute each, and its life. Each database opens and copies it in its own way.
 
-A store is held by the one process that takes turns; `Records` (`records.py`) reads beside it for commands. Every time
-is an aware UTC datetime. Every write is one transaction.
+`tests/contracts/store` is its contract. A store is held by the one process that takes turns; `Records` (`records.py`)
+reads beside it for commands. Every time is an aware UTC datetime. Every write is one transaction.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from claudius.memory.packing import pack
 from claudius.memory.plans import TOO_MANY, keep_plans
 from claudius.memory.psyche import move_psyche
 from claudius.memory.seen import NO_SNAPSHOT, KeptTurn, is_damaged, packed, seen_in, snapshot_of, unpack
-from claudius.memory.sql.connection import Core, Cursor, Database
+from claudius.memory.sql.connection import LAST, Core, Cursor, Database
 from claudius.memory.sql.recall import RecallLimits, Shelf, let_go, recall
 from claudius.memory.sql.rows import (
     Decoding,
@@ -136,7 +136,7 @@ class TurnStore:
         Raises: StaleTurn if the conversation moved since `intent.version`.
         """
         before, boot, most = let_go(self._limits, intent.at), self._core.boot, self._limits.moments
-        await self._core.write_and_look(lambda db: commit(db, intent, before, boot, most))
+        await self._core.write(lambda db: commit(db, intent, before, boot, most))
 
     async def fold(
         self, conversation: str, turn: str, summary: Summary | None, calls: Sequence[Call], now: datetime
@@ -250,7 +250,8 @@ class TurnStore:
         """Return what the last answer to a person in a conversation or channel was based on; None if there is none."""
         with self._core.snapshot() as db:
             seeing = Seeing(db, alone(person, now))
-            found = db.one("last_answer", place=place, ids=dump(seeing.ids(seeing.canonical(person))))
+            ids = dump(seeing.ids(seeing.canonical(person)))
+            found = db.one("last_answer", place=place, until=f"{place}{LAST}", ids=ids)
             if found is None:
                 return None
             turn, where = found["turn"], {name: found[name] for name in ("conversation", "number")}
@@ -287,8 +288,6 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
     If there is a new summary, entries that it covers and that are older than `let_go` are deleted.
     """
     at = stamp(intent.at)
-    if db.is_far:
-        ask_ahead(db, intent)
     number = _move_conversation(db, intent, at)
     if number is None:
         return
@@ -312,21 +311,6 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
     keep_moments(db, intent, most)  # after the outbox, which holds the soul's own words
     if not all(one.rowcount for one in answered):  # counted last: a far database has answered by now
         raise StaleTurn("what this turn answers was withdrawn or answered meanwhile")
-
-
-def ask_ahead(db: Database, intent: Intent) -> None:
-    """Ask at once what is read while the turn is applied, as far as the turn itself does not change it."""
-    asked: dict[str, Mapping[str, Any]] = {"blobs_missing": {"keys": dump(list(intent.blobs))}}
-    if intent.noted is not None and intent.noted.interactions:
-        last = intent.noted.interactions[-1]
-        asked["peer_counted"] = {"peer_id": last.peer_id}
-        asked["peer_tally"] = {"peer_id": last.peer_id, "audience": last.audience}
-        asked["promises_of"] = {"peer_id": last.peer_id}
-    if intent.psyche is not None:
-        asked["psyche_recalled"] = {"persons": dump(intent.psyche.persons)}
-    if intent.moments:
-        asked["moments_of_audience"] = {"audience": intent.audience}
-    db.ahead(**asked)
 
 
 def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:
@@ -393,6 +377,7 @@ def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping
         rung=intent.rung,
         verb=intent.verb,
         flags=dump(intent.flags),
+        snapshot=b"",
         kept=pack(kept),
     )
     shown = [

@@ -24,12 +24,11 @@ from claudius.errors import StaleTurn, StoreError
 from claudius.memory.inbox import InboxStore
 from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import StorePlace
-from claudius.memory.postgres import translation
-from claudius.memory.postgres.connection import PostgresDatabase, load_texts
+from claudius.memory.postgres.connection import TRANSACTIONS, PostgresDatabase, load_texts
 from claudius.memory.postgres.schema import create_sql, known
 from claudius.memory.postgres.store import PostgresStore
 from claudius.memory.records import Records
-from claudius.memory.sql.connection import Connection, Core, Database, Writer, load_queries
+from claudius.memory.sql.connection import Connection, Core, Writer, load_queries
 from claudius.memory.sql.rows import stamp
 from claudius.memory.sqlite import SqliteRecords
 from claudius.memory.sqlite.backups import backups_of
@@ -339,17 +338,9 @@ class Unlocked:
 
 
 class VirtualDatabase(PostgresDatabase):
-    """A connection to the virtual server: nothing needs to be asked ahead."""
+    """A connection to the virtual server."""
 
     __slots__ = ()
-    is_far = False
-    late, together = Database.late, Database.together
-
-    def ahead(self, **asked: Any) -> None:
-        """Ask when it is needed."""
-
-    def foresee(self, kind: str, *names: str) -> None:
-        """Ask when it is needed."""
 
     def fence(self, conversation: str, token: int) -> None:
         """Have a job be refused if the lane's token has moved."""
@@ -381,7 +372,7 @@ class WorkerStore(PostgresStore):
             server.add_functions(one, self.clock_of_leases())
         made.execute("PRAGMA synchronous = OFF")
         texts = texts_of(tuple(load_texts(server.memory).items()), server.memory)
-        is_locked = "pg_advisory_xact_lock" in translation.TRANSACTIONS["BEGIN IMMEDIATE"]
+        is_locked = "pg_advisory_xact_lock" in TRANSACTIONS["BEGIN IMMEDIATE"]
         connection: Connection = made if is_locked else Unlocked(made)
         writer = FarWriter(VirtualDatabase(connection, texts), self.core.translate, self._linger_s)
         writer.server, writer.core = server, self.core
