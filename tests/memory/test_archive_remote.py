@@ -13,7 +13,7 @@ import pytest
 from archiving import Kept, at, bare, commit_there, linear
 from claudius.home import Home
 from claudius.memory.archive import Archive, Remote
-from claudius.testing.store_contract.ground import ANA, BEN
+from contracts.store.ground import ANA, BEN
 
 SCRIPT = "#!/bin/sh\necho ran >>{canary}\nexit 1\n"
 

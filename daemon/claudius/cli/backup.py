@@ -31,7 +31,7 @@ from claudius.memory.sqlite.backups import Backup, aside_at, back_up, sum_of, ve
 from claudius.memory.sqlite.schema import translate
 from claudius.replacing import discard_incoming, incoming, replace
 from claudius.reports.status import EVERY, backups
-from claudius.runtime.lock import HomeLock
+from claudius.runtime.life import HomeLock
 
 if TYPE_CHECKING:
     from claudius.memory.sql.store import SqlStore

@@ -23,7 +23,7 @@ from claudius.errors import BadConfiguration, ClaudiusError, StoreError, TryAgai
 from claudius.home import Home, shipped, write_private
 from claudius.memory.opening import MISSING, PASSWORD, SQLITE, StorePlace, place_of
 from claudius.replacing import replace
-from claudius.runtime.lock import HomeLock
+from claudius.runtime.life import HomeLock
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.closed import Move

@@ -294,10 +294,6 @@ class LeaseStore(Protocol):
         """
         ...
 
-    def look_anew(self, conversation: str) -> None:
-        """Use nothing any more of what was seen in a lane a moment ago: something has changed in it."""
-        ...
-
     async def heard(self, conversation: str) -> int:
         """Return a mark of everything that became ready in a lane so far; to be read before looking what waits."""
         ...
