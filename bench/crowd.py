@@ -24,8 +24,9 @@ from claudius.cognition.steps import STEPS
 from claudius.compose import Settings
 from claudius.home import Home, shipped
 from claudius.intent import Intent, Utterance
+from claudius.memory.database import SQLITE, StorePlace
 from claudius.memory.leases import LeaseTimes
-from claudius.memory.opening import SQLITE, StorePlace, open_store
+from claudius.memory.opening import open_store
 from claudius.memory.turns import TurnStore
 from claudius.perception import Perception, private
 from claudius.provider import Delta, Done, Event, Request, estimate

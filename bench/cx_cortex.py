@@ -22,7 +22,7 @@ from claudius.cortex.triggers import evaluate
 from claudius.home import Home
 from claudius.ledger_types import Belief, Grounds, Interaction, Known, Noted, Peer, Promise, Reflected, Reflection
 from claudius.memory.ledger import format_beliefs, format_peers
-from claudius.memory.sql.recall import RecallLimits
+from claudius.memory.recall import RecallLimits
 from claudius.memory.sqlite import SqliteStore
 from claudius.observed import MessageHeard
 from claudius.prompt import data_line, fence, nested_line

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from claudius.memory.opening import StorePlace
+from claudius.memory.database import StorePlace
 from claudius.testing.alive import UNHURRIED
 from driven import Machine
 from lab.loopback.slack.server import SlackServer

@@ -37,7 +37,7 @@ SWALLOWERS = {
     "cli/ensoul.py": "a hook of ours never stands in the way of somebody's session in Claude Code",
     "runtime/scheduler.py": "a bug in one job ends that job's run, never the clock; it is logged",
     "memory/moments.py": "an embedder that fails leaves the search by words as it is; it is logged once",
-    "memory/sql/connection.py": "the error is handed to whoever waits for that write",
+    "memory/database.py": "the error is handed to whoever waits for that write",
 }
 """Modules that may catch `Exception` without raising it again, each with its reason."""
 
@@ -45,8 +45,7 @@ OPENERS = ("sqlite3.connect", "open_reader", "open_writer", "empty_database")
 GIVEN_ON = {
     "daemon/claudius/memory/sqlite/file.py": "opens it for its caller",
     "daemon/claudius/memory/sqlite/schema.py": "opens it for the store, whose writer closes it, or for its caller",
-    "daemon/claudius/memory/sqlite/store.py": "opens the store's reader, which `Core.close` closes",
-    "daemon/claudius/memory/sqlite/records.py": "opens the records' reader, which `close` closes",
+    "daemon/claudius/memory/sqlite/store.py": "opens the reader of the store and of the records, which their `close` closes",
     "daemon/claudius/memory/postgres/records.py": "likewise, where nobody has begun yet",
     "bench/anchors/disk.py": "is open for as long as its process lives",
 }

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from claudius.errors import StoreError
 from claudius.home import Home
+from claudius.memory.database import AS_STORE, StorePlace
 from claudius.memory.leases import LeaseTimes
-from claudius.memory.opening import AS_STORE, StorePlace
 from claudius.perception import Kind, Perception, private
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted

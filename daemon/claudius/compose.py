@@ -30,9 +30,10 @@ from claudius.errors import BadConfiguration, ClaudiusError, near
 from claudius.failure import of_a_part
 from claudius.home import Home, shipped
 from claudius.memory.archive import Archive, Remote
+from claudius.memory.database import StorePlace
 from claudius.memory.leases import LeaseTimes, SoulStore, listens
 from claudius.memory.moments import Embedder
-from claudius.memory.opening import PASSWORD, StorePlace, open_store
+from claudius.memory.opening import PASSWORD, open_store
 from claudius.memory.sqlite.backups import quarantine
 from claudius.memory.store import Store
 from claudius.observed import Thinking

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from claudius.home import Home
 from claudius.intent import ModelVersion, StateChange
-from claudius.memory.sql.seeing import Seeing
+from claudius.memory.seeing import Seeing
 from claudius.memory.sqlite import SqliteStore
 from claudius.perception import Perception, members_of, private
 from claudius.recollection import Recollection, Summary

@@ -27,8 +27,8 @@ from claudius.adapters.slack.adapter import SlackAdapter, SlackOptions
 from claudius.errors import StoreError
 from claudius.home import Home, shipped
 from claudius.intent import Utterance
+from claudius.memory.database import StorePlace
 from claudius.memory.erasure import Posted
-from claudius.memory.opening import StorePlace
 from claudius.memory.search import plain
 from claudius.memory.seen import Seen
 from claudius.memory.sql import derived

@@ -14,7 +14,7 @@ import pytest
 
 from claudius.cli import migrate as command
 from claudius.home import Home, shipped
-from claudius.memory.opening import StorePlace
+from claudius.memory.database import StorePlace
 from claudius.memory.postgres import moving
 from driven import Machine
 from grown import grow

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from claudius.errors import StoreAway, StoreError, StoreRefused
-from claudius.memory.opening import StorePlace
+from claudius.memory.database import StorePlace
 from claudius.memory.postgres.connection import translate
 from claudius.memory.postgres.remedies import check_server
 from driven import Machine

@@ -74,7 +74,7 @@ def test_d01_off_is_absent() -> None:
     script = """
 import asyncio, sys, tempfile, pathlib, sqlite3
 from claudius.home import Home
-from claudius.memory.sql import connection
+from claudius.memory import database as connection
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
 

@@ -21,8 +21,8 @@ from claudius.errors import StoreFull
 from claudius.home import Home
 from claudius.memory import search
 from claudius.memory.audit import AuditStore
+from claudius.memory.database import Core, Database, Writer
 from claudius.memory.erasure import ERASED, Erasures
-from claudius.memory.sql.connection import Core, Database, Writer
 from claudius.memory.sqlite import SqliteRecords
 from claudius.providers.scripted import Scripted
 from claudius.runtime.commands.about import About

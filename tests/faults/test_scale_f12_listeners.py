@@ -17,8 +17,8 @@ from both import Side, discord_side
 from claudius.adapters.discord.adapter import DiscordAdapter
 from claudius.errors import StoreFull
 from claudius.home import Home
+from claudius.memory.database import StorePlace
 from claudius.memory.leases import LeaseTimes
-from claudius.memory.opening import StorePlace
 from claudius.perception import Perception
 from claudius.providers.scripted import Scripted
 from claudius.runtime.adapter import Gap

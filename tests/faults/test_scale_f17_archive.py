@@ -18,7 +18,7 @@ from claudius.home import Home
 from claudius.memory.archive import Archive
 from claudius.memory.archive.remote import Remote
 from claudius.memory.archive.repository import LIMIT_S, Repository
-from claudius.memory.opening import StorePlace
+from claudius.memory.database import StorePlace
 from contracts.store.ground import ANA, BEN
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
-from claudius.memory.opening import StorePlace
+from claudius.memory.database import StorePlace
 from claudius.perception import Kind, Perception, shared
 from claudius.runtime import lanes
 from claudius.testing.rehearsal_adapter import RehearsalAdapter

@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from claudius.errors import StaleTurn
+from claudius.memory.database import AS_STORE, StorePlace
 from claudius.memory.leases import LeaseTimes
-from claudius.memory.opening import AS_STORE, StorePlace
 from claudius.perception import EditExtra, Kind, Perception
 from claudius.providers.scripted import Line
 from claudius.testing.alive import Alive

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from claudius.cognition.mind import Stage
 from claudius.config import load, write_setting
-from claudius.memory.opening import StorePlace
+from claudius.memory.database import StorePlace
 from claudius.perception import Perception
 from claudius.runtime.access import OwnerCode
 from claudius.runtime.commands.places import PAUSED, RESUMED

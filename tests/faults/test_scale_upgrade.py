@@ -11,8 +11,8 @@ import pytest
 
 from claudius.errors import StoreTooNew, TryAgain
 from claudius.home import shipped
+from claudius.memory.database import StorePlace
 from claudius.memory.leases import LeaseTimes
-from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.schema import known, migrations, oldest_beside
 from claudius.memory.postgres.store import PostgresStore
 from contracts.store.ground import DM, NOW, heard

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from claudius.memory.opening import StorePlace
+from claudius.memory.database import StorePlace
 from claudius.perception import Perception
 from claudius.providers.scripted import Line, Scripted
 from claudius.runtime.commands.words import as_command

@@ -13,7 +13,7 @@ from archiving import Kept
 from claudius.intent import ModelVersion
 from claudius.memory.archive import changes, worker
 from claudius.memory.archive.repository import GitFailed, Repository
-from claudius.memory.sql.connection import Database
+from claudius.memory.database import Database
 from claudius.memory.sql.derived import Derived, Source
 from claudius.memory.sql.erasing import put_portrait_back
 from claudius.perception import SELF, private

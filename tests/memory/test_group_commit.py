@@ -11,7 +11,7 @@ import pytest
 
 from claudius.errors import StoreFull
 from claudius.home import Home
-from claudius.memory.sql.connection import Database
+from claudius.memory.database import Database
 from claudius.memory.sqlite import SqliteStore
 from contracts.store.ground import NOW, exchange, heard, recalled, thought
 

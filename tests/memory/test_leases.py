@@ -13,10 +13,9 @@ import pytest
 
 from claudius.errors import StaleTurn
 from claudius.ledger_types import Interaction, Noted
+from claudius.memory.database import Database, StorePlace
 from claudius.memory.leases import LeaseTimes
-from claudius.memory.opening import StorePlace
-from claudius.memory.sql.connection import Database
-from claudius.memory.sql.recall import RecallLimits
+from claudius.memory.recall import RecallLimits
 from claudius.memory.store import Store
 from claudius.memory.whispers import Whisper
 from claudius.perception import SELF, Kind

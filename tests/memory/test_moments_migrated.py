@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from claudius.home import shipped
+from claudius.memory.database import Database, load_queries
 from claudius.memory.moments import find_moments
 from claudius.memory.ranking import asked_for, stemmed
-from claudius.memory.sql.connection import Database, load_queries
 from claudius.memory.sqlite.schema import _migrate, load_migrations
 from claudius.perception import private
 from contracts.store.ground import ANA, heard

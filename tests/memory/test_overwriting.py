@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from claudius.home import Home
+from claudius.memory.database import StorePlace
 from claudius.memory.erasure import OVERWRITING
-from claudius.memory.opening import StorePlace
 from claudius.memory.postgres import erasure
 from claudius.memory.postgres.store import PostgresStore
 from claudius.providers.scripted import Scripted

@@ -12,8 +12,7 @@ import pytest
 
 from claudius.errors import StaleTurn, StoreError, StoreMoved
 from claudius.home import shipped
-from claudius.memory.opening import StorePlace
-from claudius.memory.sql.connection import Database
+from claudius.memory.database import Database, StorePlace
 from contracts.store import CASES, Case, Ground
 from contracts.store.ground import NOW, heard
 

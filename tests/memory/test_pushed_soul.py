@@ -11,8 +11,8 @@ import pytest
 from claudius.cognition.mind import lately
 from claudius.cognition.steps import STEPS
 from claudius.home import shipped
+from claudius.memory.database import StorePlace
 from claudius.memory.leases import SoulStore
-from claudius.memory.opening import StorePlace
 from claudius.soul import SoulSource
 from claudius.soul.pushed import PushedSoul, SoulInForce, own_files, written
 from contracts.store.ground import NOW

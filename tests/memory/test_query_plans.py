@@ -14,7 +14,7 @@ import pytest
 import claudius.memory.sql
 import claudius.memory.sqlite
 from claudius.home import shipped
-from claudius.memory.sql.connection import load_queries
+from claudius.memory.database import load_queries
 from claudius.memory.sqlite.schema import empty_database, load_migrations
 
 QUERIES = load_queries(shipped("memory") / "queries")

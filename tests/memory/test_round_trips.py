@@ -10,7 +10,7 @@ import pytest
 
 from claudius.home import Home
 from claudius.memory import moments, turns
-from claudius.memory.opening import StorePlace
+from claudius.memory.database import StorePlace
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
 from driven import reply

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from claudius.home import shipped
-from claudius.memory.sql.connection import load_queries
+from claudius.memory.database import load_queries
 from claudius.memory.sqlite.file import APPLICATION_ID
 from claudius.memory.sqlite.schema import create_database, empty_database, load_migrations, open_database
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from claudius.memory import search
+from claudius.memory.database import Database
 from claudius.memory.packing import pack
-from claudius.memory.sql.connection import Database
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.rewriting import steps
 

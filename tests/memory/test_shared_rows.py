@@ -12,9 +12,9 @@ import pytest
 from claudius.config import ModelSettings
 from claudius.errors import AuthFailed, OverBudget
 from claudius.memory.codes import WRONG_TRIES, OpenCode
+from claudius.memory.database import StorePlace
 from claudius.memory.erasure import Probes
 from claudius.memory.inbox import RateLimits
-from claudius.memory.opening import StorePlace
 from claudius.memory.turns import SpendingCap
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception
 from claudius.provider import Done, Event, Request, Rests

@@ -12,7 +12,7 @@ import pytest
 
 from claudius.errors import StoreCorrupt, StoreError
 from claudius.home import Home
-from claudius.memory.sql.recall import Shelf
+from claudius.memory.recall import Shelf
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.recollection import PastTurn
 from contracts.store.ground import DM, NOW, Ground, awake, exchange, heard, recalled

@@ -13,7 +13,7 @@ import pytest
 
 from claudius.errors import EXIT_CONFIG, EXIT_TRY_AGAIN, StoreCorrupt, StoreError, StoreFull, StoreReadOnly
 from claudius.home import Home
-from claudius.memory.sql.connection import Database
+from claudius.memory.database import Database
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.schema import forbidden, translate
 from contracts.store.ground import NOW, heard

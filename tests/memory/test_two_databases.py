@@ -14,9 +14,9 @@ import msgspec
 import pytest
 
 from claudius.home import Home, shipped
-from claudius.memory.opening import StorePlace, open_store
+from claudius.memory.database import Database, StorePlace, load_queries
+from claudius.memory.opening import open_store
 from claudius.memory.records import Records
-from claudius.memory.sql.connection import Database, load_queries
 from claudius.memory.sqlite.file import add_functions
 from claudius.memory.sqlite.schema import empty_database, load_migrations
 from claudius.perception import Kind, Perception, edited, private, shared

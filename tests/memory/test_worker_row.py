@@ -14,8 +14,8 @@ from claudius.cognition.steps import STEPS
 from claudius.config import common, load
 from claudius.errors import StoreAway
 from claudius.home import Home, shipped
+from claudius.memory.database import StorePlace
 from claudius.memory.leases import LeaseTimes
-from claudius.memory.opening import StorePlace
 from claudius.soul import SoulSource
 from claudius.soul.pushed import SoulInForce
 from contracts.store.ground import NOW

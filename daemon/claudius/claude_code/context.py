@@ -25,7 +25,7 @@ from claudius.foreign import unquoted
 from claudius.home import Home
 from claudius.intent import turn_of
 from claudius.memory.inbox import Pending
-from claudius.memory.sql.recall import RecallLimits
+from claudius.memory.recall import RecallLimits
 from claudius.perception import Kind, MessageExtra, Perception, private
 from claudius.prompt import RecordKind, Scalar, data_line, fence
 from claudius.recollection import Recollection

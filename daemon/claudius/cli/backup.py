@@ -26,7 +26,8 @@ import click
 from claudius.cli.output import Group, json_option, print_result
 from claudius.errors import EXIT_FAILED, BadSoul, ClaudiusError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
-from claudius.memory.opening import StorePlace, place_of
+from claudius.memory.database import StorePlace
+from claudius.memory.opening import place_of
 from claudius.memory.sqlite.backups import Backup, aside_at, back_up, sum_of, verify
 from claudius.memory.sqlite.schema import translate
 from claudius.replacing import discard_incoming, incoming, replace
@@ -34,7 +35,7 @@ from claudius.reports.status import EVERY, backups
 from claudius.runtime.life import HomeLock
 
 if TYPE_CHECKING:
-    from claudius.memory.sqlite.restored import Heard
+    from claudius.memory.sqlite.store import Heard
     from claudius.memory.store import Store
 
 MANIFEST = "MANIFEST.json"
@@ -256,7 +257,7 @@ def _put_back(
     """
     from claudius.memory.sqlite import SqliteStore
     from claudius.memory.sqlite.file import siblings
-    from claudius.memory.sqlite.restored import acts_in, heard_in
+    from claudius.memory.sqlite.store import acts_in, heard_in
 
     fresh = incoming / home.database.name
     for file, to in zip((copy, siblings(copy)[0]), (fresh, siblings(fresh)[0]), strict=True):
@@ -276,7 +277,7 @@ def _put_back_at(home: Home, place: StorePlace, copy: Path) -> tuple[list[str], 
     from claudius.memory.postgres import dumps
     from claudius.memory.postgres.records import PostgresRecords
     from claudius.memory.postgres.store import PostgresStore
-    from claudius.memory.sqlite.restored import heard
+    from claudius.memory.sqlite.store import heard
 
     async def heard_there() -> Heard:
         store = PostgresStore(place)
@@ -309,7 +310,7 @@ async def _mend(
 
     An export that is imported where nothing was is a move: what was said on the way is answered.
     """
-    from claudius.memory.sqlite.restored import take_over
+    from claudius.memory.sqlite.store import take_over
 
     await store.open()
     try:

@@ -13,7 +13,8 @@ from claudius.config import SECRETS, SETTINGS, load, overriding, parse_value, re
 from claudius.config import write_setting as write
 from claudius.errors import EXIT_CONFIG, BadConfiguration
 from claudius.home import Home
-from claudius.memory.opening import StorePlace, place_of
+from claudius.memory.database import StorePlace
+from claudius.memory.opening import place_of
 from claudius.reports.opened import edit, noted, noted_after
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from claudius.config import check_setting, holds_password, load, overriding, par
 from claudius.config import write_setting as write
 from claudius.errors import BadConfiguration, ClaudiusError, StoreError, TryAgain, UsageProblem
 from claudius.home import Home, shipped, write_private
-from claudius.memory.opening import MISSING, PASSWORD, SQLITE, StorePlace, place_of
+from claudius.memory.database import SQLITE, StorePlace
+from claudius.memory.opening import MISSING, PASSWORD, place_of
 from claudius.replacing import replace
 from claudius.runtime.life import HomeLock
 

@@ -17,7 +17,8 @@ import claudius
 from claudius.cli.output import json_option, print_result
 from claudius.errors import EXIT_FAILED, StoreError, UsageProblem
 from claudius.home import Home, shipped
-from claudius.memory.opening import MISSING, StorePlace, place_of
+from claudius.memory.database import StorePlace
+from claudius.memory.opening import MISSING, place_of
 
 NAME = "claudius-daemon"
 HOW = "docs/operate.md leads through it: a backup first, then the new release, then `claudius daemon restart`"

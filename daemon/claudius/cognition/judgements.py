@@ -19,7 +19,7 @@ from claudius.cognition.steps import step
 from claudius.cognition.turn_state import TurnState, recorded, silent_turn
 from claudius.errors import ProviderError
 from claudius.intent import Thought, Thoughts, turn_of
-from claudius.memory.sql.recall import RecallLimits
+from claudius.memory.recall import RecallLimits
 from claudius.recollection import Person, Shown
 
 

@@ -32,7 +32,7 @@ from claudius.foreign import unquoted
 from claudius.intent import Intent, StateChange, turn_of
 from claudius.memory.inbox import Pending
 from claudius.memory.ranking import stem
-from claudius.memory.sql.recall import RecallLimits
+from claudius.memory.recall import RecallLimits
 from claudius.perception import SELF
 from claudius.provider import quiet
 from claudius.recollection import EntryType, ProcessState, Recollection, StateKey

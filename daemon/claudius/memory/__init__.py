@@ -1,1 +1,1 @@
-"""Persistence: the store's protocols, their SQLite implementation, user models, and the git archive of them."""
+"""Persistence: the store by topic, the two databases that can hold it, and the git archive of user models."""

@@ -21,9 +21,9 @@ from msgspec import Struct
 
 from claudius.errors import StaleTurn
 from claudius.intent import ModelVersion, StateChange
-from claudius.memory.sql.connection import Core, Database
-from claudius.memory.sql.rows import instant, stamp
-from claudius.memory.sql.seeing import canonical
+from claudius.memory.database import Core, Database
+from claudius.memory.rows import instant, stamp
+from claudius.memory.seeing import canonical
 from claudius.prompt import valid
 from claudius.recollection import StateKey
 

@@ -23,9 +23,9 @@ from msgspec.structs import replace
 from claudius.decoding import decoder
 from claudius.errors import OverBudget, RowInvalid
 from claudius.intent import Call, turn_of
+from claudius.memory.database import Core, Database, Row
 from claudius.memory.moments import amend_moment
-from claudius.memory.sql.connection import Core, Database, Row
-from claudius.memory.sql.rows import Decoding, call_of, dump, dump_valid, instant, maybe_instant, parse_object, stamp
+from claudius.memory.rows import Decoding, call_of, dump, dump_valid, instant, maybe_instant, parse_object, stamp
 from claudius.memory.sql.unsaying import Undone, Unsaid, Unsaying, note_unsaid
 from claudius.perception import (
     CommandExtra,

@@ -11,10 +11,10 @@ from msgspec import Struct
 
 from claudius.decoding import decoder
 from claudius.intent import WHAT
+from claudius.memory.database import Database
 from claudius.memory.facts import in_force, is_single_valued
-from claudius.memory.sql.connection import Database
-from claudius.memory.sql.rows import Decoding, dump, instant, parse_object, parse_strings
-from claudius.memory.sql.seeing import Seeing
+from claudius.memory.rows import Decoding, dump, instant, parse_object, parse_strings
+from claudius.memory.seeing import Seeing
 from claudius.perception import TERMINAL, Place, private
 from claudius.recollection import STATE_DEFAULTS, Fact, StateKey
 

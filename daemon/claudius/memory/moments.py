@@ -14,12 +14,12 @@ from msgspec.structs import asdict
 
 from claudius.errors import StoreCorrupt, StoreError, StoreTooNew
 from claudius.intent import Intent
+from claudius.memory.database import Core, Database, Row
 from claudius.memory.facts import stated_facts
 from claudius.memory.knowledge import facts_of
 from claudius.memory.ranking import TEXT_CHARS, Beside, Found, rarest, rarity
-from claudius.memory.sql.connection import Core, Database, Row
-from claudius.memory.sql.rows import Decoding, dump, entry_of
-from claudius.memory.sql.seeing import Seeing
+from claudius.memory.rows import Decoding, dump, entry_of
+from claudius.memory.seeing import Seeing
 from claudius.perception import Perception
 from claudius.prompt import valid
 from claudius.recollection import Entry, Fact, Moment

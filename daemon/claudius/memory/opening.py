@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlsplit, urlunsplit
-
-from msgspec import Struct
 
 from claudius.errors import StoreError
 from claudius.home import FILE_MODE, Home
+from claudius.memory.database import StorePlace
 from claudius.memory.leases import LeaseTimes
 
 if TYPE_CHECKING:
@@ -21,43 +19,8 @@ if TYPE_CHECKING:
     from claudius.memory.sqlite import SqliteStore
     from claudius.memory.store import Store
 
-SQLITE = "sqlite"
-AS_STORE = "store.url"
 PASSWORD = "CLAUDIUS_STORE_PASSWORD"  # noqa: S105 - the name of the variable
-_POSTGRES = ("postgres:", "postgresql:")
 MISSING = "store.url names PostgreSQL, but its driver is not installed: pip install 'claudius-daemon[postgres]'"
-
-
-class StorePlace(Struct, frozen=True):
-    """Where a home's store is."""
-
-    url: str = SQLITE
-    password: str = ""
-    called: str = ""
-    """What messages call it; empty = its URL."""
-    listen_url: str = AS_STORE
-    """The way to the same server for notices, if another; empty = none are wanted."""
-
-    @property
-    def is_postgres(self) -> bool:
-        """Whether it is a PostgreSQL server."""
-        return self.url.startswith(_POSTGRES)
-
-    @property
-    def notices_url(self) -> str:
-        """Where notices are heard; empty = nowhere."""
-        return self.url if self.listen_url == AS_STORE else self.listen_url
-
-    @property
-    def shown(self) -> str:
-        """The URL without what may be secret: its password and its parameters; of a service, its name."""
-        if self.called:
-            return self.called
-        parts = urlsplit(self.url)
-        if not parts.netloc and (service := parse_qs(parts.query).get("service")):
-            return f"{parts.scheme}://?service={service[0]}"
-        user, at, host = parts.netloc.rpartition("@")
-        return urlunsplit((parts.scheme, f"{user.partition(':')[0]}{at}{host}", parts.path, "", ""))
 
 
 def place_of(home: Home) -> StorePlace:

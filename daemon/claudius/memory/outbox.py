@@ -10,8 +10,8 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from claudius.intent import Utterance
-from claudius.memory.sql.connection import Core, Cursor, Database, Row
-from claudius.memory.sql.rows import Decoding, dump, instant, maybe_instant, parse_strings, stamp
+from claudius.memory.database import Core, Cursor, Database, Row
+from claudius.memory.rows import Decoding, dump, instant, maybe_instant, parse_strings, stamp
 from claudius.prompt import valid
 
 OutboxState = Literal["pending", "taken", "unknown_after_send", "sent", "dead"]

@@ -13,10 +13,10 @@ from msgspec.structs import asdict
 
 from claudius.errors import RowInvalid
 from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Schedule, turn_of
+from claudius.memory.database import LAST, Core, Database, Row
 from claudius.memory.inbox import hold, keep, position
 from claudius.memory.knowledge import what_of
-from claudius.memory.sql.connection import LAST, Core, Database, Row
-from claudius.memory.sql.rows import Decoding, dump, instant, parse_object, parse_strings, stamp
+from claudius.memory.rows import Decoding, dump, instant, parse_object, parse_strings, stamp
 from claudius.perception import SELF, Kind, Origin, Perception, ScheduledExtra, TickExtra
 from claudius.prompt import valid
 from claudius.psyche_types import Milestone

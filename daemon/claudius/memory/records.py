@@ -17,11 +17,14 @@ from claudius.errors import StoreError
 from claudius.failure import KeptFailure
 from claudius.ledger_types import Assessment, Belief, Peer, Reflection
 from claudius.memory import ledger
+from claudius.memory.database import Database
 from claudius.memory.documents import model_path
 from claudius.memory.knowledge import Knowledge, find, knowledge_of, names_of
 from claudius.memory.moments import cut
 from claudius.memory.packing import unpacked
 from claudius.memory.psyche import recall_psyche
+from claudius.memory.rows import Decoding, dump, parse, stamp
+from claudius.memory.seeing import EPOCH, Seeing, alone
 from claudius.memory.seen import (
     call_of,
     expired_entries,
@@ -33,10 +36,7 @@ from claudius.memory.seen import (
     unpack,
     usage_of,
 )
-from claudius.memory.sql.connection import Database
 from claudius.memory.sql.erasure import export
-from claudius.memory.sql.rows import Decoding, dump, parse, stamp
-from claudius.memory.sql.seeing import EPOCH, Seeing, alone
 from claudius.perception import SELF, Place
 from claudius.psyche_types import Edge, Numbers, Psyche
 from claudius.recollection import PastTurn, Shown
@@ -464,17 +464,17 @@ class Records:
     def size(self) -> Mapping[str, Any]:
         """Return `{"bytes", "turns", "days", "gives_back"}`; `bytes` excludes free pages."""
 
-    @abstractmethod
     def served(self) -> Mapping[str, Any] | None:
         """Return the database server, its lanes, and who has which role; None if the store is a file."""
+        return None
 
-    @abstractmethod
     def pushed_soul(self) -> PushedSoul | None:
         """Return the soul that was pushed into the store; None if none ever was, or the store is a file."""
+        return None
 
-    @abstractmethod
     def workers(self) -> Sequence[Mapping[str, Any]]:
         """Return the processes that share the store, oldest first: host, age, what each may do and holds, lanes."""
+        return ()
 
     @abstractmethod
     def marks(self, seen: int) -> tuple[int, str]:

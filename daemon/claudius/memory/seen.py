@@ -20,7 +20,7 @@ from claudius.failure import KeptFailure
 from claudius.intent import Thought
 from claudius.memory.erasure import ERASED
 from claudius.memory.packing import unpacked
-from claudius.memory.sql.rows import Decoding, parse
+from claudius.memory.rows import Decoding, parse
 from claudius.recollection import Entry
 
 Name = tuple[str, ...]

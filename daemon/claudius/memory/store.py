@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from claudius.memory.audit import AuditStore
 from claudius.memory.codes import CodeStore
+from claudius.memory.database import Core, Database, Writer
 from claudius.memory.documents import DocumentStore
 from claudius.memory.erasure import ErasureStore
 from claudius.memory.inbox import InboxStore
@@ -27,8 +28,7 @@ from claudius.memory.people import PeopleStore
 from claudius.memory.plans import PlanStore
 from claudius.memory.psyche import PsycheStore
 from claudius.memory.records import Records
-from claudius.memory.sql.connection import Core, Database, Writer
-from claudius.memory.sql.rows import stamp
+from claudius.memory.rows import stamp
 from claudius.memory.turns import TurnStore
 from claudius.memory.whispers import Claims, WhisperStore
 

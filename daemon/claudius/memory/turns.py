@@ -16,6 +16,7 @@ from msgspec.structs import asdict, replace
 
 from claudius.errors import StaleTurn
 from claudius.intent import Call, Intent
+from claudius.memory.database import LAST, Core, Cursor, Database
 from claudius.memory.documents import write_model, write_state
 from claudius.memory.erasure import ERASED
 from claudius.memory.inbox import Pending
@@ -25,10 +26,8 @@ from claudius.memory.outbox import say
 from claudius.memory.packing import pack
 from claudius.memory.plans import TOO_MANY, keep_plans
 from claudius.memory.psyche import move_psyche
-from claudius.memory.seen import NO_SNAPSHOT, KeptTurn, is_damaged, packed, seen_in, snapshot_of, unpack
-from claudius.memory.sql.connection import LAST, Core, Cursor, Database
-from claudius.memory.sql.recall import RecallLimits, Shelf, let_go, recall
-from claudius.memory.sql.rows import (
+from claudius.memory.recall import RecallLimits, Shelf, let_go, recall
+from claudius.memory.rows import (
     Decoding,
     call_row,
     dump,
@@ -38,7 +37,8 @@ from claudius.memory.sql.rows import (
     parse_object,
     stamp,
 )
-from claudius.memory.sql.seeing import Seeing, alone, canonical
+from claudius.memory.seeing import Seeing, alone, canonical
+from claudius.memory.seen import NO_SNAPSHOT, KeptTurn, is_damaged, packed, seen_in, snapshot_of, unpack
 from claudius.memory.whispers import Claims
 from claudius.perception import Perception, internal, is_terminal, joint, private
 from claudius.prompt import valid

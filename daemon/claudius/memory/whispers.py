@@ -8,10 +8,10 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from claudius.memory.database import Core, Database, Row
 from claudius.memory.inbox import Pending
-from claudius.memory.sql.connection import Core, Database, Row
-from claudius.memory.sql.rows import Decoding, dump, instant, maybe_instant, parse_strings, stamp
-from claudius.memory.sql.seeing import Seeing
+from claudius.memory.rows import Decoding, dump, instant, maybe_instant, parse_strings, stamp
+from claudius.memory.seeing import Seeing
 from claudius.perception import SELF, Origin, Perception
 from claudius.recollection import STATE_DEFAULTS, Intuition, StateKey
 

@@ -17,7 +17,7 @@ from claudius.memory.records import Records
 
 if TYPE_CHECKING:
     from claudius.memory.audit import Act
-    from claudius.memory.opening import StorePlace
+    from claudius.memory.database import StorePlace
     from claudius.memory.store import Store
 
 T = TypeVar("T")

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from claudius.config import OF_A_MACHINE, Loaded, common, load, networks_on
 from claudius.errors import ClaudiusError
 from claudius.home import Home
-from claudius.memory.opening import StorePlace, place_of
+from claudius.memory.database import StorePlace
+from claudius.memory.opening import place_of
 from claudius.reports.network_checks import Check
 from claudius.reports.opened import records
 from claudius.reports.workers import workers_of

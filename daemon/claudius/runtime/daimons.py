@@ -44,7 +44,7 @@ from claudius.errors import ClaudiusError, ProviderError, StaleTurn, UsageProble
 from claudius.foreign import plain_message, unquoted
 from claudius.intent import Call, Intent, turn_of
 from claudius.memory.inbox import Pending
-from claudius.memory.sql.recall import RecallLimits
+from claudius.memory.recall import RecallLimits
 from claudius.memory.whispers import DaimonRecord, Transport, Whisper
 from claudius.observed import DaimonSpoke, DaimonWhispered
 from claudius.perception import Origin

@@ -13,7 +13,7 @@ import msgspec
 
 from claudius.intent import Call, Intent, Utterance
 from claudius.memory.inbox import Pending
-from claudius.memory.sql.recall import RecallLimits
+from claudius.memory.recall import RecallLimits
 from claudius.memory.store import Store
 from claudius.perception import Perception, private, shared
 from claudius.provider import Usage

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from claudius.memory.sql.recall import RecallLimits
+from claudius.memory.recall import RecallLimits
 from claudius.memory.store import Store
 from claudius.perception import SELF
 from claudius.psyche.change import Change, Event

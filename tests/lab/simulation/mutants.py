@@ -23,12 +23,12 @@ from claudius.memory import inbox
 from claudius.memory import store as sqlite_store
 from claudius.memory.archive import Archive, worker
 from claudius.memory.archive.changes import RoundStart
+from claudius.memory.database import Database
 from claudius.memory.documents import Document, DocumentStore, Unarchived
 from claudius.memory.inbox import InboxStore, Pending, RateLimits
 from claudius.memory.postgres import connection
 from claudius.memory.postgres.leases import PostgresLeases
-from claudius.memory.sql.connection import Database
-from claudius.memory.sql.recall import RecallLimits
+from claudius.memory.recall import RecallLimits
 from claudius.memory.turns import TurnStore
 from claudius.perception import Perception
 from claudius.recollection import Recollection

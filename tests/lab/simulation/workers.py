@@ -22,8 +22,8 @@ from random import Random
 from unittest.mock import patch
 
 from claudius.home import Home, shipped
+from claudius.memory.database import StorePlace
 from claudius.memory.leases import LeaseTimes
-from claudius.memory.opening import StorePlace
 from claudius.memory.postgres import leases
 from claudius.runtime import networks, process_resources, scheduler, server
 from claudius.runtime.life import HomeLock

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from claudius.memory.opening import StorePlace
+from claudius.memory.database import StorePlace
 from claudius.memory.postgres.session import IS_OURS, Made, connected, value_of
 
 HERE, COMING, LEFT = 0, 1, 2

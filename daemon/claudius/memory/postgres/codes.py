@@ -9,8 +9,8 @@ from typing import Any
 from msgspec.structs import asdict
 
 from claudius.memory.codes import LIFE, WRONG_TRIES, CodeStore, OpenCode, admitted, find
-from claudius.memory.sql.connection import Core, Database, Row
-from claudius.memory.sql.rows import instant, stamp
+from claudius.memory.database import Core, Database, Row
+from claudius.memory.rows import instant, stamp
 
 
 class PostgresCodes(CodeStore):

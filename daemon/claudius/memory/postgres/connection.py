@@ -20,10 +20,9 @@ from psycopg.types.string import StrDumper
 
 from claudius.errors import StaleTurn, StoreError, StoreFull, StoreMoved, StoreReadOnly
 from claudius.foreign import unquoted
-from claudius.memory.opening import StorePlace
+from claudius.memory.database import Cursor, Database, StorePlace, load_queries
 from claudius.memory.postgres.remedies import away, check_server
 from claudius.memory.ranking import stemmed
-from claudius.memory.sql.connection import Cursor, Database, load_queries
 
 T = TypeVar("T")
 CONNECT_S = 10

@@ -22,7 +22,7 @@ from pathlib import Path
 import psycopg
 
 from claudius.errors import ClaudiusError, StoreCorrupt, StoreError
-from claudius.memory.opening import StorePlace
+from claudius.memory.database import StorePlace
 from claudius.memory.postgres.schema import BASE, create_sql, known, migrate_sql, too_old
 from claudius.memory.postgres.session import Made, check_nobody_works, connected, quoted, value_of
 from claudius.memory.sqlite.backups import Backup, sum_of

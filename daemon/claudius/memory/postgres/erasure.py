@@ -17,13 +17,13 @@ import msgspec
 import psycopg
 
 from claudius.errors import StoreError
+from claudius.memory.database import Database, in_thread
 from claudius.memory.erasure import Beyond, Erased, Posts, Probes, Traces, Voided, nothing_runs, nowhere
 from claudius.memory.postgres import dumps
 from claudius.memory.postgres.connection import PostgresConnection, ours
+from claudius.memory.rows import dump
 from claudius.memory.search import ROWS, Needles, plain
-from claudius.memory.sql.connection import Database, in_thread
 from claudius.memory.sql.erasure import SqlErasure
-from claudius.memory.sql.rows import dump
 
 log = logging.getLogger(__name__)
 WAITS_S = (0.0, 1.0, 2.0, 4.0, 8.0)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from claudius.errors import OverBudget
+from claudius.memory.database import Core, Database, Row
 from claudius.memory.inbox import (
     SHUT_FOR_NOW,
     UNLIMITED,
@@ -20,8 +21,7 @@ from claudius.memory.inbox import (
     in_force,
     perception_of,
 )
-from claudius.memory.sql.connection import Core, Database, Row
-from claudius.memory.sql.rows import dump_valid, stamp
+from claudius.memory.rows import dump_valid, stamp
 from claudius.perception import Perception, amended_key
 
 MOST_SHUT = 1000

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from claudius.errors import StaleTurn
 from claudius.intent import Call, Intent
+from claudius.memory.database import Core, Database, Writer
 from claudius.memory.inbox import Pending
 from claudius.memory.outbox import OutboxStore, settle
 from claudius.memory.postgres.connection import PostgresDatabase
 from claudius.memory.postgres.inbox import PostgresInbox
-from claudius.memory.sql.connection import Core, Database, Writer
-from claudius.memory.sql.recall import RecallLimits
-from claudius.memory.sql.rows import dump
+from claudius.memory.recall import RecallLimits
+from claudius.memory.rows import dump
 from claudius.memory.turns import SpendingCap, TurnStore, spent_since
 from claudius.memory.whispers import WhisperStore
 from claudius.recollection import Recollection

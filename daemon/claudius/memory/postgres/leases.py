@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from claudius import errors
 from claudius.errors import ProviderError
+from claudius.memory.database import Core, Cursor, Database, Row
 from claudius.memory.leases import ForgettingStore, LeaseTally, LeaseTimes, RoleStore
 from claudius.memory.postgres.lane import AHEAD_AT_MOST, HeldLane, LaneCore
 from claudius.memory.postgres.letting_go import PostgresForgetting
 from claudius.memory.postgres.notices import listen, notice
 from claudius.memory.postgres.schema import too_old
 from claudius.memory.postgres.souls import NEWS, PostgresSouls
-from claudius.memory.sql.connection import Core, Cursor, Database, Row
-from claudius.memory.sql.rows import dump
+from claudius.memory.rows import dump
 from claudius.perception import Place
 from claudius.prompt import valid
 from claudius.provider import Account, Rests

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from claudius.errors import ClaudiusError, StoreError, TryAgain
 from claudius.home import shipped
-from claudius.memory.opening import StorePlace
+from claudius.memory.database import StorePlace
 from claudius.memory.postgres.closed import COMING, HERE, LEFT, Closed, Move, closed_by
 from claudius.memory.postgres.connection import INSTEAD, NUL
 from claudius.memory.postgres.schema import CREATING, create_sql, known, migrate_sql, too_old

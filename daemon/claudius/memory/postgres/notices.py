@@ -17,9 +17,9 @@ from psycopg.abc import PQGen
 
 from claudius.decoding import decoder
 from claudius.foreign import unquoted
-from claudius.memory.opening import StorePlace
+from claudius.memory.database import StorePlace
 from claudius.memory.postgres.connection import parameters
-from claudius.memory.sql.rows import dump
+from claudius.memory.rows import dump
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

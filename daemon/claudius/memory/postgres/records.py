@@ -12,13 +12,12 @@ from typing import Any
 import psycopg
 
 from claudius.home import shipped
-from claudius.memory.opening import StorePlace
+from claudius.memory.database import Database, StorePlace, load_queries
 from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
 from claudius.memory.postgres.schema import check_identity, is_empty, known
 from claudius.memory.postgres.souls import newest_soul
 from claudius.memory.records import Records
-from claudius.memory.sql.connection import Database, load_queries
-from claudius.memory.sql.rows import dump
+from claudius.memory.rows import dump
 from claudius.memory.sqlite.schema import empty_database, load_migrations
 from claudius.soul.pushed import PushedSoul
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from claudius.errors import StoreCorrupt, StoreTooNew, TryAgain
-from claudius.memory.opening import StorePlace
+from claudius.memory.database import StorePlace
 from claudius.memory.postgres.closed import SQL, closed_of
 from claudius.memory.postgres.connection import PostgresConnection
 from claudius.memory.postgres.session import FOREIGN, IS_EMPTY, IS_OURS, ROOM, check_room, connected, value_of

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from claudius.errors import StoreCorrupt, StoreError, TryAgain
-from claudius.memory.opening import StorePlace
+from claudius.memory.database import StorePlace
 from claudius.memory.postgres.connection import OURS, translate
 from claudius.memory.postgres.remedies import check_server
 

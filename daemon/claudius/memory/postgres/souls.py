@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from claudius.memory.sql.connection import Core, Database
+from claudius.memory.database import Core, Database
 from claudius.soul.pushed import PushedSoul
 
 NEWS = "soul"

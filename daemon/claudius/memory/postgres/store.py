@@ -19,8 +19,8 @@ import psycopg
 
 import claudius
 from claudius.home import shipped
+from claudius.memory.database import Core, Database, StorePlace, Writer
 from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
-from claudius.memory.opening import StorePlace
 from claudius.memory.people import Mode, PeopleStore
 from claudius.memory.postgres import dumps
 from claudius.memory.postgres.codes import PostgresCodes
@@ -31,9 +31,8 @@ from claudius.memory.postgres.lane import LaneCore, LaneInbox, LaneOutbox, LaneT
 from claudius.memory.postgres.leases import PostgresLeases
 from claudius.memory.postgres.records import PostgresRecords
 from claudius.memory.postgres.schema import known, prepare
+from claudius.memory.recall import Shelf
 from claudius.memory.records import Records
-from claudius.memory.sql.connection import Core, Database, Writer
-from claudius.memory.sql.recall import Shelf
 from claudius.memory.store import Store, Waiting
 from claudius.memory.turns import TurnStore
 

@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from claudius.memory.database import Database
 from claudius.memory.erasure import BLANK, ERASED, Probes
 from claudius.memory.packing import pack, unpacked
 from claudius.memory.search import Needles
 from claudius.memory.seen import ERASED_SNAPSHOT, KeptTurn, is_damaged, unpack
-from claudius.memory.sql.connection import Database
 
 NOBODY = "erased"
 """Replaces an id."""

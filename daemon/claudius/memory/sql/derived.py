@@ -19,12 +19,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from claudius.memory.database import Database, Row
 from claudius.memory.documents import sections
 from claudius.memory.erasure import Traces
 from claudius.memory.ranking import FUNCTION_WORDS, TEXT_CHARS, stemmed
+from claudius.memory.rows import dump, instant
 from claudius.memory.seen import KeptTurn, Name, Seen, is_damaged, seen_in, snapshot_of, state, unpack
-from claudius.memory.sql.connection import Database, Row
-from claudius.memory.sql.rows import dump, instant
 
 log = logging.getLogger(__name__)
 

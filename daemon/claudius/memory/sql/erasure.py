@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from claudius.memory.database import Core, Database, in_thread
 from claudius.memory.erasure import (
     ALIAS,
     BLANK,
@@ -30,8 +31,8 @@ from claudius.memory.erasure import (
     nothing_runs,
     nowhere,
 )
+from claudius.memory.rows import dump, parse
 from claudius.memory.sql.blanking import Blanker, blank_rows
-from claudius.memory.sql.connection import Core, Database, in_thread
 from claudius.memory.sql.derived import Derived, Source, traces_of
 from claudius.memory.sql.erasing import (
     ErasedPerson,
@@ -44,7 +45,6 @@ from claudius.memory.sql.erasing import (
     void,
 )
 from claudius.memory.sql.probes import narrowed, probes_of
-from claudius.memory.sql.rows import dump, parse
 from claudius.perception import private
 
 PAGE, TURNS, SEARCHED = 50, 10, 500

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from claudius.memory.database import Cursor, Database
 from claudius.memory.documents import short_id
 from claudius.memory.erasure import Probes
+from claudius.memory.rows import dump
 from claudius.memory.search import NEEDLE_BYTES, Needles, plain
-from claudius.memory.sql.connection import Cursor, Database
 from claudius.memory.sql.erasing import ErasedPerson, named_in
-from claudius.memory.sql.rows import dump
 
 EXCERPTS, EXCERPT_CHARS, EXCERPT_BYTES = 200, 26, NEEDLE_BYTES
 """A probe is at least 24 bytes (24 letters of English, 12 of Russian, 8 of Chinese), with no blank at either end."""

@@ -15,12 +15,12 @@ from msgspec import Struct
 
 from claudius.decoding import decoder
 from claudius.ledger_types import PREVIEW_CHARS
+from claudius.memory.database import Core, Database, Row, in_thread
 from claudius.memory.erasure import ERASED
+from claudius.memory.rows import dump
 from claudius.memory.sql.blanking import lines_of_others
-from claudius.memory.sql.connection import Core, Database, Row, in_thread
 from claudius.memory.sql.derived import Derived, SeenTurn, Source, marks
 from claudius.memory.sql.erasure import Erasure, changing, paged
-from claudius.memory.sql.rows import dump
 from claudius.perception import Place
 
 log = logging.getLogger(__name__)

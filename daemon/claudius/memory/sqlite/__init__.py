@@ -1,6 +1,5 @@
-"""The store in one SQLite file: opening, checking and copying it. Its topics are those of `memory/sql/`."""
+"""The store in one SQLite file: opening, checking and copying it. Its topics are those of `memory/`."""
 
-from claudius.memory.sqlite.records import SqliteRecords
-from claudius.memory.sqlite.store import SqliteStore
+from claudius.memory.sqlite.store import SqliteRecords, SqliteStore
 
 __all__ = ["SqliteRecords", "SqliteStore"]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from claudius.errors import StoreError
-from claudius.memory.sql.connection import Database
+from claudius.memory.database import Database
 from claudius.memory.sql.erasure import SqlErasure
 from claudius.memory.sqlite.file import vacuum
 from claudius.memory.sqlite.rewriting import steps

@@ -7,8 +7,8 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
+from claudius.memory.database import Database
 from claudius.memory.search import tables
-from claudius.memory.sql.connection import Database
 
 ROWS, BESIDE = 200, 60
 """Rows rewritten at once, and how many more on either side of a page, so that its neighbours are emptied too."""

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from msgspec import Struct
+
+from claudius.errors import RowInvalid, StoreError, StoreFull, StoreReadOnly
 from claudius.home import shipped
 from claudius.memory.codes import CodeStore
+from claudius.memory.database import Core, Database, load_queries
+from claudius.memory.inbox import EVERY_NETWORK, accept_one, perception_of
 from claudius.memory.records import Records
-from claudius.memory.sql.connection import Core, Database, load_queries
+from claudius.memory.rows import Decoding, dump, stamp
 from claudius.memory.sqlite.backups import back_up, backups_of
 from claudius.memory.sqlite.erasure import SqliteErasure
-from claudius.memory.sqlite.file import ONCE_KIB, open_reader, pragma
-from claudius.memory.sqlite.records import SqliteRecords
-from claudius.memory.sqlite.schema import check_database, load_migrations, open_database, translate
+from claudius.memory.sqlite.file import ONCE_KIB, open_reader, open_writer, pragma, siblings
+from claudius.memory.sqlite.schema import (
+    check_database,
+    check_identity,
+    check_log,
+    check_new,
+    check_pages,
+    empty_database,
+    load_migrations,
+    look,
+    open_database,
+    translate,
+)
 from claudius.memory.store import Store
 
 
@@ -88,3 +105,158 @@ def give_back(db: Database, pages: int) -> int:
     if not pragma(db.connection, "auto_vacuum"):
         return 0  # created without auto_vacuum: only a VACUUM takes its free pages away
     return int(pragma(db.connection, "freelist_count"))
+
+
+REASON = "answered before this copy was restored"
+
+
+class Heard(Struct, frozen=True):
+    """What a database has heard."""
+
+    answered: Sequence[str]
+    """The keys of everything that it has answered."""
+    waiting: Sequence[Mapping[str, Any]]
+    """What it has accepted and not answered, oldest first."""
+    said: Sequence[Mapping[str, Any]]
+    """What it has decided to say to that, delivered or not."""
+
+
+def heard(db: Database) -> Heard:
+    """Return what a store has heard."""
+    return Heard(db.values("answered_here"), db.dicts("unanswered_here"), db.dicts("said_of_unanswered_here"))
+
+
+def heard_in(path: Path) -> Heard | None:
+    """Return what a database file has heard; None if it is not there, or damaged.
+
+    Checks all of it, so that no lost page or log hides an answer. Nothing else may have it open. Blocks.
+    """
+    if not path.exists():
+        return None
+    try:
+        log = look(siblings(path)[0])
+        with closing(open_writer(path)) as connection:
+            check_log(connection, path, log)
+            check_pages(connection, path)
+            return heard(_database(connection))
+    except (OSError, sqlite3.Error, UnicodeDecodeError, StoreError):
+        return None
+
+
+def acts_in(path: Path) -> Sequence[Mapping[str, Any]]:
+    """Return the acts that a database's audit log holds, of any release, oldest first; none if it cannot be read."""
+    try:
+        with closing(open_reader(path)) as connection:
+            rows = _database(connection).all("audit_shown", since="", most=-1)
+    except (OSError, sqlite3.Error, UnicodeDecodeError):
+        return []
+    return [
+        {name: row[name] for name in ("at", "who", "act", "target")} | {"from": row["origin"]} for row in rows[::-1]
+    ]
+
+
+async def take_over(core: Core, before: Heard | None, now: datetime) -> None:
+    """Settle in a copy what was answered `before`, and have wait there what waited; nobody knows (None): settle all.
+
+    Raises: StoreError.
+    """
+
+    def write(db: Database) -> None:
+        for key in [row["key"] for row in db.all("unanswered_here")] if before is None else before.answered:
+            db.run("said_elsewhere", key=key, reason=REASON, now=stamp(now))
+            db.run("answered_elsewhere", key=key, reason=REASON, now=stamp(now))
+        if before is None:
+            db.run("mark_swept", adapter=EVERY_NETWORK, channel="", position=stamp(now), now=stamp(now))
+            return
+        for row in before.waiting:
+            with suppress(RowInvalid):  # damaged there, and no less here
+                _wait(db, row)
+        for row in before.said:
+            db.run("said_as_elsewhere", **row)
+
+    await core.write(write)
+
+
+def _wait(db: Database, row: Mapping[str, Any]) -> None:
+    with Decoding("inbox", row["key"]):
+        perception = perception_of(row["payload"])
+    db.run("unsaid_here", key=row["key"], turn=row["turn"])
+    db.run("unheard_here", key=row["key"])
+    accept_one(db, perception, row["heard_at"])
+    db.run("waits_as_elsewhere", **{name: row[name] for name in ("key", "owes", "turn", "stopped", "state")})
+
+
+def _database(connection: sqlite3.Connection) -> Database:
+    return Database(connection, load_queries(shipped("memory") / "queries"))
+
+
+class SqliteRecords(Records):
+    """A read-only view of one database file."""
+
+    def __init__(self, path: Path, *, memory: Path | None = None, is_lasting: bool = False) -> None:
+        """Open the database at `path`. Raises: StoreCorrupt, StoreTooNew, StoreError.
+
+        `is_lasting`: it stays open while others write, so that it needs the log's index, which reading alone does not.
+        """
+        memory = memory or shipped("memory")
+        opened = _open(path, load_migrations(memory / "schema"), is_lasting=is_lasting)
+        database = Database(opened, load_queries(memory / "queries"))
+        super().__init__(database, path.parent.parent / "memory", partial(translate, path=path))
+
+    def marks(self, seen: int) -> tuple[int, str]:
+        """Return the file's version, and an opaque mark of what the console shows; empty if the version is `seen`."""
+        version = int(pragma(self._db.connection, "data_version"))
+        if version == seen:
+            return version, ""
+        with self._snapshot() as db:
+            return version, dump(db.dicts("what_changed")[0])
+
+    def size(self) -> Mapping[str, Any]:
+        """Return the size of the database, its number of turns and days, and whether free pages can be returned."""
+        with self._snapshot() as db:
+            page, pages, free, vacuum = (
+                int(pragma(db.connection, name))
+                for name in ("page_size", "page_count", "freelist_count", "auto_vacuum")
+            )
+            row = db.one("turns_span")
+        turns, days = (row["turns"], row["days"] or 0.0) if row else (0, 0.0)
+        return {"bytes": page * (pages - free), "turns": turns, "days": days, "gives_back": bool(vacuum)}
+
+    def integrity(self) -> Sequence[str]:
+        """Return the problems that `integrity_check` and `foreign_key_check` find; empty if the file is sound."""
+        with self._snapshot() as db:
+            found = [row["integrity_check"] for row in db.connection.execute("PRAGMA integrity_check(20)")]
+            foreign = [
+                f"{row['table']}: row without its {row['parent']}"
+                for row in db.connection.execute("PRAGMA foreign_key_check")
+            ]
+        return [line for line in found if line != "ok"] + foreign
+
+
+def _open(path: Path, migrations: Mapping[int, str], *, is_lasting: bool) -> sqlite3.Connection:
+    if not path.exists():
+        check_new(path)
+        return empty_database(migrations)
+    try:
+        connection = open_reader(path) if is_lasting else _beside_or_alone(path)
+        try:
+            found = check_identity(connection, path, migrations)
+        except BaseException:
+            connection.close()
+            raise
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise translate(error, path) from error
+    if found < len(migrations):
+        connection.close()
+        raise StoreError(f"{path} is of an earlier version of Claudius: run `claudius chat`, which migrates it")
+    return connection
+
+
+def _beside_or_alone(path: Path) -> sqlite3.Connection:
+    """Open the database to read it, also where nothing can be written and nobody has it open. Raises: sqlite3.Error."""
+    try:
+        return open_reader(path)
+    except sqlite3.Error as error:
+        if not isinstance(translate(error, path), (StoreFull, StoreReadOnly)):
+            raise
+        return open_reader(path, is_alone=True)

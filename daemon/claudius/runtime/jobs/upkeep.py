@@ -17,7 +17,7 @@ from claudius.intent import turn_of
 from claudius.memory.erasure import OVERWRITING
 from claudius.memory.inbox import Pending
 from claudius.memory.psyche import OldTraces
-from claudius.memory.sql.recall import RecallLimits
+from claudius.memory.recall import RecallLimits
 from claudius.memory.store import Store
 from claudius.perception import Kind, Origin, Perception
 from claudius.psyche.change import change_of

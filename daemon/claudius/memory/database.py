@@ -13,13 +13,17 @@ from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from msgspec import Struct
 
 from claudius.errors import StoreError, StoreFull
 from claudius.foreign import unquoted
 from claudius.memory.search import tables
+
+if TYPE_CHECKING:
+    pass
 
 
 class Cursor(Protocol):
@@ -467,3 +471,44 @@ class Writer:
                 del self._unwritten[job.about]
             if job.error is not None:
                 log.warning("a write that nobody waits for failed: %s", unquoted(job.error), exc_info=job.error)
+
+
+SQLITE = "sqlite"
+
+
+AS_STORE = "store.url"
+
+
+_POSTGRES = ("postgres:", "postgresql:")
+
+
+class StorePlace(Struct, frozen=True):
+    """Where a home's store is."""
+
+    url: str = SQLITE
+    password: str = ""
+    called: str = ""
+    """What messages call it; empty = its URL."""
+    listen_url: str = AS_STORE
+    """The way to the same server for notices, if another; empty = none are wanted."""
+
+    @property
+    def is_postgres(self) -> bool:
+        """Whether it is a PostgreSQL server."""
+        return self.url.startswith(_POSTGRES)
+
+    @property
+    def notices_url(self) -> str:
+        """Where notices are heard; empty = nowhere."""
+        return self.url if self.listen_url == AS_STORE else self.listen_url
+
+    @property
+    def shown(self) -> str:
+        """The URL without what may be secret: its password and its parameters; of a service, its name."""
+        if self.called:
+            return self.called
+        parts = urlsplit(self.url)
+        if not parts.netloc and (service := parse_qs(parts.query).get("service")):
+            return f"{parts.scheme}://?service={service[0]}"
+        user, at, host = parts.netloc.rpartition("@")
+        return urlunsplit((parts.scheme, f"{user.partition(':')[0]}{at}{host}", parts.path, "", ""))

@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from claudius.decoding import decoder, misshapen
 from claudius.errors import RowInvalid
 from claudius.intent import Call
-from claudius.memory.sql.connection import Row
+from claudius.memory.database import Row
 from claudius.prompt import valid
 from claudius.provider import Usage
 from claudius.recollection import Entry, EntryType

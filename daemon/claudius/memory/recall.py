@@ -17,12 +17,12 @@ from msgspec.structs import replace
 from claudius.errors import StaleTurn
 from claudius.ledger_types import Belief, Peer
 from claudius.memory import ledger
+from claudius.memory.database import Database, Row
 from claudius.memory.inbox import Pending
 from claudius.memory.knowledge import called, told_of_name
 from claudius.memory.ledger import belief_of
 from claudius.memory.psyche import psyche_if_whole
-from claudius.memory.sql.connection import Database, Row
-from claudius.memory.sql.rows import (
+from claudius.memory.rows import (
     Decoding,
     dump,
     entry_of,
@@ -33,7 +33,7 @@ from claudius.memory.sql.rows import (
     parse_strings,
     stamp,
 )
-from claudius.memory.sql.seeing import Seeing
+from claudius.memory.seeing import Seeing
 from claudius.perception import SELF, Origin
 from claudius.recollection import (
     STATE_DEFAULTS,
