@@ -160,7 +160,7 @@ class Soul:
 
     async def drain(self) -> None:
         """Wait until git holds everything, if the archive is on."""
-        while self.archive and await self.store.documents.unarchived(1):
+        while self.archive and self.store.documents.unarchived(1):
             assert self.archive.problem is None, self.archive.problem
             await asyncio.sleep(0.02)
 
@@ -180,7 +180,7 @@ class Soul:
         if self.archive and turned.intent.model:
             self.archive.wake()
         post = Post(self.store, self.network, self.mind.clock, self.mind.config().runtime.reconcile_hours)
-        wait_s = await deliver(await self.store.outbox.deliveries(conversation), post)
+        wait_s = await deliver(self.store.outbox.deliveries(conversation), post)
         took_ms = 1000 * (time.perf_counter() - started)
         assert wait_s is None
         await reflect(turned, self.mind)

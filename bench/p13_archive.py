@@ -123,7 +123,7 @@ async def _archive(root: Path, versions: Sequence[tuple[int, str]]) -> Held:
         await soul.store.documents.set_model(who, private(who), markdown, NOTE, "owner", now)
     archive = Archive(soul.store, soul.home.memory, soul.home.backups, clock=soul.mind.clock)
     started = time.perf_counter()
-    while await soul.store.documents.unarchived(1):
+    while soul.store.documents.unarchived(1):
         await archive.round()
     took_s = time.perf_counter() - started
     await archive.close()

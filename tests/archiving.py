@@ -72,7 +72,7 @@ class Kept:
 
     async def until_archived(self) -> None:
         """Wait until a running archive has nothing left to do."""
-        while await self.store.documents.unarchived(1):
+        while self.store.documents.unarchived(1):
             await asyncio.to_thread(int)
 
     def git(self, *args: str) -> str:
@@ -99,12 +99,12 @@ class Kept:
 
     async def is_whole(self) -> None:
         """Check O8: newest version = file = blob at HEAD, byte for byte; git is sound; git sees no change."""
-        for file in await self.store.documents.archive_files():
-            text = await self.store.documents.document(file.document)
+        for file in self.store.documents.archive_files():
+            text = self.store.documents.document(file.document)
             assert text is not None
             assert (self.home.memory / file.path).read_bytes() == text.encode()
             assert self.git("cat-file", "blob", f"HEAD:{file.path}") == text
-        assert await self.store.documents.unarchived(1) == []
+        assert self.store.documents.unarchived(1) == []
         self.git("fsck", "--strict")
         assert self.git("status", "--porcelain", "--untracked-files=no") == ""
 
@@ -115,7 +115,7 @@ class Kept:
 
     async def text(self, person: str = ANA) -> str | None:
         """Return a person's newest private portrait."""
-        return await self.store.documents.document(Document(person, private(person)))
+        return self.store.documents.document(Document(person, private(person)))
 
 
 def bare(path: Path) -> str:

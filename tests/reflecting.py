@@ -146,7 +146,7 @@ class Second:
         """Start the second mind; what an earlier one held in memory is gone."""
         texts = soul(home)
 
-        async def may_spend() -> bool:
+        def may_spend() -> bool:
             """Return whether a call may be made."""
             return self.may_spend
 

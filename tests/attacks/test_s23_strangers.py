@@ -102,10 +102,10 @@ async def test_s24_the_owners_words_from_another_person_are_refused(network: str
         await side.stage.say(CHANNEL, "> !ensoul listen")
         await side.stage.until_told()
         await soul.idle()
-        before = dict(await soul.mind.store.people.participations())
+        before = dict(soul.mind.store.people.participations())
         await side.stage.say(CHANNEL, "!ensoul listen", by=ANA, calls=True)
         async with asyncio.timeout(20):
-            while not (after := dict(await soul.mind.store.people.participations())):
+            while not (after := dict(soul.mind.store.people.participations())):
                 await asyncio.sleep(0.01)
         await soul.idle()
 

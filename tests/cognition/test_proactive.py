@@ -238,7 +238,7 @@ async def test_whoever_says_stop_to_a_first_word_is_not_written_to_again(
         await soul.network.hear(answer)
         seen = await soul.network.until_visible(2)
         await soul.idle()
-        asked, may = len(voice.requests) - calls, await soul.mind.store.people.wants_proactive(ANA)
+        asked, may = len(voice.requests) - calls, soul.mind.store.people.wants_proactive(ANA)
 
     assert (asked, may) == ((0, False) if is_obeyed else (1, True))
     assert ("I write when you do" in seen[1].text) == is_obeyed
@@ -253,7 +253,7 @@ async def test_stop_is_talk_where_the_soul_did_not_write_first(home: Home) -> No
         await soul.network.hear("Stop.")
         await soul.network.until_visible(2)
 
-        assert await soul.mind.store.people.wants_proactive(ANA)
+        assert soul.mind.store.people.wants_proactive(ANA)
 
 
 async def test_d13_what_nobody_answered_delays_the_next(home: Home) -> None:

@@ -165,7 +165,7 @@ async def test_simulation_09_what_was_judged_before_is_built_upon(home: Home, sa
         it.begin(home)
         it.now += minutes(31)
         await it.cortex.look()
-        peer = await it.store.ledger.query_peer(ANN, OPS)
+        peer = it.store.ledger.query_peer(ANN, OPS)
 
     assert await trusts(home) == [5, comes_to]
     assert peer
@@ -224,11 +224,11 @@ async def test_simulation_06_a_belief_leaves_when_its_time_is_over(home: Home) -
         for _ in range(5):
             await it.hear()
         await it.cortex.look()
-        assert len((await it.store.ledger.grounds(OPS, [], 1)).beliefs) == 1
+        assert len(it.store.ledger.grounds(OPS, [], 1).beliefs) == 1
         it.now += minutes(120.02)
         await it.hear()
         (record,) = await it.cortex.look()
-        grounds = await it.store.ledger.grounds(OPS, [], 1)
+        grounds = it.store.ledger.grounds(OPS, [], 1)
 
     assert record.beliefs_expired == ("ann-is-reliable",)
     assert grounds.every_belief == ()
@@ -338,7 +338,7 @@ async def test_simulation_14_a_direct_message_stays_out_of_the_channel(home: Hom
         channel = next(n for n, one in enumerate(records) if one.audience == OPS)
         own = 1 - channel
         for audience in (OPS, DM):
-            grounds = await it.store.ledger.grounds(audience, [ANN], 10)
+            grounds = it.store.ledger.grounds(audience, [ANN], 10)
             assert {one.audience for one in grounds.beliefs} == ({OPS} if audience == OPS else {OPS, DM})
 
     assert len(records) == 2
@@ -366,12 +366,12 @@ async def test_a_failed_cycle_changes_nothing_and_is_on_record(home: Home, reply
         for _ in range(5):
             await it.hear()
         await it.cortex.look()
-        before = await it.store.ledger.grounds(OPS, [ANN], 10)
+        before = it.store.ledger.grounds(OPS, [ANN], 10)
         for _ in range(5):
             await it.hear()
         (record,) = await it.cortex.look()
         assert await it.cortex.look() == ()
-        after = await it.store.ledger.grounds(OPS, [ANN], 10)
+        after = it.store.ledger.grounds(OPS, [ANN], 10)
         it.now += minutes(1)
         (again,) = await it.cortex.look()
 

@@ -138,8 +138,8 @@ async def test_its_mode_in_one_conversation_is_the_owners_word(home: Home) -> No
         await soul.network.hear("!kothar both", person="ben")
         await soul.network.hear("!kothar both", person="owner")
         await soul.idle()
-        there = await soul.mind.store.whispers.mode_of("kothar", DM, "whisper")
-        elsewhere = await soul.mind.store.whispers.mode_of("kothar", "rehearsal:t:dm-ben:", "whisper")
+        there = soul.mind.store.whispers.mode_of("kothar", DM, "whisper")
+        elsewhere = soul.mind.store.whispers.mode_of("kothar", "rehearsal:t:dm-ben:", "whisper")
         said = await say(soul, "Look.")
 
     assert (there, elsewhere) == ("both", "whisper")

@@ -240,7 +240,7 @@ async def test_d06_what_goes_wrong_harms_nothing(home: Home, answer: Whispers, t
         async with alive(home, mouth, settings=settings) as soul:
             await say(soul, "Hello.")
             found = await soul.services._daimons.get().now("kothar")
-            standing = await soul.mind.store.whispers.standing("kothar", soul.mind.clock())
+            standing = soul.mind.store.whispers.standing("kothar", soul.mind.clock())
 
     assert len(kothar.heard) == 1
     assert (found.transport if found.stored else None) == then

@@ -90,8 +90,8 @@ async def test_a_kill_leaves_whole_cycles_only(home: Home, seed: int) -> None:
             await it.hear("after")
             it.now += minutes(31)
         records = await it.cortex.look()
-        grounds = await it.store.ledger.grounds(OPS, [ANN], 100)
-        assert await it.store.ledger.unreflected(1000) == []
+        grounds = it.store.ledger.grounds(OPS, [ANN], 100)
+        assert it.store.ledger.unreflected(1000) == []
 
     assert [one.cycle for one in records] == [len(cycles) + 1]
     assert len(grounds.peers[0].timeline) == min(100, heard + (waiting < 5))
@@ -107,7 +107,7 @@ async def test_a_cycle_that_was_written_is_not_written_again(home: Home) -> None
         assert await it.cortex.look() == ()
         it.now += minutes(600)
         assert await it.cortex.look() == ()
-        trust = await it.store.ledger.latest_trust()
+        trust = it.store.ledger.latest_trust()
 
     assert trust == {ANN: 2}
     assert isinstance(it.store, SqliteStore)

@@ -44,7 +44,7 @@ async def test_scale_w6_one_apology_whoever_hears(postgres_url: str, tmp_path: P
 async def until_mode(souls: Sequence[Alive], mode: str) -> None:
     """Wait until every process knows this mode of the first conversation."""
     async with asyncio.timeout(20):
-        while {(await one.mind.store.people.access("", "rehearsal:t:dm-p0"))[1] for one in souls} != {mode}:
+        while {one.mind.store.people.access("", "rehearsal:t:dm-p0")[1] for one in souls} != {mode}:
             await asyncio.sleep(0.01)
 
 

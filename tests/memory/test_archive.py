@@ -342,7 +342,7 @@ async def test_the_souls_state_can_be_edited_by_hand(kept: Kept) -> None:
 
     assert "currentTopic: rust" in path.read_text()
     assert "rust" in (
-        await kept.store.documents.document(next(iter(await kept.store.documents.archive_files([""]))).document) or ""
+        kept.store.documents.document(next(iter(kept.store.documents.archive_files([""]))).document) or ""
     )
     await kept.is_whole()
 

@@ -6,18 +6,19 @@ import asyncio
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from archiving import Kept
 from claudius.home import Home
-from claudius.memory.archive import GitFailed, files, repository, worker
+from claudius.memory.archive import Archive, GitFailed, files, repository, worker
 from claudius.memory.archive.repository import GitBusy, Repository
-from claudius.memory.documents import DocumentStore, KeptFile
+from claudius.memory.documents import DocumentStore
 from claudius.perception import SELF, shared
 from contracts.store.ground import ANA, BEN, NOW, OPS, exchange, heard
 
@@ -341,16 +342,17 @@ async def test_a_version_committed_while_a_round_looks_is_not_undone(
     await kept.learn("of Ben, once\n", person=BEN)
     await kept.settle()
     await kept.learn("of Ana\n")
-    looked = type(kept.store.documents).archive_files
+    in_thread = Archive._in_thread
 
-    async def slow(self: DocumentStore, persons: Sequence[str] | None = None) -> Sequence[KeptFile]:
+    async def slow(self: Archive, work: Callable[[], Any]) -> Any:
         """Learn about Ben while the round looks at Ana's file."""
-        found = await looked(self, persons)
-        monkeypatch.undo()
-        await kept.learn("of Ben, more\n", person=BEN)
+        found = await in_thread(self, work)
+        if getattr(work, "func", None) == self._read:
+            monkeypatch.undo()
+            await kept.learn("of Ben, more\n", person=BEN)
         return found
 
-    monkeypatch.setattr(type(kept.store.documents), "archive_files", slow)
+    monkeypatch.setattr(Archive, "_in_thread", slow)
     await kept.archive.round()
     for path in kept.home.memory.glob("users/*/*.md"):
         os.utime(path, (time.time() - 60,) * 2)

@@ -134,7 +134,7 @@ async def test_a_cycle_that_read_what_was_erased_since_changes_nothing(home: Hom
     """The second mind may answer after the erasure: what it read is gone, and so is what it came to."""
     async with alive(home, Scripted()) as soul:
         await hear(soul, "ben", "a bee nests in my attic", HALL)
-        (line,) = await soul.mind.store.ledger.newest_interactions(1)
+        (line,) = soul.mind.store.ledger.newest_interactions(1)
         for cycle, evidence in ((1, (line.id,)), (2, (line.id, line.id + 1000))):
             record = Reflection(
                 cycle=cycle,

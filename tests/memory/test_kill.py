@@ -68,7 +68,7 @@ async def test_what_was_promised_survives_a_kill(home: Home, seed: int) -> None:
     waiting = await store.start("after", NOW)
     known = await store.inbox.accept([heard(n=n) for n in reached["accepted"]], NOW)
     pending = await store.inbox.oldest(DM)
-    left = await store.outbox.deliveries(DM)
+    left = store.outbox.deliveries(DM)
     await store.close(clean=True)
     with closing(SqliteRecords(home.database)) as records:
         found = records.conversation(DM)

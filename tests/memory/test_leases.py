@@ -107,7 +107,7 @@ async def test_scale_w2_a_turn_under_an_old_token_is_refused(postgres_url: str) 
         with pytest.raises(StaleTurn):
             await slow.turns.commit(late)
         assert await one.leases.renew() == [DM]
-        said = await two.outbox.deliveries(DM)
+        said = two.outbox.deliveries(DM)
 
     assert [one.utterance.body for one in said] == ["In time."]
 
@@ -153,7 +153,7 @@ async def test_scale_f2_what_a_dead_worker_had_begun_is_void_at_the_taking(postg
         before = await two.inbox.oldest(OPS)
         await past(postgres_url)
         assert await taken_by(two) == [DM, OPS]
-        parts, after = await two.outbox.deliveries(DM), await two.inbox.oldest(OPS)
+        parts, after = two.outbox.deliveries(DM), await two.inbox.oldest(OPS)
 
     assert before is not None
     assert after is not None
@@ -174,7 +174,7 @@ async def test_scale_f4_who_takes_its_own_lane_again_doubts_what_it_was_sending(
         assert await taken_by(one) == [DM]
         with pytest.raises(StaleTurn):
             await before.outbox.doubt(DM)
-        parts = await one.leases.store_of(DM).outbox.deliveries(DM)
+        parts = one.leases.store_of(DM).outbox.deliveries(DM)
 
     assert [part.state for part in parts] == ["unknown_after_send"]
 
@@ -194,7 +194,7 @@ async def test_scale_what_was_seen_is_believed_under_an_old_token(postgres_url: 
         await slow.outbox.settle(intent.utterances[0].key, "r-0", NOW)
         with pytest.raises(StaleTurn):
             await slow.outbox.attempt(intent.utterances[1].key)
-        left = await two.outbox.deliveries(DM)
+        left = two.outbox.deliveries(DM)
 
     assert [one.utterance.key for one in left] == [part(intent.turn, DM, n=1).key]
 
@@ -412,7 +412,7 @@ async def test_scale_f13_one_person_in_many_conversations_is_counted_once(postgr
             await lane.turns.commit(thought(known, noted=Noted(interactions=(said,))))
 
         await asyncio.gather(*(think(store, place) for store, place in held))
-        peer = await one.ledger.query_peer(person, SELF)
+        peer = one.ledger.query_peer(person, SELF)
 
     assert len(held) == 50
     assert peer

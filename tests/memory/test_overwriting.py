@@ -129,7 +129,7 @@ async def test_the_receipt_names_the_hour_that_is_planned_though_the_job_came_me
             patched.setattr(Forgetting, "_copy_anew", meanwhile)
             patched.setattr(soul.server._forgetting, "_is_daemon", True)  # who is alone overwrites at once
             receipt = await soul.server._forgetting.forget("rehearsal:t:ana", soul.mind.clock(), "owner")
-        planned = dict(await store.plans.jobs())[OVERWRITING].next_due
+        planned = dict(store.plans.jobs())[OVERWRITING].next_due
         waits = await store.erasure.overwrite()
 
     assert planned < night

@@ -228,7 +228,7 @@ async def test_every_version_is_listed_with_its_note(store: Store, records: Sqli
     model = ModelVersion(person=ANA, audience=private(ANA), version=1, markdown="m", note="Met.", suspect=True)
     intent = await exchange(store, heard(n=1), model=model)
     await store.documents.set_model(ANA, private(ANA), "by hand", "Mended.", "owner", NOW)
-    first, _ = await store.documents.unarchived(2)
+    first, _ = store.documents.unarchived(2)
     await store.documents.archived({first.id: "c0ffee"}, ())
 
     rows = records.versions(ANA)

@@ -284,9 +284,9 @@ async def _audiences_hold(
             read: list[str] = []
             reading = life.store.moments.vectors
 
-            async def watched(audience: str, *more: Any) -> Any:
+            def watched(audience: str, *more: Any) -> Any:
                 read.append(audience)
-                return await reading(audience, *more)
+                return reading(audience, *more)
 
             life.store.moments.vectors = watched  # type: ignore[method-assign] - the store as it is, watched
             for person, channel in asks:
@@ -357,7 +357,7 @@ async def test_memory_f3_a_full_disk_ends_no_vectors_for_good(tmp_path: Path, mo
         running = asyncio.create_task(life.semantic.run())
         await asyncio.wait_for(kept.wait(), 30)
         running.cancel()
-        progress = await life.semantic.progress()
+        progress = life.semantic.progress()
 
     assert progress == {"embedder": "subjects", "done": 1, "total": 1, "is_off": False}
 

@@ -93,14 +93,14 @@ async def test_scale_w5_what_one_process_decides_of_who_is_heard_is_in_force_for
     """A pairing, a revocation and a channel's mode count for the next message that any other process hears."""
     place = "discord:1:c"
     async with two(postgres_url) as (one, other):
-        found = [await other.people.access(ANA, place)]
+        found = [other.people.access(ANA, place)]
         await one.people.pair(ANA, "Ana", NOW)
         await one.people.participate(place, "off", ANA, NOW)
-        found.append(await other.people.access(ANA, place))
+        found.append(other.people.access(ANA, place))
         await one.people.unpair(ANA)
         await other.people.participate_no_more(place)
-        found.append(await other.people.access(ANA, place))
-        found.append(await one.people.access(ANA, place))
+        found.append(other.people.access(ANA, place))
+        found.append(one.people.access(ANA, place))
 
     assert found == [(False, None), (True, "off"), (False, None), (False, None)]
 
@@ -112,7 +112,7 @@ async def test_scale_w5_a_code_that_one_process_gave_any_other_takes(postgres_ur
         first = await one.codes.open(asked, 1)
         assert first
         again = await other.codes.open(asked, 1)
-        listed = await other.codes.valid("pairing", NOW)
+        listed = other.codes.valid("pairing", NOW)
         taken = await other.codes.redeem("pairing", first.code, NOW)
         twice = await one.codes.redeem("pairing", first.code, NOW)
         second = await one.codes.open(asked, 1)
@@ -184,17 +184,17 @@ async def test_scale_w6_what_is_under_way_counts_as_spent_until_it_is_known(post
         assert await other.leases.take((), 1) == [OPS]
         first, second = one.leases.store_of(DM).turns, other.leases.store_of(OPS).turns
         may = [await first.reserve(DM, ANA, (cap,)), await second.reserve(OPS, BEN, (cap,))]
-        spent = [await second.spent_since(cap.since), await second.spent_since(cap.since, person=BEN)]
+        spent = [second.spent_since(cap.since), await second.spent_since(cap.since, person=BEN)]
         pending = await one.inbox.oldest(DM)
         assert pending
         first.keep_call(pending.turn, call(cost_usd=0.1))
         await one.flush()
-        spent.append(await second.spent_since(cap.since))
+        spent.append(second.spent_since(cap.since))
         may.append(await second.reserve(OPS, BEN, (cap,)))
-        spent.append(await first.spent_since(cap.since, channel="slack:T1:ops"))
+        spent.append(first.spent_since(cap.since, channel="slack:T1:ops"))
         with psycopg.connect(postgres_url, autocommit=True) as server:
             server.execute("UPDATE lane SET lease_until = clock_timestamp() - interval '1 s'")
-        spent.append(await first.spent_since(cap.since))
+        spent.append(first.spent_since(cap.since))
 
     assert may == [True, False, True]
     assert spent == pytest.approx([0.8, 0.0, 0.5, 0.4, 0.5])

@@ -275,7 +275,7 @@ class Mail(RuleBasedStateMachine):
     async def _drain(self) -> None:
         for place in PLACES:
             while True:
-                for part in await self.store.outbox.deliveries(place):
+                for part in self.store.outbox.deliveries(place):
                     await self._deliver(place, part, "settle")
                 pending = await self.store.inbox.oldest(place)
                 if pending is None:

@@ -81,8 +81,8 @@ async def test_what_cannot_be_attributed_stays_the_owners(home: Home) -> None:
 
     store = SqliteStore(home.database)
     await store.start("boot-2", NOW)
-    own, there = await store.ledger.query_peer(ANA, private(ANA)), await store.ledger.query_peer(ANA, OPS_AUDIENCE)
-    owner = await store.ledger.query_peer(ANA, "self")
+    own, there = store.ledger.query_peer(ANA, private(ANA)), store.ledger.query_peer(ANA, OPS_AUDIENCE)
+    owner = store.ledger.query_peer(ANA, "self")
     await store.close(clean=True)
 
     assert own

@@ -161,7 +161,7 @@ async def test_an_edit_from_which_nothing_was_written_disturbs_nobody(home: Home
         assert archive
         await hear(soul, "ana", HERON, key="k")
         await archive.round()
-        history = await soul.mind.store.documents.history()
+        history = soul.mind.store.documents.history()
         await soul.network.hear("what is new?", person="ben", conversation=OTHER, is_shared=True)
         await asyncio.wait_for(voice.begun.wait(), 10)
         await changed(soul, "k", "a stork nests in my attic")
@@ -171,7 +171,7 @@ async def test_an_edit_from_which_nothing_was_written_disturbs_nobody(home: Home
         await soul.idle()
 
         assert voice.asked == 1
-        assert await soul.mind.store.documents.history() == history
+        assert soul.mind.store.documents.history() == history
 
 
 async def test_a_flood_of_edits_is_undone_together(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

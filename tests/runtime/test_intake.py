@@ -279,4 +279,4 @@ async def test_only_our_own_leaving_ends_how_we_take_part(
             heard(f"{channel}:", person=LIVE_ANA, kind=kind, owes=False, extra=MoveExtra(is_our_own=is_our_own))
         )
 
-        assert (await modes.mode(channel), bool(await modes.said_by(channel))) == ("on" if is_kept else None, is_kept)
+        assert (modes.mode(channel), bool(modes.said_by(channel))) == ("on" if is_kept else None, is_kept)

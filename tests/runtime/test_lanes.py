@@ -74,7 +74,7 @@ async def test_no_thought_begins_while_a_message_is_being_kept(home: Home, monke
         await asyncio.sleep(0)
         await soul.network.hear("quick", person="ben")
         for _ in range(20):
-            await soul.mind.store.outbox.deliveries("rehearsal:t:nobody:")
+            soul.mind.store.outbox.deliveries("rehearsal:t:nobody:")
             await asyncio.sleep(0)
         assert not voice.requests
         may_keep.set()
@@ -318,12 +318,12 @@ async def test_a_wait_beyond_any_date_is_a_definite_refusal(home: Home, asked_s:
         await soul.network.hear("m")
         async with asyncio.timeout(20):
             while not soul.network.visible and not (
-                waiting := await soul.mind.store.outbox.deliveries("rehearsal:t:dm-ana:")
+                waiting := soul.mind.store.outbox.deliveries("rehearsal:t:dm-ana:")
             ):
                 await asyncio.sleep(0)
             while not soul.network.visible and waiting and waiting[0].not_before is None:
                 await asyncio.sleep(0)
-                waiting = await soul.mind.store.outbox.deliveries("rehearsal:t:dm-ana:")
+                waiting = soul.mind.store.outbox.deliveries("rehearsal:t:dm-ana:")
         states = [one.state for one in waiting]
 
     assert soul.network.looks == 0

@@ -139,7 +139,7 @@ async def test_a_paused_soul_keeps_what_it_hears_and_thinks_nothing(home: Home) 
         async with asyncio.timeout(20):
             while soul.records().counts(NOW)["inbox"]["pending"] < 3:
                 await asyncio.sleep(0.01)
-        paused = (list(voice.requests), await soul.mind.stage())
+        paused = (list(voice.requests), soul.mind.stage())
         write_setting(home, "runtime.paused", value=False)
         async with asyncio.timeout(20):
             while soul.mind.config().runtime.paused:

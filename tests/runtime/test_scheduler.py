@@ -241,7 +241,7 @@ async def test_the_clock_goes_on_where_the_store_fails_for_a_moment(
         wall.passes(hours=2)
         with monkeypatch.context() as patch:
 
-            async def fails() -> Any:
+            def fails() -> Any:
                 """Raise an error."""
                 raise StoreError("busy")
 

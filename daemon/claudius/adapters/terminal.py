@@ -12,7 +12,7 @@ import logging
 import os
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -96,7 +96,7 @@ class TerminalAdapter(PlainAdapter):
         clock: Callable[[], datetime],
         *,
         wake: Callable[[str], None] = lambda _: None,
-        answered: Callable[[str], Awaitable[Sequence[Utterance]]] | None = None,
+        answered: Callable[[str], Sequence[Utterance]] | None = None,
         notices: Callable[[], Sequence[str]] = tuple,
         thoughts: Callable[[Callable[[Thinking], None]], Callable[[], None]] | None = None,
     ) -> None:
@@ -201,7 +201,7 @@ class TerminalAdapter(PlainAdapter):
             return
         await client.connection.send({"event": "heard", "id": said, "key": perception.key, "new": new})
         if not new and self._answered:
-            for utterance in await self._answered(perception.key):
+            for utterance in self._answered(perception.key):
                 if utterance.person == client.person:
                     await client.connection.send(self._speech(utterance))
         self._wake(client.conversation)

@@ -87,9 +87,7 @@ class Ensouled:
         known = await self._recall(perception)
         modes = daimon_modes(mind.config())
         own_only = not mind.config().ensoul.shared
-        intuition = (
-            await mind.store.whispers.surfacing(perception, known.now, modes, own_only=own_only) if modes else ""
-        )
+        intuition = mind.store.whispers.surfacing(perception, known.now, modes, own_only=own_only) if modes else ""
         parts = [
             mark(soul.text("soul.md")),
             soul.text("ensoul.md").strip(),

@@ -40,7 +40,7 @@ async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_t
 
             intent = felt(intent, recollection)
     show_calls(mind.hooks, recollection, intent.calls)
-    intent = await allowed(intent, recollection, mind)
+    intent = allowed(intent, recollection, mind)
     if is_turn:
         intent = replace(intent, noted=noted(recollection, intent, mind.config()))
         intent, reminder = reminded(intent, recollection, mind.soul(), mind.config())
@@ -48,7 +48,7 @@ async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_t
         if isinstance(change, Change) and (change.updates or (psyche and psyche.intentions)):
             intent = acted(intent, change, recollection, mind.soul(), mind.config())
         if intent.planned is not None and intent.planned.schedules:
-            waiting = await mind.store.plans.open_plans(intent.conversation)
+            waiting = mind.store.plans.open_plans(intent.conversation)
             intent = within_limit(intent, recollection, mind.soul(), waiting)
         if reminder:
             intent = confirmed(intent, reminder, recollection, mind.soul())

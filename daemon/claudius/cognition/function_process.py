@@ -198,12 +198,12 @@ class Thinker:
 
     async def recall(self, words: str, *, limit: int = 8) -> list[str]:
         """Search the soul's memory, limited to what may be shown here. Best lines first."""
-        found = await self._state.mind.store.moments.search(self.recollection.perception, words, limit)
+        found = self._state.mind.store.moments.search(self.recollection.perception, words, limit)
         return [f"{one.name or 'Claudius'}: {one.content}" for one in found]
 
     async def is_over_budget(self) -> bool:
         """Return whether a budget is spent."""
-        return await self._state.mind.stage(self.recollection.perception) is Stage.REFUSING
+        return self._state.mind.stage(self.recollection.perception) is Stage.REFUSING
 
     async def _before(self, memory: WorkingMemory) -> None:
         """Run the checks that precede each thought."""

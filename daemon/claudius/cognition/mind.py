@@ -83,11 +83,11 @@ def tightest(found: Sequence[Cap]) -> Cap:
     return max(found, key=lambda one: one.spent_usd / one.limit_usd if one.limit_usd else -1.0)
 
 
-async def spending(store: Store, budget: BudgetSettings, now: datetime) -> tuple[Cap, Cap]:
+def spending(store: Store, budget: BudgetSettings, now: datetime) -> tuple[Cap, Cap]:
     """Return the budgets of the whole soul with what was spent of them."""
     today = day_start(now)
     since = (today, today.replace(day=1))
-    return caps(budget, *[await store.turns.spent_since(one) for one in since])
+    return caps(budget, *[store.turns.spent_since(one) for one in since])
 
 
 T = TypeVar("T")
@@ -163,20 +163,20 @@ class Mind(Struct, frozen=True, kw_only=True):
         """Return the mind of what thinks beside the turns."""
         return replace(self, provider=SecondVoice(self.provider, self.slot))
 
-    async def spending(self, perception: Perception | None = None) -> Sequence[Cap]:
+    def spending(self, perception: Perception | None = None) -> Sequence[Cap]:
         """Return the budgets with what was spent of them; for a perception, its person's and its channel's too."""
         budget, now = self.config().budget, self.clock()
         is_capped = budget.daily_usd or budget.monthly_usd or not perception
-        found: list[Cap] = [*await spending(self.store, budget, now)] if is_capped else []
+        found: list[Cap] = [*spending(self.store, budget, now)] if is_capped else []
         if perception is None:
             return found
         person, channel, limit_usd = perception.person, "", budget.person_daily_usd
         if limit_usd and person:
-            spent = await self.store.turns.spent_since(day_start(now), person=person)
+            spent = self.store.turns.spent_since(day_start(now), person=person)
             found.append(Cap(name="budget.person_daily_usd", of=person, limit_usd=limit_usd, spent_usd=spent))
         if (limit_usd := budget.channel_daily_usd) and not perception.audience.startswith("private:"):
             channel = Place.of(perception.conversation).of_channel
-            spent = await self.store.turns.spent_since(day_start(now), channel=channel)
+            spent = self.store.turns.spent_since(day_start(now), channel=channel)
             found.append(Cap(name="budget.channel_daily_usd", of=channel, limit_usd=limit_usd, spent_usd=spent))
         return found
 
@@ -195,7 +195,7 @@ class Mind(Struct, frozen=True, kw_only=True):
         )
         return await self.store.turns.reserve(known.conversation, person, [one for one in caps if one.limit_usd])
 
-    async def stage(self, perception: Perception | None = None) -> Stage:
+    def stage(self, perception: Perception | None = None) -> Stage:
         """Return how close spending is to the tightest budget that applies to a perception, or to the soul's own work.
 
         While the soul is paused, it does no work of its own.
@@ -206,7 +206,7 @@ class Mind(Struct, frozen=True, kw_only=True):
         is_capped = budget.daily_usd or budget.monthly_usd
         if not is_capped and not (perception and (budget.person_daily_usd or budget.channel_daily_usd)):
             return Stage.OPEN
-        found = await self.spending(perception)
+        found = self.spending(perception)
         return tightest(found).stage if found else Stage.OPEN
 
     def is_paused(self) -> bool:

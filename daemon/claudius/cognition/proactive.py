@@ -65,12 +65,12 @@ def is_promised(perception: Perception) -> bool:
     return internal(perception).event == PROMISE_DUE and cause_of(perception, "", perception.at) is Cause.ASKED
 
 
-async def is_told_to_stop(pending: Pending, mind: Mind) -> bool:
+def is_told_to_stop(pending: Pending, mind: Mind) -> bool:
     """Return whether somebody answers the soul's first message by telling it to stop."""
     perception = pending.perception
     if not perception.audience.startswith("private:") or not _STOP.fullmatch(perception.text.strip()):
         return False
-    words = await mind.store.turns.first_words(perception, mind.clock() - LOOKED_BACK)
+    words = mind.store.turns.first_words(perception, mind.clock() - LOOKED_BACK)
     return bool(words.here) and (words.last_heard is None or words.here[-1] > words.last_heard)
 
 
@@ -108,36 +108,36 @@ def _unanswered(words: FirstWords, now: datetime) -> str:
     return ""
 
 
-async def has_lapsed(perception: Perception, mind: Mind) -> bool:
+def has_lapsed(perception: Perception, mind: Mind) -> bool:
     """Return whether it is too late for a perception of the soul's own."""
-    until = await _lapses_at(perception, mind)
+    until = _lapses_at(perception, mind)
     return until is not None and mind.clock() > until
 
 
-async def _lapses_at(perception: Perception, mind: Mind) -> datetime | None:
+def _lapses_at(perception: Perception, mind: Mind) -> datetime | None:
     """Return when a perception lapses: never in the quiet hours that it waits through, nor soon after; None = never."""
     at = internal(perception).lapses_at
     if at is None:
         return None
-    zone, hours = await _zone(perception, mind), read_hours(mind.config().clock.quiet)
+    zone, hours = _zone(perception, mind), read_hours(mind.config().clock.quiet)
     nights = [one for one in (perception.at, at) if is_quiet(one, zone, hours)]
     return max([at, *[quiet_end(one, zone, hours) + AFTER_QUIET for one in nights]])
 
 
-async def _zone(perception: Perception, mind: Mind) -> tzinfo:
+def _zone(perception: Perception, mind: Mind) -> tzinfo:
     """Return the zone of whoever hears what is said about a perception."""
-    own = await mind.store.people.zone(perception.person) if perception.audience.startswith("private:") else ""
+    own = mind.store.people.zone(perception.person) if perception.audience.startswith("private:") else ""
     return known_zone(own, mind.config().clock.timezone)
 
 
 async def withheld(pending: Pending, mind: Mind) -> bool:
     """Withdraw or postpone a perception that the soul may not write about. Returns False if it may; asks no model."""
     perception, now = pending.perception, mind.clock()
-    verdict = await judge(perception, mind, now)
+    verdict = judge(perception, mind, now)
     if verdict is None:
         return False
     log.info("not written first", extra={"conversation": perception.conversation, "reason": verdict.reason})
-    if again := _again(perception, verdict, await _lapses_at(perception, mind)):
+    if again := _again(perception, verdict, _lapses_at(perception, mind)):
         await mind.store.plans.plan(again)
     await mind.store.inbox.withdraw(pending.seq, verdict.reason)
     return True
@@ -150,12 +150,12 @@ class Withheld(Struct, frozen=True):
     until: datetime | None = None
 
 
-async def judge(perception: Perception, mind: Mind, now: datetime) -> Withheld | None:
+def judge(perception: Perception, mind: Mind, now: datetime) -> Withheld | None:
     """Return why the soul may not write about a perception now; None if it may.
 
     A promise that it made of itself waits for the end of quiet hours, and needs nothing else.
     """
-    zone = await _zone(perception, mind)
+    zone = _zone(perception, mind)
     if is_promised(perception):
         until = _morning(perception, mind.config().clock.quiet, now, zone)
         return Withheld("waits for the morning: quiet hours", until) if until > now else None
@@ -164,9 +164,9 @@ async def judge(perception: Perception, mind: Mind, now: datetime) -> Withheld |
     listener = Place.of(perception.conversation).of_channel if is_shared else perception.person
     ground = FirstWordFacts(
         is_wanted=config.psyche.proactive,
-        has_consent=await consents(listener, mind.store),
-        has_budget=await mind.stage() is Stage.OPEN,
-        words=await mind.store.turns.first_words(perception, now - LOOKED_BACK),
+        has_consent=consents(listener, mind.store),
+        has_budget=mind.stage() is Stage.OPEN,
+        words=mind.store.turns.first_words(perception, now - LOOKED_BACK),
     )
     if reason := refusal(ground, now):
         return Withheld(f"not written first: {reason}")
@@ -180,7 +180,7 @@ async def judge(perception: Perception, mind: Mind, now: datetime) -> Withheld |
     return Withheld(reason, until)
 
 
-async def allowed(intent: Intent, recollection: Recollection, mind: Mind) -> Intent:
+def allowed(intent: Intent, recollection: Recollection, mind: Mind) -> Intent:
     """Return a turn as it may be committed: unasked utterances must obey the rules of writing first or are removed.
 
     Every utterance passes here, whatever its turn was about. Thoughts stay; words held until the morning are thought
@@ -191,13 +191,13 @@ async def allowed(intent: Intent, recollection: Recollection, mind: Mind) -> Int
     if not intent.utterances or causes - {Cause.UNASKED}:
         return intent
     perception = recollection.perception
-    verdict = await judge(perception, mind, now)
+    verdict = judge(perception, mind, now)
     if verdict is None:
         first = (replace(one, kind="proactive") if one.kind == "reply" else one for one in intent.utterances)
         return replace(intent, utterances=tuple(first))
     log.info("not said", extra={"conversation": intent.conversation, "reason": verdict.reason})
     planned = intent.planned or Planned()
-    again = _again(perception, verdict, await _lapses_at(perception, mind))
+    again = _again(perception, verdict, _lapses_at(perception, mind))
     if again and not planned.closes:
         planned = replace(planned, schedules=(*planned.schedules, again))
     return replace(
@@ -272,9 +272,9 @@ def _again(perception: Perception, verdict: Withheld, lapses_at: datetime | None
     )
 
 
-async def consents(person: str, store: Store) -> bool:
+def consents(person: str, store: Store) -> bool:
     """Return whether a person, or the owner for a channel, has consented to the soul writing first."""
-    return bool(person) and await store.people.wants_proactive(person)
+    return bool(person) and store.people.wants_proactive(person)
 
 
 def _morning(perception: Perception, quiet: str, now: datetime, zone: tzinfo) -> datetime:

@@ -196,7 +196,7 @@ async def _think(one: Subprocess, idle: Idle, mind: Mind) -> None:
     known = await mind.store.turns.recall(pending, nonce=mind.nonce(), now=mind.clock(), limits=limits)
     recollection = replace(known, perceptions=())  # the conversation as it is now, including its last turn
     turn = await silent_turn(one.name, recollection, mind)
-    reflection = ReflectionTurn(turn, one.name, await mind.store.turns.kept(recollection.conversation, one.name))
+    reflection = ReflectionTurn(turn, one.name, mind.store.turns.kept(recollection.conversation, one.name))
     outcome = await one.think(reflection, reflection.source.base)
     intent = _ended(one, reflection, turn, outcome)
     if intent is not None:

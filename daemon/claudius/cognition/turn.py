@@ -70,7 +70,7 @@ async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE)
     """
     perception = pending.perception
     if perception.origin is Origin.INTERNAL and internal(perception).says is None:
-        if await has_lapsed(perception, mind):
+        if has_lapsed(perception, mind):
             await mind.store.inbox.withdraw(pending.seq, "lapsed: it was not taken up in time")
             return None
         if perception.audience != SELF and is_to_speak(perception) and await withheld(pending, mind):
@@ -172,7 +172,7 @@ async def _concluded(turn: TurnState, pending: Pending) -> Intent:
         return conclude_told(known, process, turn.settings, perception.extra.answer)
     if (line := internal(perception).says) is not None:
         return _said(turn, line, ANNOUNCED)
-    if known.owes and perception.origin is Origin.EXTERNAL and await is_told_to_stop(pending, mind):
+    if known.owes and perception.origin is Origin.EXTERNAL and is_told_to_stop(pending, mind):
         await mind.store.people.wish(perception.person, proactive=False, now=mind.clock())
         line = sections(turn.soul.files.get(f"processes/{PROCESS}.md")).get("stopped", "I will not.")
         return _said(turn, line, "acknowledged")
@@ -213,7 +213,7 @@ async def _thought(turn: TurnState) -> Intent:
     images if the model refuses them.
     """
     surface, known = turn.surface, turn.recollection
-    stage = await turn.mind.stage(known.perception)
+    stage = turn.mind.stage(known.perception)
     if stage is Stage.REFUSING:
         raise OverBudget
     if surface.begin_thinking:

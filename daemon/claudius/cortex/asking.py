@@ -205,7 +205,7 @@ async def consult(ties: Ties, asked: ConsultRequest) -> ConsultAnswer:
 
 async def _judge(ties: Ties, asked: ConsultRequest) -> ConsultAnswer:
     settings, soul = ties.config().cortex, ties.soul()
-    grounds = await ties.store.ledger.grounds(asked.audience, (asked.peer_id,), settings.context_window)
+    grounds = ties.store.ledger.grounds(asked.audience, (asked.peer_id,), settings.context_window)
     content = {
         "request": blot(one_line(valid(asked.text))[:REQUEST_CHARS], ties.secrets),
         "from": one_line(valid(asked.name)),

@@ -152,13 +152,13 @@ class Cortex:
             log.debug("Trigger skipped: reflection already in progress")
             return ()
         await self._wake()
-        await self._refresh()
+        self._refresh()
         now = self._ties.clock()
         fired = evaluate(self._state, now, self._thresholds())
         if not fired:
             return ()
         lately = [event for event in messages(self._state.events) if now - event.timestamp < UNDER_WAY]
-        if not await self._ties.store.ledger.are_noted([event.turn for event in lately]):
+        if not self._ties.store.ledger.are_noted([event.turn for event in lately]):
             return ()  # a cycle should see each message whole, so it waits until their turns are committed
         return await self._pass(fired)
 
@@ -171,7 +171,7 @@ class Cortex:
             raise ClaudiusError("the cortex is off: it needs a real model, or cortex.enabled = true")
         async with self._cycle_lock:
             await self._wake()
-            await self._refresh()
+            self._refresh()
         records = await self._pass(("manual",))
         if not records:
             raise ClaudiusError("there is nothing to reflect on: nobody was heard yet")
@@ -188,21 +188,21 @@ class Cortex:
                 return
             if store.leases and not self._is_running:
                 self._state.events.clear()  # another process may have reflected on what was heard here
-            grounds = await store.ledger.grounds(SELF, (), 1)
-            self._last = dict(await store.ledger.latest_trust())
+            grounds = store.ledger.grounds(SELF, (), 1)
+            self._last = dict(store.ledger.latest_trust())
             self._cycle = max(self._cycle, grounds.cycle - 1)
             self._tuned = thresholds_in_force(grounds.tuned, Thresholds.of(self._ties.config().cortex).bases)
-            self._buffer.restore(await store.ledger.unreflected(RESTORED))
+            self._buffer.restore(store.ledger.unreflected(RESTORED))
             self._is_awake = True
 
-    async def _refresh(self) -> None:
+    def _refresh(self) -> None:
         state, enabled = self._state, self._thresholds().enabled
         if "promise_timeout" in enabled:
-            state.watch(await self._ties.store.ledger.open_promises())
+            state.watch(self._ties.store.ledger.open_promises())
         if "farming" in enabled:
-            state.farming = {**state.farming, **await self._watch.farming(state.events)}
+            state.farming = {**state.farming, **self._watch.farming(state.events)}
         if "new_peer" in enabled:
-            state.new_peers = {**state.new_peers, **await self._watch.new_peers(state.events)}
+            state.new_peers = {**state.new_peers, **self._watch.new_peers(state.events)}
 
     def _thresholds(self) -> Thresholds:
         settings = self._ties.config().cortex
@@ -219,7 +219,7 @@ class Cortex:
                     reflected, self._unwritten = self._unwritten, None
                     await self._apply(reflected)
                 start = dict(self._last)
-                found = await parts(self._ties, self._state, fired)
+                found = parts(self._ties, self._state, fired)
                 self._state.since = self._ties.clock()
                 records = [await self._one(part, fired, start) for part in found]
             finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
@@ -180,7 +180,7 @@ class Ties(Struct, frozen=True, kw_only=True):
     nonce: Callable[[], str]
     emit: Callable[[Observed], None]
     """Emit an event to its observers; never raises."""
-    may_spend: Callable[[], Awaitable[bool]]
+    may_spend: Callable[[], bool]
     """Whether the day's budget still allows a reflection."""
     wake: Callable[[str], None] = lambda _: None
     """Make a conversation check for pending perceptions."""

@@ -106,14 +106,14 @@ class Watch:
         self._told: set[tuple[str, datetime]] = set()
         self._known: set[str] = set()
 
-    async def farming(self, events: Sequence[CortexEvent]) -> Mapping[str, str]:
+    def farming(self, events: Sequence[CortexEvent]) -> Mapping[str, str]:
         """Return the peers whose newest burst is an outlier and was not reported before, each with its audience."""
         sizes: dict[str, int] = {}
         for event in messages(events):
             sizes[event.peer_id] = sizes.get(event.peer_id, 0) + event.scope
         found: dict[str, str] = {}
         for peer in (peer for peer, size in sizes.items() if size >= LEAST_SCOPE):
-            heard, trusts = await self._ledger.inbound(peer, LOOKED_AT)
+            heard, trusts = self._ledger.inbound(peer, LOOKED_AT)
             runs = bursts(heard)[-WINDOW - 1 :]
             if runs and is_farming([sum(one.scope for one in run) for run in runs], trusts):
                 begun = (peer, runs[-1][0].at)
@@ -122,7 +122,7 @@ class Watch:
                     found[peer] = runs[-1][-1].audience
         return found
 
-    async def new_peers(self, events: Sequence[CortexEvent]) -> Mapping[str, str]:
+    def new_peers(self, events: Sequence[CortexEvent]) -> Mapping[str, str]:
         """Return the peers whose first message is among these events, each with its audience."""
         found: dict[str, str] = {}
         if len(self._known) > MOST_KNOWN:
@@ -131,7 +131,7 @@ class Watch:
             peer_id = event.peer_id
             if peer_id in self._known:
                 continue
-            peer = await self._ledger.query_peer(peer_id, SELF)
+            peer = self._ledger.query_peer(peer_id, SELF)
             if peer is None:
                 continue  # its turn is not committed yet: retry at the next look
             self._known.add(peer_id)

@@ -46,7 +46,7 @@ async def reflect(ties: Ties, part: Part, triggers: Sequence[str], start: Mappin
     `start`: each peer's trust at the start of the pass.
     """
     began = time.monotonic()
-    cycle, system = await _prepare(ties, part, triggers, start, least)
+    cycle, system = _prepare(ties, part, triggers, start, least)
     outcome, answer = await _answer(ties, cycle, system)
     duration_s = round(time.monotonic() - began, 3)
     usage = answer.usage if answer else Usage()
@@ -68,12 +68,12 @@ async def reflect(ties: Ties, part: Part, triggers: Sequence[str], start: Mappin
     return Ended(record=reflected.record, reflected=reflected, peers=cycle.document.peers)
 
 
-async def _prepare(
+def _prepare(
     ties: Ties, part: Part, triggers: Sequence[str], start: Mapping[str, int], least: int
 ) -> tuple[Cycle, str]:
     settings, soul, now = ties.config().cortex, ties.soul(), ties.clock()
     peers = ranked(part, settings.max_peers)
-    grounds = await ties.store.ledger.grounds(part.audience, peers, settings.context_window)
+    grounds = ties.store.ledger.grounds(part.audience, peers, settings.context_window)
     system = system_text(soul)
     document = build(
         part,
@@ -102,7 +102,7 @@ async def _answer(ties: Ties, cycle: Cycle, system: str) -> tuple[Outcome, Model
     if not cycle.document.peers:
         log.info("cycle %d is skipped: nobody in it is known to the ledger yet", cycle.number)
         return "skipped", None
-    if not await ties.may_spend():
+    if not ties.may_spend():
         log.warning("cycle %d is skipped: the day's budget has no room for it", cycle.number)
         return "skipped", None
     asked = request(system, cycle.document.content, nonce_for(ties, cycle.document.content), model=settings.model)

@@ -34,7 +34,7 @@ MINUTES, COUNTS = (10.0, 120.0), (3.0, 15.0)
 TUNABLE = ("timer", "interaction_count")
 
 
-async def parts(ties: Ties, state: State, fired: Sequence[str]) -> list[Part]:
+def parts(ties: Ties, state: State, fired: Sequence[str]) -> list[Part]:
     """Return the parts of a pass without taking their events; a single part if the owner asked for the pass."""
     now = ties.clock()
     overdue = [one for one in state.promises if one.overdue_at < now] if "promise_timeout" in fired else []
@@ -51,7 +51,7 @@ async def parts(ties: Ties, state: State, fired: Sequence[str]) -> list[Part]:
                 flags[peer] = (*flags.get(peer, ()), name)
         found.append(Part(audience=audience, flags=flags, overdue=mine))
     if not found and "manual" in fired:  # no event waits: the pass is about whoever was heard last
-        newest = await ties.store.ledger.newest_interactions(ties.config().cortex.context_window)
+        newest = ties.store.ledger.newest_interactions(ties.config().cortex.context_window)
         if newest:
             audience = newest[0].audience
             found = [Part(audience=audience, flags={one.peer_id: () for one in newest if one.audience == audience})]

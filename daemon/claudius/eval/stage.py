@@ -246,7 +246,7 @@ class SceneStage:
         look = soul.services.look if soul.services else None
         while clock.now() < then:
             now = clock.now()
-            due = await soul.mind.store.plans.next_due()
+            due = soul.mind.store.plans.next_due()
             hour = now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
             clock.wall = min(one for one in (due, hour, then) if one is not None and one > now)
             await tick(soul.mind, soul.server.wake, look)

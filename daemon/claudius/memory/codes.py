@@ -77,19 +77,19 @@ class CodeStore:
 
     async def open(self, asked: OpenCode, most: int) -> OpenCode | None:
         """Give a code to who asked; None if they have one of this kind, or the network has `most`."""
-        made = admitted(asked, await self.valid(asked.kind, asked.asked_at), most)
+        made = admitted(asked, self.valid(asked.kind, asked.asked_at), most)
         if made:
             self._open.append(made)
         return made
 
-    async def valid(self, kind: str, now: datetime) -> Sequence[OpenCode]:
+    def valid(self, kind: str, now: datetime) -> Sequence[OpenCode]:
         """Return what is open, oldest first."""
         self._open = [one for one in self._open if one.kind != kind or one.is_valid(now)]
         return [one for one in self._open if one.kind == kind]
 
     async def redeem(self, kind: str, code: str, now: datetime) -> OpenCode | None:
         """Close and return what has this code; None if it is wrong. After `WRONG_TRIES` wrong ones all are void."""
-        current = await self.valid(kind, now)
+        current = self.valid(kind, now)
         found, others = find(code, current), [one for one in self._open if one.kind != kind]
         wrong = [replace(one, wrong=0 if found else one.wrong + 1) for one in current if one is not found]
         self._open = [*others, *(one for one in wrong if one.wrong < WRONG_TRIES)]

@@ -182,12 +182,12 @@ class DocumentStore:
         change, note = StateChange(key=key, value=value, audience=audience), f"soul state: {key}, by the owner"
         await self._core.write(lambda db: write_state(db, (change,), stamp(now), author="owner", turn=None, note=note))
 
-    async def document(self, document: Document) -> str | None:
+    def document(self, document: Document) -> str | None:
         """Return a document's newest text; None if there is none."""
         with self._core.snapshot() as db:
             return newest(db, document)
 
-    async def has_written(self, document: Document, text: str, *, ever: bool) -> bool:
+    def has_written(self, document: Document, text: str, *, ever: bool) -> bool:
         """Return whether a document's newest version, or one that git lacks, is this text; `ever`: any version."""
         with self._core.snapshot() as db:
             if document.person:
@@ -196,7 +196,7 @@ class DocumentStore:
             near = _near(db, text, ever=ever)
             return newest(db, document) == text or any(_state(db, revision) == text for revision in near)
 
-    async def unarchived(self, limit: int) -> Sequence[Unarchived]:
+    def unarchived(self, limit: int) -> Sequence[Unarchived]:
         """Return changes of user models and of the soul's state that git does not hold yet, oldest first."""
         with self._core.snapshot() as db:
             return [
@@ -229,7 +229,7 @@ class DocumentStore:
 
         await self._core.write(write)
 
-    async def archive_files(self, persons: Sequence[str] | None = None) -> Sequence[KeptFile]:
+    def archive_files(self, persons: Sequence[str] | None = None) -> Sequence[KeptFile]:
         """Return where git holds which document: all, or those of some persons ("" is the soul's state)."""
         with self._core.snapshot() as db:
             if persons is None:
@@ -255,12 +255,12 @@ class DocumentStore:
 
         await self._core.write(write)
 
-    async def history(self) -> int:
+    def history(self) -> int:
         """Return how often something went that git may hold; a history that was written before is written anew."""
         with self._core.snapshot() as db:
             return int(db.value("history_now") or 0)
 
-    async def known(self) -> Sequence[Document]:
+    def known(self) -> Sequence[Document]:
         """Return every portrait that there is."""
         with self._core.snapshot() as db:
             return [Document(row["person"], row["audience"]) for row in db.all("models_known")]
@@ -270,7 +270,7 @@ class DocumentStore:
         with self._core.beside() as db:  # perhaps a million rows
             return await asyncio.to_thread(lambda: {row["git_commit"]: row["id"] for row in db.all("archived_commits")})
 
-    async def commit_of(self, change: int) -> str | None:
+    def commit_of(self, change: int) -> str | None:
         """Return the commit that holds a change; None if git lacks it, or there is no such change any more."""
         with self._core.snapshot() as db:
             commit: str | None = db.value("commit_of", id=change)

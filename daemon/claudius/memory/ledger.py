@@ -468,7 +468,7 @@ class LedgerStore:
         made = await self._core.write(lambda db: record(db, proposal, now))
         return made.id
 
-    async def list_peers(self, audience: str, since: datetime | None = None, limit: int = 1000) -> Sequence[Peer]:
+    def list_peers(self, audience: str, since: datetime | None = None, limit: int = 1000) -> Sequence[Peer]:
         """Return the peers met since then, latest first, as far as this audience may know of it."""
         since = since or datetime.min.replace(tzinfo=UTC)
         with self._core.snapshot() as db:
@@ -476,52 +476,52 @@ class LedgerStore:
             known = peers_known(db, ids, Seeing.towards(db, audience))
         return sorted((one for one in known if one.last_at >= since), key=lambda one: one.last_at, reverse=True)
 
-    async def query_peer(self, peer_id: str, audience: str) -> Peer | None:
+    def query_peer(self, peer_id: str, audience: str) -> Peer | None:
         """Return one peer as an audience may see them."""
         with self._core.snapshot() as db:
             return find_peer(db, peer_id, Seeing.towards(db, audience))
 
-    async def timeline(self, peer_id: str, limit: int, audience: str) -> Sequence[Interaction]:
+    def timeline(self, peer_id: str, limit: int, audience: str) -> Sequence[Interaction]:
         """Return a peer's newest interactions that an audience may read, oldest first."""
         with self._core.snapshot() as db:
             return timeline(db, peer_id, limit, Seeing.towards(db, audience))
 
-    async def get_peer_assessment_summary(self, peer_id: str, audience: str) -> Mapping[str, Any] | None:
+    def get_peer_assessment_summary(self, peer_id: str, audience: str) -> Mapping[str, Any] | None:
         """Return what an audience may know of a peer, as a plain mapping."""
-        peer = await self.query_peer(peer_id, audience)
+        peer = self.query_peer(peer_id, audience)
         return None if peer is None else {"peer_id": peer.peer_id, **summary(peer)}
 
-    async def latest_trust(self) -> Mapping[str, int]:
+    def latest_trust(self) -> Mapping[str, int]:
         """Return each assessed peer's newest trust. Unfiltered: it must not appear in a prompt."""
         with self._core.snapshot() as db:
             return {row["peer_id"]: row["trust"] for row in db.all("latest_trust")}
 
-    async def unreflected(self, limit: int) -> Sequence[Interaction]:
+    def unreflected(self, limit: int) -> Sequence[Interaction]:
         """Return the newest interactions that no cycle has processed, oldest first."""
         with self._core.snapshot() as db:
             return [interaction_of(row) for row in reversed(db.all("interactions_waiting", most=limit))]
 
-    async def newest_interactions(self, limit: int) -> Sequence[Interaction]:
+    def newest_interactions(self, limit: int) -> Sequence[Interaction]:
         """Return the newest interactions of all peers, newest first."""
         with self._core.snapshot() as db:
             return newest(db, limit)
 
-    async def are_noted(self, turns: Sequence[str]) -> bool:
+    def are_noted(self, turns: Sequence[str]) -> bool:
         """Return whether every one of these turns is committed to the ledger."""
         with self._core.snapshot() as db:
             return all(db.one("turn_noted", turn=turn) for turn in turns)
 
-    async def open_promises(self, limit: int = 500) -> Sequence[Promise]:
+    def open_promises(self, limit: int = 500) -> Sequence[Promise]:
         """Return peers' promises that are neither kept nor broken, soonest first."""
         with self._core.snapshot() as db:
             return [promise_of(row) for row in db.all("promises_open", most=limit)]
 
-    async def promised(self, person: str, audience: str) -> str:
+    def promised(self, person: str, audience: str) -> str:
         """Return what the soul promised a person in exactly this audience; empty if nothing is open."""
         with self._core.snapshot() as db:
             return db.value("promised", person=person, audience=audience) or ""
 
-    async def inbound(self, peer_id: str, limit: int) -> tuple[Sequence[Interaction], Sequence[int]]:
+    def inbound(self, peer_id: str, limit: int) -> tuple[Sequence[Interaction], Sequence[int]]:
         """Return a peer's newest messages and newest trusts, each oldest first. For code only, never for a prompt."""
         with self._core.snapshot() as db:
             rows = db.all("inbound_of", peer_id=peer_id, most=limit)
@@ -541,7 +541,7 @@ class LedgerStore:
         ]
         return heard, trusts[::-1]
 
-    async def grounds(self, audience: str, peers: Sequence[str], window: int) -> Grounds:
+    def grounds(self, audience: str, peers: Sequence[str], window: int) -> Grounds:
         """Read, in one snapshot, everything that a cycle in this audience may know of these peers."""
         with self._core.snapshot() as db:
             seeing = Seeing.towards(db, audience)

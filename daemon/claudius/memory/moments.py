@@ -67,7 +67,7 @@ class MomentStore:
         with self._core.snapshot() as db:
             return find_moments(db, asked, perception, persons, near, audiences)
 
-    async def vectors_held(
+    def vectors_held(
         self, perception: Perception, embedder: str, known: Mapping[str, int], audiences: Sequence[str] | None = None
     ) -> Sequence[Held]:
         """Return what there is of each audience that may be shown where a perception was heard.
@@ -81,12 +81,12 @@ class MomentStore:
             rows = db.all("vectors_held", known=asked, embedder=embedder)
             return [Held(row["audience"], row["known"], row["last"] or 0) for row in rows]
 
-    async def vector_numbers(self, audience: str, embedder: str, last: int) -> Sequence[int]:
+    def vector_numbers(self, audience: str, embedder: str, last: int) -> Sequence[int]:
         """Return the numbers of the vectors of an audience up to `last`."""
         with self._core.snapshot() as db:
             return db.values("vector_numbers", audience=audience, embedder=embedder, last=last)
 
-    async def vectors(self, audience: str, embedder: str, after: int, most: int) -> Sequence[tuple[int, int, bytes]]:
+    def vectors(self, audience: str, embedder: str, after: int, most: int) -> Sequence[tuple[int, int, bytes]]:
         """Return number, moment and vector of those after a number, in order."""
         with self._core.snapshot() as db:
             rows = db.all("vectors", audience=audience, embedder=embedder, after=after, most=most)
@@ -96,13 +96,13 @@ class MomentStore:
         """Delete vectors of other embedders; return how many."""
         return await self._core.write(lambda db: db.change("vectors_void", embedder=embedder, most=most))
 
-    async def without_vector(self, most: int) -> Sequence[tuple[int, str, str]]:
+    def without_vector(self, most: int) -> Sequence[tuple[int, str, str]]:
         """Return id, text and the words of pictures of moments without a vector, and of those whose words changed."""
         with self._core.snapshot() as db:
             rows = db.all("vectors_missing", most=most)
             return [(row["id"], row["text"], row["pictures"]) for row in rows]
 
-    async def count_vectors(self) -> tuple[int, int]:
+    def count_vectors(self) -> tuple[int, int]:
         """Return how many moments have a vector, and how many may have one."""
         with self._core.snapshot() as db:
             (row,) = db.all("vectors_counted")
@@ -117,7 +117,7 @@ class MomentStore:
         rows = [dict(zip(names, one, strict=True)) | {"embedder": embedder} for one in made]
         await self._core.write(lambda db: db.each("vector_keep", rows))
 
-    async def search(self, perception: Perception, words: str, limit: int) -> Sequence[Entry]:
+    def search(self, perception: Perception, words: str, limit: int) -> Sequence[Entry]:
         """Return recent entries that contain most of these words and may be shown here, best first."""
         wanted = _words(words)
         found: list[tuple[int, Entry]] = []
@@ -412,12 +412,12 @@ class Semantic:
         while await self._give():
             pass
 
-    async def progress(self) -> Mapping[str, Any]:
+    def progress(self) -> Mapping[str, Any]:
         """Return for `status` how many messages have a vector: `embedder` (None before it is loaded), `done`, `total`.
 
         `is_off`: the embedder failed.
         """
-        done, total = await self._store.count_vectors()
+        done, total = self._store.count_vectors()
         task = self._loading
         is_loaded = task and task.done() and not task.cancelled() and not task.exception()
         name = task.result().name if task and is_loaded and not self._is_off else None
@@ -428,7 +428,7 @@ class Semantic:
         try:
             if not self._is_begun:
                 return await self._begin()
-            found = await self._store.without_vector(AT_ONCE)
+            found = self._store.without_vector(AT_ONCE)
             if not found or self._is_off:
                 return False
             embedder = await asyncio.shield(self._loaded())
@@ -448,7 +448,7 @@ class Semantic:
 
     async def _begin(self) -> bool:
         """Delete a few vectors of other embedders, and begin once there is none; return False if nothing was said."""
-        _, total = await self._store.count_vectors()
+        _, total = self._store.count_vectors()
         if not total or self._is_off:
             return False
         embedder = await asyncio.shield(self._loaded())
@@ -462,12 +462,12 @@ class Semantic:
         self._used_s = asyncio.get_running_loop().time()
         known = {audience: int(blocks[-1].numbers[-1]) for audience, blocks in self._blocks.items()}
         found: list[Block] = []
-        for held in await self._store.vectors_held(perception, embedder.name, known, audiences):
+        for held in self._store.vectors_held(perception, embedder.name, known, audiences):
             blocks, last = self._blocks.pop(held.audience, ()), known.get(held.audience, 0)
             if held.known != sum(len(one.ids) for one in blocks):
-                blocks = only(blocks, await self._store.vector_numbers(held.audience, embedder.name, last))
+                blocks = only(blocks, self._store.vector_numbers(held.audience, embedder.name, last))
             while last < held.last and _size(found) + _size(blocks) < MOST_VECTORS:
-                rows = await self._store.vectors(held.audience, embedder.name, last, BLOCK)
+                rows = self._store.vectors(held.audience, embedder.name, last, BLOCK)
                 if not rows:  # gone since the count
                     break
                 blocks, last = grown(blocks, rows, embedder.dimension), rows[-1][0]

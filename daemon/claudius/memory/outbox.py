@@ -74,11 +74,11 @@ class OutboxStore:
         boot = self._core.boot
         await self._core.write(lambda db: open_stream(db, utterance, now, boot))
 
-    async def deliveries(self, conversation: str) -> tuple[Delivery, ...]:
+    def deliveries(self, conversation: str) -> tuple[Delivery, ...]:
         """Return the committed parts that are not yet sent or dead, in order of turn and part."""
         return tuple(map(delivery_of, self._core.look("deliveries", conversation=conversation)))
 
-    async def answered(self, key: str) -> tuple[Utterance, ...]:
+    def answered(self, key: str) -> tuple[Utterance, ...]:
         """Return what was said in answer to a perception, part by part; empty if nothing was said yet."""
         return tuple(delivery_of(row).utterance for row in self._core.look("answered", key=key))
 
@@ -120,7 +120,7 @@ class OutboxStore:
         """Let a turn say a line instead of a reaction; False if it owes nobody a reply."""
         return await self._core.write(lambda db: say_instead(db, key, line))
 
-    async def posts_for(self, key: str) -> Sequence[tuple[str, str]]:
+    def posts_for(self, key: str) -> Sequence[tuple[str, str]]:
         """Return the visible parts of the answer to this message alone, last part first: conversation and receipt."""
         with self._core.snapshot() as db:
             return [(row["conversation"], row["receipt"]) for row in db.all("posts_for", key=key)]

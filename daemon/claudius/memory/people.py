@@ -50,7 +50,7 @@ class PeopleStore:
         self._modes: dict[str, Mode] | None = None
         """What decides who is heard, at hand once it was asked for: only this process changes it."""
 
-    async def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
+    def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
         """Return whether a person was paired by a code, and the mode that was set in a channel, None if none was.
 
         Asked for everything that is heard: what any process wrote before is in force.
@@ -77,7 +77,7 @@ class PeopleStore:
 
         await self._core.write(write)
 
-    async def sight(self, person: str) -> Sequence[SeenPlaces]:
+    def sight(self, person: str) -> Sequence[SeenPlaces]:
         """Return what each id of a person was last known to see."""
         with self._core.snapshot() as db:
             kept = canonical(db, person)
@@ -93,12 +93,12 @@ class PeopleStore:
 
         await self._core.write(write)
 
-    async def participations(self) -> Mapping[str, Mode]:
+    def participations(self) -> Mapping[str, Mode]:
         """Return how the soul takes part in each channel (`network:workspace:channel`) that has a setting."""
         with self._core.snapshot() as db:
             return _participations(db)
 
-    async def participation(self, place: str) -> tuple[str, datetime] | None:
+    def participation(self, place: str) -> tuple[str, datetime] | None:
         """Return who last set the participation in a channel, and when; None if nobody did."""
         with self._core.snapshot() as db:
             row = db.one("participation_of", place=place)
@@ -124,7 +124,7 @@ class PeopleStore:
         else:
             await self._core.write(lambda db: db.run("unhush", position=position, **where))
 
-    async def paired(self) -> Sequence[str]:
+    def paired(self) -> Sequence[str]:
         """Return the persons who were paired by a code."""
         with self._core.snapshot() as db:
             return db.values("paired")
@@ -144,7 +144,7 @@ class PeopleStore:
         """Store whether a person wants to be written to first."""
         await self._core.write(lambda db: db.run("wish", person=person, proactive=proactive, now=stamp(now)))
 
-    async def wants_proactive(self, person: str) -> bool:
+    def wants_proactive(self, person: str) -> bool:
         """Return whether a person agreed to be written to first, and withdrew it under none of their ids."""
         with self._core.snapshot() as db:
             kept = canonical(db, person)
@@ -152,7 +152,7 @@ class PeopleStore:
             said = [wish for one in ids if (wish := db.value("wished", person=one)) is not None]
         return bool(said) and all(said)
 
-    async def zone(self, person: str) -> str:
+    def zone(self, person: str) -> str:
         """Return the person's IANA time zone as reported by the network; empty if unknown."""
         with self._core.snapshot() as db:
             known = db.one("person_recalled", person=person)
@@ -199,7 +199,7 @@ class PeopleStore:
         with self._core.beside() as db:
             return await asyncio.to_thread(read, db)
 
-    async def said_by(self, person: str) -> Mapping[str, Any]:
+    def said_by(self, person: str) -> Mapping[str, Any]:
         """Return `{"messages": [...], "state": [...]}` of one person, under all their ids."""
         with self._core.snapshot() as db:
             kept = canonical(db, person)

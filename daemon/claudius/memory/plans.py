@@ -248,19 +248,19 @@ class PlanStore:
         """
         return await self._core.write(lambda db: fire_due(db, now, timedelta(hours=grace_hours)))
 
-    async def next_due(self) -> datetime | None:
+    def next_due(self) -> datetime | None:
         """Return when the next plan is due; None if there is none."""
         with self._core.snapshot() as db:
             at = db.value("plan_next")
         with Decoding("due", "next"):
             return None if at is None else instant(at)
 
-    async def open_plans(self, conversation: str) -> int:
+    def open_plans(self, conversation: str) -> int:
         """Return the number of pending plans of a conversation."""
         with self._core.snapshot() as db:
             return open_plans(db, conversation)
 
-    async def waiting(self, place: str, person: str) -> tuple[Waiting, ...]:
+    def waiting(self, place: str, person: str) -> tuple[Waiting, ...]:
         """Return what a person asked for that waits in the conversations that begin so, soonest first."""
         with self._core.snapshot() as db:
             rows = db.all("plans_here", place=place, until=f"{place}{LAST}", person=person)
@@ -278,7 +278,7 @@ class PlanStore:
         """Cancel a plan that was not heard yet; False if there is none."""
         return bool(await self._core.write(lambda db: cancel(db, schedule_id)))
 
-    async def jobs(self) -> Mapping[str, Due]:
+    def jobs(self) -> Mapping[str, Due]:
         """Return every job that was ever armed."""
         with self._core.snapshot() as db:
             return {row["job"]: Due(instant(row["next_due"]), row["failures"]) for row in db.all("jobs")}

@@ -139,19 +139,19 @@ class PsycheStore:
     def __init__(self, core: Core) -> None:
         self._core = core
 
-    async def standing(self) -> Psyche:
+    def standing(self) -> Psyche:
         """Return the numbers, subjects and intentions as they stand, without edges and facts, whoever they concern."""
         with self._core.snapshot() as db, Decoding("psyche_state", 1):
             return recall_psyche(db, ())
 
-    async def absent(self, since: datetime, until: datetime, most: int) -> Sequence[Edge]:
+    def absent(self, since: datetime, until: datetime, most: int) -> Sequence[Edge]:
         """Return the edges to people who last moved one between two instants, latest first."""
         with self._core.snapshot() as db:
             rows = db.values("psyche_absent", since=stamp(since), until=stamp(until), most=most)
         with Decoding("psyche_edge", "absent"):
             return [decoder(Edge).decode(edge) for edge in rows]
 
-    async def old_traces(self, before: datetime, most: int) -> OldTraces:
+    def old_traces(self, before: datetime, most: int) -> OldTraces:
         """Return at most `most` of the traces older than `before`."""
         with self._core.snapshot() as db:
             return old_traces(db, before, most)

@@ -163,7 +163,7 @@ class TurnStore:
         """Record the cost of a call that belongs to no turn, under a name that is used once. Not awaited."""
         self._core.writer.later(lambda db: book(db, job, call, at))
 
-    async def spent_since(self, since: datetime, *, person: str = "", channel: str = "") -> float:
+    def spent_since(self, since: datetime, *, person: str = "", channel: str = "") -> float:
         """Return the cost of all calls since then, in dollars; of one person under all ids, or of one channel."""
         with self._core.snapshot() as db:
             return spent_since(db, since, person, channel)
@@ -180,19 +180,19 @@ class TurnStore:
     def call_failed(self, conversation: str) -> None:
         """Take back what `reserve` booked for a call in a conversation that came to nothing. Not awaited."""
 
-    async def kept(self, conversation: str, subprocess: str) -> Mapping[str, Any]:
+    def kept(self, conversation: str, subprocess: str) -> Mapping[str, Any]:
         """Return what a subprocess keeps about a conversation."""
         with self._core.snapshot() as db:
             value = db.value("kept", conversation=conversation, name=subprocess)
         with Decoding("kept", conversation, subprocess):
             return {} if value is None else parse_object(value)
 
-    async def recent(self, network: str, since: datetime) -> Sequence[str]:
+    def recent(self, network: str, since: datetime) -> Sequence[str]:
         """Return a network's conversations with a turn since then, latest first."""
         with self._core.snapshot() as db:
             return db.values("recent_conversations", network=network, since=stamp(since))
 
-    async def quiet(self, since: datetime, until: datetime, most: int) -> Sequence[Quiet]:
+    def quiet(self, since: datetime, until: datetime, most: int) -> Sequence[Quiet]:
         """Return conversations whose last turn lies between two instants, latest first."""
         found = []
         with self._core.snapshot() as db:
@@ -210,19 +210,19 @@ class TurnStore:
                     )
         return found
 
-    async def expired(self, before: datetime, most: int) -> Sequence[tuple[str, str]]:
+    def expired(self, before: datetime, most: int) -> Sequence[tuple[str, str]]:
         """Return conversations, with their audiences, all of whose entries are older than `before`."""
         with self._core.snapshot() as db:
             rows = db.all("conversations_expired", before=stamp(before), most=most)
         return [(row["conversation"], row["audience"]) for row in rows]
 
-    async def calls_unasked(self, since: datetime) -> int | None:
+    def calls_unasked(self, since: datetime) -> int | None:
         """Return how many model calls were made since `since`; None if somebody spoke since then."""
         with self._core.snapshot() as db:
             found = db.one("calls_unasked", since=stamp(since))
         return None if not found or found["spoken"] else found["calls"]
 
-    async def first_words(self, perception: Perception, since: datetime) -> FirstWords:
+    def first_words(self, perception: Perception, since: datetime) -> FirstWords:
         """Return when the soul spoke unprompted since `since`, and the state of the place where a perception happens.
 
         What was said to the same channel, or to the same person under any of their ids, counts wherever it was said.
@@ -246,7 +246,7 @@ class TurnStore:
             under_way=int(before) if process else 0,
         )
 
-    async def last_answer(self, person: str, place: str, now: datetime) -> Answered | None:
+    def last_answer(self, person: str, place: str, now: datetime) -> Answered | None:
         """Return what the last answer to a person in a conversation or channel was based on; None if there is none."""
         with self._core.snapshot() as db:
             seeing = Seeing(db, alone(person, now))

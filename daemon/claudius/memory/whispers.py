@@ -124,7 +124,7 @@ class WhisperStore:
     def __init__(self, core: Core, claims: Claims) -> None:
         self._core, self._claims = core, claims
 
-    async def scene(self, since: datetime | None) -> DaimonScene:
+    def scene(self, since: datetime | None) -> DaimonScene:
         """Return the scene of the conversation active last, after `since`; without a conversation if there was none."""
         with self._core.snapshot() as db:
             newest = db.one("latest_external", since=stamp(since) if since else _EPOCH, most=1)
@@ -150,7 +150,7 @@ class WhisperStore:
             interactions=known.interactions,
         )
 
-    async def standing(self, daimon: str, now: datetime) -> DaimonRecord:
+    def standing(self, daimon: str, now: datetime) -> DaimonRecord:
         """Return the record of asking a daimon, and what it has said."""
         today = now.replace(hour=0, minute=0, second=0, microsecond=0)
         with self._core.snapshot() as db:
@@ -206,12 +206,12 @@ class WhisperStore:
         else:
             await self._core.write(lambda db: db.change("daimon_moded", daimon=daimon, mode=mode or None))
 
-    async def mode_of(self, daimon: str, conversation: str, otherwise: str) -> str:
+    def mode_of(self, daimon: str, conversation: str, otherwise: str) -> str:
         """Return the mode of a daimon in a conversation."""
         with self._core.snapshot() as db:
             return _modes(db, conversation, {daimon: otherwise})[daimon]
 
-    async def surfacing(
+    def surfacing(
         self, perception: Perception, now: datetime, modes: Mapping[str, str], *, own_only: bool = False
     ) -> str:
         """Return the newest whisper that may be felt here, without using it; empty if there is none.

@@ -127,15 +127,15 @@ class ChannelModes:
     def __init__(self, store: Store, config: Callable[[], Config], clock: Callable[[], datetime]) -> None:
         self._store, self._config, self._clock = store, config, clock
 
-    async def mode(self, place: str) -> Mode | None:
+    def mode(self, place: str) -> Mode | None:
         """Return the mode of a channel: the one set there by command, or else by an entry `ID=on|off|listen`."""
-        return (await self.access("", place))[1]
+        return self.access("", place)[1]
 
-    async def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
+    def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
         """Return whether a person was let in by a code, and the mode of a channel. A terminal has neither."""
         if place.startswith(f"{TERMINAL}:"):
             return False, None
-        is_paired, found = await self._store.people.access(person, place)
+        is_paired, found = self._store.people.access(person, place)
         return is_paired, found or self._by_settings(place)
 
     def _by_settings(self, place: str) -> Mode | None:
@@ -146,9 +146,9 @@ class ChannelModes:
                 return MODES[mode]
         return None
 
-    async def said_by(self, place: str) -> tuple[str, datetime] | None:
+    def said_by(self, place: str) -> tuple[str, datetime] | None:
         """Return who last set the mode of a channel, and when."""
-        return await self._store.people.participation(place)
+        return self._store.people.participation(place)
 
     async def participate(self, place: str, mode: Mode, person: str) -> None:
         """Set the mode of a channel."""
@@ -231,9 +231,9 @@ class Pairing:
                 "asked_at": _stamp(one.asked_at),
                 "expires_at": _stamp(one.expires_at),
             }
-            for one in await self._store.codes.valid(KIND, self._clock())
+            for one in self._store.codes.valid(KIND, self._clock())
         ]
-        await connection.send({"event": "pairing", "open": rows, "paired": sorted(await self._store.people.paired())})
+        await connection.send({"event": "pairing", "open": rows, "paired": sorted(self._store.people.paired())})
 
     async def _approve(self, connection: Connection, asked: Mapping[str, Any]) -> None:
         now = self._clock()
@@ -252,7 +252,7 @@ class Pairing:
     async def _revoke(self, connection: Connection, asked: Mapping[str, Any]) -> None:
         person = str(asked.get("person"))
         now = self._clock()
-        if person in await self._store.people.paired():
+        if person in self._store.people.paired():
             await self._store.audit.note(AuditEntry(who=self._owner(), act="revoke", target=person), now)
         was = await self._store.people.unpair(person)
         await self._store.codes.drop(KIND, person)

@@ -231,10 +231,10 @@ class Daimons:
     async def due(self, name: str, *, quiet: bool) -> Whispered:
         """Ask a daimon on schedule, subject to every gate."""
         daimon, now = self.known(name), self._mind.clock()
-        standing = await self._mind.store.whispers.standing(name, now)
-        if reason := await self._shut(name, daimon, standing, now, quiet=quiet):
+        standing = self._mind.store.whispers.standing(name, now)
+        if reason := self._shut(name, daimon, standing, now, quiet=quiet):
             return Whispered(daimon=name, reason=reason)
-        scene = await self._mind.store.whispers.scene(standing.asked_at)
+        scene = self._mind.store.whispers.scene(standing.asked_at)
         if not scene.conversation:
             return Whispered(daimon=name, reason="nothing was said since it was last asked")
         return await self._whisper(name, daimon, standing, told(scene, daimon, self._owners()), now)
@@ -245,10 +245,10 @@ class Daimons:
         if not daimon.is_on:
             key = name if name == "kothar" else f"daimons.{name}"
             raise ClaudiusError(f"{name} is off: `claudius config set {key}.enabled true`, or .groq_enabled")
-        if not await self.may_spend():
+        if not self.may_spend():
             raise ClaudiusError("the day's budget has no room for whispers: `claudius usage`")
-        standing = await self._mind.store.whispers.standing(name, now)
-        scene = await self._mind.store.whispers.scene(None)
+        standing = self._mind.store.whispers.standing(name, now)
+        scene = self._mind.store.whispers.scene(None)
         return await self._whisper(name, daimon, standing, told(scene, daimon, self._owners()), now)
 
     async def aclose(self) -> None:
@@ -256,9 +256,7 @@ class Daimons:
         for voice in self._voices.values():
             await voice.aclose()
 
-    async def _shut(
-        self, name: str, daimon: DaimonSettings, standing: DaimonRecord, now: datetime, *, quiet: bool
-    ) -> str:
+    def _shut(self, name: str, daimon: DaimonSettings, standing: DaimonRecord, now: datetime, *, quiet: bool) -> str:
         """Return the reason why a gate is shut; empty = none is."""
         if not daimon.is_on or (standing.mode or daimon.mode) in ("off", "speak"):
             return "it is off"
@@ -270,11 +268,11 @@ class Daimons:
             return "its whispers of the day are told"
         if not daimon.groq_enabled and self._rests(name, daimon, standing, now):
             return f"it rests: {_plain(standing.reason)}"
-        return "" if await self.may_spend() else "no budget"
+        return "" if self.may_spend() else "no budget"
 
-    async def may_spend(self) -> bool:
+    def may_spend(self) -> bool:
         """Return whether the day's budget has room for a daimon's model call."""
-        return await self._mind.stage() is Stage.OPEN
+        return self._mind.stage() is Stage.OPEN
 
     async def _whisper(
         self, name: str, daimon: DaimonSettings, standing: DaimonRecord, context: Context, now: datetime
@@ -419,12 +417,12 @@ async def speak_up(intent: Intent, pending: Pending, mind: Mind, known: Daimons)
     is_closed = intent.planned is not None and intent.planned.closes
     is_theirs = perception.origin is Origin.EXTERNAL and not perception.is_bot
     has_replied = "reply" in [one.kind for one in intent.utterances]
-    if is_closed or not is_theirs or not has_replied or not await known.may_spend():
+    if is_closed or not is_theirs or not has_replied or not known.may_spend():
         return
     for name, daimon in daimons(mind.config()).items():
         if not daimon.is_on or not known.may_hear(daimon, intent.audience):
             continue
-        if await mind.store.whispers.mode_of(name, intent.conversation, daimon.mode) in SPEAKS:
+        if mind.store.whispers.mode_of(name, intent.conversation, daimon.mode) in SPEAKS:
             await _speak(name, daimon, intent, pending, mind, known)
             return
 

@@ -264,7 +264,7 @@ class Retraction:
 
     async def _take_back(self, key: str) -> None:
         try:
-            for conversation, receipt in await self._mind.store.outbox.posts_for(key):
+            for conversation, receipt in self._mind.store.outbox.posts_for(key):
                 await self._is_taken_back(conversation, receipt)
         except StoreError as error:
             log.warning("a reply could not be taken down", extra={"key": key, "error": unquoted(error)})

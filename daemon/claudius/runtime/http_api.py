@@ -200,7 +200,7 @@ class HttpApi:
                 raise web.HTTPForbidden(text="a daimon brings news to the owner alone: name no conversation")
             if len(text) > DAIMON_NEWS_CHARS:
                 raise web.HTTPRequestEntityTooLarge(DAIMON_NEWS_CHARS, len(text))
-            if refused := await self._whispers.refused(who):
+            if refused := self._whispers.refused(who):
                 return refused
         return await self._events.take(who, name, text, conversation)
 
@@ -282,10 +282,10 @@ class WhisperApi:
     async def answer(self, context: Mapping[str, Any]) -> web.Response:
         """Answer `{"source", "context"}` with one call on the soul's own text; of its memory only the mood is shown."""
         mind = self._mind
-        if await mind.stage() is not Stage.OPEN:
+        if mind.stage() is not Stage.OPEN:
             return _later(503, 3600)
         await prepare(mind.provider)  # right after a start it may not be ready, and that is no time of the model's
-        soul, now, scene = mind.soul(), mind.clock(), await mind.store.whispers.scene(None)
+        soul, now, scene = mind.soul(), mind.clock(), mind.store.whispers.scene(None)
         asked = request(character("", OWN, soul), _told(context, scene.mood), soul, mind.nonce(), OWN)
         digest = hashlib.sha256(asked.tail.encode()).hexdigest()[:16]
         try:
@@ -297,23 +297,23 @@ class WhisperApi:
             return web.json_response({}, status=204)
         return web.json_response({"whisper": line, "influence": "subtle"})
 
-    async def refused(self, source: str) -> web.Response | None:
+    def refused(self, source: str) -> web.Response | None:
         """Return the refusal of a daimon that is unknown or off; None if it may bring something."""
         daimon = daimons(self._mind.config()).get(source)
         if daimon is None or not daimon.is_on:
             return web.json_response({"error": "that is no daimon of mine"}, status=403)
-        standing = await self._mind.store.whispers.standing(source, self._mind.clock())
+        standing = self._mind.store.whispers.standing(source, self._mind.clock())
         return (
             web.json_response({"error": "it is off"}, status=409) if (standing.mode or daimon.mode) == "off" else None
         )
 
     async def take(self, source: str, body: Mapping[str, Any]) -> web.Response:
         """Take an unsolicited whisper from the daimon named."""
-        if refused := await self.refused(source):
+        if refused := self.refused(source):
             return refused
         mind, now = self._mind, self._mind.clock()
         daimon = daimons(mind.config())[source]
-        standing = await mind.store.whispers.standing(source, now)
+        standing = mind.store.whispers.standing(source, now)
         if standing.today >= daimon.daily_max:
             until = day_start(now) + timedelta(days=1) - now
             return _later(429, int(until.total_seconds()) + 1)

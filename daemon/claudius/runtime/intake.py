@@ -172,7 +172,7 @@ class Intake:
         place = Place.of(perception.conversation).of_channel
         if perception.kind in (Kind.JOIN, Kind.LEAVE):
             self._lanes.members.forget(perception.audience)
-        is_paired, mode = await self._modes.access(perception.person, place)
+        is_paired, mode = self._modes.access(perception.person, place)
         if is_paired and perception.audience.startswith("private:"):
             extra = replace(perception.extra, is_paired=True)
             perception = replace(perception, standing=Standing.MEMBER, extra=extra)

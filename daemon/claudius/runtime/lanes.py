@@ -290,7 +290,7 @@ class Lanes:
         mind = lane.mind
         if self._leases and not self._leases.is_held(lane.conversation):
             return STUMBLE_S  # the lease is nearly past: nothing is sent any more unless it is renewed
-        if lane.adapter is None or not (parts := await mind.store.outbox.deliveries(lane.conversation)):
+        if lane.adapter is None or not (parts := mind.store.outbox.deliveries(lane.conversation)):
             return None
         hours = mind.config().runtime.reconcile_hours
         post = Post(mind.store, lane.adapter, self._resources.clock.steady, hours, mind.hooks, mind.acknowledgement)

@@ -78,13 +78,13 @@ class Membership:
             asked = self._asked.get(audience)
             if perception.person and asked and asked.is_known:
                 # the lists that contain a person who is present: nothing from other places is shown among them
-                for sight in await self._store.people.sight(perception.person):
+                for sight in self._store.people.sight(perception.person):
                     if sight.person.partition(":")[0] != TERMINAL:
                         await asyncio.gather(*map(self._list, sight.listed))
 
     async def look_as(self, person: str) -> None:
         """Update what one person sees, under each of their ids. Raises: StoreError."""
-        for sight in await self._store.people.sight(person):
+        for sight in self._store.people.sight(person):
             network = sight.person.partition(":")[0]
             if network == TERMINAL:
                 continue

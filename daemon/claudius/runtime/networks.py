@@ -91,7 +91,7 @@ class Sweeper:
             since=max(oldest, datetime.fromisoformat(restored)) if restored else oldest,
             now=now,
             marks=await self._mind.store.inbox.marks(network),
-            conversations=await self._mind.store.turns.recent(network, now - RECENT),
+            conversations=self._mind.store.turns.recent(network, now - RECENT),
         )
         found, is_whole = 0, True
         try:

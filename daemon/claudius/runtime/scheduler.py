@@ -91,10 +91,10 @@ Look = Callable[[datetime], Awaitable[datetime | None]]
 
 async def tick(mind: Mind, wake: Callable[[str], None], look: Look | None = None) -> float:
     """Fire what is due. Returns how many seconds until the next check. Raises: StoreError."""
-    due, now = await mind.store.plans.next_due(), mind.clock()
+    due, now = mind.store.plans.next_due(), mind.clock()
     if due is not None and due <= now:
         await fire_due(now, mind, wake)
-        due = await mind.store.plans.next_due()
+        due = mind.store.plans.next_due()
     job = await look(now) if look else None
     nearest = min((one for one in (due, job) if one), default=None)
     return LOOK_S if nearest is None else min(LOOK_S, max(FIRST_S, (nearest - now).total_seconds()))
@@ -172,7 +172,7 @@ class Clockwork:
 
     async def look(self, now: datetime) -> datetime | None:
         """Enqueue the jobs that are due. Returns when the next job is due. Raises: StoreError."""
-        jobs, known, zone = self.jobs(), dict(await self._mind.store.plans.jobs()), self.zone()
+        jobs, known, zone = self.jobs(), dict(self._mind.store.plans.jobs()), self.zone()
         armed = {
             name: job.timing.after(now, zone, self._chance(), known[name].failures if name in known else 0)
             for name, job in jobs.items()
@@ -210,7 +210,7 @@ class Clockwork:
             await store.inbox.withdraw(pending.seq, "there is no such job" if job is None else "it ended two processes")
             return True
         store.inbox.take(pending.seq, {}, began)
-        known: Mapping[str, Due] = await store.plans.jobs()
+        known: Mapping[str, Due] = store.plans.jobs()
         failures = known[name].failures if name in known else 0
         try:
             outcome, failures = await job.work(self._tools(began)), 0

@@ -104,8 +104,8 @@ class SecondMind:
             self._voices[name] = self._build(name)
         return self._voices[name]
 
-    async def _may_spend(self) -> bool:
+    def _may_spend(self) -> bool:
         config = self._config()
-        cap, leases = tightest(await spending(self._store, config.budget, self._clock())), self._store.leases
+        cap, leases = tightest(spending(self._store, config.budget, self._clock())), self._store.leases
         is_paused = config.runtime.paused or (leases is not None and leases.is_paused())
         return cap.stage in SPENDING and not is_paused

@@ -402,7 +402,7 @@ class Server:
             return
         try:
             async with asyncio.timeout(max(0.0, within_s)):
-                if within_s > 0 and await self._mind.store.documents.unarchived(1):
+                if within_s > 0 and self._mind.store.documents.unarchived(1):
                     await self._archive.round()
         except (GitFailed, OSError, StoreError, TimeoutError) as error:
             log.warning("not archived yet", extra={"error": unquoted(error)})
@@ -482,7 +482,7 @@ class Server:
                 "adapters": self._networks.status(now),
                 "health": report.document() | {"problems": report.told()},
                 "busy": self.busy,
-                "recall": await self._semantic.progress() if self._semantic else None,
+                "recall": self._semantic.progress() if self._semantic else None,
                 "timers": {name: at.isoformat().replace("+00:00", "Z") for name, at in looks.items() if at},
             }
         )

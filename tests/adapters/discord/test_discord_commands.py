@@ -116,7 +116,7 @@ async def test_only_an_owner_brings_the_soul_into_a_channel(world: DiscordWorld,
         await world.say(CHANNEL, BOB, f"{US} hello")
         await world.until_heard()
         await soul.idle()
-        kept = await soul.mind.store.people.participations()
+        kept = soul.mind.store.people.participations()
         told = await answers(world, soul, 2)
 
     assert "Only an owner" in told[0][1]

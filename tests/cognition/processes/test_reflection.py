@@ -113,7 +113,7 @@ async def test_c34_c35_a_perception_aborts_it_and_nothing_is_kept(home: Home) ->
             await soul.network.until_visible(2)
             aborted = list(ran)
             plans, state = soul.records().plans(), soul.records().state()
-            kept = await soul.mind.store.turns.kept("rehearsal:t:dm-ana:", "slow")
+            kept = soul.mind.store.turns.kept("rehearsal:t:dm-ana:", "slow")
 
     assert aborted[:1] == ["slow"]
     assert "later" not in aborted[:2] or aborted.index("later") > 1
@@ -145,7 +145,7 @@ async def test_c35_a_stale_subprocess_commits_nothing(home: Home) -> None:
             soul_of.append(soul)
             await say(soul, "one")
             entries = standing(soul)["entries"]
-            kept = await soul.mind.store.turns.kept("rehearsal:t:dm-ana:", "stale")
+            kept = soul.mind.store.turns.kept("rehearsal:t:dm-ana:", "stale")
 
     assert [one["content"] for one in entries][:3] == ["one", "It was asked.", "So it is."]
     assert len(entries) == 4
@@ -229,7 +229,7 @@ async def test_c38_what_is_kept_survives_transitions_and_plans(home: Home) -> No
             await soul.idle()
             for line in ("b", "leave", "c"):
                 await say(soul, line)
-            kept = await soul.mind.store.turns.kept("rehearsal:t:dm-ana:", "counts")
+            kept = soul.mind.store.turns.kept("rehearsal:t:dm-ana:", "counts")
 
     assert seen == [{"turns": 1}, {"turns": 2}, {"turns": 3}, {"turns": 4}, {"turns": 1}]
     assert kept["runs"] in (5, 6)

@@ -18,8 +18,8 @@ async def _(ground: Ground) -> None:
         assert await store.documents.set_model(ANA, audience, "two", "second", "owner", NOW) == 2
         assert await store.documents.set_model(ANA, audience, "two", "again", "owner", NOW) == 2
         assert await store.documents.set_model(ANA, audience, "one", "back", "revert", NOW) == 3
-        assert await store.documents.document(Document(ANA, audience)) == "one"
-        assert await store.documents.document(Document(BEN, audience)) is None
+        assert store.documents.document(Document(ANA, audience)) == "one"
+        assert store.documents.document(Document(BEN, audience)) is None
 
 
 @case("M91", "git is told of every version, oldest first, with the whole text after it")
@@ -29,14 +29,14 @@ async def _(ground: Ground) -> None:
         await store.documents.set_model(ANA, audience, "one", "first", "owner", NOW)
         await store.documents.set_state("currentTopic", "bridges", SELF, NOW)
         await store.documents.set_model(ANA, audience, "two", "second", "owner", NOW + timedelta(days=1))
-        found = await store.documents.unarchived(10)
+        found = store.documents.unarchived(10)
         assert [one.document for one in found] == [Document(ANA, audience), Document(), Document(ANA, audience)]
         assert [(one.version, one.note) for one in found if one.document.person] == [(1, "first"), (2, "second")]
         assert [one.markdown for one in found if one.document.person] == ["one", "two"]
         assert "bridges" in found[1].markdown
         assert [one.author for one in found] == ["owner"] * 3
         assert len({one.id for one in found}) == 3
-        assert len(await store.documents.unarchived(2)) == 2
+        assert len(store.documents.unarchived(2)) == 2
 
 
 @case("M92", "what git holds is not told again; what it lost is")
@@ -45,15 +45,15 @@ async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         await store.documents.set_model(ANA, private(ANA), "one", "first", "owner", NOW)
         await store.documents.set_model(ANA, private(ANA), "two", "second", "owner", NOW)
-        first, second = await store.documents.unarchived(10)
+        first, second = store.documents.unarchived(10)
         await store.documents.archived({first.id: "c1"}, (file,))
-        assert [one.id for one in await store.documents.unarchived(10)] == [second.id]
-        assert list(await store.documents.archive_files()) == [file]
-        assert list(await store.documents.archive_files([ANA])) == [file]
-        assert list(await store.documents.archive_files([BEN, ""])) == []
+        assert [one.id for one in store.documents.unarchived(10)] == [second.id]
+        assert list(store.documents.archive_files()) == [file]
+        assert list(store.documents.archive_files([ANA])) == [file]
+        assert list(store.documents.archive_files([BEN, ""])) == []
         await store.documents.archive_anew()
-        assert [one.id for one in await store.documents.unarchived(10)] == [first.id, second.id]
-        assert list(await store.documents.archive_files()) == []
+        assert [one.id for one in store.documents.unarchived(10)] == [first.id, second.id]
+        assert list(store.documents.archive_files()) == []
 
 
 @case("M93", "a turn's changes are told with the turn and its note")
@@ -61,7 +61,7 @@ async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         change = StateChange(key="currentTopic", value="rust", audience=SELF)
         intent = await exchange(store, heard(), state=(change,))
-        (found,) = await store.documents.unarchived(10)
+        (found,) = store.documents.unarchived(10)
         assert (found.turn, found.author, found.document, found.name) == (intent.turn, "turn", Document(), "")
         assert "rust" in found.markdown
 
@@ -71,11 +71,11 @@ async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         for value in ("one", "two"):
             await store.documents.set_state("currentTopic", value, SELF, NOW)
-        first, second = await store.documents.unarchived(10)
+        first, second = store.documents.unarchived(10)
         assert "one" in first.markdown
         assert "two" not in first.markdown
         assert "two" in second.markdown
-        assert await store.documents.document(Document()) == second.markdown
+        assert store.documents.document(Document()) == second.markdown
 
 
 @case("M95", "a text is known as a document's own: the newest and what git lacks, or, where asked, any version")
@@ -89,22 +89,22 @@ async def _(ground: Ground) -> None:
             await store.documents.set_state(
                 "currentTopic", f"topic {n}" if n < 2 else "", SELF, NOW + timedelta(seconds=n)
             )
-            states.append(await store.documents.document(Document()) or "")
-        first, state, *_ = await store.documents.unarchived(10)
+            states.append(store.documents.document(Document()) or "")
+        first, state, *_ = store.documents.unarchived(10)
         await store.documents.archived({first.id: "c1", state.id: "c2"}, (file,))
         for document, texts in ((portrait, [f"text {n}" for n in range(3)]), (Document(), states)):
-            assert [await store.documents.has_written(document, text, ever=False) for text in texts] == [
+            assert [store.documents.has_written(document, text, ever=False) for text in texts] == [
                 False,
                 True,
                 True,
             ]
-            assert [await store.documents.has_written(document, text, ever=True) for text in texts] == [
+            assert [store.documents.has_written(document, text, ever=True) for text in texts] == [
                 True,
                 True,
                 True,
             ]
-            assert not await store.documents.has_written(document, texts[1] + " ", ever=True)
-        assert not await store.documents.has_written(Document(BEN, private(BEN)), "text 1", ever=True)
+            assert not store.documents.has_written(document, texts[1] + " ", ever=True)
+        assert not store.documents.has_written(Document(BEN, private(BEN)), "text 1", ever=True)
 
 
 @case("M96", "what git lacks from some change on is told again; which commit holds which change is known")
@@ -112,12 +112,12 @@ async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         await store.documents.set_model(ANA, private(ANA), "one", "first", "owner", NOW)
         await store.documents.set_model(BEN, private(BEN), "two", "second", "owner", NOW)
-        first, second = await store.documents.unarchived(10)
+        first, second = store.documents.unarchived(10)
         await store.documents.archived({first.id: "c1", second.id: "c2"}, ())
-        assert sorted(map(str, await store.documents.known())) == sorted(map(str, (first.document, second.document)))
+        assert sorted(map(str, store.documents.known())) == sorted(map(str, (first.document, second.document)))
         assert await store.documents.archived_commits() == {"c1": first.id, "c2": second.id}
-        assert await store.documents.commit_of(second.id) == "c2"
+        assert store.documents.commit_of(second.id) == "c2"
         await store.documents.unarchive(second.id)
-        assert [one.id for one in await store.documents.unarchived(10)] == [second.id]
+        assert [one.id for one in store.documents.unarchived(10)] == [second.id]
         assert await store.documents.archived_commits() == {"c1": first.id}
-        assert await store.documents.commit_of(second.id) is None
+        assert store.documents.commit_of(second.id) is None

@@ -19,7 +19,7 @@ async def _(ground: Ground) -> None:
         erased = await store.erasure.erase([ANA])
         after, _ = await store.erasure.everyone()
         known = await recalled(store, heard("hello", n=2))
-        left = await store.documents.document(Document(ANA, private(ANA)))
+        left = store.documents.document(Document(ANA, private(ANA)))
     assert ANA in before
     assert ANA not in after
     assert DM in erased.conversations
@@ -36,7 +36,7 @@ async def _(ground: Ground) -> None:
         await store.erasure.erase([ANA])
         again = await store.erasure.erase([ANA])
         people, _ = await store.erasure.everyone()
-        portrait = await store.documents.document(Document(BEN, private(BEN)))
+        portrait = store.documents.document(Document(BEN, private(BEN)))
         known = await recalled(store, heard("hello", n=2, person=BEN, at=BENS))
     assert again.conversations == ()
     assert BEN in people

@@ -178,7 +178,7 @@ async def _(ground: Ground) -> None:
         try:
             await store.turns.commit(thought(recollection, "Too late."))
         except StaleTurn:
-            assert await store.outbox.deliveries(DM) == ()
+            assert store.outbox.deliveries(DM) == ()
         else:
             raise AssertionError("a reply to a withdrawn message was committed")
 

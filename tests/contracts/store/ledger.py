@@ -93,9 +93,9 @@ async def _(ground: Ground) -> None:
         for perception in said:
             intent = await exchange(store, perception, noted=Noted(interactions=(line(perception),)))
             await store.turns.commit(intent)
-        peer = await store.ledger.query_peer(ANA, private(ANA))
-        lines = await store.ledger.timeline(ANA, 4, private(ANA))
-        assert await store.ledger.query_peer(BEN, private(BEN)) is None
+        peer = store.ledger.query_peer(ANA, private(ANA))
+        lines = store.ledger.timeline(ANA, 4, private(ANA))
+        assert store.ledger.query_peer(BEN, private(BEN)) is None
     assert peer is not None
     assert (peer.messages, peer.first_at, peer.last_at) == (6, said[0].at, said[-1].at)
     assert peer.info_score == tally(one.at for one in said).info_score(0)
@@ -112,8 +112,8 @@ async def _(ground: Ground) -> None:
         assert await refused(store, BEN, 3)
         first = await store.ledger.record_assessment(ANA, 3, "Three good exchanges.", now=NOW)
         second = await store.ledger.record_assessment(ANA, 4, "Another.", now=NOW, author="inline")
-        found = await store.ledger.get_peer_assessment_summary(ANA, private(ANA))
-        assert await store.ledger.latest_trust() == {ANA: 4}
+        found = store.ledger.get_peer_assessment_summary(ANA, private(ANA))
+        assert store.ledger.latest_trust() == {ANA: 4}
     assert second > first
     assert found is not None
     assert (found["trust"], found["rationale"], found["trajectory"]) == (4, "Another.", [3, 4])
@@ -126,8 +126,8 @@ async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         await talk(store, *messages(2), *messages(2, at=OPS))
         await store.ledger.record_assessment(ANA, 2, "Both.", now=NOW)
-        peer = await store.ledger.query_peer(ANA, private(ANA))
-        unknown = await store.ledger.query_peer(ANA, OPS_AUDIENCE)
+        peer = store.ledger.query_peer(ANA, private(ANA))
+        unknown = store.ledger.query_peer(ANA, OPS_AUDIENCE)
     assert peer is not None
     assert unknown is not None
     assert peer.newest is None
@@ -135,8 +135,8 @@ async def _(ground: Ground) -> None:
 
     async with awake(ground, "boot-2") as store:
         await store.people.know_members(OPS_AUDIENCE, [ANA, BEN], NOW)
-        peer = await store.ledger.query_peer(ANA, private(ANA))
-        there = await store.ledger.query_peer(ANA, OPS_AUDIENCE)
+        peer = store.ledger.query_peer(ANA, private(ANA))
+        there = store.ledger.query_peer(ANA, OPS_AUDIENCE)
     assert peer is not None
     assert there is not None
     assert peer.newest is not None
@@ -154,10 +154,10 @@ async def _(ground: Ground) -> None:
         for _ in range(50):
             await store.ledger.record_assessment(ANA, -3, "In private.", now=NOW, sources=[private(ANA)])
         own, channel = (
-            await store.ledger.query_peer(ANA, private(ANA)),
-            await store.ledger.query_peer(ANA, OPS_AUDIENCE),
+            store.ledger.query_peer(ANA, private(ANA)),
+            store.ledger.query_peer(ANA, OPS_AUDIENCE),
         )
-        other = await store.ledger.query_peer(ANA, private(BEN))
+        other = store.ledger.query_peer(ANA, private(BEN))
     assert own is not None
     assert channel is not None
     assert other is not None
@@ -172,8 +172,8 @@ async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         await talk(store, *messages(2), *messages(2, at=OPS, first=3))
         await store.people.know_members(OPS_AUDIENCE, [ANA, BEN], NOW)
-        own = await store.ledger.timeline(ANA, 10, private(ANA))
-        channel = await store.ledger.timeline(ANA, 10, OPS_AUDIENCE)
+        own = store.ledger.timeline(ANA, 10, private(ANA))
+        channel = store.ledger.timeline(ANA, 10, OPS_AUDIENCE)
     assert [one.preview for one in own] == ["words 1", "words 2", "words 3", "words 4"]
     assert [one.preview for one in channel] == ["words 3", "words 4"]
 
@@ -183,11 +183,11 @@ async def _(ground: Ground) -> None:
     first, second, third = messages(3)
     async with awake(ground) as store:
         await talk(store, first, noted=Noted(promises=(theirs(first),), stems=("report",), delivers=True))
-        assert [one.what for one in await store.ledger.open_promises()] == [theirs(first).what]
+        assert [one.what for one in store.ledger.open_promises()] == [theirs(first).what]
         await talk(store, second, noted=Noted(stems=("bridge",)))
-        assert len(await store.ledger.open_promises()) == 1
+        assert len(store.ledger.open_promises()) == 1
         await talk(store, third, noted=Noted(stems=("report",)))
-        assert await store.ledger.open_promises() == []
+        assert store.ledger.open_promises() == []
 
 
 @case("M106", "an assessment of a turn is held to its bound around the last one; a bad one never breaks the turn")
@@ -196,12 +196,12 @@ async def _(ground: Ground) -> None:
         said = messages(4)
         proposal = Proposal(peer_id=ANA, trust=9, rationale="Inline.", author="inline", limit=3, sources=())
         await talk(store, said[0], noted=Noted(proposal=proposal))
-        assert await store.ledger.latest_trust() == {ANA: 3}
+        assert store.ledger.latest_trust() == {ANA: 3}
         await talk(store, said[1], noted=Noted(proposal=proposal))
-        assert await store.ledger.latest_trust() == {ANA: 6}
+        assert store.ledger.latest_trust() == {ANA: 6}
         await talk(store, said[2], noted=Noted(proposal=replace(proposal, peer_id="slack:T1:nobody")))
         await talk(store, said[3], noted=Noted(proposal=replace(proposal, rationale=" ")))
-        peer = await store.ledger.query_peer(ANA, private(ANA))
+        peer = store.ledger.query_peer(ANA, private(ANA))
     assert peer is not None
     assert peer.messages == 4
     assert peer.trajectory == (3, 6)
@@ -217,8 +217,8 @@ async def _(ground: Ground) -> None:
             *messages(1, person=BEN, at=OPS, first=5),
             *messages(1, person=BEN, at="slack:T1:D-Ben:", first=9),
         )
-        every = await store.ledger.list_peers(private(ANA))
-        late = await store.ledger.list_peers(private(ANA), since=NOW + timedelta(days=4))
+        every = store.ledger.list_peers(private(ANA))
+        late = store.ledger.list_peers(private(ANA), since=NOW + timedelta(days=4))
     assert [one.peer_id for one in every] == [BEN, ANA]
     assert [one.peer_id for one in late] == [BEN]
     assert [one.last_at for one in late] == [NOW + timedelta(days=5)]
@@ -229,12 +229,12 @@ async def _(ground: Ground) -> None:
     async with awake(ground, clean=False) as store:
         await talk(store, *messages(3))
     async with awake(ground, "boot-2") as store:
-        waiting = await store.ledger.unreflected(200)
-        few = await store.ledger.unreflected(2)
-        newest = await store.ledger.newest_interactions(2)
-        heard_of, trusts = await store.ledger.inbound(ANA, 2)
-        assert await store.ledger.are_noted([one.key for one in messages(3)])
-        assert not await store.ledger.are_noted(["not yet"])
+        waiting = store.ledger.unreflected(200)
+        few = store.ledger.unreflected(2)
+        newest = store.ledger.newest_interactions(2)
+        heard_of, trusts = store.ledger.inbound(ANA, 2)
+        assert store.ledger.are_noted([one.key for one in messages(3)])
+        assert not store.ledger.are_noted(["not yet"])
     assert [one.preview for one in waiting] == ["words 1", "words 2", "words 3"]
     assert [one.preview for one in few] == ["words 2", "words 3"]
     assert [one.preview for one in newest] == ["words 3", "words 2"]
@@ -303,10 +303,10 @@ async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         await talk(store, *messages(3, at=OPS))
         recorded = await store.ledger.reflect(changed)
-        grounds = await store.ledger.grounds(OPS_AUDIENCE, [ANA], 10)
+        grounds = store.ledger.grounds(OPS_AUDIENCE, [ANA], 10)
         pending = await store.inbox.oldest(OPS)
-        assert await store.ledger.unreflected(10) == []
-        assert await store.ledger.latest_trust() == {ANA: 2}
+        assert store.ledger.unreflected(10) == []
+        assert store.ledger.latest_trust() == {ANA: 2}
     assert [one.trust for one in recorded.assessments] == [2]
     assert grounds.beliefs == (belief(),)
     assert grounds.lessons == (lesson,)
@@ -324,8 +324,8 @@ async def _(ground: Ground) -> None:
         await talk(store, *messages(1, at=OPS))
         await store.ledger.reflect(changed)
         again = await store.ledger.reflect(replace(changed, put=(belief("another"),)))
-        peer = await store.ledger.query_peer(ANA, OPS_AUDIENCE)
-        grounds = await store.ledger.grounds(OPS_AUDIENCE, [ANA], 10)
+        peer = store.ledger.query_peer(ANA, OPS_AUDIENCE)
+        grounds = store.ledger.grounds(OPS_AUDIENCE, [ANA], 10)
     assert again.assessments == ()
     assert peer is not None
     assert peer.trajectory == (2,)
@@ -337,7 +337,7 @@ async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         await talk(store, *messages(1, at=OPS))
         recorded = await store.ledger.reflect(reflected(proposals=(judged(peer=BEN), judged()), put=(belief(),)))
-        grounds = await store.ledger.grounds(OPS_AUDIENCE, [ANA], 10)
+        grounds = store.ledger.grounds(OPS_AUDIENCE, [ANA], 10)
     assert set(recorded.failed) == {BEN}
     assert [one.peer_id for one in recorded.assessments] == [ANA]
     assert len(grounds.beliefs) == 1
@@ -347,10 +347,10 @@ async def _(ground: Ground) -> None:
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         await talk(store, *messages(2), *messages(2, at=OPS), *messages(1, person=BEN, at=OPS, first=7))
-        upto = (await store.ledger.grounds(OPS_AUDIENCE, [ANA], 10)).upto
+        upto = store.ledger.grounds(OPS_AUDIENCE, [ANA], 10).upto
         await talk(store, *messages(1, at=OPS, first=8))
         await store.ledger.reflect(reflected(seen=(ANA,), upto=upto))
-        waiting = await store.ledger.unreflected(10)
+        waiting = store.ledger.unreflected(10)
     assert [(one.peer_id, one.audience, one.preview) for one in waiting] == [
         (ANA, private(ANA), "words 1"),
         (ANA, private(ANA), "words 2"),
@@ -368,8 +368,8 @@ async def _(ground: Ground) -> None:
         await store.ledger.reflect(
             Reflected(record=record(1, audience=private(ANA), sources=(private(ANA),)), put=(secret,))
         )
-        channel = await store.ledger.grounds(OPS_AUDIENCE, [ANA], 10)
-        own = await store.ledger.grounds(private(ANA), [ANA], 10)
+        channel = store.ledger.grounds(OPS_AUDIENCE, [ANA], 10)
+        own = store.ledger.grounds(private(ANA), [ANA], 10)
     assert (channel.beliefs, channel.summary) == ((), "")
     assert channel.every_belief == (secret,)
     assert [one.preview for one in channel.peers[0].timeline] == ["words 3", "words 4"]
@@ -389,7 +389,7 @@ async def _(ground: Ground) -> None:
         assert await store.ledger.set_belief("nothing", "pin") == 0
         later = belief("a", value="Again."), belief("b", source_cycle=2)
         await store.ledger.reflect(reflected(2, put=later, gone=(("a", OPS_AUDIENCE), ("b", OPS_AUDIENCE))))
-        kept = {one.key: one for one in (await store.ledger.grounds(OPS_AUDIENCE, [], 10)).every_belief}
+        kept = {one.key: one for one in store.ledger.grounds(OPS_AUDIENCE, [], 10).every_belief}
     assert {key: one.state for key, one in kept.items()} == {"a": "disputed", "b": "pinned"}
     assert kept["a"].value == "Ana delivers."
 
@@ -400,7 +400,7 @@ async def _(ground: Ground) -> None:
         for cycle in range(1, 8):
             await store.ledger.keep_reflection(record(cycle, outcome="timeout", summary=""), 5)
         await store.ledger.reflect(reflected(8, history_size=5))
-        grounds = await store.ledger.grounds(OPS_AUDIENCE, [], 10)
+        grounds = store.ledger.grounds(OPS_AUDIENCE, [], 10)
     assert grounds.cycle == 9
     assert grounds.summary == "summary 8"
 
@@ -413,7 +413,7 @@ async def _(ground: Ground) -> None:
         store.turns.book("cortex:1", made, NOW)
         store.turns.book("cortex:2", made, NOW)
         await store.ledger.set_belief("nothing", "pin")
-        assert await store.turns.spent_since(NOW) == 0.5
+        assert store.turns.spent_since(NOW) == 0.5
 
 
 @case("M118", "a broken promise that was taken up is not taken up again; it can still be kept")
@@ -421,11 +421,11 @@ async def _(ground: Ground) -> None:
     first, second = messages(2, at=OPS)
     async with awake(ground) as store:
         await talk(store, first, noted=Noted(promises=(theirs(first),)))
-        (promise,) = await store.ledger.open_promises()
+        (promise,) = store.ledger.open_promises()
         await store.ledger.reflect(reflected(overdue=(promise.id,)))
-        assert await store.ledger.open_promises() == []
-        (known,) = (await store.ledger.grounds(OPS_AUDIENCE, [ANA], 10)).peers
+        assert store.ledger.open_promises() == []
+        (known,) = store.ledger.grounds(OPS_AUDIENCE, [ANA], 10).peers
         assert [one.state for one in known.promises] == ["overdue"]
         await talk(store, second, noted=Noted(delivers=True))
-        (known,) = (await store.ledger.grounds(OPS_AUDIENCE, [ANA], 10)).peers
+        (known,) = store.ledger.grounds(OPS_AUDIENCE, [ANA], 10).peers
         assert known.promises == ()

@@ -103,5 +103,5 @@ async def p11(ground: Ground) -> None:
         await exchange(store, heard("the bridge rusts in Porto", n=1), "Paint it.")
         await exchange(store, heard("a boat", n=2), "A boat.")
         await exchange(store, heard("the bridge of Ben", person=BEN, at="slack:T1:D-ben:"), "Yes.")
-        found = await store.moments.search(heard("?", n=3), "bridge in Porto", 5)
+        found = store.moments.search(heard("?", n=3), "bridge in Porto", 5)
     assert [one.content for one in found] == ["the bridge rusts in Porto"]

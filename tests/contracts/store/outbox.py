@@ -25,18 +25,18 @@ from contracts.store.ground import (
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         intent = await turn(store, heard(), "one ", "two ", "three")
-        found = await store.outbox.deliveries(DM)
+        found = store.outbox.deliveries(DM)
         assert [one.state for one in found] == ["taken", "pending", "pending"]
         assert [one.utterance for one in found] == list(intent.utterances)
         await store.outbox.settle(intent.utterances[0].key, "r0", NOW)
-        assert [one.state for one in await store.outbox.deliveries(DM)] == ["taken", "pending"]
+        assert [one.state for one in store.outbox.deliveries(DM)] == ["taken", "pending"]
 
 
 @case("M21", "a perception is settled when its last part is sent, and is unfinished no more")
 async def _(ground: Ground) -> None:
     async with awake(ground, clean=False) as store:
         await exchange(store, heard(), "one ", "two")
-        assert await store.outbox.deliveries(DM) == ()
+        assert store.outbox.deliveries(DM) == ()
     store = ground.make()
     assert (await store.start("boot-2", NOW)).conversations == ()
     await store.close(clean=True)
@@ -48,7 +48,7 @@ async def _(ground: Ground) -> None:
         intent = await turn(store, heard(), "one ", "two")
         for _ in range(2):
             await store.outbox.settle(intent.utterances[0].key, "r0", NOW)
-        assert [one.utterance.part for one in await store.outbox.deliveries(DM)] == [1]
+        assert [one.utterance.part for one in store.outbox.deliveries(DM)] == [1]
 
 
 @case("M23", "a part that was not delivered for certain is pending until its time")
@@ -57,10 +57,10 @@ async def _(ground: Ground) -> None:
         intent = await turn(store, heard(), "one")
         until = NOW + timedelta(seconds=30)
         await store.outbox.delay(intent.utterances[0].key, until, "429")
-        (waits,) = await store.outbox.deliveries(DM)
+        (waits,) = store.outbox.deliveries(DM)
         assert (waits.state, waits.not_before, waits.attempts) == ("pending", until, 1)
         await store.outbox.attempt(intent.utterances[0].key)
-        (again,) = await store.outbox.deliveries(DM)
+        (again,) = store.outbox.deliveries(DM)
         assert (again.state, again.not_before, again.attempts) == ("taken", None, 2)
 
 
@@ -69,12 +69,12 @@ async def _(ground: Ground) -> None:
     async with awake(ground, clean=False) as store:
         intent = await turn(store, heard(), "one ", "two")
         await store.outbox.delay(intent.utterances[0].key, None, "timeout", unknown=True)
-        assert [one.state for one in await store.outbox.deliveries(DM)] == ["unknown_after_send", "pending"]
+        assert [one.state for one in store.outbox.deliveries(DM)] == ["unknown_after_send", "pending"]
         await store.outbox.attempt(intent.utterances[0].key)
     async with awake(ground, "boot-2") as store:
-        assert [one.state for one in await store.outbox.deliveries(DM)] == ["unknown_after_send", "pending"]
+        assert [one.state for one in store.outbox.deliveries(DM)] == ["unknown_after_send", "pending"]
         await store.outbox.settle(intent.utterances[0].key, "found", NOW)
-        assert [one.state for one in await store.outbox.deliveries(DM)] == ["taken"]
+        assert [one.state for one in store.outbox.deliveries(DM)] == ["taken"]
 
 
 @case("M25", "what this process has taken stays taken; taking it again is nothing")
@@ -82,7 +82,7 @@ async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         intent = await turn(store, heard(), "one")
         await store.outbox.attempt(intent.utterances[0].key)
-        (found,) = await store.outbox.deliveries(DM)
+        (found,) = store.outbox.deliveries(DM)
         assert (found.state, found.attempts) == ("taken", 1)
 
 
@@ -92,7 +92,7 @@ async def _(ground: Ground) -> None:
         intent = await turn(store, heard(), "one ", "two ", "three")
         await store.outbox.settle(intent.utterances[0].key, "r0", NOW)
         await store.outbox.undeliverable(intent.utterances[1].key, "is_archived")
-        assert await store.outbox.deliveries(DM) == ()
+        assert store.outbox.deliveries(DM) == ()
         assert await store.inbox.oldest(DM) is None
         await store.outbox.settle(intent.utterances[2].key, "late", NOW)
     store = ground.make()
@@ -133,9 +133,9 @@ async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         await store.inbox.accept((heard(n=2),), NOW)
         intent = await exchange(store, heard(n=1), "one ", "two")
-        assert await store.outbox.answered(heard(n=1).key) == intent.utterances
-        assert await store.outbox.answered(heard(n=2).key) == ()
-        assert await store.outbox.answered("nobody's key") == ()
+        assert store.outbox.answered(heard(n=1).key) == intent.utterances
+        assert store.outbox.answered(heard(n=2).key) == ()
+        assert store.outbox.answered("nobody's key") == ()
 
 
 @case("M28", "an open stream is nothing to deliver until the commit gives it its words; opening twice is nothing")
@@ -145,9 +145,9 @@ async def _(ground: Ground) -> None:
         opened = part(recollection.turn, DM, "")
         await store.outbox.open_stream(opened, NOW)
         await store.outbox.open_stream(opened, NOW)
-        assert await store.outbox.deliveries(DM) == ()
+        assert store.outbox.deliveries(DM) == ()
         await store.turns.commit(thought(recollection, "All the words."))
-        (whole,) = await store.outbox.deliveries(DM)
+        (whole,) = store.outbox.deliveries(DM)
         assert (whole.state, whole.utterance.body, whole.attempts) == ("taken", "All the words.", 1)
         await store.outbox.settle(whole.utterance.key, "r", NOW)
         assert await store.inbox.oldest(DM) is None
@@ -162,7 +162,7 @@ async def _(ground: Ground) -> None:
         await store.outbox.open_stream(part(recollection.turn, DM, ""), NOW)
     async with awake(ground, "boot-2") as store:
         await store.turns.commit(thought(await recalled(store, heard()), "All the words."))
-        (found,) = await store.outbox.deliveries(DM)
+        (found,) = store.outbox.deliveries(DM)
         assert (found.state, found.utterance.body) == ("unknown_after_send", "All the words.")
 
 
@@ -171,7 +171,7 @@ async def _(ground: Ground) -> None:
     async with awake(ground, clean=False) as store:
         await turn(store, heard(owes=False))
         assert await store.inbox.oldest(DM) is None
-        assert await store.outbox.deliveries(DM) == ()
+        assert store.outbox.deliveries(DM) == ()
     store = ground.make()
     assert (await store.start("boot-2", NOW)).conversations == ()
     await store.close(clean=True)
@@ -192,7 +192,7 @@ async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         await turn(store, heard(), "one ", "two")
         await store.outbox.doubt(DM)
-        assert [one.state for one in await store.outbox.deliveries(DM)] == ["unknown_after_send", "pending"]
+        assert [one.state for one in store.outbox.deliveries(DM)] == ["unknown_after_send", "pending"]
 
 
 @case("M31", "a part keeps its kind, verb, apology and what it answers")
@@ -210,5 +210,5 @@ async def _(ground: Ground) -> None:
             person=recollection.perception.person,
         )
         await store.turns.commit(thought(recollection, utterances=(said,)))
-        (found,) = await store.outbox.deliveries(DM)
+        (found,) = store.outbox.deliveries(DM)
         assert found.utterance == said

@@ -189,15 +189,15 @@ async def _(ground: Ground) -> None:
         await store.documents.set_state("currentTopic", "of ops", ops, NOW)
         await store.documents.set_state("currentProject", "of Ana", private(ANA), NOW)
         await store.people.know_sight(ANA, [ops, "shared:slack:T1:all", "shared:slack:T1:nowhere"])
-        (sight,) = await store.people.sight(ANA)
+        (sight,) = store.people.sight(ANA)
         shown = [len((await recalled(store, PLACES[place])).state) for place in ("DM Ana", "DM Ben", "#ops")]
         await store.people.know_members(ops, None, NOW)
-        still = (await store.people.sight(ANA))[0].seen
+        still = store.people.sight(ANA)[0].seen
         await store.people.know_sight(BEN, [ops])
         await store.people.know_members("shared:slack:T1:all", (ANA, BEN), NOW)
         among_both = (await recalled(store, PLACES["#all"])).state
         await store.people.know_sight(ANA, [])
-        (blind,) = await store.people.sight(ANA)
+        (blind,) = store.people.sight(ANA)
         hidden = (await recalled(store, PLACES["DM Ana"])).state
     assert sight.unlisted == (ops,)
     assert sight.seen == still == frozenset({ops})
@@ -381,7 +381,7 @@ async def _(ground: Ground) -> None:
         )
         await store.turns.commit(thought(while_linked, "Hi.", model=changed, shown=shown))
         assert sorted(await store.people.unlink(other, NOW, "person")) == sorted((ANA, other))
-        last = (await store.documents.unarchived(100))[-1]
+        last = store.documents.unarchived(100)[-1]
         assert (last.document.person, last.note, last.author) == (other, "unlinked", "person")
         for person, at, words in ((ANA, DM, "keeps bees"), (other, there, "keeps many owls")):
             found = await recalled(store, heard(n=3, at=at, person=person))
@@ -392,11 +392,11 @@ async def _(ground: Ground) -> None:
             texts = [one.text for turn in found.past for one in turn.shown]
             assert texts == (["keeps owls"] if person == other else [])
             assert [one.markdown for one in (await store.people.known_of(person, NOW)).models] == [words]
-            said = repr(await store.people.said_by(person))
+            said = repr(store.people.said_by(person))
             assert ("owls" in said, "bees" in said) == (person == other, person == ANA)
         assert list(await store.people.ids_of(other)) == [other]
         await store.erasure.erase(await store.people.ids_of(ANA))
-        kept = (await store.people.said_by(other))["messages"]
+        kept = store.people.said_by(other)["messages"]
         assert [line["content"] for line in kept] == ["of owls", "Hi.", "of owls again", "Hi."]
         assert not (await store.people.known_of(ANA, NOW)).models
         assert [one.markdown for one in (await store.people.known_of(other, NOW)).models] == ["keeps many owls"]
@@ -415,7 +415,7 @@ async def _(ground: Ground) -> None:
         for person, words in ((ANA, "Maker."), (other, "Digger.")):
             (model,) = (await store.people.known_of(person, NOW, ops)).models
             assert model.markdown == words
-        waiting = await store.documents.unarchived(100)
+        waiting = store.documents.unarchived(100)
         assert not [one for one in waiting if "Maker" in one.markdown and "igger" in one.markdown]
         assert {one.document.person for one in waiting} == {ANA, other}
 
@@ -468,10 +468,10 @@ async def _is_unlinked(store: Store, person: str) -> bool:
 async def _(ground: Ground) -> None:
     found = []
     async with awake(ground) as store:
-        found.append(await store.people.zone(ANA))
+        found.append(store.people.zone(ANA))
         for n, extra in enumerate(({"zone": "Asia/Tokyo"}, {}, {"zone": "Europe/Rome"}), 1):
             await store.inbox.accept((heard(n=n, extra=extra),), NOW)
-            found.append(await store.people.zone(ANA))
+            found.append(store.people.zone(ANA))
     assert found == ["", "Asia/Tokyo", "Asia/Tokyo", "Europe/Rome"]
 
 

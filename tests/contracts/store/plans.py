@@ -43,7 +43,7 @@ async def p1(ground: Ground) -> None:
     async with awake(ground) as store:
         await turn(store, heard(), "Hi.", planned=Planned(schedules=(plan(process="guest", params=params),)))
         before = await store.plans.fire_due(NOW + HOUR - timedelta(seconds=1), 24)
-        due = await store.plans.next_due()
+        due = store.plans.next_due()
         at_time = await store.plans.fire_due(NOW + HOUR, 24)
         after = await store.plans.fire_due(NOW + 2 * HOUR, 24)
         (found,) = await store.inbox.unfinished(DM)
@@ -66,7 +66,7 @@ async def p19(ground: Ground) -> None:
         ):
             made = {"at": at + timedelta(seconds=after), "text": "water the fern", "key": str(n), **changes}
             await store.plans.plan(plan(n, **made))
-        here, there = await store.plans.open_plans(DM), await store.plans.open_plans(f"{DM}2")
+        here, there = store.plans.open_plans(DM), store.plans.open_plans(f"{DM}2")
     assert (here, there) == (5, 1)  # what has no words is told apart by its key
 
 
@@ -78,7 +78,7 @@ async def _(ground: Ground) -> None:
         await store.plans.plan(plan(2, **asked))
         await store.plans.plan(plan(1, params={WHAT: "what I am up to"}, person=ANA))
         await store.plans.plan(plan(4, params={WHAT: "another's"}, asked_by=BEN, person=BEN))
-        here, there = await store.plans.waiting(DM, ANA), await store.plans.waiting(f"{DM}7", ANA)
+        here, there = store.plans.waiting(DM, ANA), store.plans.waiting(f"{DM}7", ANA)
     assert [(one.id, one.what) for one in here] == [(2, ""), (3, "oil the chain")]
     assert [one.id for one in there] == [3]
 
@@ -89,10 +89,10 @@ async def p2(ground: Ground) -> None:
     async with awake(ground) as store:
         await store.plans.plan(plan(1, key="k"))
         await store.plans.plan(plan(1, key="k", at=NOW + 5 * HOUR))
-        first = await store.plans.next_due()
+        first = store.plans.next_due()
         await store.plans.fire_due(NOW + HOUR, 24)
         await store.plans.plan(plan(1, key="k", at=NOW + 9 * HOUR))
-        again = await store.plans.next_due()
+        again = store.plans.next_due()
     assert (first, again) == (NOW + HOUR, NOW + 9 * HOUR)
 
 
@@ -105,7 +105,7 @@ async def p12(ground: Ground) -> None:
         await store.plans.plan(plan(500))
         refused = Planned(schedules=(plan(501), plan(502)))
         await turn(store, heard(), "Hi.", planned=refused, changes={"mood": "as before"})
-        full = await store.plans.open_plans(DM)
+        full = store.plans.open_plans(DM)
         again_same = plan(1, key="first", at=NOW)
         await turn(store, heard(n=2), "Hi.", planned=Planned(schedules=(again_same,)))
         await store.plans.plan(plan(503, conversation="slack:T1:D-ben:"))
@@ -116,7 +116,7 @@ async def p12(ground: Ground) -> None:
             await store.plans.cancel(500),
             await store.plans.cancel(501),
         )
-        left = await store.plans.open_plans(DM)
+        left = store.plans.open_plans(DM)
     assert (full, kept, left) == (MOST_OPEN, (True, True, False, False), MOST_OPEN - 1)
 
 
@@ -176,7 +176,7 @@ async def p9(ground: Ground) -> None:
     async with awake(ground) as store:
         await store.plans.plan(plan(1))
         await exchange(store, heard(n=1), planned=Planned(closes=True))
-        taken_back = await store.plans.next_due()
+        taken_back = store.plans.next_due()
         await store.plans.plan(plan(2))
         closed = await store.plans.fire_due(NOW + 3 * HOUR, 24)
         await exchange(store, heard(n=2))

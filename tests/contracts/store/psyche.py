@@ -153,11 +153,11 @@ async def _(ground: Ground) -> None:
 @case("M212", "outside a turn the psyche stands as the last commit left it, and whoever was long silent is found")
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:
-        before = await store.psyche.standing()
+        before = store.psyche.standing()
         await feel(store, 1)
-        standing = await store.psyche.standing()
-        absent = await store.psyche.absent(NOW - timedelta(days=1), NOW + timedelta(days=1), 5)
-        long_ago = await store.psyche.absent(NOW - timedelta(days=9), NOW - timedelta(days=8), 5)
+        standing = store.psyche.standing()
+        absent = store.psyche.absent(NOW - timedelta(days=1), NOW + timedelta(days=1), 5)
+        long_ago = store.psyche.absent(NOW - timedelta(days=9), NOW - timedelta(days=8), 5)
 
     assert before.numbers is None
     assert standing.numbers is not None

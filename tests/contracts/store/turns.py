@@ -87,7 +87,7 @@ async def _(ground: Ground) -> None:
         await store.turns.commit(intent)
         await store.outbox.settle(intent.utterances[0].key, "r", NOW)
         await store.turns.commit(intent)
-        assert await store.outbox.deliveries(DM) == ()
+        assert store.outbox.deliveries(DM) == ()
         found = await recalled(store, heard(n=2))
         assert (found.version, found.turns, len(found.past)) == (1, 1, 1)
 
@@ -215,9 +215,9 @@ async def _(ground: Ground) -> None:
         store.turns.keep_call(pending.turn, call(0, cost_usd=0.25))
         found = await store.turns.recall(pending, nonce="nonce", now=NOW, limits=LIMITS)
         await store.turns.commit(thought(found, "Hi.", calls=(call(0, cost_usd=0.25), call(1, cost_usd=0.5), call(2))))
-        assert await store.turns.spent_since(NOW - timedelta(minutes=1)) == 0.75
-        assert await store.turns.spent_since(NOW + timedelta(days=1)) == 0.0
-        assert await store.turns.calls_unasked(NOW - timedelta(minutes=1)) is None
+        assert store.turns.spent_since(NOW - timedelta(minutes=1)) == 0.75
+        assert store.turns.spent_since(NOW + timedelta(days=1)) == 0.0
+        assert store.turns.calls_unasked(NOW - timedelta(minutes=1)) is None
 
 
 async def _is_refused(store: Store, intent: Intent) -> bool:
@@ -278,8 +278,8 @@ async def _(ground: Ground) -> None:
         at = NOW + timedelta(days=4)
         await store.turns.fold(DM, "of_no_turn", None, (call(100, purpose="summary", cost_usd=0.25),), at)
         found = await recalled(store, heard(n=4))
-        assert await store.turns.spent_since(NOW - timedelta(days=1)) == 0.75
-        assert await store.turns.calls_unasked(NOW + timedelta(days=3)) == 1
+        assert store.turns.spent_since(NOW - timedelta(days=1)) == 0.75
+        assert store.turns.calls_unasked(NOW + timedelta(days=3)) == 1
     assert found.summary == later
     assert [past.number for past in found.past] == [3]
     assert found.version == 3
@@ -341,7 +341,7 @@ async def p8(ground: Ground) -> None:
     async with awake(ground) as store:
         await exchange(store, heard(), planned=Planned(kept={"muse": {"n": [1]}}))
     async with awake(ground, "boot-2") as store:
-        kept, other = await store.turns.kept(DM, "muse"), await store.turns.kept(DM, "other")
+        kept, other = store.turns.kept(DM, "muse"), store.turns.kept(DM, "other")
     assert (kept, other) == ({"n": [1]}, {})
 
 
@@ -350,6 +350,6 @@ async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         await exchange(store, heard(n=1))
         await exchange(store, heard(n=2, at=OPS, kind=Kind.MENTION))
-        assert set(await store.turns.recent("slack", NOW - timedelta(hours=1))) == {heard().conversation, OPS}
-        assert list(await store.turns.recent("slack", NOW + timedelta(days=9))) == []
-        assert list(await store.turns.recent("discord", NOW - timedelta(hours=1))) == []
+        assert set(store.turns.recent("slack", NOW - timedelta(hours=1))) == {heard().conversation, OPS}
+        assert list(store.turns.recent("slack", NOW + timedelta(days=9))) == []
+        assert list(store.turns.recent("discord", NOW - timedelta(hours=1))) == []

@@ -46,7 +46,7 @@ async def _(ground: Ground) -> None:
         again = await recalled(store, heard(n=3, person=BEN, at="slack:T1:D-ben-2:"), limits=LISTENING)
         await store.turns.commit(thought(again, "So.", whispers=(number,)))
         store.whispers.release(again.turn)
-        after = await store.whispers.surfacing(heard(), NOW, MODES)
+        after = store.whispers.surfacing(heard(), NOW, MODES)
     assert [one.whisper for one in first.intuitions] == [number]
     assert beside.intuitions == ()
     assert [one.text for one in again.intuitions] == ["They wait."]
@@ -58,11 +58,11 @@ async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         await store.whispers.keep_whisper(whisper("Of Ana.", sources=(private(ANA),)))
         other = heard(person=BEN, at="slack:T1:D-ben:")
-        own, theirs = [await store.whispers.surfacing(one, NOW, MODES) for one in (heard(), other)]
-        late = await store.whispers.surfacing(heard(), NOW + timedelta(hours=1), MODES)
-        silent = await store.whispers.surfacing(heard(), NOW, {"kothar": "off"})
+        own, theirs = [store.whispers.surfacing(one, NOW, MODES) for one in (heard(), other)]
+        late = store.whispers.surfacing(heard(), NOW + timedelta(hours=1), MODES)
+        silent = store.whispers.surfacing(heard(), NOW, {"kothar": "off"})
         await store.whispers.set_mode("kothar", "off", DM)
-        here = await store.whispers.surfacing(heard(), NOW, MODES)
+        here = store.whispers.surfacing(heard(), NOW, MODES)
     assert (own, theirs, late, silent, here) == ("Of Ana.", "", "", "", "")
 
 
@@ -84,9 +84,9 @@ async def _(ground: Ground) -> None:
         await store.whispers.set_mode("kothar", "both")
         await store.whispers.keep_whisper(whisper())
     async with awake(ground, "boot-2") as store:
-        record = await store.whispers.standing("kothar", NOW)
-        unknown = await store.whispers.standing("nobody", NOW)
-        mode = await store.whispers.mode_of("kothar", DM, "off")
+        record = store.whispers.standing("kothar", NOW)
+        unknown = store.whispers.standing("nobody", NOW)
+        mode = store.whispers.mode_of("kothar", DM, "off")
     assert (record.asked_at, record.failures, record.rests_until) == (NOW, 2, NOW + timedelta(minutes=5))
     assert (record.reason, record.mode, record.today, record.has_active) == ("refused", "both", 1, True)
     assert record.lately == ("They wait.",)

@@ -175,7 +175,7 @@ def archived_without_a_look() -> Iterator[None]:
     """A round commits what waits by then, and not only what it has compared with the files."""
 
     async def commit(self: Archive, pending: Sequence[Unarchived], ground: RoundStart) -> int:
-        again = await self._store.documents.unarchived(worker.BATCH)
+        again = self._store.documents.unarchived(worker.BATCH)
         return await _archived(self, [one for one in again if one.document not in ground.held_back] or pending, ground)
 
     with patch.object(Archive, "_commit", commit):
@@ -186,10 +186,10 @@ def archived_without_a_look() -> Iterator[None]:
 def own_files_known_by_the_next_few() -> Iterator[None]:
     """A file that is not as recorded is compared with the newest version and the next batch alone."""
 
-    async def has_written(self: DocumentStore, document: Document, text: str, *, ever: bool) -> bool:
+    def has_written(self: DocumentStore, document: Document, text: str, *, ever: bool) -> bool:
         del ever
-        known = [one.markdown for one in await self.unarchived(worker.BATCH) if one.document == document]
-        return text in (*known, await self.document(document))
+        known = [one.markdown for one in self.unarchived(worker.BATCH) if one.document == document]
+        return text in (*known, self.document(document))
 
     with patch.object(DocumentStore, "has_written", has_written):
         yield

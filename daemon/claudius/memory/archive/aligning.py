@@ -78,7 +78,7 @@ class Aligning:
         Raises: GitBusy if a file is just being written; GitFailed, OSError, StoreError.
         """
         last = self.last
-        if last and await self._store.commit_of(last[0]) != last[1]:
+        if last and self._store.commit_of(last[0]) != last[1]:
             self._is_begun = False  # erased and built anew by another process
         if self._is_begun:
             return False
@@ -99,7 +99,7 @@ class Aligning:
         return True
 
     async def _build_anew(self) -> None:
-        await self._know()
+        self._know()
         await self._in_thread(self._clear)
         await self._in_thread(self._repository.drop)
         await self._store.archive_anew()
@@ -107,7 +107,7 @@ class Aligning:
 
     async def _know_files(self, head: str | None) -> None:
         """Record which file of this home holds which document. A text that is no version ever is an edit by hand."""
-        await self._know()
+        self._know()
         now_s, kept = time.time(), dict[Document, KeptFile]()
         there = await self._in_thread(lambda: self._repository.tree(head))
         paths = sorted(self._ours(), key=there.__contains__)  # of two files of a document, the one in git counts
@@ -116,12 +116,12 @@ class Aligning:
             text = text_of(found) if found else None
             if found is None or document is None or text is None:
                 continue
-            if not await self._store.has_written(document, text, ever=True):
+            if not self._store.has_written(document, text, ever=True):
                 if found.age_s < HALF_WRITTEN_S:
                     raise GitBusy(f"{path} is just being written")
                 await self._by_hand(document, text)
             kept[document] = KeptFile(document=document, path=path, sha256=files.digest(found.content))
-        before = [file.document for file in await self._store.archive_files()]
+        before = [file.document for file in self._store.archive_files()]
         await self._store.archived({}, tuple(kept.values()), [one for one in before if one not in kept])
         lying = {file.path for file in kept.values()}
         for path in paths:
@@ -133,8 +133,8 @@ class Aligning:
             if self._at(path) is None:
                 files.remove(self._root, path)
 
-    async def _know(self) -> None:
-        known = [*await self._store.known(), *(one.document for one in await self._store.archive_files())]
+    def _know(self) -> None:
+        known = [*self._store.known(), *(one.document for one in self._store.archive_files())]
         self._documents = {(short_id(one.person), short_id(one.audience)): one for one in known}
 
     def _at(self, path: str) -> Document | None:

@@ -162,7 +162,7 @@ class Archive:
             return Round()
         async with self._one_at_a_time:
             done = await self._guarded()
-            if self._holds() and await self._store.documents.history() != self._repository.history:
+            if self._holds() and self._store.documents.history() != self._repository.history:
                 log.info("the history is written anew, without what was deleted or edited")
                 await self._anew(())
             return done
@@ -202,7 +202,7 @@ class Archive:
 
     async def _discard(self, persons: Sequence[str]) -> None:
         """Delete the history, these persons' files, and every file as we wrote it: it may hold what is erased."""
-        ours = await self._store.documents.archive_files()
+        ours = self._store.documents.archive_files()
 
         def discard() -> None:
             self._repository.discard(persons)
@@ -258,7 +258,7 @@ class Archive:
         if self._is_anew:
             return await self._commit_all()
         if self._aligning.is_wanted:
-            pending = {token(one) for one in await self._store.documents.unarchived(self._batch)}
+            pending = {token(one) for one in self._store.documents.unarchived(self._batch)}
             if await self._aligning.look(pending):
                 self._is_known = False
         done = await self._commit_all()
@@ -301,10 +301,10 @@ class Archive:
             kept = await self._in_thread(lambda: self._repository.set_aside(self._backups, stamp))
             log.warning("the archive could not be read (%s): it is kept as %s and rebuilt", plain_message(error), kept)
             await self._in_thread(lambda: self._repository.prepare(self._began_s))
-        written = any(file.sha256 for file in await self._store.documents.archive_files())
+        written = any(file.sha256 for file in self._store.documents.archive_files())
         is_new = not self._aligning.is_wanted and await self._in_thread(self._repository.head) is None
         if is_new or self._is_anew:
-            history = await self._store.documents.history()  # what goes from now on may be in what is written
+            history = self._store.documents.history()  # what goes from now on may be in what is written
             await self._in_thread(lambda: self._repository.begin_history(history))
         if is_new and written:
             self._next_look_s = 0.0
@@ -322,10 +322,10 @@ class Archive:
 
         Compares all files from time to time, otherwise only those of persons whose portraits are about to be written.
         """
-        pending = await self._store.documents.unarchived(self._batch)
+        pending = self._store.documents.unarchived(self._batch)
         is_due = time.monotonic() >= self._next_look_s
         persons = None if is_due else sorted({one.document.person for one in pending})
-        kept = {file.document: file for file in await self._store.documents.archive_files(persons)}
+        kept = {file.document: file for file in self._store.documents.archive_files(persons)}
         ground = RoundStart(kept=kept, pending=pending)
         new: dict[Document, KeptFile] = {}
         for document, path, found in await self._in_thread(partial(self._read, ground.places)):
@@ -349,7 +349,7 @@ class Archive:
         return [(document, path, files.read(self._root, path, now_s)) for document, path in places]
 
     async def _restore(self, kept: KeptFile | None) -> None:
-        text = await self._store.documents.document(kept.document) if kept else None
+        text = self._store.documents.document(kept.document) if kept else None
         if kept and text is not None and files.digest(text.encode()) == kept.sha256:
             content, path = text.encode(), kept.path
             await self._in_thread(lambda: files.write(self._root, path, content))
@@ -361,12 +361,10 @@ class Archive:
         """
         before, text = ground.kept.get(document), text_of(found)
         is_recorded = before is not None and before.path == path
-        if text is None or not await self._store.documents.has_written(document, text, ever=not is_recorded):
+        if text is None or not self._store.documents.has_written(document, text, ever=not is_recorded):
             if text is None and found.age_s >= HALF_WRITTEN_S:
                 log.warning("%s is not a text that can be taken over; it is left as it is", path)
-            is_gone = (
-                not is_recorded and await self._store.documents.document(document) is None
-            )  # linked or erased meanwhile
+            is_gone = not is_recorded and self._store.documents.document(document) is None  # linked or erased meanwhile
             if text is None or is_gone or found.age_s < HALF_WRITTEN_S:
                 ground.held_back[document] = path
                 return

@@ -29,7 +29,7 @@ class PostgresCodes(CodeStore):
 
         return await self._core.write(write)
 
-    async def valid(self, kind: str, now: datetime) -> Sequence[OpenCode]:
+    def valid(self, kind: str, now: datetime) -> Sequence[OpenCode]:
         return _valid(self._core.look("codes", kind=kind), now)
 
     async def redeem(self, kind: str, code: str, now: datetime) -> OpenCode | None:

@@ -40,7 +40,7 @@ from claudius.memory.turns import TurnStore
 class PostgresPeople(PeopleStore):
     """People as every process sees them now: nothing of who may talk is kept in memory."""
 
-    async def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
+    def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
         (row,) = self._core.look("access", person=person, place=place)
         return bool(row["paired"]), row["mode"]
 

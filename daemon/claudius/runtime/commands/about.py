@@ -49,7 +49,7 @@ class About:
     async def why(self, perception: Perception, _: str) -> str:
         """Tell what the last answer to the person who asks drew on."""
         within = about(perception)
-        found = await self._mind.store.turns.last_answer(perception.person, within, self._mind.clock())
+        found = self._mind.store.turns.last_answer(perception.person, within, self._mind.clock())
         if found is None:
             return "I have not answered you here yet."
         lines = [f"My last answer to you here (turn {found.turn}) drew on:"]
@@ -61,15 +61,15 @@ class About:
 
     async def plans(self, perception: Perception, _: str) -> str:
         """List what waits here for the person who asks."""
-        zone_name = await self._mind.store.people.zone(perception.person)
+        zone_name = self._mind.store.people.zone(perception.person)
         zone = known_zone(zone_name, self._mind.config().clock.timezone)
-        waiting = await self._mind.store.plans.waiting(about(perception), perception.person)
+        waiting = self._mind.store.plans.waiting(about(perception), perception.person)
         lines = [f"{one.name}: {one.at.astimezone(zone):%a %d %b %Y, %H:%M} · {one.what or BARE}" for one in waiting]
         return "\n".join(lines) if lines else "Nothing waits here for you."
 
     async def cancel(self, perception: Perception, name: str) -> str:
         """Take back what waits here for the person who asks."""
-        waiting = await self._mind.store.plans.waiting(about(perception), perception.person)
+        waiting = self._mind.store.plans.waiting(about(perception), perception.person)
         named = [one for one in waiting if one.name == name.lower()]
         if len(named) != 1 or not await self._mind.store.plans.cancel(named[0].id):
             return f"There is no {name} here that waits for you; `plans` lists what does."
@@ -124,14 +124,14 @@ class About:
 
     async def _was_asked(self, person: str, now: datetime) -> bool:
         """Return whether some process asked this person lately if they are sure, and end that question."""
-        asked = [one for one in await self._codes.valid(SURE, now) if one.person == person]
+        asked = [one for one in self._codes.valid(SURE, now) if one.person == person]
         is_lately = any(now - one.asked_at <= CONFIRM_WITHIN for one in asked)
         return await self._codes.drop(SURE, person) and is_lately
 
     async def export(self, perception: Perception, _: str) -> str:
         """Return all that is stored of the person who asks, as far as they may see it."""
         known = await self._mind.store.people.known_of(perception.person, self._mind.clock(), _here(perception))
-        said = await self._mind.store.people.said_by(perception.person)
+        said = self._mind.store.people.said_by(perception.person)
         models = [{"audience": one.audience, "version": one.version, "markdown": one.markdown} for one in known.models]
         document = {"person": perception.person, "name": known.name, "models": models, **said}
         return "```\n" + json.dumps(document, ensure_ascii=False, indent=1).replace("```", "'''") + "\n```"

@@ -126,7 +126,7 @@ class Linking:
 
     async def _begin(self, perception: Perception) -> str:
         person = perception.person
-        question = await self._question_of(person)
+        question = self._question_of(person)
         if question is not None:
             return _ask(question, person)
         asked = await self._open(CODE, perception, _mute(perception), "")
@@ -139,11 +139,11 @@ class Linking:
 
     async def _take(self, perception: Perception, code: str) -> str:
         now, person = self._mind.clock(), perception.person
-        guesses = next((one for one in await self._codes.valid(GUESS, now) if one.person == person), None)
+        guesses = next((one for one in self._codes.valid(GUESS, now) if one.person == person), None)
         wrong = int(guesses.payload) if guesses else 0
         if wrong >= WRONG_TRIES:  # this person is guessing; others are not affected
             return TOO_OFTEN
-        found = find(code, await self._codes.valid(CODE, now))
+        found = find(code, self._codes.valid(CODE, now))
         if found is None:
             await self._open(GUESS, perception, wrong + 1, "", guesses.asked_at if guesses else now)
             return NOT_GOOD
@@ -157,7 +157,7 @@ class Linking:
             return ONE_NETWORK.format(", ".join(NETWORKS.get(one, one) for one in common))
         other = Side(heard=_PERCEPTION.decode(found.payload), ids=theirs)
         question = Question(sides=(other, Side(heard=_mute(perception), ids=mine)), asked_at=now)
-        for one in await self._codes.valid(QUESTION, now):
+        for one in self._codes.valid(QUESTION, now):
             if not {one.person, one.about}.isdisjoint({found.person, person}):
                 await self._codes.drop(QUESTION, one.person)
         await self._keep(question)
@@ -166,7 +166,7 @@ class Linking:
 
     async def _agree(self, perception: Perception) -> str:
         person = perception.person
-        question = await self._question_of(person)
+        question = self._question_of(person)
         if question is None:
             also = [one for one in await self._ids_of(person) if one != person]
             return f"{NOTHING_WAITS}" + (f" You are one person with {', '.join(also)} already." if also else "")
@@ -187,7 +187,7 @@ class Linking:
 
     async def _decline(self, perception: Perception) -> str:
         person = perception.person
-        question = await self._question_of(person)
+        question = self._question_of(person)
         await self._codes.drop(CODE, person)
         if question is not None:
             await self._codes.drop(QUESTION, question.sides[0].person)
@@ -215,8 +215,8 @@ class Linking:
         first, second = question.sides
         await self._open(QUESTION, first.heard, question, second.person, question.asked_at)
 
-    async def _question_of(self, person: str) -> Question | None:
-        for one in await self._codes.valid(QUESTION, self._mind.clock()):
+    def _question_of(self, person: str) -> Question | None:
+        for one in self._codes.valid(QUESTION, self._mind.clock()):
             if person in (one.person, one.about):
                 return _QUESTION.decode(one.payload)
         return None

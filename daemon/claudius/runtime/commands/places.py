@@ -100,7 +100,7 @@ class PlaceCommands:
         mode: Mode = "on" if wish == "on" else "off" if wish == "off" else "listen"
         if not direct:
             await note(self._mind, perception, "ensoul", f"{mode} {place}")
-        if await self._modes.mode(place) != mode and not direct and mode in ANNOUNCED:
+        if self._modes.mode(place) != mode and not direct and mode in ANNOUNCED:
             await self._announce(place, mode, perception)  # first: an interrupted command runs again
         await self._modes.participate(place, mode, perception.person)
         return (DIRECT if direct else WORDS)[mode] + ("" if direct or mode == "off" else await self._but(where))
@@ -132,13 +132,13 @@ class PlaceCommands:
 
     async def _status(self, place: str, perception: Perception, *, direct: bool) -> str:
         """Describe how the soul takes part, who set that, how Kothar does, and what is kept of the one who asks."""
-        mode, config = await self._modes.mode(place), self._mind.config()
+        mode, config = self._modes.mode(place), self._mind.config()
         told = [(DIRECT if direct else WORDS)[mode] + ("" if direct else await self._but(f"{place}:"))]
-        if said := await self._modes.said_by(place):
+        if said := self._modes.said_by(place):
             told.append(f"So said {said[0]}, on {said[1]:%Y-%m-%d at %H:%M} UTC.")
         if config.kothar.is_on:
             where = given_in(perception)
-            told.append(KOTHAR_WORDS[await self._mind.store.whispers.mode_of(KOTHAR, where, config.kothar.mode)])
+            told.append(KOTHAR_WORDS[self._mind.store.whispers.mode_of(KOTHAR, where, config.kothar.mode)])
         audience = perception.audience if direct else shared(f"{place}:")
         known = await self._mind.store.people.known_of(perception.person, self._mind.clock(), audience)
         held = next((one for one in known.models if one.audience == audience), None)
@@ -164,7 +164,7 @@ class PlaceCommands:
             await note(self._mind, perception, "daimon", f"{KOTHAR} {mode}")
             await self._mind.store.whispers.set_mode(KOTHAR, mode, where)
         else:
-            mode = await self._mind.store.whispers.mode_of(KOTHAR, where, config.kothar.mode)
+            mode = self._mind.store.whispers.mode_of(KOTHAR, where, config.kothar.mode)
         is_asleep = "" if config.kothar.is_on else " He is switched off, by the setting kothar.enabled."
         return KOTHAR_WORDS[mode] + is_asleep
 
@@ -234,7 +234,7 @@ class OwnerCommands:
         if not is_owner(perception, self._mind.config()):
             return await only_an_owner(self._mind, self._adapters)
         await note(self._mind, perception, "usage")
-        return "\n".join(map(_told, await self._mind.spending()))
+        return "\n".join(map(_told, self._mind.spending()))
 
     async def pause(self, perception: Perception, _: str) -> str:
         """Answer nobody for now."""

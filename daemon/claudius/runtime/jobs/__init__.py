@@ -36,12 +36,12 @@ A_DAY_OF_REST = 2
 """Model calls that the soul may make in 24 hours in which nobody speaks."""
 
 
-async def calls_left(tools: Tools) -> int:
+def calls_left(tools: Tools) -> int:
     """Return how many model calls a job may make now: as many as it likes, unless it is a day of rest.
 
     Raises: StoreError.
     """
-    made = await tools.mind.store.turns.calls_unasked(tools.now - timedelta(days=1))
+    made = tools.mind.store.turns.calls_unasked(tools.now - timedelta(days=1))
     return sys.maxsize if made is None else max(0, A_DAY_OF_REST - made)
 
 

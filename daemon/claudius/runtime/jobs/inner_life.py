@@ -41,10 +41,10 @@ OPEN_AIMS = ("follow_up", "raise", "support", "repair", "learn")
 async def soul_state_check(tools: Tools) -> str:
     """Plan one silent turn in the conversation that fell quiet last, half an hour ago or more. Raises: StoreError."""
     mind = tools.mind
-    if await mind.stage() is not Stage.OPEN:
+    if mind.stage() is not Stage.OPEN:
         return "no budget"
-    for quiet in await mind.store.turns.quiet(tools.now - RECENT, tools.now - IDLE, MOST_REVIEWED):
-        known = await mind.store.turns.kept(quiet.conversation, SOUL_STATE_CHECK.name)
+    for quiet in mind.store.turns.quiet(tools.now - RECENT, tools.now - IDLE, MOST_REVIEWED):
+        known = mind.store.turns.kept(quiet.conversation, SOUL_STATE_CHECK.name)
         if known.get("number", 0) < quiet.number:
             await _look_inward(tools, quiet)
             return f"a look at {quiet.conversation}"
@@ -92,11 +92,11 @@ async def silence(tools: Tools) -> str:
     """
     mind, now = tools.mind, tools.now
     since = now - timedelta(days=DAYS[-1] + 1)
-    absent = await mind.store.psyche.absent(since, now - timedelta(days=DAYS[0]), MOST_SILENT)
+    absent = mind.store.psyche.absent(since, now - timedelta(days=DAYS[0]), MOST_SILENT)
     if not absent:
         return "nobody is missed"
-    talks = await mind.store.turns.quiet(since, now, MOST_QUIET) if mind.config().psyche.proactive else ()
-    standing = await mind.store.psyche.standing()
+    talks = mind.store.turns.quiet(since, now, MOST_QUIET) if mind.config().psyche.proactive else ()
+    standing = mind.store.psyche.standing()
     noticed = 0
     for edge in absent:
         there = next((one for one in talks if one.person == edge.person and one.audience.startswith("private:")), None)
@@ -108,9 +108,9 @@ async def _notice(tools: Tools, edge: Edge, standing: Psyche, there: Quiet | Non
     last_at = datetime.fromtimestamp(edge.at_s, UTC)
     days = max(day for day in DAYS if tools.now - last_at >= timedelta(days=day))
     text, promised, reason = "", "", ""
-    if there and await consents(there.person, tools.mind.store):
+    if there and consents(there.person, tools.mind.store):
         words = sections(tools.mind.soul().files.get(f"processes/{PROCESS}.md"))
-        promised = await tools.mind.store.ledger.promised(there.person, there.audience) or ""
+        promised = tools.mind.store.ledger.promised(there.person, there.audience) or ""
         name, reason = ("silence", promised) if promised else _reason(edge, standing, there.audience, tools.now)
         text = Template(words.get(name, "")).safe_substitute(days=days, reason=reason) if name else ""
     if edge.familiarity < FAMILIAR and not promised:
@@ -163,11 +163,11 @@ async def tick(tools: Tools) -> str:
     in last; not if a day of rest has had its model calls. Raises: StoreError.
     """
     mind, now = tools.mind, tools.now
-    numbers = (await mind.store.psyche.standing()).numbers
+    numbers = mind.store.psyche.standing().numbers
     if numbers is None or numbers_bands(advance(numbers, now.timestamp())) == numbers.bands:
         return "nothing moved"
-    there = next(iter(await mind.store.turns.quiet(now - timedelta(days=DAYS[-1]), now, 1)), None)
-    may_look = bool(await calls_left(tools))
+    there = next(iter(mind.store.turns.quiet(now - timedelta(days=DAYS[-1]), now, 1)), None)
+    may_look = bool(calls_left(tools))
     perception = Perception(
         key=f"due:tick:{now.isoformat()}:within",
         conversation=WITHIN,

@@ -35,13 +35,13 @@ async def expire_memory(tools: Tools) -> str:
     conversations has it summarised at once. Raises: StoreError.
     """
     mind = tools.mind
-    most = min(MOST_FOLDED, await calls_left(tools))
+    most = min(MOST_FOLDED, calls_left(tools))
     if not most:
         return "it is a day of rest"
     limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours, aged_at=mind.aged_at())
     before = min(tools.now, limits.aged_at or tools.now) - timedelta(hours=limits.ttl_hours)
     folded = 0
-    for conversation, audience in await mind.store.turns.expired(before, most):
+    for conversation, audience in mind.store.turns.expired(before, most):
         pending = _looking(conversation, audience, tools)
         known = await mind.store.turns.recall(pending, nonce=mind.nonce(), now=tools.now, limits=limits)
         folded += await fold_whole(replace(known, perceptions=()), mind)
@@ -102,7 +102,7 @@ async def expire_records(tools: Tools) -> str:
             if found < AT_ONCE:
                 break
         for _ in range(BATCHES):
-            old = await store.psyche.old_traces(before, AT_ONCE)
+            old = store.psyche.old_traces(before, AT_ONCE)
             if not old.traces:
                 break
             await store.psyche.fold_traces(old.traces[-1], await asyncio.to_thread(edges_after, old))
