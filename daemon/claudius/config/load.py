@@ -46,11 +46,11 @@ DAIMON_PREFIX = "CLAUDIUS_DAIMON_"
 BLOT_CHARS = 6
 """A shorter secret is not redacted: it would match in ordinary words."""
 _DAIMON_KEYS = sorted((item.name for item in msgspec.structs.fields(DaimonSettings)), key=len, reverse=True)
-"""A daimon's settings, longest first, so that `llm_timeout_s` is not taken for `timeout_s`."""
+"""A daimon's settings, longest first, so that `groq_enabled` is not taken for `enabled`."""
 _PASSWORD = re.compile(r"\w+://[^/@]*:[^/@]*@")
 _PASSWORDS = {"password", "sslpassword"}
 _OWN_IT = "make it a text file that you own"
-OF_A_MACHINE = {"ensoul", "http", "log", "storage", "store", "terminal", "worker"}
+OF_A_MACHINE = {"ensoul", "http", "log", "storage", "store", "worker"}
 """Sections that may differ between the machines of one soul."""
 READ_ONCE = {
     "adapters",
@@ -64,11 +64,53 @@ READ_ONCE = {
 }
 """Settings that a process reads only when it starts, besides those of a machine."""
 RETIRED = {
+    "alerts.apologies_per_hour": "now always 10",
+    "alerts.deaf_s": "now always 120",
+    "anthropic.cache_ttl": "now always 5m",
+    "claude.pool": "now always 4",
+    "cortex.consult.timeout_seconds": "now always 20",
+    "cortex.max_context_tokens": "now always 2500",
+    "cortex.max_directives": "now always 2",
+    "history.summary_chars": "now always 1500",
+    "ism.max_calls": "now always 12",
+    "ism.max_seconds": "now always 120",
+    "ism.max_tokens": "now always 20000",
+    "kothar.jitter": "now always 0.2",
+    "kothar.llm_timeout_s": "now always 10",
+    "kothar.max_tokens": "now always 150",
+    "kothar.monologue_chars": "now always 200",
+    "kothar.timeout_s": "now always 5",
+    "kothar.ttl_hours": "now always 24",
+    "memory.floor": "now always 0.44",
+    "memory.remembered_tokens": "now always 600",
+    "pipeline.repairs": "now always 1",
     "psyche.episode_threshold": "every message that says something is kept",
+    "psyche.max_arcs": "now always 12",
     "psyche.top_k": "memory.remembered says how many moments are shown",
+    "psyche.weights": "now always 0.5, 0.15, 0.15, 0.15, 0.1",
+    "psyche.window_ambient_s": "now always 300",
+    "psyche.window_proactive_s": "now always 21600",
+    "psyche.window_thread_s": "now always 60",
+    "reply.post_chars": "now always 3000",
+    "runtime.attempts": "now always 3",
+    "runtime.reconcile_hours": "now always 24",
+    "schedule.grace_hours": "now always 24",
+    "soul.dossier_tokens": "now always 1000",
+    "store.look_s": "now always 1",
+    "subprocess.max_seconds": "now always 300",
+    "terminal.wait_s": "now always 60",
+    "turn.max_hops": "now always 10",
     "upgrade.index_url": "no package index is asked",
+    "user_model.max_bytes": "now always 8192",
+    "user_model.shrink_floor": "now always 0.6",
+    "worker.renew_s": "now always a third of worker.lease_s, 20 at most",
 }
-"""Settings of earlier versions, each with why it is gone: a file that names one is warned of, not refused."""
+"""Settings of earlier versions, each with what holds now: a file that names one is warned of, not refused.
+
+A daimon's stand under `kothar`. They are read for one release.
+"""
+OLD_PLACE = {"host": "127.0.0.1", "port": "3033", "tls": "0"}
+"""Where a daimon listens, as earlier versions wrote it, with the defaults of then."""
 _DEEPEST = 4
 """The maximum depth of nested tables; every setting is shallower."""
 _KINDS = {
@@ -122,10 +164,11 @@ def load(home: Home, env: Mapping[str, str], text: str | None = None) -> Loaded:
     """
     tree = _read_toml(home.config, text)
     for key in _leave_out(tree):
-        why = RETIRED[key]
-        log.warning("a setting has no effect any more", extra={"setting": key, "file": str(home.config), "why": why})
-    sources = dict.fromkeys(SETTINGS, "default") | dict.fromkeys(_keys(tree), "config.toml")
+        facts = {"setting": key, "file": str(home.config), "why": _why(key)}
+        log.warning("a setting has no effect any more", extra=facts)
     dotenv = read_env_file(home.env_file)
+    _read_old_places(tree, dotenv, env)
+    sources = dict.fromkeys(SETTINGS, "default") | dict.fromkeys(_keys(tree), "config.toml")
     _check(tree, str(home.config))
     for source, values in ((".env", dotenv), ("environment", env)):
         for setting in SETTINGS.values():
@@ -150,9 +193,6 @@ def load(home: Home, env: Mapping[str, str], text: str | None = None) -> Loaded:
     for key, url, name in urls:
         if holds_password(url):
             raise BadConfiguration(sources[key], key, "holds a password", f"put it into .env as CLAUDIUS_{name}")
-    if 3 * config.worker.renew_s > config.worker.lease_s:
-        fix = "make it at most a third of worker.lease_s"
-        raise BadConfiguration(sources["worker.renew_s"], "worker.renew_s", "one late renewal would lose a lease", fix)
     return Loaded(config, sources, secrets)
 
 
@@ -172,23 +212,63 @@ def networks_on(loaded: Loaded) -> list[str]:
     return list(dict.fromkeys(name for name in names if name != "terminal"))
 
 
-def retired(home: Home) -> tuple[str, ...]:
-    """Return a line for each setting of an earlier version that config.toml names. Raises: BadConfiguration."""
-    found = _leave_out(_read_toml(home.config, None))
-    return tuple(f"{home.config}: {key} is no longer a setting ({RETIRED[key]}): take it out" for key in found)
+def retired(home: Home, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a line for each setting of an earlier version that is still given. Raises: BadConfiguration."""
+    found = [(str(home.config), key, _why(key)) for key in _leave_out(_read_toml(home.config, None))]
+    known = {Setting(key, None, None, "").env: why for key, why in RETIRED.items()}
+    tuned = "|".join(name.removeprefix("CLAUDIUS_KOTHAR_") for name in known if name.startswith("CLAUDIUS_KOTHAR_"))
+    for source, values in ((".env", read_env_file(home.env_file)), ("environment", env)):
+        for name in sorted(values):
+            why = known.get(re.sub(rf"^{DAIMON_PREFIX}.+?_(?=({tuned})$)", "CLAUDIUS_KOTHAR_", name))
+            found += [(source, name, why)] if why else []
+    return tuple(f"{place}: {key} is no longer a setting ({why}): take it out" for place, key, why in found)
 
 
 def _leave_out(tree: dict[str, Any]) -> list[str]:
     """Drop settings that have no effect any more and return their keys; an old file stays valid."""
     dropped = []
-    for key in RETIRED:
-        table, _, name = key.partition(".")
-        found = tree.get(table)
-        if isinstance(found, dict) and found.pop(name, None) is not None:
+    for key in [*_keys(tree)]:
+        if _why(key):
+            table, _, name = key.rpartition(".")
+            del _table(tree, table)[name]
             dropped.append(key)
-            if not found and table not in Config.__struct_fields__:
-                del tree[table]
+    for table in {key.partition(".")[0] for key in RETIRED} - {*Config.__struct_fields__}:
+        if tree.get(table) == {}:
+            del tree[table]
     return dropped
+
+
+def _why(key: str) -> str:
+    """Return what holds now in place of a setting of an earlier version; empty for any other key. Pure."""
+    table, _, name = key.rpartition(".")
+    return RETIRED.get(f"kothar.{name}" if table.startswith("daimons.") else key, "")
+
+
+def _read_old_places(tree: dict[str, Any], *envs: Mapping[str, str]) -> None:
+    """Write where a daimon listens as a URL, if an earlier version's host, port or tls says it and no URL does."""
+    found: dict[str, dict[str, str]] = {}
+    for name in (KOTHAR, *(f"daimons.{one}" for one in _table(tree, "daimons"))):
+        table = _table(tree, name)
+        found[name] = {key: str(table.pop(key)) for key in OLD_PLACE if key in table}
+    for env in envs:
+        for name, value in env.items():
+            if value and (match := re.fullmatch(r"CLAUDIUS_(KOTHAR|DAIMON_\w+)_(HOST|PORT|TLS)", name)):
+                table_name = match[1].lower().replace("daimon_", "daimons.", 1)
+                found.setdefault(table_name, {})[match[2].lower()] = value
+    for name, given in found.items():
+        if given and "url" not in _table(tree, name):
+            host, port, tls = (OLD_PLACE | given).values()
+            place = f"[{host}]" if ":" in host else host
+            scheme = "https" if _WORDS.get(tls.lower()) else "http"
+            _put(tree, SETTINGS["kothar.url"], f"{scheme}://{place}:{port}", name)
+
+
+def _table(tree: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a table by its dotted name; an empty one if it is not there. Pure."""
+    for part in name.split("."):
+        found = tree.get(part)
+        tree = found if isinstance(found, dict) else {}
+    return tree
 
 
 class Settings:

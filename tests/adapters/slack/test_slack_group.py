@@ -85,7 +85,7 @@ async def test_brought_back_into_a_channel_it_hears_the_first_open_question_agai
     """It speaks uncalled once in ten messages, counted from when it came: what it said before `off` counts no more."""
     voice = Scripted(default=f"<external_dialogue>{ANSWER}</external_dialogue>")
     await slack.add_user("U9", "Oz")
-    async with wake(voice=voice, CLAUDIUS_PSYCHE_WINDOW_THREAD_S="0", **OWNED) as soul:
+    async with wake(voice=voice, **OWNED) as soul:
         for n, (wish, question) in enumerate(
             (("on", "Does anyone know why the tests fail?"), ("off", ""), ("on", LATER))
         ):
