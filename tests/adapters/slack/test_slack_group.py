@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from claudius.cognition import plan
-from claudius.memory.turns import unpack
+from claudius.memory.seen import unpack
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.psyche import Weighing
