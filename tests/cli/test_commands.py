@@ -20,7 +20,7 @@ from claudius.cli import MOVED, cli
 from claudius.cli.conversations import replay
 from claudius.cognition.prompt import assembly, snapshot
 from claudius.config import SETTINGS, load, retired
-from claudius.config.load import RETIRED
+from claudius.config.retired import RETIRED
 from claudius.errors import BadConfiguration
 from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteStore

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -19,11 +19,11 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Struct
 
-from claudius.config.schema import KOTHAR, Config, DaimonSettings
-from claudius.config.settings import ALIASES, SETTINGS, Setting
+from claudius.config.retired import keys, leave_out, named, read_old_places, why
+from claudius.config.schema import ALIASES, DAIMON_PREFIX, KOTHAR, SETTINGS, Config, DaimonSettings, Setting
 from claudius.decoding import ready
 from claudius.errors import BadConfiguration, BadHome
-from claudius.home import Home
+from claudius.home import Home, write_private
 
 log = logging.getLogger(__name__)
 
@@ -41,8 +41,6 @@ SECRETS = (
     "CLAUDIUS_ARCHIVE_TOKEN",
 )
 
-DAIMON_PREFIX = "CLAUDIUS_DAIMON_"
-"""The prefix of a further daimon's environment names: `CLAUDIUS_DAIMON_<NAME>_<KEY>`."""
 BLOT_CHARS = 6
 """A shorter secret is not redacted: it would match in ordinary words."""
 _DAIMON_KEYS = sorted((item.name for item in msgspec.structs.fields(DaimonSettings)), key=len, reverse=True)
@@ -63,56 +61,6 @@ READ_ONCE = {
     "slack.status",
 }
 """Settings that a process reads only when it starts, besides those of a machine."""
-RETIRED = {
-    "alerts.apologies_per_hour": "now always 10",
-    "alerts.deaf_s": "now always 120",
-    "anthropic.cache_ttl": "now always 5m",
-    "claude.pool": "now always 4",
-    "cortex.consult.timeout_seconds": "now always 20",
-    "cortex.max_context_tokens": "now always 2500",
-    "cortex.max_directives": "now always 2",
-    "history.summary_chars": "now always 1500",
-    "ism.max_calls": "now always 12",
-    "ism.max_seconds": "now always 120",
-    "ism.max_tokens": "now always 20000",
-    "kothar.jitter": "now always 0.2",
-    "kothar.llm_timeout_s": "now always 10",
-    "kothar.max_tokens": "now always 150",
-    "kothar.monologue_chars": "now always 200",
-    "kothar.timeout_s": "now always 5",
-    "kothar.ttl_hours": "now always 24",
-    "memory.floor": "now always 0.44",
-    "memory.remembered_tokens": "now always 600",
-    "pipeline.repairs": "now always 1",
-    "psyche.episode_threshold": "every message that says something is kept",
-    "psyche.max_arcs": "now always 12",
-    "psyche.top_k": "memory.remembered says how many moments are shown",
-    "psyche.weights": "now always 0.5, 0.15, 0.15, 0.15, 0.1",
-    "psyche.window_ambient_s": "now always 300",
-    "psyche.window_proactive_s": "now always 21600",
-    "psyche.window_thread_s": "now always 60",
-    "reply.post_chars": "now always 3000",
-    "runtime.attempts": "now always 3",
-    "runtime.reconcile_hours": "now always 24",
-    "schedule.grace_hours": "now always 24",
-    "soul.dossier_tokens": "now always 1000",
-    "store.look_s": "now always 1",
-    "subprocess.max_seconds": "now always 300",
-    "terminal.wait_s": "now always 60",
-    "turn.max_hops": "now always 10",
-    "upgrade.index_url": "no package index is asked",
-    "user_model.max_bytes": "now always 8192",
-    "user_model.shrink_floor": "now always 0.6",
-    "worker.renew_s": "now always a third of worker.lease_s, 20 at most",
-}
-"""Settings of earlier versions, each with what holds now: a file that names one is warned of, not refused.
-
-A daimon's stand under `kothar`. They are read for one release.
-"""
-OLD_PLACE = {"host": "127.0.0.1", "port": "3033", "tls": "0"}
-"""Where a daimon listens, as earlier versions wrote it, with the defaults of then."""
-_DEEPEST = 4
-"""The maximum depth of nested tables; every setting is shallower."""
 _KINDS = {
     "bool": "true or false",
     "int": "a whole number",
@@ -163,12 +111,12 @@ def load(home: Home, env: Mapping[str, str], text: str | None = None) -> Loaded:
     `text`: what config.toml is going to hold, read in its place.
     """
     tree = _read_toml(home.config, text)
-    for key in _leave_out(tree):
-        facts = {"setting": key, "file": str(home.config), "why": _why(key)}
+    for key in leave_out(tree):
+        facts = {"setting": key, "file": str(home.config), "why": why(key)}
         log.warning("a setting has no effect any more", extra=facts)
     dotenv = read_env_file(home.env_file)
-    _read_old_places(tree, dotenv, env)
-    sources = dict.fromkeys(SETTINGS, "default") | dict.fromkeys(_keys(tree), "config.toml")
+    read_old_places(tree, dotenv, env)
+    sources = dict.fromkeys(SETTINGS, "default") | dict.fromkeys(keys(tree), "config.toml")
     _check(tree, str(home.config))
     for source, values in ((".env", dotenv), ("environment", env)):
         for setting in SETTINGS.values():
@@ -214,61 +162,8 @@ def networks_on(loaded: Loaded) -> list[str]:
 
 def retired(home: Home, env: Mapping[str, str]) -> tuple[str, ...]:
     """Return a line for each setting of an earlier version that is still given. Raises: BadConfiguration."""
-    found = [(str(home.config), key, _why(key)) for key in _leave_out(_read_toml(home.config, None))]
-    known = {Setting(key, None, None, "").env: why for key, why in RETIRED.items()}
-    tuned = "|".join(name.removeprefix("CLAUDIUS_KOTHAR_") for name in known if name.startswith("CLAUDIUS_KOTHAR_"))
-    for source, values in ((".env", read_env_file(home.env_file)), ("environment", env)):
-        for name in sorted(values):
-            why = known.get(re.sub(rf"^{DAIMON_PREFIX}.+?_(?=({tuned})$)", "CLAUDIUS_KOTHAR_", name))
-            found += [(source, name, why)] if why else []
-    return tuple(f"{place}: {key} is no longer a setting ({why}): take it out" for place, key, why in found)
-
-
-def _leave_out(tree: dict[str, Any]) -> list[str]:
-    """Drop settings that have no effect any more and return their keys; an old file stays valid."""
-    dropped = []
-    for key in [*_keys(tree)]:
-        if _why(key):
-            table, _, name = key.rpartition(".")
-            del _table(tree, table)[name]
-            dropped.append(key)
-    for table in {key.partition(".")[0] for key in RETIRED} - {*Config.__struct_fields__}:
-        if tree.get(table) == {}:
-            del tree[table]
-    return dropped
-
-
-def _why(key: str) -> str:
-    """Return what holds now in place of a setting of an earlier version; empty for any other key. Pure."""
-    table, _, name = key.rpartition(".")
-    return RETIRED.get(f"kothar.{name}" if table.startswith("daimons.") else key, "")
-
-
-def _read_old_places(tree: dict[str, Any], *envs: Mapping[str, str]) -> None:
-    """Write where a daimon listens as a URL, if an earlier version's host, port or tls says it and no URL does."""
-    found: dict[str, dict[str, str]] = {}
-    for name in (KOTHAR, *(f"daimons.{one}" for one in _table(tree, "daimons"))):
-        table = _table(tree, name)
-        found[name] = {key: str(table.pop(key)) for key in OLD_PLACE if key in table}
-    for env in envs:
-        for name, value in env.items():
-            if value and (match := re.fullmatch(r"CLAUDIUS_(KOTHAR|DAIMON_\w+)_(HOST|PORT|TLS)", name)):
-                table_name = match[1].lower().replace("daimon_", "daimons.", 1)
-                found.setdefault(table_name, {})[match[2].lower()] = value
-    for name, given in found.items():
-        if given and "url" not in _table(tree, name):
-            host, port, tls = (OLD_PLACE | given).values()
-            place = f"[{host}]" if ":" in host else host
-            scheme = "https" if _WORDS.get(tls.lower()) else "http"
-            _put(tree, SETTINGS["kothar.url"], f"{scheme}://{place}:{port}", name)
-
-
-def _table(tree: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a table by its dotted name; an empty one if it is not there. Pure."""
-    for part in name.split("."):
-        found = tree.get(part)
-        tree = found if isinstance(found, dict) else {}
-    return tree
+    envs = {".env": read_env_file(home.env_file), "environment": env}
+    return named(_read_toml(home.config, None), str(home.config), envs)
 
 
 class Settings:
@@ -367,16 +262,8 @@ def _read_toml(path: Path, text: str | None) -> dict[str, Any]:
         raise BadConfiguration(str(path), "", f"cannot be read ({error})", _OWN_IT) from error
 
 
-def _keys(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    for name, value in tree.items():
-        if isinstance(value, Mapping) and prefix.count(".") < _DEEPEST:
-            yield from _keys(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name
-
-
 def _check(tree: Mapping[str, Any], file: str) -> Config:
-    for key in _keys(tree):
+    for key in keys(tree):
         section, _, rest = key.partition(".")
         name, _, own = rest.partition(".")
         is_of_a_daimon = section == "daimons" and name.isidentifier() and own in _DAIMON_KEYS
@@ -522,3 +409,47 @@ def blot(text: str, secrets: Iterable[str]) -> str:
         if len(secret) >= BLOT_CHARS:
             text = text.replace(secret, "***")
     return text
+
+
+def write_setting(home: Home, key: str, value: Any, check: Callable[[Loaded], None] = lambda _: None) -> None:
+    """Write one setting to config.toml after checking that it can be read back. Raises: BadConfiguration.
+
+    `check` looks at all settings, and raises BadConfiguration if the file is to stay as it was.
+    """
+    home.create()
+    write_private(home.config.resolve(), check_setting(home, key, value, check))
+
+
+def check_setting(home: Home, key: str, value: Any, check: Callable[[Loaded], None] = lambda _: None) -> str:
+    """Check that a setting can be written to config.toml and read back; return the file's new text.
+
+    Writes nothing. Raises: BadConfiguration, also by `check`; BadHome.
+    """
+    file = home.config.resolve()  # it may be a symlink to where the owner keeps such files
+    before = file.read_text("utf-8-sig") if file.exists() else ""
+    if file.parent.exists() and not os.access(file.parent, os.W_OK):
+        raise BadHome(f"{file.parent} cannot be written to: {key} is set there")
+    text = _with(before, key, toml(value))
+    check(load(home, {}, text))
+    return text
+
+
+def _with(text: str, key: str, value: str) -> str:
+    """Set `key` in TOML text without changing any other line."""
+    table, _, name = key.rpartition(".")
+    lines = text.splitlines()
+    starts = [i for i, line in enumerate(lines) if re.match(r"\s*\[", line)]
+    if table:
+        header = next((i for i in starts if re.fullmatch(rf"\s*\[\s*{re.escape(table)}\s*\]\s*(#.*)?", lines[i])), None)
+        if header is None:
+            return "\n".join([*lines, *([""] if lines else []), f"[{table}]", f"{name} = {value}"]) + "\n"
+        first, last = header + 1, next((i for i in starts if i > header), len(lines))
+    else:
+        first, last = 0, starts[0] if starts else len(lines)
+    for place in range(first, last):
+        if re.match(rf"\s*{re.escape(name)}\s*=", lines[place]):
+            return "\n".join([*lines[:place], f"{name} = {value}", *lines[place + 1 :]]) + "\n"
+    for place in range(first, last):
+        if re.match(rf"\s*#\s*{re.escape(name)}\s*=", lines[place]):
+            return "\n".join([*lines[: place + 1], f"{name} = {value}", *lines[place + 1 :]]) + "\n"
+    return "\n".join([*lines[:first], f"{name} = {value}", *lines[first:]]) + "\n"

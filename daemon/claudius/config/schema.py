@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -30,6 +31,8 @@ HOURS = r"^(\d{1,2}:\d{2}-\d{1,2}:\d{2})?$"
 """A span of local hours, as in `21:00-08:00`; empty = none."""
 QUIET = "21:00-08:00"
 KOTHAR = "kothar"
+DAIMON_PREFIX = "CLAUDIUS_DAIMON_"
+"""The prefix of a further daimon's environment names: `CLAUDIUS_DAIMON_<NAME>_<KEY>`."""
 GROQ = "https://api.groq.com/openai/v1"
 TRIGGER = r"^\s*(timer|interaction_count(\s*[:=]\s*[1-9]\d{0,5})?|promise_timeout|farming|new_peer|manual)\s*$"
 """The allowed trigger names; without this check a misspelt name would silently disable a trigger."""
@@ -365,3 +368,38 @@ def daimons(config: Config) -> dict[str, DaimonSettings]:
 def daimon_modes(config: Config) -> dict[str, str]:
     """Return the modes of the enabled daimons. Pure."""
     return {name: one.mode for name, one in daimons(config).items() if one.is_on}
+
+
+ALIASES: Mapping[str, str] = {"anthropic.base_url": "ANTHROPIC_BASE_URL"}
+"""Settings that also have a well-known environment name; ours takes precedence over it."""
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One setting: its key (`section.name`, or a bare name), type, default and description."""
+
+    key: str
+    type: Any
+    default: Any
+    description: str
+
+    @property
+    def env(self) -> str:
+        """Its environment name: `CLAUDIUS_SECTION_KEY`."""
+        return env_name(self.key)
+
+
+def env_name(key: str) -> str:
+    """Return the environment name of a setting: `CLAUDIUS_SECTION_KEY`. Pure."""
+    return "CLAUDIUS_" + key.replace(".", "_").upper()
+
+
+def _settings(struct: type[msgspec.Struct], prefix: str = "") -> Iterator[Setting]:
+    for item in msgspec.structs.fields(struct):
+        if isinstance(item.type, type) and issubclass(item.type, SettingsTable):
+            yield from _settings(item.type, f"{prefix}{item.name}.")
+        elif item.name != "daimons":  # each daimon's keys are listed under the name that the owner gave it
+            description = next((meta.description for meta in item.type.__metadata__ if meta.description), "")
+            yield Setting(prefix + item.name, item.type, item.default, description)
+
+
+SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _settings(Config)}
