@@ -23,7 +23,7 @@ from claudius.memory.whispers import Whisper
 from claudius.perception import SELF, Kind
 from claudius.runtime.membership import Membership
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from claudius.testing.store_contract.ground import DM, LIMITS, NOW, OPS, exchange, heard, part, taken, thought
+from contracts.store.ground import DM, LIMITS, NOW, OPS, exchange, heard, part, taken, thought
 
 NETWORKS = ("slack",)
 SHORT_S = 0.3

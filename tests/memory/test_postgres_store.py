@@ -14,16 +14,16 @@ from claudius.errors import StaleTurn, StoreError, StoreMoved
 from claudius.home import shipped
 from claudius.memory.opening import StorePlace
 from claudius.memory.sql.connection import Database
-from claudius.testing.check_store import CASES, Case, check_store
-from claudius.testing.store_contract.ground import NOW, heard
+from contracts.store import CASES, Case, Ground
+from contracts.store.ground import NOW, heard
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 async def test_the_postgres_store_keeps_the_contract(case: Case, postgres_url: str) -> None:
-    """Each numbered rule of `claudius.testing.check_store` holds."""
+    """Each numbered rule of `tests/contracts/store` holds."""
     from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - needs the extra `postgres`
 
-    await check_store(case, lambda: PostgresStore(StorePlace(postgres_url)))
+    await case.run(Ground(lambda: PostgresStore(StorePlace(postgres_url))))
 
 
 async def test_scale_nothing_is_written_where_the_soul_has_left(postgres_url: str, tmp_path: Path) -> None:

@@ -340,7 +340,7 @@ class PostgresRoles:
         """The token of each, and until when it is held by the own clock."""
         self._known: set[str] = set()
 
-    async def take(self, wanted: Sequence[str]) -> Mapping[str, str]:
+    async def take(self, wanted: Sequence[str]) -> Sequence[str]:
         asked_s, has_new = self._clock(), not self._known.issuperset(wanted)
         values = {"roles": dump(list(wanted)), "worker": self._core.boot, "lease_s": self._lease_s}
 
@@ -349,32 +349,32 @@ class PostgresRoles:
                 db.run("roles_known", roles=values["roles"])
             free = db.all("roles_take", **values)
             taken = {row["role"].rstrip("0123456789"): row for row in reversed(free)}
-            more = [(row["role"], row["token"], row["state"]) for row in free if row not in taken.values()]
+            more = [(row["role"], row["token"]) for row in free if row not in taken.values()]
             db.run("roles_give_back", worker=self._core.boot, roles=dump(more))
             return list(taken.values())
 
         taken = await self._core.write(take)
         self._known |= set(wanted)
         self._held |= {row["role"]: (row["token"], asked_s + self._lease_s) for row in taken}
-        return {row["role"]: row["state"] for row in taken}
+        return [row["role"] for row in taken]
 
-    async def renew(self, states: Mapping[str, str]) -> Sequence[str]:
+    async def renew(self, roles: Sequence[str]) -> Sequence[str]:
         asked_s = self._clock()
-        values = {"worker": self._core.boot, "lease_s": self._lease_s, "roles": dump(self._of(states))}
+        values = {"worker": self._core.boot, "lease_s": self._lease_s, "roles": dump(self._of(roles))}
         kept = await self._core.write(lambda db: db.values("roles_renew", **values))
         for role in kept:
             self._held[role] = self._held[role][0], asked_s + self._lease_s
-        lost = [role for role in states if role not in kept]
+        lost = [role for role in roles if role not in kept]
         for role in lost:
             self._held.pop(role, None)
         return lost
 
-    async def give_back(self, states: Mapping[str, str]) -> None:
-        if not states:
+    async def give_back(self, roles: Sequence[str]) -> None:
+        if not roles:
             return
-        roles = dump(self._of(states))
-        await self._core.write(lambda db: db.run("roles_give_back", worker=self._core.boot, roles=roles))
-        for role in states:
+        held = dump(self._of(roles))
+        await self._core.write(lambda db: db.run("roles_give_back", worker=self._core.boot, roles=held))
+        for role in roles:
             self._held.pop(role, None)
 
     async def others(self, role: str) -> int:
@@ -385,5 +385,5 @@ class PostgresRoles:
         _, until_s = self._held.get(role, (0, 0.0))
         return self._clock() < until_s - (1 - TRUSTED) * self._lease_s
 
-    def _of(self, states: Mapping[str, str]) -> list[tuple[str, int, str]]:
-        return [(role, self._held[role][0], state) for role, state in states.items() if role in self._held]
+    def _of(self, roles: Sequence[str]) -> list[tuple[str, int]]:
+        return [(role, self._held[role][0]) for role in roles if role in self._held]
