@@ -21,8 +21,8 @@ from psycopg.types.string import StrDumper
 from claudius.errors import StoreError
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.session import CONNECT_S, OURS, check_server
+from claudius.memory.ranking import stemmed
 from claudius.memory.sql.connection import Cursor, Database, load_queries
-from claudius.memory.stemming import stemmed
 
 T = TypeVar("T")
 SILENT_S, LOCK_S = 15.0, 60.0
