@@ -34,7 +34,7 @@ def machine_of(root: Path) -> Machine:
 
 def killed(machine: Machine, call: str, number: int, trace: Path) -> bool:
     """Say one line under a tracer that kills at the `number`-th `call`. Returns whether it was killed."""
-    argv = ["strace", "-f", "-qq", "-o", str(trace), "-e", f"trace={call}"]
+    argv = ["strace", "-f", "-qq", "--seccomp-bpf", "-o", str(trace), "-e", f"trace={call}"]
     argv += ["-e", f"inject={call}:signal=KILL:when={number}", str(CLAUDIUS), "chat", "--once", "the line", "--json"]
     ended = subprocess.run(
         argv, env=machine.environment(), cwd=machine.user, capture_output=True, timeout=120, check=False
@@ -65,7 +65,7 @@ def check_oracle(machine: Machine, kills: int) -> None:
 
 def points(machine: Machine, trace: Path) -> list[tuple[str, int]]:
     """Count the writes of one undisturbed turn, by system call and thread, as the tracer counts them."""
-    argv = ["strace", "-f", "-qq", "-o", str(trace), "-e", "trace=" + ",".join(WRITES)]
+    argv = ["strace", "-f", "-qq", "--seccomp-bpf", "-o", str(trace), "-e", "trace=" + ",".join(WRITES)]
     subprocess.run(
         [*argv, str(CLAUDIUS), "chat", "--once", "undisturbed"],
         env=machine.environment(),

@@ -320,7 +320,7 @@ def test_r28_kill_9_in_the_middle_of_an_erasure(tmp_path: Path) -> None:
         shutil.copytree(first.root, tmp_path / f"m{place}", symlinks=True)
         machine = Machine(tmp_path / f"m{place}")
         machine.scripted(reply("So it is."))
-        argv = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync"]
+        argv = ["strace", "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace=fdatasync"]
         argv += ["-e", f"inject=fdatasync:signal=KILL:when={4 + 6 * place}", str(CLAUDIUS), "users", "forget"]
         ended = subprocess.run(
             [*argv, "terminal:local:as-ana", "--yes"],
