@@ -189,7 +189,7 @@ def lost(machine: Machine) -> list[str]:
 
 def traced(machine: Machine, change: Change, trace: Path, *more: str) -> int:
     """Run a command under the tracer; return its exit code."""
-    argv = ["strace", "-f", "-qq", "-y", "--seccomp-bpf", "-o", str(trace), *more, str(CLAUDIUS), *_words(machine, change)]
+    argv = ["strace", "-f", "-qq", "-y", "-o", str(trace), *more, str(CLAUDIUS), *_words(machine, change)]
     ended = subprocess.run(
         argv,
         env=machine.environment(change.env),
@@ -214,7 +214,7 @@ def _words(machine: Machine, change: Change) -> list[str]:
 
 def points(machine: Machine, change: Change, trace: Path) -> list[Point]:
     """Run a command undisturbed; return the calls by which it changed files, in order; of many equal ones, a few."""
-    assert traced(machine, change, trace, "-e", "trace=" + ",".join((*MOVES, *WRITES))) == 0, (
+    assert traced(machine, change, trace, "--seccomp-bpf", "-e", "trace=" + ",".join((*MOVES, *WRITES))) == 0, (
         change.args
     )
     counted, found = Counter[tuple[str, str]](), list[Point]()

@@ -34,7 +34,7 @@ def machine_of(root: Path) -> Machine:
 
 def killed(machine: Machine, call: str, number: int, trace: Path) -> bool:
     """Say one line under a tracer that kills at the `number`-th `call`. Returns whether it was killed."""
-    argv = ["strace", "-f", "-qq", "--seccomp-bpf", "-o", str(trace), "-e", f"trace={call}"]
+    argv = ["strace", "-f", "-qq", "-o", str(trace), "-e", f"trace={call}"]
     argv += ["-e", f"inject={call}:signal=KILL:when={number}", str(CLAUDIUS), "chat", "--once", "the line", "--json"]
     ended = subprocess.run(
         argv, env=machine.environment(), cwd=machine.user, capture_output=True, timeout=120, check=False

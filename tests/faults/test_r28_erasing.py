@@ -20,9 +20,10 @@ from claudius.cognition.prompt.snapshot import rebuild
 from claudius.errors import StoreFull
 from claudius.home import Home
 from claudius.memory import search
-from claudius.memory.audit import AuditStore
 from claudius.memory.erasure import ERASED, Erasures
-from claudius.memory.sql.connection import Core, Database, Writer
+from claudius.memory.sql.audit import SqlAudit
+from claudius.memory.sql.connection import Database
+from claudius.memory.sql.core import Core, Writer
 from claudius.memory.sqlite import SqliteRecords
 from claudius.providers.scripted import Scripted
 from claudius.runtime.commands.about import About
@@ -288,7 +289,7 @@ async def test_r28_an_erasure_that_is_refused_is_not_carried_on(home: Home, monk
     async with alive(home, learning()) as soul:
         await talked(soul, 1)
         with monkeypatch.context() as context:
-            context.setattr(AuditStore, "note", full)
+            context.setattr(SqlAudit, "note", full)
             with pytest.raises(StoreFull):
                 await soul.server._forgetting.forget(ANA, soul.mind.clock(), THEMSELF)
         waits = await soul.server._forgetting.waits_until(ANA, soul.mind.clock())
@@ -319,7 +320,7 @@ def test_r28_kill_9_in_the_middle_of_an_erasure(tmp_path: Path) -> None:
         shutil.copytree(first.root, tmp_path / f"m{place}", symlinks=True)
         machine = Machine(tmp_path / f"m{place}")
         machine.scripted(reply("So it is."))
-        argv = ["strace", "-f", "-qq", "--seccomp-bpf", "-o", "/dev/null", "-e", "trace=fdatasync"]
+        argv = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync"]
         argv += ["-e", f"inject=fdatasync:signal=KILL:when={4 + 6 * place}", str(CLAUDIUS), "users", "forget"]
         ended = subprocess.run(
             [*argv, "terminal:local:as-ana", "--yes"],
