@@ -68,7 +68,7 @@ async def test_the_tightest_budget_binds(home: Home) -> None:
     async with alive(home, Scripted(default=COSTLY), settings=settings) as soul:
         heard = await soul.network.hear("hello", person="ana")
         await soul.idle()
-        of_the_soul, of_ana = soul.mind.stage(), await soul.mind.stage(heard)
+        of_the_soul, of_ana = soul.mind.stage(), soul.mind.stage(heard)
         named = [(one.name, one.of) for one in soul.mind.spending(heard)]
 
     assert (of_the_soul, of_ana) == (Stage.OPEN, Stage.CORTEX_OFF)

@@ -184,7 +184,7 @@ async def test_scale_w6_what_is_under_way_counts_as_spent_until_it_is_known(post
         assert await other.leases.take((), 1) == [OPS]
         first, second = one.leases.store_of(DM).turns, other.leases.store_of(OPS).turns
         may = [await first.reserve(DM, ANA, (cap,)), await second.reserve(OPS, BEN, (cap,))]
-        spent = [second.spent_since(cap.since), await second.spent_since(cap.since, person=BEN)]
+        spent = [second.spent_since(cap.since), second.spent_since(cap.since, person=BEN)]
         pending = await one.inbox.oldest(DM)
         assert pending
         first.keep_call(pending.turn, call(cost_usd=0.1))
