@@ -250,6 +250,19 @@ class Core:
         except reader.connection.Error as error:
             raise self.translate(error) from error
 
+    def find(self, query: str, **values: Any) -> Row | None:
+        """Run one query; return its first row, None if there is none."""
+        return next(iter(self.look(query, **values)), None)
+
+    def values(self, query: str, **values: Any) -> list[Any]:
+        """Run one query with a single column; return its values."""
+        rows: list[Any] = self.look(query, **values)
+        return [value for (value,) in rows]
+
+    def value(self, query: str, **values: Any) -> Any:
+        """Run one query with a single column; return its first value, None if there is none."""
+        return next(iter(self.values(query, **values)), None)
+
     @contextmanager
     def snapshot(self) -> Iterator[Database]:
         """Yield the reader for several queries that see one state of the database."""

@@ -257,13 +257,11 @@ class DocumentStore:
 
     def history(self) -> int:
         """Return how often something went that git may hold; a history that was written before is written anew."""
-        with self._core.snapshot() as db:
-            return int(db.value("history_now") or 0)
+        return int(self._core.value("history_now") or 0)
 
     def known(self) -> Sequence[Document]:
         """Return every portrait that there is."""
-        with self._core.snapshot() as db:
-            return [Document(row["person"], row["audience"]) for row in db.all("models_known")]
+        return [Document(row["person"], row["audience"]) for row in self._core.look("models_known")]
 
     async def archived_commits(self) -> Mapping[str, int]:
         """Return which commit holds which change: its number by the commit."""
@@ -272,9 +270,8 @@ class DocumentStore:
 
     def commit_of(self, change: int) -> str | None:
         """Return the commit that holds a change; None if git lacks it, or there is no such change any more."""
-        with self._core.snapshot() as db:
-            commit: str | None = db.value("commit_of", id=change)
-            return commit
+        commit: str | None = self._core.value("commit_of", id=change)
+        return commit
 
     async def unarchive(self, least: int) -> None:
         """Record that git lacks this change and all after it."""

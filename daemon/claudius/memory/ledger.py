@@ -493,13 +493,11 @@ class LedgerStore:
 
     def latest_trust(self) -> Mapping[str, int]:
         """Return each assessed peer's newest trust. Unfiltered: it must not appear in a prompt."""
-        with self._core.snapshot() as db:
-            return {row["peer_id"]: row["trust"] for row in db.all("latest_trust")}
+        return {row["peer_id"]: row["trust"] for row in self._core.look("latest_trust")}
 
     def unreflected(self, limit: int) -> Sequence[Interaction]:
         """Return the newest interactions that no cycle has processed, oldest first."""
-        with self._core.snapshot() as db:
-            return [interaction_of(row) for row in reversed(db.all("interactions_waiting", most=limit))]
+        return [interaction_of(row) for row in reversed(self._core.look("interactions_waiting", most=limit))]
 
     def newest_interactions(self, limit: int) -> Sequence[Interaction]:
         """Return the newest interactions of all peers, newest first."""
@@ -513,13 +511,11 @@ class LedgerStore:
 
     def open_promises(self, limit: int = 500) -> Sequence[Promise]:
         """Return peers' promises that are neither kept nor broken, soonest first."""
-        with self._core.snapshot() as db:
-            return [promise_of(row) for row in db.all("promises_open", most=limit)]
+        return [promise_of(row) for row in self._core.look("promises_open", most=limit)]
 
     def promised(self, person: str, audience: str) -> str:
         """Return what the soul promised a person in exactly this audience; empty if nothing is open."""
-        with self._core.snapshot() as db:
-            return db.value("promised", person=person, audience=audience) or ""
+        return self._core.value("promised", person=person, audience=audience) or ""
 
     def inbound(self, peer_id: str, limit: int) -> tuple[Sequence[Interaction], Sequence[int]]:
         """Return a peer's newest messages and newest trusts, each oldest first. For code only, never for a prompt."""

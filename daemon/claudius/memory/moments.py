@@ -83,14 +83,12 @@ class MomentStore:
 
     def vector_numbers(self, audience: str, embedder: str, last: int) -> Sequence[int]:
         """Return the numbers of the vectors of an audience up to `last`."""
-        with self._core.snapshot() as db:
-            return db.values("vector_numbers", audience=audience, embedder=embedder, last=last)
+        return self._core.values("vector_numbers", audience=audience, embedder=embedder, last=last)
 
     def vectors(self, audience: str, embedder: str, after: int, most: int) -> Sequence[tuple[int, int, bytes]]:
         """Return number, moment and vector of those after a number, in order."""
-        with self._core.snapshot() as db:
-            rows = db.all("vectors", audience=audience, embedder=embedder, after=after, most=most)
-            return [(row["number"], row["moment"], row["vector"]) for row in rows]
+        rows = self._core.look("vectors", audience=audience, embedder=embedder, after=after, most=most)
+        return [(row["number"], row["moment"], row["vector"]) for row in rows]
 
     async def void_vectors(self, embedder: str, most: int) -> int:
         """Delete vectors of other embedders; return how many."""
@@ -98,15 +96,13 @@ class MomentStore:
 
     def without_vector(self, most: int) -> Sequence[tuple[int, str, str]]:
         """Return id, text and the words of pictures of moments without a vector, and of those whose words changed."""
-        with self._core.snapshot() as db:
-            rows = db.all("vectors_missing", most=most)
-            return [(row["id"], row["text"], row["pictures"]) for row in rows]
+        rows = self._core.look("vectors_missing", most=most)
+        return [(row["id"], row["text"], row["pictures"]) for row in rows]
 
     def count_vectors(self) -> tuple[int, int]:
         """Return how many moments have a vector, and how many may have one."""
-        with self._core.snapshot() as db:
-            (row,) = db.all("vectors_counted")
-            return row["done"] - row["changed"], row["done"] + row["missing"]
+        (row,) = self._core.look("vectors_counted")
+        return row["done"] - row["changed"], row["done"] + row["missing"]
 
     async def keep_vectors(self, embedder: str, made: Sequence[tuple[int, str, str, bytes]]) -> None:
         """Keep vectors by id, text and words of pictures.

@@ -122,8 +122,7 @@ class OutboxStore:
 
     def posts_for(self, key: str) -> Sequence[tuple[str, str]]:
         """Return the visible parts of the answer to this message alone, last part first: conversation and receipt."""
-        with self._core.snapshot() as db:
-            return [(row["conversation"], row["receipt"]) for row in db.all("posts_for", key=key)]
+        return [(row["conversation"], row["receipt"]) for row in self._core.look("posts_for", key=key)]
 
 
 def say(db: Database, utterance: Utterance, at: datetime, boot: str) -> None:

@@ -100,8 +100,7 @@ class PeopleStore:
 
     def participation(self, place: str) -> tuple[str, datetime] | None:
         """Return who last set the participation in a channel, and when; None if nobody did."""
-        with self._core.snapshot() as db:
-            row = db.one("participation_of", place=place)
+        row = self._core.find("participation_of", place=place)
         return (str(row["set_by"]), instant(row["set_at"])) if row else None
 
     async def participate(self, place: str, mode: Mode, person: str, now: datetime) -> None:
@@ -126,8 +125,7 @@ class PeopleStore:
 
     def paired(self) -> Sequence[str]:
         """Return the persons who were paired by a code."""
-        with self._core.snapshot() as db:
-            return db.values("paired")
+        return self._core.values("paired")
 
     async def pair(self, person: str, name: str, now: datetime) -> None:
         """Pair a person."""
@@ -154,8 +152,7 @@ class PeopleStore:
 
     def zone(self, person: str) -> str:
         """Return the person's IANA time zone as reported by the network; empty if unknown."""
-        with self._core.snapshot() as db:
-            known = db.one("person_recalled", person=person)
+        known = self._core.find("person_recalled", person=person)
         return known["zone"] if known else ""
 
     async def ids_of(self, person: str) -> Sequence[str]:

@@ -250,8 +250,7 @@ class PlanStore:
 
     def next_due(self) -> datetime | None:
         """Return when the next plan is due; None if there is none."""
-        with self._core.snapshot() as db:
-            at = db.value("plan_next")
+        at = self._core.value("plan_next")
         with Decoding("due", "next"):
             return None if at is None else instant(at)
 
@@ -262,8 +261,7 @@ class PlanStore:
 
     def waiting(self, place: str, person: str) -> tuple[Waiting, ...]:
         """Return what a person asked for that waits in the conversations that begin so, soonest first."""
-        with self._core.snapshot() as db:
-            rows = db.all("plans_here", place=place, until=f"{place}{LAST}", person=person)
+        rows = self._core.look("plans_here", place=place, until=f"{place}{LAST}", person=person)
         found = [Waiting(row["id"], instant(row["scheduled_for"]), what_of(row)) for row in rows]
         return tuple(sorted(found, key=lambda one: (one.at, one.id)))
 
@@ -280,8 +278,7 @@ class PlanStore:
 
     def jobs(self) -> Mapping[str, Due]:
         """Return every job that was ever armed."""
-        with self._core.snapshot() as db:
-            return {row["job"]: Due(instant(row["next_due"]), row["failures"]) for row in db.all("jobs")}
+        return {row["job"]: Due(instant(row["next_due"]), row["failures"]) for row in self._core.look("jobs")}
 
     async def arm(self, due: Mapping[str, datetime], gone: Sequence[str] = ()) -> None:
         """Set when jobs are due next, and delete the jobs in `gone`."""

@@ -146,8 +146,7 @@ class PsycheStore:
 
     def absent(self, since: datetime, until: datetime, most: int) -> Sequence[Edge]:
         """Return the edges to people who last moved one between two instants, latest first."""
-        with self._core.snapshot() as db:
-            rows = db.values("psyche_absent", since=stamp(since), until=stamp(until), most=most)
+        rows = self._core.values("psyche_absent", since=stamp(since), until=stamp(until), most=most)
         with Decoding("psyche_edge", "absent"):
             return [decoder(Edge).decode(edge) for edge in rows]
 

@@ -182,15 +182,13 @@ class TurnStore:
 
     def kept(self, conversation: str, subprocess: str) -> Mapping[str, Any]:
         """Return what a subprocess keeps about a conversation."""
-        with self._core.snapshot() as db:
-            value = db.value("kept", conversation=conversation, name=subprocess)
+        value = self._core.value("kept", conversation=conversation, name=subprocess)
         with Decoding("kept", conversation, subprocess):
             return {} if value is None else parse_object(value)
 
     def recent(self, network: str, since: datetime) -> Sequence[str]:
         """Return a network's conversations with a turn since then, latest first."""
-        with self._core.snapshot() as db:
-            return db.values("recent_conversations", network=network, since=stamp(since))
+        return self._core.values("recent_conversations", network=network, since=stamp(since))
 
     def quiet(self, since: datetime, until: datetime, most: int) -> Sequence[Quiet]:
         """Return conversations whose last turn lies between two instants, latest first."""
@@ -212,14 +210,12 @@ class TurnStore:
 
     def expired(self, before: datetime, most: int) -> Sequence[tuple[str, str]]:
         """Return conversations, with their audiences, all of whose entries are older than `before`."""
-        with self._core.snapshot() as db:
-            rows = db.all("conversations_expired", before=stamp(before), most=most)
+        rows = self._core.look("conversations_expired", before=stamp(before), most=most)
         return [(row["conversation"], row["audience"]) for row in rows]
 
     def calls_unasked(self, since: datetime) -> int | None:
         """Return how many model calls were made since `since`; None if somebody spoke since then."""
-        with self._core.snapshot() as db:
-            found = db.one("calls_unasked", since=stamp(since))
+        found = self._core.find("calls_unasked", since=stamp(since))
         return None if not found or found["spoken"] else found["calls"]
 
     def first_words(self, perception: Perception, since: datetime) -> FirstWords:
