@@ -81,7 +81,6 @@ def test_everything_that_reads_prints_json() -> None:
         "claudius console",
         "claudius users link",
         "claudius backup restore",
-        "claudius backup import",
         "claudius daemon run",
         "claudius worker",
         "claudius workers drain",
