@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from claudius.cli.process import svg
 from driven import Machine, reply
 
 
@@ -89,18 +88,6 @@ def test_a_broken_process_is_named_and_the_soul_goes_on(machine: Machine, head: 
     assert checked.code == 1
     assert detail in checked.stdout
     assert ran.stdout == "still here\n"
-
-
-def test_a_crowd_is_counted_in_the_picture() -> None:
-    """Past four conversations the picture shows the rest of a process's conversations as a number."""
-    rows = [{"name": "main_process", "next": ["other"]}, {"name": "other", "next": []}]
-    positions = [{"conversation": f"c<{n}>", "process": "main_process"} for n in range(7)]
-
-    picture = svg(rows, positions)
-
-    assert "and 3 more" in picture
-    assert "c&lt;0&gt;" in picture
-    assert picture.count('class="way"') == 1
 
 
 def test_a_step_that_a_process_names_is_not_called_unused(tmp_path: Path) -> None:
