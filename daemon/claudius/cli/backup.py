@@ -274,8 +274,7 @@ def _put_back(
 def _put_back_at(home: Home, place: StorePlace, copy: Path) -> tuple[list[str], str]:
     """Restore a copy beside a server's store, mend it as one of a file, and exchange the two in one transaction."""
     from claudius.memory.postgres import moving
-    from claudius.memory.postgres.records import PostgresRecords
-    from claudius.memory.postgres.store import PostgresStore
+    from claudius.memory.postgres.store import PostgresRecords, PostgresStore
     from claudius.memory.sqlite.restored import heard
 
     async def heard_there() -> Heard:

@@ -129,7 +129,7 @@ def _session(place: StorePlace) -> Check:
 
 def _notices(place: StorePlace) -> Check:
     """Send a notice as a process does, and look whether it arrives where a process listens."""
-    from claudius.memory.postgres.notices import CHANNEL
+    from claudius.memory.postgres.leases import CHANNEL
     from claudius.memory.postgres.session import connected
 
     url, look_s = place.notices_url, LeaseTimes().look_s
