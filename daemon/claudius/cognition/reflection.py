@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 SUBPROCESSES: dict[str, str] = {
     "summarise": "claudius.cognition.summaries:summarise",
-    "judge": "claudius.cognition.judgements:judge",
+    "judge": "claudius.cognition.summaries:judge",
 }
 """Built-in subprocesses by name; an owner's own are named in `soul/subprocesses/NAME.md`, by import string."""
 

@@ -27,10 +27,17 @@ from claudius.cognition.hooks import show_heard
 from claudius.cognition.hop import begin, run
 from claudius.cognition.mind import Mind, Stage
 from claudius.cognition.plan import NO_PLAN, EngineSettings, attend_to, setback
-from claudius.cognition.proactive import PROCESS, follows, has_lapsed, is_to_speak, is_told_to_stop, withheld
+from claudius.cognition.proactive import (
+    PROCESS,
+    follows,
+    has_lapsed,
+    is_to_speak,
+    is_told_to_stop,
+    think_twice,
+    withheld,
+)
 from claudius.cognition.processes import route, sections
 from claudius.cognition.reflection import Idle
-from claudius.cognition.second_thought import think_twice
 from claudius.cognition.summaries import fold_expired
 from claudius.cognition.timing import zone_at, zone_name
 from claudius.cognition.turn_state import Surface, TurnState, recorded, settings_now

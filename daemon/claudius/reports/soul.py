@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from claudius.cognition.processes import find, known_names
-from claudius.cognition.processes.checks import own_steps, process_problems
+from claudius.cognition.processes.shipped import own_steps, process_problems
 from claudius.cognition.reflection import subprocess_problems
 from claudius.cognition.steps import STEPS
 from claudius.config import load
