@@ -326,7 +326,7 @@ def _source(home: Home, kept: Path, directory: Path) -> SoulSource:
 
 def _in_force(home: Home, kept: Path, souls: SoulStore) -> Source:
     """Return the soul of a store that several processes share: what was pushed there last, else the home's own."""
-    from claudius.soul.pushed import SoulInForce  # noqa: PLC0415 - only where several processes share a store
+    from claudius.soul.source import SoulInForce  # noqa: PLC0415 - only where several processes share a store
 
     def tell(sha256: str) -> None:
         souls.in_force = sha256[:12]

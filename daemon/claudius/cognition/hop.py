@@ -26,10 +26,15 @@ from claudius.cognition.output.ladder import NeedsRepair, climb
 from claudius.cognition.output.rules import SAID
 from claudius.cognition.plan import Plan, plan
 from claudius.cognition.processes import Interruption, Process, Transition, find
-from claudius.cognition.prompt.assembly import build_prompt, repair_tail, shows_intuition, this_turn
+from claudius.cognition.prompt.assembly import (
+    build_prompt,
+    form_of,
+    repair_tail,
+    shows_intuition,
+    this_turn,
+    words_tail,
+)
 from claudius.cognition.prompt.function_prompts import Asked, PromptSource, draw, fresh, prompt_of
-from claudius.cognition.prompt.parts import form_of
-from claudius.cognition.prompt.small import words_tail
 from claudius.cognition.reply.parser import Parsed, read_bool
 from claudius.cognition.turn_state import Superseded, TurnState, Words, is_more, recorded
 from claudius.cognition.working_memory import DEFAULT, MemoryEntry, WorkingMemory

@@ -37,8 +37,7 @@ from claudius.cognition.proactive import (
     withheld,
 )
 from claudius.cognition.processes import route, sections
-from claudius.cognition.reflection import Idle
-from claudius.cognition.summaries import fold_expired
+from claudius.cognition.reflection import Idle, fold_expired
 from claudius.cognition.timing import zone_at, zone_name
 from claudius.cognition.turn_state import Surface, TurnState, recorded, settings_now
 from claudius.config import daimon_modes

@@ -11,7 +11,7 @@ from claudius.psyche_types import Psyche
 from claudius.recollection import PastTurn
 
 if TYPE_CHECKING:
-    from claudius.soul.pushed import PushedSoul
+    from claudius.soul.source import PushedSoul
 
 
 class Expired(LookupError):

@@ -18,7 +18,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 
-from claudius.cognition.reply.thoughts import ThoughtFilter
+from claudius.cognition.reply.tags import ThoughtFilter
 from claudius.config import Loaded, ModelSettings, networks_on
 from claudius.errors import (
     AuthFailed,

@@ -340,7 +340,7 @@ async def _asked(state: TurnState, prompt: Prompt) -> Intent:
     from claudius.cognition.call import ask_model
     from claudius.cognition.conclude.conclusion import conclude, interpret
     from claudius.cognition.output.ladder import NeedsRepair, climb
-    from claudius.cognition.prompt.parts import form_of
+    from claudius.cognition.prompt.assembly import form_of
     from claudius.intent import Thoughts
 
     plan = state.plan

@@ -28,7 +28,7 @@ from claudius.memory.opening import place_of
 from claudius.reports.opened import edit, noted, records
 from claudius.soul import FOLDERS, SoulSource, SoulText, shadowed
 from claudius.soul import check as check_soul
-from claudius.soul.pushed import NAME, PushedSoul, differs, own_files, written
+from claudius.soul.source import NAME, PushedSoul, differs, own_files, written
 
 if TYPE_CHECKING:
     from claudius.memory.store import Store

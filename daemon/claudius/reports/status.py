@@ -18,7 +18,7 @@ from claudius.reports.workers import workers_of
 from claudius.runtime.lock import holder
 
 if TYPE_CHECKING:
-    from claudius.soul.pushed import PushedSoul
+    from claudius.soul.source import PushedSoul
 
 EVERY = -1
 """As a number of acts: all of them."""

@@ -15,8 +15,7 @@ from msgspec import Struct
 
 import claudius
 from claudius.errors import AlreadyRunning, BadHome
-from claudius.home import FILE_MODE, Home, write_all
-from claudius.replacing import discard_incoming, obey
+from claudius.home import FILE_MODE, Home, discard_incoming, obey, write_all
 
 if TYPE_CHECKING:
     from claudius.config import Secret

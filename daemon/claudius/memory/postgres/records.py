@@ -20,7 +20,7 @@ from claudius.memory.sql.connection import Database, load_queries
 from claudius.memory.sql.records import SqlRecords
 from claudius.memory.sql.rows import dump
 from claudius.memory.sqlite.schema import empty_database, load_migrations
-from claudius.soul.pushed import PushedSoul
+from claudius.soul.source import PushedSoul
 
 NO_LANES = {"held": 0, "ready": 0, "oldest_wait_s": 0.0, "paused": False}
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from claudius.memory.sql.connection import Database
 from claudius.memory.sql.core import Core
-from claudius.soul.pushed import PushedSoul
+from claudius.soul.source import PushedSoul
 
 NEWS = "soul"
 """Under this name every process hears of a push."""
