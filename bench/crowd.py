@@ -30,9 +30,8 @@ from claudius.memory.sql.turns import SqlTurns
 from claudius.perception import Perception, private
 from claudius.provider import Delta, Done, Event, Request, estimate
 from claudius.providers.chain import Chain
-from claudius.runtime.disk import Disk
-from claudius.runtime.lock import HomeLock
-from claudius.runtime.process_resources import Clock, ProcessResources
+from claudius.runtime.life import HomeLock
+from claudius.runtime.process_resources import Clock, Disk, ProcessResources
 from claudius.runtime.server import Server
 from claudius.soul import SoulSource
 from claudius.testing.alive import UNHURRIED

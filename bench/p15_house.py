@@ -1,7 +1,8 @@
-"""P15: the size of the code base: what one terminal turn enters and calls, what ships, and duplicated rules.
+"""P15: the size of the code base: what one terminal turn enters and calls, what ships, and what is written twice.
 
-    bench/p15_house.py                      this checkout
+    bench/p15_house.py                      this checkout, beside the bounds of bench/house.toml
     bench/p15_house.py BEFORE AFTER         two checkouts side by side, each with its own .venv, as a Markdown table
+    bench/p15_house.py --page               docs/house.md, from the bounds
 
 Nothing is timed: every figure is counted, and the same on any machine.
 """
@@ -13,8 +14,9 @@ import json
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +26,9 @@ from sides import environment
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent
-OLD_NAMES = frozenset({
-    "turnstile", "careful", "brake", "patience", "body", "tending", "bell", "due", "door", "counsel", "company",
-    "sight", "hydrating", "sign", "entrance", "substrate", "heads", "in_mind", "grounds", "echo", "encounter",
-    "surroundings", "temper", "carrying", "told", "seats", "whole", "deafness", "taking_back", "peers",
-})  # fmt: skip
-"""Module names that were replaced by the field's standard terms."""
+BOUNDS, PAGE = HERE / "house.toml", REPOSITORY / "docs" / "house.md"
+WINGS = ("adapters/slack/", "adapters/discord/", "memory/postgres/", "eval/", "console/", "claude_code/", "testing/")
+"""Rooms that only a registry imports: the core works without them."""
 
 Counts = dict[str, int]
 
@@ -51,7 +50,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
 
 def counted(tree: Path, home: Path) -> Counts:
     """Return every figure of a checkout."""
-    return entered(tree, home) | written(tree / "daemon" / "claudius")
+    return entered(tree, home) | written(tree)
 
 
 def entered(tree: Path, home: Path) -> Counts:
@@ -69,26 +68,78 @@ def entered(tree: Path, home: Path) -> Counts:
     }
 
 
-def written(package: Path) -> Counts:
-    """Count the code, without `testing/`."""
-    trees = {
-        str(path.relative_to(package)): ast.parse(path.read_text("utf-8"))
-        for path in sorted(package.rglob("*.py"))
-        if "testing" not in path.relative_to(package).parts
-    }
-    lines = {name: len((package / name).read_text("utf-8").splitlines()) for name in trees}
-    cognition = [name for name in trees if name.startswith("cognition/")]
+def written(repository: Path) -> Counts:
+    """Count the source of a checkout. What ships is without `testing/`; the core, without the other wings, too."""
+    package = repository / "daemon" / "claudius"
+    texts = {str(path.relative_to(package)): path.read_text("utf-8") for path in sorted(package.rglob("*.py"))}
+    trees = {name: ast.parse(text) for name, text in texts.items()}
+    lines = {name: len(text.splitlines()) for name, text in texts.items()}
+    shipped = {name: count for name, count in lines.items() if not name.startswith("testing/")}
+    outside = (text for name, text in texts.items() if name in shipped and not name.startswith("memory/"))
+    store = {name: count for name, count in shipped.items() if name.startswith("memory/")}
+    tests = _lines_of_tests(repository)
     return {
-        "modules shipped": len(trees),
-        "lines shipped": sum(lines.values()),
-        "modules of cognition": len(cognition),
-        "lines of cognition": sum(lines[name] for name in cognition),
+        "modules shipped": len(shipped),
+        "lines shipped": sum(shipped.values()),
+        "lines of the core, without wings": sum(n for name, n in shipped.items() if not name.startswith(WINGS)),
+        "lines of the largest module outside memory": max(n for name, n in shipped.items() if name not in store),
+        "lines of the largest module of memory": max(store.values()),
+        "places of a topic of the store": max(_places(repository, texts).values()),
+        "lines outside memory that name leases": sum(
+            "leases" in line for text in outside for line in text.splitlines()
+        ),
+        "modules in a circle of imports": sum(map(len, circles(trees))),
         "places that commit a turn": _calls(trees, ("store.turns.commit", "store.commit")),
         "functions of a turn that ask a model": _askers(trees),
+        "loops that ask and repair": _repairs(trees),
+        "loops of a lane": _calls(trees, ("inbox.oldest",)),
         "imports back up inside cognition": _arrows_back(trees),
-        "public class names in several modules": _doubles(trees),
-        "modules with a name that gave way": sum(Path(name).stem in OLD_NAMES for name in trees),
+        "public class names in several modules": _doubles({name: trees[name] for name in shipped}),
+        "lines of tests": sum(n for name, n in tests.items() if not name.startswith("contracts/")),
+        "lines of the store's contracts": sum(n for name, n in tests.items() if name.startswith("contracts/"))
+        + sum(lines[name] for name in texts if name.startswith("testing/store_contract/")),
     }
+
+
+def _lines_of_tests(repository: Path) -> Counts:
+    tests = repository / "tests"
+    return {str(path.relative_to(tests)): len(path.read_text("utf-8").splitlines()) for path in tests.rglob("*.py")}
+
+
+def _places(repository: Path, names: Iterable[str]) -> Counts:
+    """Count, for each topic that has SQL and a contract, the files of these and of Python that bear its name."""
+    contracts = [Path(name).stem for name in names if name.startswith("testing/store_contract/")]
+    contracts += [path.stem for path in (repository / "tests" / "contracts" / "store").glob("*.py")]
+    sql = [path.stem for path in (repository / "memory").rglob("*.sql")]
+    modules = [Path(name).stem for name in names if name.startswith("memory/") and "/archive/" not in name]
+    return {topic: [*modules, *sql, *contracts].count(topic) for topic in {*sql} & {*contracts}}
+
+
+def circles(trees: Mapping[str, ast.Module]) -> list[list[str]]:
+    """Return each set of modules that import each other, in functions and for type checkers included."""
+    modules = {
+        ("claudius." + name.removesuffix(".py").replace("/", ".")).removesuffix(".__init__"): name for name in trees
+    }
+    imported: dict[str, set[str]] = {}
+    for name, tree in trees.items():
+        wanted: set[str] = set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                full = (f"{node.module}.{one.name}" for one in node.names)
+                wanted |= {one if one in modules else node.module for one in full}
+        imported[name] = {modules[one] for one in wanted & modules.keys()} - {name}
+    reached = {name: _reached(name, imported) for name in trees}
+    found = {frozenset(one for one in reached[name] if name in reached[one]) for name in trees}
+    return [sorted(one) for one in found if one]
+
+
+def _reached(name: str, imported: Mapping[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    left = [name]
+    while left:
+        left += (new := imported[left.pop()] - found)
+        found |= new
+    return found
 
 
 def _calls(trees: Mapping[str, ast.Module], wanted: tuple[str, ...]) -> int:
@@ -111,6 +162,11 @@ def _askers(trees: Mapping[str, ast.Module]) -> int:
     )
     calls = ({ast.unparse(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)} for node in made)
     return sum("call" in names or any(name.endswith(".complete") for name in names) for names in calls)
+
+
+def _repairs(trees: Mapping[str, ast.Module]) -> int:
+    calls = (node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return sum(ast.unparse(one.func) == "climb" and any(word.arg == "repair" for word in one.keywords) for one in calls)
 
 
 def _arrows_back(trees: Mapping[str, ast.Module]) -> int:
@@ -137,14 +193,41 @@ def _doubles(trees: Mapping[str, ast.Module]) -> int:
     return sum(count > 1 for count in places.values())
 
 
+def bounds() -> dict[str, dict[str, int]]:
+    """Return of each figure what it was `before`, the `most` it may be, and until its row has landed, `meanwhile`."""
+    found: dict[str, dict[str, int]] = tomllib.loads(BOUNDS.read_text("utf-8"))["figures"]
+    return found
+
+
+def faults(counts: Counts) -> list[str]:
+    """Return a line for each figure that is above its bound, and one if docs/house.md says others."""
+    limits = {name: bound.get("meanwhile", bound["most"]) for name, bound in bounds().items()}
+    stale = ["docs/house.md: print it anew, with --page"] if PAGE.read_text("utf-8") != page() else []
+    return [f"{name}: {counts[name]:,} > {limit:,}" for name, limit in limits.items() if counts[name] > limit] + stale
+
+
+def page() -> str:
+    """Return docs/house.md with its table made anew."""
+    words = PAGE.read_text("utf-8").partition("\n\n| ")[0]
+    made = [f"| {name} | {bound['before']:,} | {bound['most']:,} |" for name, bound in bounds().items()]
+    return "\n".join([words, "", "| | before | at most |", "|---|---|---|", *made, ""])
+
+
 def main(trees: list[str]) -> None:
-    """Print the figures of these checkouts side by side."""
+    """Print the figures of these checkouts side by side; of one, beside the bounds."""
     with tempfile.TemporaryDirectory() as directory:
         found = [counted(Path(tree).resolve(), _made(Path(directory) / str(n))) for n, tree in enumerate(trees)]
-    print(f"| | {' | '.join(('before', 'after')[: len(found)] if len(found) < 3 else trees)} |")
+    heads = ["before", "after"] if len(found) == 2 else trees
+    if len(found) == 1:
+        heads = ["before", "at most", "now"]
+        kept = bounds()
+        found = [{name: kept[name][one] for name in found[0] if name in kept} for one in ("before", "most")] + found
+    print(f"| | {' | '.join(heads)} |")
     print(f"|---|{'---|' * len(found)}")
-    for name in found[0]:
-        print(f"| {name} | {' | '.join(f'{one[name]:,}' for one in found)} |")
+    for name in found[-1]:
+        print(f"| {name} | {' | '.join(f'{one[name]:,}' if name in one else '' for one in found)} |")
+    if len(trees) == 1:
+        sys.exit("\n".join(faults(found[-1])) or None)
 
 
 def _made(path: Path) -> Path:
@@ -153,7 +236,12 @@ def _made(path: Path) -> Path:
 
 
 if __name__ == "__main__":
-    if any(not word.startswith("-") for word in sys.argv[1:]):
-        main(sys.argv[1:])
-    else:
-        alone(__file__)
+    match sys.argv[1:]:
+        case ["--page"]:
+            PAGE.write_text(page(), "utf-8")
+        case [word, *_] as words if not word.startswith("-"):
+            main(words)
+        case [_, *_]:
+            alone(__file__)
+        case []:
+            main([str(REPOSITORY)])

@@ -17,8 +17,8 @@ from claudius.intent import Utterance
 from claudius.perception import Kind, Perception, private, shared
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
-from claudius.runtime.disk import Disk
-from claudius.runtime.process_resources import Clock, CrashRecovery, ProcessResources
+from claudius.runtime.failures import CrashRecovery
+from claudius.runtime.process_resources import Clock, Disk, ProcessResources
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from lab.simulation.life import _InlineWriter, _Store, _virtual

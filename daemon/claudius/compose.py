@@ -41,11 +41,9 @@ from claudius.providers.chain import NO_VOICE, Chain, NoVoice, choose, may_rehea
 from claudius.providers.current import CurrentVoice, mark_of
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices
-from claudius.runtime.disk import Disk, check_room
-from claudius.runtime.life import Pause
-from claudius.runtime.lock import HomeLock, fingerprints
+from claudius.runtime.life import HomeLock, Pause, fingerprints
 from claudius.runtime.logs import start_log
-from claudius.runtime.process_resources import Clock, ProcessResources, set_wall
+from claudius.runtime.process_resources import Clock, Disk, ProcessResources, check_room, set_wall
 from claudius.runtime.second_mind import SecondMind
 from claudius.runtime.server import Server
 from claudius.shape import misfit

@@ -47,7 +47,7 @@ class Origin(StrEnum):
 
 
 class Standing(StrEnum):
-    """The network's statement about a speaker; `admit` in `runtime/intake.py` decides from it who may talk."""
+    """The network's statement about a speaker; `admit` in `runtime/access.py` decides from it who may talk."""
 
     MEMBER = "member"
     """A full member of the workspace or guild, or the user of this machine."""

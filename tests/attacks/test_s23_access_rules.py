@@ -19,7 +19,7 @@ from claudius.home import Home
 from claudius.memory.search import tables
 from claudius.perception import Kind, Perception, private
 from claudius.providers.scripted import Scripted
-from claudius.runtime.intake import admit
+from claudius.runtime.access import admit
 from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL, DM
 from claudius.testing.alive import Alive
 from ear import echo

@@ -21,8 +21,8 @@ from claudius.memory.people import Mode
 from claudius.memory.sqlite.codes import CodesInMemory
 from claudius.perception import Kind, Perception, Standing, private
 from claudius.providers.scripted import Scripted
+from claudius.runtime.access import admit, taking_part
 from claudius.runtime.commands.words import as_command
-from claudius.runtime.intake import admit, taking_part
 from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL
 from claudius.testing.alive import alive
 from ear import echo

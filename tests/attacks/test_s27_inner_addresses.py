@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from claudius.config import DaimonSettings
-from claudius.runtime.daimon_http import Refused, ask, check_address
+from claudius.runtime.daimons import Refused, ask, check_address
 from lab.loopback.daimon import DaimonServer, Whispers
 
 REFUSED = [

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from claudius.home import Home
-from claudius.runtime.lock import HomeLock
+from claudius.runtime.life import HomeLock
 from driven import CLAUDIUS, Machine, reply
 
 MAIN = "terminal:local:main:main"

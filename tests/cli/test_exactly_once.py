@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from claudius.home import Home
-from claudius.runtime.lock import HomeLock
+from claudius.runtime.life import HomeLock
 from drawn import drawn
 from driven import Machine
 

@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from claudius.home import Home
 from claudius.reports import server_checks
-from claudius.runtime.lock import HomeLock
+from claudius.runtime.life import HomeLock
 from driven import CLAUDIUS, Machine, until
 from lab import postgres
 
@@ -313,6 +313,6 @@ def test_scale_doctor_finds_two_homes_with_one_token(machine: Machine) -> None:
 
 def _digest(value: str) -> str:
     from claudius.config import Secret  # noqa: PLC0415 - its one use
-    from claudius.runtime.lock import fingerprints  # noqa: PLC0415 - likewise
+    from claudius.runtime.life import fingerprints  # noqa: PLC0415 - likewise
 
     return fingerprints({"it": Secret(value)})["it"]

@@ -101,7 +101,7 @@ async def main():
     print([job for job in jobs if "whisper" in job])
     print([sql for sql in asked if "whisper" in sql or "daimon" in sql])
     print([name for name in sys.modules if "daimonic" in name or name in (
-        "claudius.runtime.daimons", "claudius.runtime.daimon_http", "claudius.runtime.http_api", "aiohttp")])
+        "claudius.runtime.daimons", "claudius.runtime.daimons", "claudius.runtime.http_api", "aiohttp")])
 
 asyncio.run(main())
 """

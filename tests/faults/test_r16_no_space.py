@@ -23,8 +23,7 @@ from claudius.memory.inbox import Pending
 from claudius.memory.sql.inbox import SqlInbox
 from claudius.memory.sqlite import SqliteStore
 from claudius.providers.scripted import Line, Scripted
-from claudius.runtime.disk import RESERVE_MB, Disk
-from claudius.runtime.process_resources import Clock, ProcessResources
+from claudius.runtime.process_resources import RESERVE_MB, Clock, Disk, ProcessResources
 from claudius.testing.alive import alive
 from driven import Machine, reply
 from lab.sample import NOW

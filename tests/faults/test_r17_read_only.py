@@ -18,8 +18,7 @@ from claudius.home import Home
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.schema import translate
 from claudius.providers.scripted import Scripted
-from claudius.runtime.disk import READ_ONLY_S, Disk
-from claudius.runtime.process_resources import Clock, ProcessResources
+from claudius.runtime.process_resources import READ_ONLY_S, Clock, Disk, ProcessResources
 from claudius.testing.alive import alive
 from driven import CLAUDIUS, TIMEOUT_S, Machine, reply
 from lab.sample import NOW

@@ -14,7 +14,7 @@ import pytest
 from claudius.config import Secret
 from claudius.errors import AlreadyRunning, BadHome
 from claudius.home import Home
-from claudius.runtime.lock import HomeLock, fingerprints, holder, is_held
+from claudius.runtime.life import HomeLock, fingerprints, holder, is_held
 from driven import CLAUDIUS, Machine
 from lab.sample import NOW
 
@@ -24,7 +24,7 @@ import os, sys
 from pathlib import Path
 from claudius.errors import AlreadyRunning
 from claudius.home import Home
-from claudius.runtime.lock import HomeLock
+from claudius.runtime.life import HomeLock
 
 home = Home(Path(sys.argv[1]))
 sys.stdout.write("there\\n"); sys.stdout.flush()

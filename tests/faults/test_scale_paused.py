@@ -15,8 +15,8 @@ from claudius.cognition.mind import Stage
 from claudius.config import load, write_setting
 from claudius.memory.opening import StorePlace
 from claudius.perception import Perception
-from claudius.runtime.commands.owners import PAUSED, RESUMED
-from claudius.runtime.owner_code import OwnerCode
+from claudius.runtime.access import OwnerCode
+from claudius.runtime.commands.places import PAUSED, RESUMED
 from claudius.testing.alive import Alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from workers import LEASE_S, START, World

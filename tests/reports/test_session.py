@@ -10,7 +10,7 @@ import pytest
 from claudius.errors import StoreError
 from claudius.home import Home
 from claudius.reports.session import session
-from claudius.runtime.lock import HomeLock
+from claudius.runtime.life import HomeLock
 
 
 async def test_a_soul_that_cannot_begin_closes_its_store(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

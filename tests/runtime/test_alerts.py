@@ -16,9 +16,8 @@ from claudius.home import Home
 from claudius.perception import private
 from claudius.providers.scripted import Scripted
 from claudius.runtime.alerts import Alerts, ToldAlert, decide
-from claudius.runtime.disk import Disk
 from claudius.runtime.health import Problem
-from claudius.runtime.process_resources import Clock, ProcessResources
+from claudius.runtime.process_resources import Clock, Disk, ProcessResources
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from lab.loopback.control import listen

@@ -16,9 +16,8 @@ from claudius.providers.chain import Chain
 from claudius.providers.scripted import Scripted
 from claudius.runtime import adapter
 from claudius.runtime.adapter import Link
-from claudius.runtime.disk import Disk
 from claudius.runtime.health import EMPTY_BYTES, HealthFacts, Hearing, Kept, Problem, Report, Spending, growth, problems
-from claudius.runtime.process_resources import Clock, ProcessResources
+from claudius.runtime.process_resources import Clock, Disk, ProcessResources
 from claudius.testing.alive import alive
 from driven import reply
 

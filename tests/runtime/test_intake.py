@@ -15,7 +15,7 @@ from claudius.memory.inbox import HOUR_S, MOST_KNOWN, RateLimits, Rates, RateVer
 from claudius.perception import Following, Kind, MoveExtra, Perception, Standing, private, shared
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
-from claudius.runtime.intake import admit
+from claudius.runtime.access import admit
 from claudius.testing.alive import alive
 
 ANA = "slack:T1:U1"

@@ -12,7 +12,7 @@ import pytest
 from claudius.errors import StoreError
 from claudius.memory.leases import LeaseStore, LeaseTimes
 from claudius.runtime.lanes import Lanes
-from claudius.runtime.leasing import Leasing
+from claudius.runtime.roles import Leasing
 
 TERMINAL, CHANNEL, COMMANDS = "terminal:local:main:", "slack:t:c:", "slack:t:c:!u"
 

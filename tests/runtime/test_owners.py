@@ -17,9 +17,8 @@ from claudius.home import Home
 from claudius.memory.codes import OpenCode
 from claudius.perception import Kind, Perception, private
 from claudius.providers.scripted import Scripted
+from claudius.runtime.access import KIND, OwnerCode
 from claudius.runtime.commands.words import UNKNOWN, as_command, read_command
-from claudius.runtime.owner_code import OwnerCode
-from claudius.runtime.pairing import KIND
 from claudius.testing.adapter_contract.stage import BEN, CHANNEL, DM
 from claudius.testing.alive import OWNER, Alive, alive
 from ear import echo

@@ -12,14 +12,13 @@ import pytest
 
 from claudius.home import Home
 from claudius.providers.scripted import Line, Scripted
-from claudius.runtime.disk import Disk
+from claudius.runtime.failures import CAREFUL_S, CrashRecovery
 from claudius.runtime.process_resources import (
     ABREAST,
-    CAREFUL_S,
     PATIENCE_S,
     Admission,
     Clock,
-    CrashRecovery,
+    Disk,
     ProcessResources,
 )
 from claudius.testing.alive import alive

@@ -30,7 +30,7 @@ from claudius.memory.opening import StorePlace, place_of
 from claudius.memory.sqlite.backups import Backup, aside_at, back_up, sum_of, verify
 from claudius.memory.sqlite.schema import translate
 from claudius.reports.status import EVERY, backups
-from claudius.runtime.lock import HomeLock
+from claudius.runtime.life import HomeLock
 
 if TYPE_CHECKING:
     from claudius.memory.sql.store import SqlStore

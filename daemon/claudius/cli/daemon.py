@@ -22,7 +22,7 @@ from msgspec import Struct
 from claudius.cli.output import Group, json_option, print_json, print_result
 from claudius.errors import EXIT_FAILED, EXIT_TRY_AGAIN, ClaudiusError, TryAgain
 from claudius.home import Home
-from claudius.runtime.lock import Holder, HomeLock, holder, is_held
+from claudius.runtime.life import Holder, HomeLock, holder, is_held
 
 if TYPE_CHECKING:
     from claudius.cli.daemon_unit import Unit

@@ -22,7 +22,7 @@ from claudius.config import write_setting as write
 from claudius.errors import BadConfiguration, ClaudiusError, StoreError, TryAgain, UsageProblem
 from claudius.home import Home, replace, shipped, write_private
 from claudius.memory.opening import MISSING, PASSWORD, SQLITE, StorePlace, place_of
-from claudius.runtime.lock import HomeLock
+from claudius.runtime.life import HomeLock
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.closed import Move

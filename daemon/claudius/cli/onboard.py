@@ -308,7 +308,7 @@ def _wished(home: Home, loaded: Loaded) -> dict[str, bool | str]:
 
 def _owner_line(home: Home, networks: Sequence[str]) -> str:
     """Return what somebody writes to become the owner; empty if each network has an owner already."""
-    from claudius.runtime.owner_code import OwnerCode
+    from claudius.runtime.access import OwnerCode
 
     owned = {one.partition(":")[0] for one in load(home, os.environ).config.owners}
     if set(networks) <= {"terminal", *owned}:

@@ -25,8 +25,7 @@ def worker(*, roles: str) -> None:
     import re
 
     from claudius.config.tables import ROLE
-    from claudius.runtime.life import Awake, Pause, Starter, live
-    from claudius.runtime.lock import HomeLock
+    from claudius.runtime.life import Awake, HomeLock, Pause, Starter, live
 
     home, wanted = Home.of(os.environ), tuple(filter(None, roles.replace(" ", "").split(",")))
     for role in wanted:

@@ -136,7 +136,7 @@ def _access(home: Home) -> Iterator[Check]:
 
 def _access_rules(config: Config) -> Iterator[Check]:
     """Report a list of `access` that lets nobody in, or leaves an owner out."""
-    from claudius.runtime.intake import is_let_in
+    from claudius.runtime.access import is_let_in
 
     access = config.access
     lists = {

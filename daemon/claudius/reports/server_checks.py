@@ -18,7 +18,7 @@ from claudius.memory.opening import StorePlace, place_of
 from claudius.reports.network_checks import Check
 from claudius.reports.opened import records
 from claudius.reports.workers import workers_of
-from claudius.runtime.lock import fingerprints, is_held
+from claudius.runtime.life import fingerprints, is_held
 from claudius.soul.source import FIX, OVERRULED
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from claudius.home import Home
 from claudius.reports.opened import records
 from claudius.reports.session import ask
 from claudius.reports.workers import workers_of
-from claudius.runtime.lock import holder
+from claudius.runtime.life import holder
 
 if TYPE_CHECKING:
     from claudius.soul.source import PushedSoul

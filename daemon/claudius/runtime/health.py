@@ -17,8 +17,8 @@ from claudius.errors import StoreAway, StoreError
 from claudius.home import Home
 from claudius.memory.records import Records
 from claudius.provider import TellsState, VoiceState
-from claudius.runtime.disk import Disk
 from claudius.runtime.jobs.upkeep import BACKUP
+from claudius.runtime.process_resources import Disk
 
 Kind = Literal["network", "voice", "store", "budget", "backup", "apologies", "given_up", "disk", "archive"]
 

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 from msgspec import Struct
@@ -27,11 +27,8 @@ from claudius.observed import DaimonWhispered
 from claudius.perception import SELF, Kind, Perception, private
 from claudius.provider import prepare
 from claudius.runtime.control import Connection
-from claudius.runtime.daimon_http import PATH
+from claudius.runtime.daimons import PATH, Daimons
 from claudius.runtime.health import Health
-
-if TYPE_CHECKING:
-    from claudius.runtime.daimons import Daimons
 
 BODY_BYTES = 8192
 A_MINUTE = 10

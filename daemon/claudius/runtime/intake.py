@@ -1,32 +1,23 @@
-"""Intake: decides who may talk and as what, makes the perception durable (WRITE 1), then wakes the conversation's lane.
+"""Intake: makes a perception durable as it is accepted (`access.py` judges it), then wakes its lane (WRITE 1).
 
-Messages are judged in memory as they arrive, before any row is written or model called.
-
-Source: the security design, section 4; the reliability design, section 7, "budget"; the processes design, section 6.
+Source: the reliability design, section 7, "budget"; the processes design, section 6.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
-from claudius.cognition.processes import Participation
-from claudius.config import AccessSettings, Config
 from claudius.errors import StoreError, TryAgain
 from claudius.memory.inbox import UNLIMITED, RateLimits, unanswered
-from claudius.memory.people import Mode
-from claudius.memory.store import Store
 from claudius.perception import (
-    TERMINAL,
-    Following,
     Kind,
-    MessageExtra,
     MoveExtra,
     Origin,
     Perception,
@@ -36,13 +27,11 @@ from claudius.perception import (
     amended_key,
     is_terminal,
 )
-from claudius.runtime.commands.words import NO_CHANNEL, SIGN, STOP, as_command
+from claudius.runtime.access import MUTED_UNTIL, ChannelModes, Pairing, admit, is_owner, taking_part
+from claudius.runtime.commands.words import SIGN, STOP, as_command
 from claudius.runtime.forgetting import Forgetting
-from claudius.runtime.pairing import Pairing
+from claudius.runtime.lanes import Lanes
 from claudius.runtime.process_resources import ProcessResources
-
-if TYPE_CHECKING:
-    from claudius.runtime.lanes import Lanes
 
 log = logging.getLogger(__name__)
 
@@ -211,143 +200,3 @@ def is_stop(perception: Perception) -> bool:
     if isinstance(extra, ReactionExtra):
         return bool(extra.emoji == SIGN and extra.is_on and extra.of)
     return perception.kind in (Kind.MESSAGE, Kind.MENTION) and perception.text.strip().casefold() == STOP
-
-
-MUTED_UNTIL = "%Y-%m-%dT%H:%M:%SZ"
-"""How `access.muted` writes until when."""
-EVERYWHERE = "*"
-DIRECT = "@me"
-"""The workspace of Discord's direct messages."""
-
-
-def admit(perception: Perception, config: Config) -> Perception | None:
-    """Return the perception as it is accepted, or None if its speaker or place is not heard. Pure."""
-    if perception.origin is Origin.INTERNAL:
-        return perception
-    # Networks do not say who deleted a message, and a deletion brings nothing in.
-    if perception.kind is not Kind.DELETE and not _may_talk(perception, config):
-        return None
-    if perception.extra.roles:
-        perception = replace(perception, extra=replace(perception.extra, roles=()))
-    if perception.kind not in (Kind.MESSAGE, Kind.MENTION, Kind.COMMAND):
-        return replace(perception, owes=False)
-    if perception.audience.startswith("private:") or perception.kind is not Kind.MESSAGE:
-        return perception
-    return _overheard(perception, config)
-
-
-def _may_talk(perception: Perception, config: Config) -> bool:
-    if perception.standing is not Standing.MEMBER:
-        return False
-    place, allowed = Place.of(perception.conversation), config.discord.guilds
-    if place.network == "discord" and not (place.workspace == DIRECT and perception.extra.is_paired):
-        # an allowed guild, or a member of one in a direct message; an empty list admits nobody
-        guilds = perception.extra.guilds if place.workspace == DIRECT else (place.workspace,)
-        if not guilds or not (EVERYWHERE in allowed or set(guilds) & set(allowed)):
-            return False
-    if not _has_access(perception, config.access):
-        return False
-    return not perception.is_bot or EVERYWHERE in config.bots.allow or perception.person in config.bots.allow
-
-
-def _has_access(perception: Perception, access: AccessSettings) -> bool:
-    """Return whether the owner's own rules let a perception in, by the ids that the network signed. Pure."""
-    place, person = Place.of(perception.conversation), perception.person
-    if place.network == "discord":
-        return is_let_in(perception.extra.roles, access.discord_roles, access.discord_roles_denied)
-    if place.network != "slack":
-        return True
-    is_channel = not place.channel.startswith(NO_CHANNEL)
-    ids, where = (person, person.rpartition(":")[2]), (place.channel, place.of_channel)
-    return is_let_in(ids, access.slack_people, access.slack_people_denied) and (
-        not is_channel or is_let_in(where, access.slack_channels, access.slack_channels_denied)
-    )
-
-
-def is_let_in(ids: Iterable[str], allowed: Iterable[str] | None, denied: Iterable[str]) -> bool:
-    """Return whether one of these ids is allowed, and none is denied. Pure."""
-    known = {*ids, EVERYWHERE}
-    return known.isdisjoint(denied) and (allowed is None or not known.isdisjoint(allowed))
-
-
-def _overheard(perception: Perception, config: Config) -> Perception:
-    """Decide what becomes of channel talk that addresses nobody, or somebody else."""
-    place = Place.of(perception.conversation)
-    channels = _channels(place.network, config)
-    is_kept = EVERYWHERE in channels or place.channel in channels or config.runtime.follow == "listen"
-    return replace(
-        perception,
-        owes=config.runtime.follow == "thread" and bool(place.thread) and not perception.to_other,
-        following=Following.KEPT if is_kept else Following.DROPPED,
-    )
-
-
-def _channels(network: str, config: Config) -> Sequence[str]:
-    """Return the channels that the settings name for a network: ids, or `ID=MODE`."""
-    return {"slack": config.slack.channels, "discord": config.discord.channels}.get(network, ())
-
-
-def is_owner(perception: Perception, config: Config) -> bool:
-    """Return whether the speaker has the owner's rights, by the id that the network signed. Pure."""
-    return perception.is_owner or perception.person in config.owners
-
-
-MODES: Mapping[str, Mode] = {"on": "on", "off": "off", "listen": "listen"}
-
-
-class ChannelModes:
-    """How the soul takes part in each channel, as of any process's last word."""
-
-    def __init__(self, store: Store, config: Callable[[], Config], clock: Callable[[], datetime]) -> None:
-        self._store, self._config, self._clock = store, config, clock
-
-    async def mode(self, place: str) -> Mode | None:
-        """Return the mode of a channel: the one set there by command, or else by an entry `ID=on|off|listen`."""
-        return (await self.access("", place))[1]
-
-    async def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
-        """Return whether a person was let in by a code, and the mode of a channel. A terminal has neither."""
-        if place.startswith(f"{TERMINAL}:"):
-            return False, None
-        is_paired, found = await self._store.people.access(person, place)
-        return is_paired, found or self._by_settings(place)
-
-    def _by_settings(self, place: str) -> Mode | None:
-        network, _, channel = place.split(":", 2)
-        for entry in _channels(network, self._config()):
-            named, _, mode = entry.partition("=")
-            if named == channel and mode in MODES:
-                return MODES[mode]
-        return None
-
-    async def said_by(self, place: str) -> tuple[str, datetime] | None:
-        """Return who last set the mode of a channel, and when."""
-        return await self._store.people.participation(place)
-
-    async def participate(self, place: str, mode: Mode, person: str) -> None:
-        """Set the mode of a channel."""
-        await self._store.people.participate(place, mode, person, self._clock())
-
-    async def removed(self, place: str) -> None:
-        """Forget the mode of a channel that the soul was removed from; a new invitation starts anew."""
-        await self._store.people.participate_no_more(place)
-
-
-def taking_part(perception: Perception, mode: Mode | None) -> Perception:
-    """Return the perception as this mode of participation accepts it. Pure.
-
-    In a channel, `off` is as if nobody had ever brought the soul in: when called, it answers. In a direct conversation
-    it mutes the soul.
-    """
-    is_talk = perception.kind in (Kind.MESSAGE, Kind.MENTION) and perception.origin is Origin.EXTERNAL
-    if not is_talk or mode is None:
-        return perception
-    is_direct = perception.audience.startswith("private:")
-    if mode == "listen" or (mode == "off" and is_direct):
-        return replace(perception, owes=False, following=None)
-    if mode == "off" or is_direct:
-        return perception
-    following, extra = Following.KEPT if perception.following else None, perception.extra
-    if isinstance(extra, MessageExtra):
-        extra = replace(extra, participation=Participation.GROUP.value)
-    return replace(perception, following=following, extra=extra)

@@ -31,14 +31,13 @@ from claudius.runtime.adapter import Adapter, TellsFailure
 from claudius.runtime.attachments import Attachments
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.delivery import Post, Stream, deliver, hold
-from claudius.runtime.failures import Apologise, decide
+from claudius.runtime.failures import Apologise, decide, patience_s, patient
 from claudius.runtime.grouping import goes_on, next_turn
 from claudius.runtime.lane import BrokenOff, Lane
 from claudius.runtime.membership import Membership
 from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.thread_backfill import Forgotten, ThreadBackfill
 from claudius.runtime.turn_log import TurnLog
-from claudius.runtime.turn_timeout import patience_s, patient
 
 log = logging.getLogger(__name__)
 

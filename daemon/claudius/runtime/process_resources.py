@@ -1,24 +1,30 @@
-"""The resources of a soul's process beside its mind: clock, admission control, crash recovery and the disk."""
+"""The resources of a soul's process beside its mind: clock, admission control and the disk.
+
+Source: the reliability design, sections 8 and 9.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import shutil
 import subprocess
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field
 
-from claudius.errors import BadConfiguration
+from claudius.errors import BadConfiguration, BadHome, StoreError, StoreFull, StoreReadOnly
 from claudius.foreign import unquoted
+from claudius.home import FILE_MODE, Home, write_all
 from claudius.provider import CallTally, Rests
-from claudius.runtime.disk import Disk
+from claudius.runtime.failures import CrashRecovery
 
 log = logging.getLogger(__name__)
 
@@ -239,98 +245,6 @@ class Passage(Struct, eq=False):
         self.admission.vacate(self)
 
 
-CAREFUL_S = 60.0
-
-
-class CrashRecovery:
-    """Recovery after an unclean stop: turns run one at a time, each counted before it begins.
-
-    On for 60 s or until the last process's backlog is done, and while a turn runs alone. Counting first means that even
-    a perception that ends the process at once is counted; one that ended two processes is tried a third time, alone.
-    Source: the reliability design, sections 4 and 7.
-    """
-
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Start with the mode off, until `begin`."""
-        self._monotonic = monotonic
-        self._until_s = 0.0
-        self._backlog: set[str] = set()
-        self._thinking = 0
-        """Number of running turns."""
-        self._alone = 0
-        """Number of turns that run alone or wait to."""
-        self._alone_until_s = 0.0
-        """Until then, turns that run alone keep the others waiting."""
-        self._changed = asyncio.Condition()
-
-    def begin(self, conversations: Iterable[str]) -> None:
-        """Switch the mode on until these conversations have nothing left to do."""
-        self._backlog = set(conversations)
-        self._until_s = self._monotonic() + CAREFUL_S
-
-    @property
-    def is_on(self) -> bool:
-        """Whether turns run one at a time, each counted before it begins."""
-        return bool(self._alone) or self._is_recovering
-
-    @property
-    def _is_recovering(self) -> bool:
-        return bool(self._backlog) and self._monotonic() < self._until_s
-
-    async def done(self, conversation: str) -> None:
-        """Record that a conversation has nothing left to do."""
-        if conversation in self._backlog:
-            self._backlog.discard(conversation)
-            await self._tell()
-
-    @asynccontextmanager
-    async def turn(self, *, alone: bool = False) -> AsyncIterator[None]:
-        """Run one turn; exclusively if it is `alone`, or while the mode is on.
-
-        Nobody waits longer than 60 s for that, neither this turn for the others nor the others for this one.
-        """
-        self._alone += alone
-        try:
-            if self._alone or self._backlog:
-                await self._begin(alone=alone)
-            self._thinking += 1
-            try:
-                yield
-            finally:
-                self._thinking -= 1
-        finally:
-            is_awaited = self._alone or self._backlog  # otherwise nobody waits for this turn to end
-            self._alone -= alone
-            if is_awaited:
-                await self._tell()
-
-    async def _begin(self, *, alone: bool) -> None:
-        latest_s = self._monotonic() + CAREFUL_S
-        if alone:
-            self._alone_until_s = latest_s
-        async with self._changed:
-            while not self._may_begin(alone=alone):
-                until_s = latest_s if alone else max(self._until_s, self._alone_until_s)
-                if until_s <= self._monotonic():
-                    break
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(until_s - self._monotonic()):
-                        await self._changed.wait()
-            if alone:
-                self._alone_until_s = self._monotonic() + CAREFUL_S
-
-    def _may_begin(self, *, alone: bool) -> bool:
-        if alone:
-            return not self._thinking
-        if self._alone and self._monotonic() < self._alone_until_s:
-            return False
-        return not self._thinking or not self._is_recovering
-
-    async def _tell(self) -> None:
-        async with self._changed:
-            self._changed.notify_all()
-
-
 def _no_quarantine(_: datetime) -> Path:
     raise OSError("nobody said where to")
 
@@ -372,3 +286,162 @@ class ProcessResources(Struct, frozen=True, kw_only=True):
             "disk": {"accepting": shut is None, "problem": shut.error.message if shut else None},
             "log_dropped": self.log_dropped(),
         }
+
+
+RESERVE_MB = 16
+LOOK_S = 2.0
+READ_ONLY_S = 300.0
+"""How long a home may be read-only before the process stops."""
+RELAPSE_S = 60.0
+"""Trouble that returns within this time counts as the same trouble."""
+_MB = 2**20
+
+
+def check_room(home: Home, reserve_mb: int) -> None:
+    """Check that the home has room to store what is heard. Raises: BadHome."""
+    for place in (home.state, home.run, home.memory):
+        try:
+            probe(place)
+        except OSError as error:
+            owner, mode = place.stat().st_uid, place.stat().st_mode & 0o777
+            raise BadHome(
+                f"{place} cannot be written ({error.strerror}; owner {owner}, mode {mode:04o}): "
+                f"run: chmod u+rwX {place}, or free some space"
+            ) from error
+    free_mb = shutil.disk_usage(home.root).free // _MB
+    if free_mb < reserve_mb:
+        raise BadHome(
+            f"{home.root}: {free_mb} MB free, {reserve_mb} needed: free some space, or lower storage.reserve_mb"
+        )
+
+
+def probe(directory: Path) -> None:
+    """Write a file and delete it again. Raises: OSError."""
+    path = directory / f".probe-{os.getpid()}"
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        try:
+            write_all(file, b"can this be written?")
+        finally:
+            os.close(file)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+class Shut(Struct, frozen=True):
+    """Why nothing is accepted, and since when."""
+
+    error: StoreError
+    since_s: float
+
+
+class _Opened(Struct, frozen=True):
+    """When intake last reopened, and what had been wrong before."""
+
+    at_s: float
+    before: Shut
+
+
+class Disk:
+    """The state of the disk below one home, as seen by the process that writes to it."""
+
+    def __init__(
+        self,
+        home: Home,
+        reserve_mb: Callable[[], int],
+        *,
+        running: Callable[[], float] = time.monotonic,
+        free_mb: Callable[[], int] | None = None,
+    ) -> None:
+        """Accept while at least `reserve_mb` MB are free; `free_mb` returns the free space."""
+        self._home, self._reserve_mb, self._running = home, reserve_mb, running
+        state = home.state
+        self._path = state / "reserve"
+        self._free_mb = free_mb or (lambda: shutil.disk_usage(state).free // _MB)
+        self.shut: Shut | None = None
+        """Why nothing is accepted now; None while all is well."""
+        self._opened: _Opened | None = None
+        self.probe_store: Callable[[], None] = lambda: None
+        """Raises StoreError if a database on another machine still takes no writes."""
+
+    def strike(self, error: StoreError) -> None:
+        """Stop accepting until writing works again, because a write failed for lack of space or permission."""
+        if not isinstance(error, (StoreFull, StoreReadOnly)) or self.shut:
+            return
+        now_s = self._running()
+        if self._opened and now_s - self._opened.at_s < RELAPSE_S:  # it only seemed to be over: the same trouble
+            self.shut = Shut(error, self._opened.before.since_s)
+            return
+        self.shut = Shut(error, now_s)
+        log.error("nothing is accepted", extra={"error": error.message})
+
+    def release(self) -> bool:
+        """Delete the reserve, so that decided replies can be written. Returns whether there was one.
+
+        Called by any writer, in any thread, when a write found no room.
+        """
+        try:
+            self._path.unlink()
+        except OSError:
+            return False
+        log.warning("the reserve is released", extra={"path": str(self._path)})
+        return True
+
+    def look(self) -> None:
+        """Stop or resume intake by the disk's present state. Raises: StoreReadOnly after 300 s of read-only."""
+        error, now_s = self._found(), self._running()
+        if error:
+            self.strike(error)
+        shut = self.shut
+        if shut and isinstance(shut.error, StoreReadOnly) and now_s - shut.since_s >= READ_ONLY_S:
+            raise shut.error
+        if shut and error is None:
+            try:
+                self.probe_store()
+            except StoreError:
+                return
+            log.warning("there is room again")
+            self.shut, self._opened = None, _Opened(now_s, shut)
+
+    async def watch(self) -> None:
+        """Check the disk every few seconds. Raises: StoreReadOnly if the home stays read-only."""
+        while True:
+            await asyncio.to_thread(self.look)
+            await asyncio.sleep(LOOK_S)
+
+    def _found(self) -> StoreError | None:
+        """Return what prevents writing; if nothing does, recreate the reserve."""
+        free_mb, needed_mb = self._free_mb(), self._reserve_mb()
+        kept_mb = min(RESERVE_MB, needed_mb)
+        has_reserve = not kept_mb or self._path.exists()
+        if free_mb + (kept_mb if has_reserve else 0) < needed_mb:
+            return StoreFull(f"{self._home.state}: {free_mb} MB free, {needed_mb} needed: free some space")
+        try:
+            if self.shut or not has_reserve:
+                probe(self._home.state)
+            if not has_reserve:
+                _set_aside(self._path, kept_mb * _MB)
+        except PermissionError as error:
+            return StoreReadOnly(f"{self._home.state} cannot be written ({error.strerror}): chmod u+rwX it")
+        except OSError as error:
+            if os.access(self._home.state, os.W_OK):
+                return StoreFull(f"{self._home.state}: {error.strerror}: free some space")
+            return StoreReadOnly(f"{self._home.state}: {error.strerror}: mount its file system for writing")
+        return None
+
+
+def _set_aside(path: Path, size: int) -> None:
+    """Create a file whose blocks are really allocated. Raises: OSError; then no file is left."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file, 0, size)
+        else:  # pragma: no cover - macOS
+            for _ in range(size // _MB):
+                write_all(file, bytes(_MB))
+    except OSError:
+        with suppress(OSError):
+            path.unlink()
+        raise
+    finally:
+        os.close(file)

@@ -27,27 +27,25 @@ from claudius.memory.leases import listens, may
 from claudius.memory.semantic import Semantic
 from claudius.memory.store import Waiting
 from claudius.perception import SELF, Place
+from claudius.runtime.access import ChannelModes, Pairing
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.alerts import Alerts
 from claudius.runtime.auditing import watch
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.commands.commands import Commands
-from claudius.runtime.commands.owners import OwnerCommands
+from claudius.runtime.commands.places import OwnerCommands
 from claudius.runtime.control import Connection, ControlSocket, Handler
 from claudius.runtime.delivery import Retraction
-from claudius.runtime.disk import LOOK_S
 from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.health import Health
-from claudius.runtime.intake import ChannelModes, Intake
+from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
-from claudius.runtime.leasing import Leasing
-from claudius.runtime.lock import HomeLock
+from claudius.runtime.life import HomeLock
 from claudius.runtime.logs import lost
 from claudius.runtime.networks import Networks
-from claudius.runtime.pairing import Pairing
-from claudius.runtime.process_resources import ProcessResources
+from claudius.runtime.process_resources import LOOK_S, ProcessResources
 from claudius.runtime.receipts import told
-from claudius.runtime.roles import Role, Roles
+from claudius.runtime.roles import Leasing, Role, Roles
 from claudius.runtime.scheduler import keep_time
 from claudius.runtime.second_mind import SecondMind
 

@@ -20,9 +20,9 @@ from claudius.cognition.mind import Mind
 from claudius.errors import DeliveryError
 from claudius.foreign import unquoted
 from claudius.perception import Following, Kind, MessageExtra, Origin, Perception, Place, internal, whole_text
+from claudius.runtime.access import admit
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.commands.words import command_in
-from claudius.runtime.intake import admit
 from claudius.shown import AROUND, RECENT, How, Quoted
 
 log = logging.getLogger(__name__)

@@ -21,9 +21,8 @@ from claudius.memory.store import Store
 from claudius.provider import Provider, Slot
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices
-from claudius.runtime.disk import Disk
-from claudius.runtime.lock import HomeLock
-from claudius.runtime.process_resources import Clock, ProcessResources, running_s
+from claudius.runtime.life import HomeLock
+from claudius.runtime.process_resources import Clock, Disk, ProcessResources, running_s
 from claudius.runtime.second_mind import SecondMind
 from claudius.runtime.server import Server
 from claudius.soul import SoulSource

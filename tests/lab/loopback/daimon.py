@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from claudius.runtime.daimon_http import PATH
+from claudius.runtime.daimons import PATH
 
 LINE = "They need assurance, not answers."
 

@@ -32,9 +32,9 @@ from claudius.memory.whispers import Whisper
 from claudius.perception import SELF
 from claudius.provider import Request
 from claudius.providers.scripted import Line, Scripted
-from claudius.runtime.disk import Disk
-from claudius.runtime.lock import HomeLock
-from claudius.runtime.process_resources import Clock, CrashRecovery, ProcessResources
+from claudius.runtime.failures import CrashRecovery
+from claudius.runtime.life import HomeLock
+from claudius.runtime.process_resources import Clock, Disk, ProcessResources
 from claudius.runtime.server import Server
 from claudius.soul import SoulSource
 from claudius.testing.alive import UNHURRIED

@@ -60,7 +60,7 @@ from claudius.errors import AdapterRefused, ClaudiusError, OverBudget
 from claudius.foreign import unquoted
 from claudius.perception import Kind, Perception
 from claudius.runtime.adapter import Accept, Fetched, Gap, Swept
-from claudius.runtime.lock import fingerprints
+from claudius.runtime.life import fingerprints
 
 log = logging.getLogger(__name__)
 

@@ -17,10 +17,10 @@ from claudius.memory.erasure import ERASED
 from claudius.memory.knowledge import greeted, place_of
 from claudius.memory.knowledge import told as told_of
 from claudius.perception import SELF, Perception, Place, given_in, private, shared
+from claudius.runtime.access import is_owner
 from claudius.runtime.auditing import note, origin_of
 from claudius.runtime.commands.words import about, is_direct
 from claudius.runtime.forgetting import THEMSELF, Forgetting
-from claudius.runtime.intake import is_owner
 from claudius.runtime.receipts import link_to, told
 
 SURE = "forget"

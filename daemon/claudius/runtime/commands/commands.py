@@ -17,14 +17,13 @@ from claudius.errors import ClaudiusError, DeliveryError, RowInvalid, StaleTurn,
 from claudius.foreign import unquoted
 from claudius.memory.store import Store
 from claudius.perception import MessageExtra, Perception, Place
+from claudius.runtime.access import ChannelModes
 from claudius.runtime.adapter import Adapter, TellsLacks
 from claudius.runtime.commands.about import About
 from claudius.runtime.commands.linking import Linking
-from claudius.runtime.commands.owners import OwnerCommands, only_an_owner
-from claudius.runtime.commands.places import PlaceCommands
+from claudius.runtime.commands.places import OwnerCommands, PlaceCommands, only_an_owner
 from claudius.runtime.commands.words import help_text, read_command, unknown
 from claudius.runtime.forgetting import Forgetting
-from claudius.runtime.intake import ChannelModes
 from claudius.runtime.lanes import Lanes
 
 log = logging.getLogger(__name__)

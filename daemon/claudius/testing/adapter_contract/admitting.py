@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from claudius.config import Config
 from claudius.perception import Following, Kind, Perception
-from claudius.runtime.intake import EVERYWHERE, admit
+from claudius.runtime.access import EVERYWHERE, admit
 from claudius.testing.adapter_contract.ground import PATIENCE_S, Make, answer, case, listening
 from claudius.testing.adapter_contract.stage import BOT, CHANNEL, DM, STRANGER, Stage
 

@@ -1,0 +1,304 @@
+"""Who may talk, as what, and where: settings, modes of channels, and the codes of strangers and of owners.
+
+Messages are judged in memory as they arrive, before any row is written or model called.
+
+Source: the security design, section 4.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from claudius.cognition.processes import Participation
+from claudius.config import AccessSettings, Config
+from claudius.errors import ClaudiusError
+from claudius.home import Home, write_private
+from claudius.memory.audit import AuditEntry
+from claudius.memory.codes import ALPHABET, CODE_CHARS, LIFE, WRONG_TRIES, OpenCode
+from claudius.memory.people import Mode
+from claudius.memory.store import Store
+from claudius.perception import (
+    TERMINAL,
+    Following,
+    Kind,
+    MessageExtra,
+    Origin,
+    Perception,
+    Place,
+    Standing,
+)
+from claudius.runtime.commands.words import NO_CHANNEL
+from claudius.runtime.control import Connection, Handler
+
+MUTED_UNTIL = "%Y-%m-%dT%H:%M:%SZ"
+"""How `access.muted` writes until when."""
+EVERYWHERE = "*"
+DIRECT = "@me"
+"""The workspace of Discord's direct messages."""
+
+
+def admit(perception: Perception, config: Config) -> Perception | None:
+    """Return the perception as it is accepted, or None if its speaker or place is not heard. Pure."""
+    if perception.origin is Origin.INTERNAL:
+        return perception
+    # Networks do not say who deleted a message, and a deletion brings nothing in.
+    if perception.kind is not Kind.DELETE and not _may_talk(perception, config):
+        return None
+    if perception.extra.roles:
+        perception = replace(perception, extra=replace(perception.extra, roles=()))
+    if perception.kind not in (Kind.MESSAGE, Kind.MENTION, Kind.COMMAND):
+        return replace(perception, owes=False)
+    if perception.audience.startswith("private:") or perception.kind is not Kind.MESSAGE:
+        return perception
+    return _overheard(perception, config)
+
+
+def _may_talk(perception: Perception, config: Config) -> bool:
+    if perception.standing is not Standing.MEMBER:
+        return False
+    place, allowed = Place.of(perception.conversation), config.discord.guilds
+    if place.network == "discord" and not (place.workspace == DIRECT and perception.extra.is_paired):
+        # an allowed guild, or a member of one in a direct message; an empty list admits nobody
+        guilds = perception.extra.guilds if place.workspace == DIRECT else (place.workspace,)
+        if not guilds or not (EVERYWHERE in allowed or set(guilds) & set(allowed)):
+            return False
+    if not _has_access(perception, config.access):
+        return False
+    return not perception.is_bot or EVERYWHERE in config.bots.allow or perception.person in config.bots.allow
+
+
+def _has_access(perception: Perception, access: AccessSettings) -> bool:
+    """Return whether the owner's own rules let a perception in, by the ids that the network signed. Pure."""
+    place, person = Place.of(perception.conversation), perception.person
+    if place.network == "discord":
+        return is_let_in(perception.extra.roles, access.discord_roles, access.discord_roles_denied)
+    if place.network != "slack":
+        return True
+    is_channel = not place.channel.startswith(NO_CHANNEL)
+    ids, where = (person, person.rpartition(":")[2]), (place.channel, place.of_channel)
+    return is_let_in(ids, access.slack_people, access.slack_people_denied) and (
+        not is_channel or is_let_in(where, access.slack_channels, access.slack_channels_denied)
+    )
+
+
+def is_let_in(ids: Iterable[str], allowed: Iterable[str] | None, denied: Iterable[str]) -> bool:
+    """Return whether one of these ids is allowed, and none is denied. Pure."""
+    known = {*ids, EVERYWHERE}
+    return known.isdisjoint(denied) and (allowed is None or not known.isdisjoint(allowed))
+
+
+def _overheard(perception: Perception, config: Config) -> Perception:
+    """Decide what becomes of channel talk that addresses nobody, or somebody else."""
+    place = Place.of(perception.conversation)
+    channels = _channels(place.network, config)
+    is_kept = EVERYWHERE in channels or place.channel in channels or config.runtime.follow == "listen"
+    return replace(
+        perception,
+        owes=config.runtime.follow == "thread" and bool(place.thread) and not perception.to_other,
+        following=Following.KEPT if is_kept else Following.DROPPED,
+    )
+
+
+def _channels(network: str, config: Config) -> Sequence[str]:
+    """Return the channels that the settings name for a network: ids, or `ID=MODE`."""
+    return {"slack": config.slack.channels, "discord": config.discord.channels}.get(network, ())
+
+
+def is_owner(perception: Perception, config: Config) -> bool:
+    """Return whether the speaker has the owner's rights, by the id that the network signed. Pure."""
+    return perception.is_owner or perception.person in config.owners
+
+
+MODES: Mapping[str, Mode] = {"on": "on", "off": "off", "listen": "listen"}
+
+
+class ChannelModes:
+    """How the soul takes part in each channel, as of any process's last word."""
+
+    def __init__(self, store: Store, config: Callable[[], Config], clock: Callable[[], datetime]) -> None:
+        self._store, self._config, self._clock = store, config, clock
+
+    async def mode(self, place: str) -> Mode | None:
+        """Return the mode of a channel: the one set there by command, or else by an entry `ID=on|off|listen`."""
+        return (await self.access("", place))[1]
+
+    async def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
+        """Return whether a person was let in by a code, and the mode of a channel. A terminal has neither."""
+        if place.startswith(f"{TERMINAL}:"):
+            return False, None
+        is_paired, found = await self._store.people.access(person, place)
+        return is_paired, found or self._by_settings(place)
+
+    def _by_settings(self, place: str) -> Mode | None:
+        network, _, channel = place.split(":", 2)
+        for entry in _channels(network, self._config()):
+            named, _, mode = entry.partition("=")
+            if named == channel and mode in MODES:
+                return MODES[mode]
+        return None
+
+    async def said_by(self, place: str) -> tuple[str, datetime] | None:
+        """Return who last set the mode of a channel, and when."""
+        return await self._store.people.participation(place)
+
+    async def participate(self, place: str, mode: Mode, person: str) -> None:
+        """Set the mode of a channel."""
+        await self._store.people.participate(place, mode, person, self._clock())
+
+    async def removed(self, place: str) -> None:
+        """Forget the mode of a channel that the soul was removed from; a new invitation starts anew."""
+        await self._store.people.participate_no_more(place)
+
+
+def taking_part(perception: Perception, mode: Mode | None) -> Perception:
+    """Return the perception as this mode of participation accepts it. Pure.
+
+    In a channel, `off` is as if nobody had ever brought the soul in: when called, it answers. In a direct conversation
+    it mutes the soul.
+    """
+    is_talk = perception.kind in (Kind.MESSAGE, Kind.MENTION) and perception.origin is Origin.EXTERNAL
+    if not is_talk or mode is None:
+        return perception
+    is_direct = perception.audience.startswith("private:")
+    if mode == "listen" or (mode == "off" and is_direct):
+        return replace(perception, owes=False, following=None)
+    if mode == "off" or is_direct:
+        return perception
+    following, extra = Following.KEPT if perception.following else None, perception.extra
+    if isinstance(extra, MessageExtra):
+        extra = replace(extra, participation=Participation.GROUP.value)
+    return replace(perception, following=following, extra=extra)
+
+
+MOST_OPEN = 3
+PAIRS = ("discord",)
+"""Networks where a stranger may write to us directly."""
+KIND = "pairing"
+
+
+class Pairing:
+    """The codes of strangers, and the owner's word on them; any process of the soul takes it."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], datetime],
+        tell: Callable[[Perception, str], None],
+        owner: Callable[[], str],
+    ) -> None:
+        """Keep it in `store`; `tell` sends a line to one person, in the background; `owner` is who approves."""
+        self._store, self._clock, self._tell, self._owner = store, clock, tell, owner
+
+    async def offer(self, perception: Perception) -> None:
+        """Offer a code to a stranger who writes directly, once an hour; nothing they said is stored."""
+        network = Place.of(perception.conversation).network
+        is_stranger = perception.standing is Standing.OUTSIDER and not perception.is_bot
+        if network not in PAIRS or not is_stranger or not perception.audience.startswith("private:"):
+            return
+        asked = OpenCode(
+            kind=KIND, person=perception.person, name=perception.name, network=network, asked_at=self._clock()
+        )
+        made = await self._store.codes.open(asked, MOST_OPEN)
+        if made:
+            line = f"I do not know you yet. Give this code to whoever runs me; it is good for an hour: {made.code}"
+            self._tell(perception, line)
+
+    @property
+    def handlers(self) -> Mapping[str, Handler]:
+        """The owner's operations on the control socket."""
+        return {
+            "pairing_list": self._list,
+            "pairing_approve": self._approve,
+            "pairing_revoke": self._revoke,
+        }
+
+    async def _list(self, connection: Connection, _: Mapping[str, Any]) -> None:
+        rows = [
+            {
+                "code": one.code,
+                "network": one.network,
+                "person": one.person,
+                "name": one.name,
+                "asked_at": _stamp(one.asked_at),
+                "expires_at": _stamp(one.expires_at),
+            }
+            for one in await self._store.codes.valid(KIND, self._clock())
+        ]
+        await connection.send({"event": "pairing", "open": rows, "paired": sorted(await self._store.people.paired())})
+
+    async def _approve(self, connection: Connection, asked: Mapping[str, Any]) -> None:
+        now = self._clock()
+        found = await self._store.codes.redeem(KIND, str(asked.get("code")), now)
+        if found is None:
+            await connection.send({"event": "error", "message": "no open request has that code"})
+            return
+        try:
+            await self._store.audit.note(AuditEntry(who=self._owner(), act="approve", target=found.person), now)
+            await self._store.people.pair(found.person, found.name, now)
+        except ClaudiusError as error:
+            await connection.send({"event": "error", "message": error.message})
+            return
+        await connection.send({"event": "paired", "person": found.person, "name": found.name})
+
+    async def _revoke(self, connection: Connection, asked: Mapping[str, Any]) -> None:
+        person = str(asked.get("person"))
+        now = self._clock()
+        if person in await self._store.people.paired():
+            await self._store.audit.note(AuditEntry(who=self._owner(), act="revoke", target=person), now)
+        was = await self._store.people.unpair(person)
+        await self._store.codes.drop(KIND, person)
+        message = {"event": "revoked", "person": person}
+        await connection.send(message if was else {"event": "error", "message": f"{person} was not let in by a code"})
+
+
+def _stamp(at: datetime) -> str:
+    return at.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+class OwnerCode:
+    """The one open code of a home."""
+
+    def __init__(self, home: Home) -> None:
+        """Keep it in the home's state; nothing is read yet."""
+        self._path: Path = home.state / "owner_code.json"
+
+    def make(self, now: datetime) -> str:
+        """Return a new code, good for an hour; an older one is void. Raises: OSError."""
+        code = "".join(secrets.choice(ALPHABET) for _ in range(CODE_CHARS))
+        self._keep({"sha256": _hash(code), "until": (now + LIFE).isoformat(), "wrong": 0})
+        return code
+
+    def redeem(self, code: str, now: datetime) -> bool:
+        """Return whether this is the code. It is void afterwards, and also after a few wrong tries."""
+        try:
+            kept = json.loads(self._path.read_text("utf-8"))
+            is_open = now < datetime.fromisoformat(kept["until"])
+            is_it = hmac.compare_digest(str(kept["sha256"]), _hash(code.strip().upper())) and is_open
+            wrong = int(kept["wrong"]) + 1
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+        if is_it or wrong >= WRONG_TRIES or not is_open:
+            self.void()
+        else:
+            self._keep(kept | {"wrong": wrong})
+        return is_it
+
+    def void(self) -> None:
+        """Void the open code, if there is one."""
+        self._path.unlink(missing_ok=True)
+
+    def _keep(self, kept: dict[str, str | int]) -> None:
+        write_private(self._path, json.dumps(kept))
+
+
+def _hash(code: str) -> str:
+    return hashlib.sha256(code.encode()).hexdigest()
