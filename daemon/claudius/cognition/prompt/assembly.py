@@ -164,7 +164,7 @@ def repair_tail(recollection: Recollection, soul: SoulText, broken: str, chars: 
     `chars`: the most that is shown of each message.
     """
     heard = [perception_record(one, recollection.called(one), chars) for one in recollection.perceptions]
-    draft: Mapping[str, Scalar] = {"kind": RecordKind.DRAFT, "text": broken[:4000]}
+    draft: Mapping[str, Scalar] = {"kind": RecordKind.DRAFT, "text": broken[:BROKEN_CHARS]}
     message = _fenced([Block("Current Message", [*heard, draft])], recollection.nonce)
     return "\n".join([*message.values(), soul.text("repair.md").strip()])
 
@@ -199,6 +199,8 @@ def _fenced(blocks: Sequence[Block], nonce: str) -> dict[str, str]:
 
 
 PRESENT = "The Present"
+BROKEN_CHARS = 4000
+"""The number of characters of an unusable reply that the second call is shown."""
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
     "January", "February", "March", "April", "May", "June",
