@@ -137,7 +137,7 @@ async def answers(
     """Ask for several values in one call. Returns them in order. Raises: Unreadable, ProviderError, BadSoul."""
     wanted = asked(asks, source)
 
-    async def call(wanted: Asked, purpose: str, *, streams: bool = False) -> ModelReply:
+    async def once(wanted: Asked, purpose: str, *, streams: bool = False) -> ModelReply:
         lines = fresh(memory, source.base)
         turn.guard(line.content for line in lines if line.entry_type is EntryType.INTERNAL_MONOLOGUE)
         return await ask_model(
@@ -150,9 +150,9 @@ async def answers(
         )
 
     async def again(failed: Failed) -> ModelReply:
-        return await call(_again(first, source, wanted, asks, failed), asks[min(failed)].step)
+        return await once(_again(first, source, wanted, asks, failed), asks[min(failed)].step)
 
-    first = await call(wanted, asks[0].step, streams=streams)
+    first = await once(wanted, asks[0].step, streams=streams)
     parts = [
         partial(spoken_of, turn) if ask.step == SPEECH else partial(_value, source, asks, place)
         for place, ask in enumerate(asks)
