@@ -14,9 +14,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.cognition.asking import answers, thoughts
+from claudius.cognition.asking import ModelReply, answers, ask_model, thoughts
 from claudius.cognition.asks import QUERY, SPEECH, THOUGHT, external_dialogue
-from claudius.cognition.call import ModelReply, ask_model
 from claudius.cognition.conclude.conclusion import conclude, heard
 from claudius.cognition.conclude.transitions import allowed, joined, judge, moved, stayed
 from claudius.cognition.function_process import Turn, Yielded

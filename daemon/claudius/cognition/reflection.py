@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.cognition.call import ask_model
+from claudius.cognition.asking import ask_model
 from claudius.cognition.commit import commit_whole
 from claudius.cognition.conclude.conclusion import conclude, conclude_reflection, heard, interpret
 from claudius.cognition.conclude.transitions import allowed, moved

@@ -337,8 +337,7 @@ def _state(
 
 async def _asked(state: TurnState, prompt: Prompt) -> Intent:
     """Ask one prompt, and conclude what would be said from the reply, as a turn does. Raises: ProviderError."""
-    from claudius.cognition.asking import spoken_of, thoughts_of
-    from claudius.cognition.call import ask_model
+    from claudius.cognition.asking import ask_model, spoken_of, thoughts_of
     from claudius.cognition.conclude.conclusion import conclude
     from claudius.cognition.prompt.assembly import form_of
 
