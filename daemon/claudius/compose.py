@@ -382,7 +382,7 @@ def _notices(
     resources: ProcessResources, settings: Settings, soul: Source, voice: CurrentVoice, home: Home
 ) -> list[str]:
     """Return what the owner should know, one line each: files not in force, providers that refused us."""
-    chain = voice.chain
+    chain = voice.inner
     refused = [
         f"{name} refused our key or account: correct it in {home.env_file}; `claudius doctor --live` says why"
         for name in (chain.resting() if chain.last_error is None else ())  # told with the failure otherwise

@@ -81,10 +81,10 @@ async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE)
             return None
         if perception.audience != SELF and is_to_speak(perception) and await withheld(pending, mind):
             return None
-    now, nonce = _inputs(pending, mind)
-    turn = await _recalled(pending, mind, surface, now, nonce)
-    mind.store.inbox.take(pending.seq, {"now": now.isoformat(), "nonce": nonce}, mind.clock())
-    before = turn.recollection.summary
+    turn = await _recalled(pending, mind, surface)
+    known = turn.recollection
+    mind.store.inbox.take(pending.seq, {"now": known.now.isoformat(), "nonce": known.nonce}, mind.clock())
+    before = known.summary
     intent = await _concluded(turn, pending)
     if turn.recollection.summary is not before:
         intent = replace(intent, summary=turn.recollection.summary)
@@ -113,7 +113,7 @@ async def apologise(pending: Pending, mind: Mind, kind: ApologyKind, failure: Fa
 async def _with_prompt(intent: Intent, pending: Pending, mind: Mind) -> Intent:
     """Add the prompt that the turn would have sent to an apology, for `why` and `replay`, if it can be built."""
     try:
-        turn = await _recalled(pending, mind, NO_SURFACE, *_inputs(pending, mind))
+        turn = await _recalled(pending, mind, NO_SURFACE)
         begin(turn, route(turn.recollection, turn.soul, autonomous=turn.settings.autonomous))
         return replace(recorded(turn, intent), calls=intent.calls)
     except StoreError:
@@ -126,16 +126,14 @@ async def _with_prompt(intent: Intent, pending: Pending, mind: Mind) -> Intent:
 # -- recall ----------------------------------------------------------------------------------------------------------
 
 
-def _inputs(pending: Pending, mind: Mind) -> tuple[datetime, str]:
-    """Return the turn's time and nonce, reusing those of an earlier unfinished run."""
-    earlier = pending.inputs
+async def _recalled(pending: Pending, mind: Mind, surface: Surface) -> TurnState:
+    """Recall everything the turn needs, with the time and nonce of an earlier unfinished run, if there was one.
+
+    Raises: RowInvalid, StaleTurn, StoreError.
+    """
+    config, earlier = mind.config(), pending.inputs
     now = datetime.fromisoformat(earlier["now"]) if "now" in earlier else mind.clock()
-    return now, earlier.get("nonce") or mind.nonce()
-
-
-async def _recalled(pending: Pending, mind: Mind, surface: Surface, now: datetime, nonce: str) -> TurnState:
-    """Recall everything the turn needs. Raises: RowInvalid, StaleTurn, StoreError."""
-    config = mind.config()
+    nonce = earlier.get("nonce") or mind.nonce()
     limits = RecallLimits(
         ttl_hours=config.memory.ttl_hours,
         moments=config.memory.moments,

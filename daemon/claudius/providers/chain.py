@@ -184,9 +184,11 @@ class Chain:
     def _all_resting(self) -> tuple[Resting, ...]:
         now, names = self._clock(), {one.name for one in self.providers}
         return tuple(
-            Resting(name, until - now, error.message)
-            for (mark, name), (until, error) in self._resting.items()
-            if mark == self._mark and name in names and until > now
+            [
+                Resting(name, until - now, error.message)
+                for (mark, name), (until, error) in self._resting.items()
+                if mark == self._mark and name in names and until > now
+            ]
         )
 
     def notices(self) -> list[str]:

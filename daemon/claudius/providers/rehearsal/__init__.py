@@ -240,7 +240,7 @@ def consider(seen: ReadRequest, lines: Lines) -> RehearsedTurn:
     known = tuple([fact for fact in found if plain(fact.kept) in notes])
     new = tuple([fact for fact in found if fact not in known])
     may_write = "user_model_update" in seen.asked
-    learned = _fitting(seen, new) if may_write else ()
+    learned = _fitting(seen, new) if may_write and new else ()
     full = may_write and len(learned) < len(new)
     mood = "" if seen.is_inner else mood_in(seen.message, lines)
     intent, recalled = _intent(seen, lines)

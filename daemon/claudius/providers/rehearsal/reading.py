@@ -107,7 +107,9 @@ class ReadRequest(Struct, frozen=True, kw_only=True):
 
 def read(request: Request) -> ReadRequest:
     """Parse the request of one turn. Pure."""
-    opening, history = _opening(request)
+    opening, history = "", request.history
+    if len(history) > 1 and "## Current Message" in history[-2].content and "## Current Message" not in request.tail:
+        opening, history = history[-2].content, history[:-2]  # a part of this turn was already asked
     tail = list(records(f"{opening}\n{request.tail}"))
     heard = [record for record in tail if record.get("kind") == RecordKind.MESSAGE]
     who = heard[-1].get("who") if heard else None
@@ -117,6 +119,7 @@ def read(request: Request) -> ReadRequest:
     headings = re.findall(r"^## +(.+?) *$", request.system, re.MULTILINE)
     titles = re.findall(r"^# +(.+?) *$", request.system, re.MULTILINE)
     found = {str(record.get("kind")): record for record in tail}
+    lines = found.get(RecordKind.MEMORY, {}).get("lines")
     _, _, present = request.tail.partition("## The Present\n")
     summaries = [_text(record) for record in shown if record.get("kind") == RecordKind.SUMMARY]
     earlier = [record for record in before if record.get("kind") == RecordKind.MESSAGE]
@@ -128,7 +131,14 @@ def read(request: Request) -> ReadRequest:
         said=tuple([_text(record) for record in earlier if record.get("who") == who]),
         spoken=spoken(history),
         who=str(who or ""),
-        remembered=tuple(_remembered(found.get(RecordKind.MEMORY, {}))),
+        remembered=tuple(
+            [
+                ReadLine(
+                    by=str(line.get("from", "")), **{key: str(line.get(key, "")) for key in ("text", "when", "ago")}
+                )
+                for line in (lines if isinstance(lines, list) else ())
+            ]
+        ),
         models=_models(shown, who),
         state={key: str(value) for key, value in found.get(RecordKind.SOUL_STATE, {}).items()},
         felt={key: str(value) for key, value in found.get(RecordKind.PSYCHE, {}).items()},
@@ -140,14 +150,6 @@ def read(request: Request) -> ReadRequest:
         title=titles[0] if titles else "",
         headings=tuple(headings[:4]),
     )
-
-
-def _opening(request: Request) -> tuple[str, Sequence[Message]]:
-    """Split off this turn's opening message from earlier history, if part of the turn was already asked. Pure."""
-    if "## Current Message" in request.tail or len(request.history) < 2:
-        return "", request.history
-    *before, opening, _ = request.history
-    return (opening.content, before) if "## Current Message" in opening.content else ("", request.history)
 
 
 def records(text: str) -> Iterator[Mapping[str, Any]]:
@@ -184,13 +186,6 @@ def _quoted_in(text: str) -> str:
     """Return what is between the first and the last quotation mark of a text. Pure."""
     _, _, opened = text.partition('"')
     return opened.rpartition('"')[0]
-
-
-def _remembered(record: Mapping[str, Any]) -> Iterator[ReadLine]:
-    lines = record.get("lines")
-    for line in lines if isinstance(lines, list) else ():
-        words = {key: str(line.get(key, "")) for key in ("text", "when", "ago")}
-        yield ReadLine(by=str(line.get("from", "")), **words)
 
 
 def _models(shown: Sequence[Mapping[str, Any]], who: Any) -> tuple[ShownModel, ...]:
