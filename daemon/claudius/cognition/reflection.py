@@ -35,10 +35,10 @@ from claudius.cognition.working_memory import DEFAULT, WorkingMemory
 from claudius.config import Config
 from claudius.errors import BadSoul, ProcessError, ProviderError, StaleTurn, StoreError, TooLong
 from claudius.foreign import unquoted
-from claudius.intent import Intent, StateChange, Thought, Thoughts
-from claudius.memory.inbox import Pending, turn_of
-from claudius.memory.stemming import stem
-from claudius.memory.turns import RecallLimits
+from claudius.intent import Intent, StateChange, Thought, Thoughts, turn_of
+from claudius.memory.inbox import Pending
+from claudius.memory.ranking import stem
+from claudius.memory.sql.recall import RecallLimits
 from claudius.perception import SELF
 from claudius.prompt import Prompt
 from claudius.provider import Message, quiet

@@ -118,7 +118,7 @@ class ArchiveSettings(SettingsTable, frozen=True):
         str,
         Meta(
             pattern=r"^((https|ssh|file)://\S+|[\w.-]+@[\w.-]+:\S+|/.+)?$",
-            description="a git repository that gets a copy of the memory's history: an https or ssh URL, or a path; "
+            description="a git repository that mirrors the memory's history, one way: an https or ssh URL, or a path; "
             "empty = none",
         ),
     ] = ""

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from claudius.memory.facts import CONSTRAINTS, KEYS, TELLS, stated_facts
-from claudius.memory.stemming import stemmed
+from claudius.memory.ranking import stemmed
 from claudius.perception import Kind
 from claudius.prompt import RecordKind
 from claudius.provider import Message, Request
