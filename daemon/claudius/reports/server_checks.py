@@ -20,7 +20,7 @@ from claudius.reports.network_checks import Check
 from claudius.reports.opened import records
 from claudius.reports.workers import workers_of
 from claudius.runtime.life import fingerprints, is_held
-from claudius.soul.pushed import FIX, OVERRULED
+from claudius.soul.source import FIX, OVERRULED
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.session import Made

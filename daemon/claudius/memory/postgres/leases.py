@@ -35,7 +35,7 @@ from claudius.memory.store import Store
 from claudius.perception import Place
 from claudius.prompt import valid
 from claudius.provider import Account, Rests
-from claudius.soul.pushed import PushedSoul
+from claudius.soul.source import PushedSoul
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)

@@ -61,7 +61,7 @@ from claudius.memory.turns import SpendingCap, TurnStore, spent_since
 from claudius.memory.whispers import WhisperStore
 from claudius.perception import Perception, amended_key
 from claudius.recollection import Recollection
-from claudius.soul.pushed import PushedSoul
+from claudius.soul.source import PushedSoul
 
 MOST_SHUT = 1000
 """Who is refused without asking the server."""
