@@ -364,8 +364,7 @@ def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], roles: Seq
     shared = loaded.config.worker
     times = LeaseTimes(
         lease_s=shared.lease_s,
-        renew_s=shared.renew_s,
-        look_s=settings.look_s,
+        renew_s=min(LeaseTimes().renew_s, shared.lease_s / 3),
         most=shared.lanes,
         configuration=common(loaded) if place.is_postgres else "",
     )

@@ -41,6 +41,9 @@ from claudius.soul import SoulText
 
 log = logging.getLogger(__name__)
 
+MAX_SECONDS = 300.0
+"""The most seconds of one subprocess."""
+
 SUBPROCESSES: dict[str, str] = {
     "summarise": "claudius.cognition.summaries:summarise",
     "judge": "claudius.cognition.judgements:judge",
@@ -170,7 +173,6 @@ async def reflect(idle: Idle, mind: Mind) -> None:
 
     Raises: StoreError. Cancelling leaves nothing half-done: each subprocess commits once, at its end.
     """
-    seconds = mind.config().subprocess.max_seconds
     number = idle.recollection.spoken + 1 if idle.recollection.speaker else None
     for one in subprocesses(mind.soul()):
         is_its_turn = one.every == 1 or (number is not None and number % one.every == 0)
@@ -178,7 +180,7 @@ async def reflect(idle: Idle, mind: Mind) -> None:
             continue
         await quiet(mind.provider)
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(MAX_SECONDS):
                 await (one.work(idle, mind) if one.work else _think(one, idle, mind))
         except StaleTurn:
             log.info("a subprocess came too late", extra={"subprocess": one.name, "turn": idle.intent.turn})
