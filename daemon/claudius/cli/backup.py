@@ -25,11 +25,10 @@ import click
 
 from claudius.cli.output import Group, json_option, print_result
 from claudius.errors import EXIT_FAILED, BadSoul, ClaudiusError, UsageProblem
-from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
+from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, discard_incoming, incoming, replace, shipped
 from claudius.memory.opening import StorePlace, place_of
 from claudius.memory.sqlite.backups import Backup, aside_at, back_up, sum_of, verify
 from claudius.memory.sqlite.schema import translate
-from claudius.replacing import discard_incoming, incoming, replace
 from claudius.reports.status import EVERY, backups
 from claudius.runtime.life import HomeLock
 
@@ -274,8 +273,7 @@ def _put_back(
 def _put_back_at(home: Home, place: StorePlace, copy: Path) -> tuple[list[str], str]:
     """Restore a copy beside a server's store, mend it as one of a file, and exchange the two in one transaction."""
     from claudius.memory.postgres import moving
-    from claudius.memory.postgres.records import PostgresRecords
-    from claudius.memory.postgres.store import PostgresStore
+    from claudius.memory.postgres.store import PostgresRecords, PostgresStore
     from claudius.memory.sqlite.restored import heard
 
     async def heard_there() -> Heard:
