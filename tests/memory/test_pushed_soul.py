@@ -14,7 +14,7 @@ from claudius.home import shipped
 from claudius.memory.database import StorePlace
 from claudius.memory.leases import SoulStore
 from claudius.soul import SoulSource
-from claudius.soul.pushed import PushedSoul, SoulInForce, own_files, written
+from claudius.soul.source import PushedSoul, SoulInForce, own_files, written
 from contracts.store.ground import NOW
 
 
