@@ -244,24 +244,26 @@ class Core:
 
     def look(self, query: str, **values: Any) -> list[Row]:
         """Run one query; a single statement is its own snapshot."""
-        reader = self.reader
-        try:
-            return reader.all(query, **values)
-        except reader.connection.Error as error:
-            raise self.translate(error) from error
+        return self._ask(lambda db: db.all(query, **values))
 
     def find(self, query: str, **values: Any) -> Row | None:
         """Run one query; return its first row, None if there is none."""
-        return next(iter(self.look(query, **values)), None)
+        return self._ask(lambda db: db.one(query, **values))
 
     def values(self, query: str, **values: Any) -> list[Any]:
         """Run one query with a single column; return its values."""
-        rows: list[Any] = self.look(query, **values)
-        return [value for (value,) in rows]
+        return self._ask(lambda db: db.values(query, **values))
 
     def value(self, query: str, **values: Any) -> Any:
         """Run one query with a single column; return its first value, None if there is none."""
-        return next(iter(self.values(query, **values)), None)
+        return self._ask(lambda db: db.value(query, **values))
+
+    def _ask(self, ask: Callable[[Database], T]) -> T:
+        reader = self.reader
+        try:
+            return ask(reader)
+        except reader.connection.Error as error:
+            raise self.translate(error) from error
 
     @contextmanager
     def snapshot(self) -> Iterator[Database]:
