@@ -55,8 +55,7 @@ class Store(Protocol):
     psyche: PsycheStore
     audit: AuditStore
     codes: CodeStore
-    leases: LeaseStore | None
-    """None = no other process takes turns of this store."""
+    leases: LeaseStore
 
     async def start(self, boot: str, now: datetime) -> Waiting:
         """Open a new boot and report what is unfinished.

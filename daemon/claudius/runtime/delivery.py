@@ -202,8 +202,7 @@ async def _settle(part: Delivery, post: Post, receipt: str) -> None:
 async def _take_down(utterance: Utterance, post: Post, receipt: str) -> None:
     """Delete our own copy of a part, because another process was quicker: this one was paused for too long."""
     log.warning("a late copy is taken down", extra={"turn": utterance.turn})
-    if post.store.leases:
-        post.store.leases.tally.late += 1
+    post.store.leases.tally.late += 1
     taking: object = post.adapter
     if isinstance(taking, TakesBack):
         try:

@@ -25,7 +25,6 @@ from claudius.failure import Failure, failure_of
 from claudius.foreign import plain_message, unquoted
 from claudius.intent import ApologyKind
 from claudius.memory.inbox import Pending
-from claudius.memory.leases import LeaseStore
 from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, is_terminal
 from claudius.runtime.adapter import Adapter, TellsFailure
 from claudius.runtime.attachments import Attachments
@@ -99,25 +98,24 @@ class Lanes:
     def wake(self, conversation: str) -> None:
         """Have a conversation's lane check again for what waits."""
         place = Place.of(conversation)
-        if place.is_for_commands and (self._leases is None or self._leases.has_taken(conversation)):
+        if place.is_for_commands and self._leases.has_taken(conversation):
             self._commanded(conversation, False)
             return
         lane, held = self._lanes.get(conversation), self._held.get("" if place.is_for_commands else place.network)
         if lane:
             lane.bell.set()
-            if self._leases:
-                self._leases.look_anew(conversation)
+            self._leases.look_anew(conversation)
             if lane.hearing:
                 lane.hearing.ring()
             if self._is_anothers(lane):
                 self.lose(conversation)  # and taken again
         elif held and conversation not in held.complete:
             held.waiting.add(conversation)
-        elif self._leases and not self._leases.has_taken(conversation):
+        elif not self._leases.has_taken(conversation):
             self._wanted.setdefault(conversation, "")
             self.looking.set()
         elif not self._closing:
-            mind = replace(self._mind, store=self._leases.store_of(conversation)) if self._leases else self._mind
+            mind = replace(self._mind, store=self._leases.store_of(conversation))
             self._lanes[conversation] = lane = Lane(conversation, self._adapters.get(place.network), mind)
             task = asyncio.create_task(self._run(lane), name=f"lane {conversation}")
             self._tasks.add(task)
@@ -153,7 +151,7 @@ class Lanes:
         lane = self._lanes.get(conversation)
         if lane and turn and lane.thinking == turn:
             lane.broken.set()
-        elif turn and self._leases and not self._leases.is_held(conversation):
+        elif turn and not self._leases.is_held(conversation):
             self._wanted[conversation] = turn
 
     def hold(self, network: str) -> None:
@@ -207,7 +205,7 @@ class Lanes:
                 if (self._closing and wait_s != 0.0) or self._is_anothers(lane):
                     break
                 if wait_s is None:
-                    if not lane.bell.is_set() and (self._leases is None or await self._let_go(lane, self._leases)):
+                    if not lane.bell.is_set() and await self._let_go(lane):
                         break
                 elif wait_s > 0:
                     await lane.wait(wait_s)
@@ -217,25 +215,24 @@ class Lanes:
             if lane.signed:
                 await lane.sign(None)
             del self._lanes[lane.conversation]
-            if self._leases and self._is_anothers(lane) and self._leases.has_taken(lane.conversation):
+            if self._is_anothers(lane) and self._leases.has_taken(lane.conversation):
                 self.wake(lane.conversation)  # it was taken again since
             await self._resources.recovery.done(lane.conversation)
 
     def _is_anothers(self, lane: Lane) -> bool:
-        return bool(self._leases and not self._leases.is_of(lane.mind.store, lane.conversation))
+        return not self._leases.is_of(lane.mind.store, lane.conversation)
 
-    async def _let_go(self, lane: Lane, leases: LeaseStore) -> bool:
+    async def _let_go(self, lane: Lane) -> bool:
         """Give the lane up. Returns False if something became ready in it since the last look."""
         try:
-            return await leases.release(lane.conversation, lane.heard)
+            return await self._leases.release(lane.conversation, lane.heard)
         except StoreError:
-            await leases.release(lane.conversation, -1)  # whoever looks when its lease is past has it
+            await self._leases.release(lane.conversation, -1)  # whoever looks when its lease is past has it
             raise
 
     async def _try(self, lane: Lane) -> float | None:
         try:
-            if self._leases:
-                lane.heard = await self._leases.heard(lane.conversation)
+            lane.heard = await self._leases.heard(lane.conversation)
             return await self._step(lane)
         except StoreCorrupt:
             raise
@@ -290,7 +287,7 @@ class Lanes:
     async def _deliver(self, lane: Lane) -> float | None:
         """Send what waits to be sent. Returns how long to wait before the next attempt; None if nothing is left."""
         mind = lane.mind
-        if self._leases and not self._leases.is_held(lane.conversation):
+        if not self._leases.is_held(lane.conversation):
             return STUMBLE_S  # the lease is nearly past: nothing is sent any more unless it is renewed
         if lane.adapter is None or not (parts := await mind.store.outbox.deliveries(lane.conversation)):
             return None
@@ -371,11 +368,10 @@ class Lanes:
         if adapter is None:
             return Surface(hearing=hearing, tell=partial(self._tell, lane, pending), waiting=waiting)
         is_streamed = adapter.name in mind.config().pipeline.stream and perception.owes and adapter.streams(perception)
-        is_doubtful = bool(self._leases and self._leases.is_doubtful)
         around, lane.around = lane.around, ()
         files = [one.extra.files for one in pending.perceptions if isinstance(one.extra, MessageExtra)]
         return Surface(
-            show=Stream(pending, adapter, mind) if is_streamed and not is_doubtful else None,
+            show=Stream(pending, adapter, mind) if is_streamed and not self._leases.is_doubtful else None,
             post_chars=adapter.post_chars,
             hold=partial(hold, adapter, perception),
             files=Attachments(adapter, sees=bool(getattr(mind.provider, "sees", False))) if any(files) else None,

@@ -57,8 +57,7 @@ class Membership:
     def forget(self, audience: str) -> None:
         """Discard the answer, because someone joined or left; the next turn asks again."""
         self._discard(audience)
-        if self._store.leases:
-            self._store.leases.changed(audience)
+        self._store.leases.changed(audience)
 
     def _discard(self, audience: str) -> None:
         self._asked.pop(audience, None)
@@ -66,7 +65,7 @@ class Membership:
 
     async def look(self, perception: Perception) -> None:
         """Update who sees what, as far as the answer to a perception depends on it. Raises: StoreError."""
-        for changed in self._store.leases.news() if self._store.leases else ():  # heard by any process
+        for changed in self._store.leases.news():  # heard by any process
             self._discard(changed)
         audience = perception.audience
         if sees_everything(audience, is_owner=perception.is_owner):

@@ -32,15 +32,15 @@ def render(
     resources: ProcessResources,
     provider: Provider,
     uptime_s: float,
-    leases: LeaseStore | None = None,
+    leases: LeaseStore,
 ) -> str:
-    """Return every metric of this process, as text; `leases`, if several processes share the store."""
+    """Return every metric of this process, as text; `leases` where several processes share the store."""
     families = [
         *_of_report(report),
         *_of_turns(lanes.turn_log),
         *_of_calls(resources.tally),
         _gauge("lanes", "Conversations that have something to do.", {(): lanes.busy}),
-        *(_of_leases(leases) if leases else ()),
+        *(_of_leases(leases) if leases.is_shared else ()),
         _counter("log_dropped_lines", "Lines that could not be logged.", {(): resources.log_dropped()}),
         _gauge("uptime_seconds", "Seconds since the start.", {(): uptime_s}),
         _gauge(

@@ -55,9 +55,9 @@ class Role(Struct, frozen=True, eq=False):
 class Roles:
     """The roles of one process."""
 
-    def __init__(self, leases: LeaseStore | None, allowed: Sequence[str], failed: Callable[[StoreError], None]) -> None:
+    def __init__(self, leases: LeaseStore, allowed: Sequence[str], failed: Callable[[StoreError], None]) -> None:
         """Take roles that are `allowed`, as `worker.roles` says; `failed` is called when the store fails."""
-        self._leases, self._allowed, self._failed = leases, allowed, failed
+        self._leases, self._shared, self._allowed, self._failed = leases, leases.roles, allowed, failed
         self._roles: list[Role] = []
         self._held: dict[str, tuple[Role, asyncio.Task[None]]] = {}
         self._renewed_s = 0.0
@@ -66,7 +66,7 @@ class Roles:
 
     def add(self, role: Role) -> None:
         """Do a role's work as long as this process has it; without other processes, from now on."""
-        if self._leases is None:
+        if not self._leases.is_shared:
             self._begin(role.name, role)
         elif may(role.name, self._allowed):
             self._roles.append(role)
@@ -80,17 +80,17 @@ class Roles:
         since_s, until_s = self._alone.get(name, (math.inf, -math.inf))
         return since_s + SPARE_S <= asyncio.get_running_loop().time() - ago_s <= until_s - SPARE_S
 
-    async def run(self, leases: LeaseStore) -> None:
+    async def run(self) -> None:
         """Look for roles that are free, and keep those that are held, until cancelled."""
         while True:
-            await asyncio.sleep(leases.times.look_s)
-            await self.look(leases)
-            await self._end([one for one in self._held if not leases.roles.is_held(one)], "its lease is past")
+            await asyncio.sleep(self._leases.times.look_s)
+            await self.look()
+            await self._end([one for one in self._held if not self._shared.is_held(one)], "its lease is past")
 
-    async def look(self, leases: LeaseStore) -> None:
+    async def look(self) -> None:
         """Take what is free now, and prolong the leases of what is held, if it is time."""
         try:
-            await self._take_and_renew(leases)
+            await self._take_and_renew()
         except StoreError as error:
             self._failed(error)
 
@@ -102,38 +102,38 @@ class Roles:
         self._roles = [role for role in self._roles if not may(role.name, named or ("all",))]
         states = {place: text for place, text in self._states().items() if may(place, named or ("all",))}
         await self._end(list(states), "")
-        if self._leases and states:
+        if states:
             with suppress(StoreError, TimeoutError):  # else they are free when their leases are past
                 async with asyncio.timeout(GIVE_S):
-                    await self._leases.roles.give_back(states)
+                    await self._shared.give_back(states)
 
-    async def _take_and_renew(self, leases: LeaseStore) -> None:
+    async def _take_and_renew(self) -> None:
         ended = {place: role for place, (role, task) in self._held.items() if task.done()}
         if ended:
             states = {place: text for place, text in self._states().items() if place in ended}
             for place, role in ended.items():
                 del self._held[place]
                 self._roles = [one for one in self._roles if one is not role]  # it cannot be done here
-            await leases.roles.give_back(states)
+            await self._shared.give_back(states)
         wanted = {place: role for role in self._roles if not self.has(role.name) for place in _places(role)}
         if wanted:
-            taken = await leases.roles.take(list(wanted))
+            taken = await self._shared.take(list(wanted))
             for place, state in taken.items():
                 if wanted[place] in self._roles:  # else it was given up meanwhile
                     log.info("this process has a role", extra={"role": place})
                     wanted[place].resume(json.loads(state))
                     self._begin(place, wanted[place])
-            await leases.roles.give_back({place: state for place, state in taken.items() if place not in self._held})
+            await self._shared.give_back({place: state for place, state in taken.items() if place not in self._held})
         now_s = asyncio.get_running_loop().time()
-        if self._held and now_s - self._renewed_s >= leases.times.renew_s:
+        if self._held and now_s - self._renewed_s >= self._leases.times.renew_s:
             self._renewed_s = now_s
-            await self._end(await leases.roles.renew(self._states()), "another process has it")
-            await self._look_for_others(leases, now_s)
+            await self._end(await self._shared.renew(self._states()), "another process has it")
+            await self._look_for_others(now_s)
 
-    async def _look_for_others(self, leases: LeaseStore, now_s: float) -> None:
+    async def _look_for_others(self, now_s: float) -> None:
         before, self._alone = self._alone, {}
         for name in [role.name for role, _ in self._held.values() if role.places > 1]:
-            if not await leases.roles.others(name):
+            if not await self._shared.others(name):
                 self._alone[name] = before.get(name, (now_s, now_s))[0], now_s
 
     def _states(self) -> dict[str, str]:
@@ -195,7 +195,7 @@ class Leasing:
         *,
         is_paused: Callable[[], bool] = lambda: False,
         local: Collection[str],
-        let_go: Callable[[LeaseStore], Awaitable[None]],
+        let_go: Callable[[], Awaitable[None]],
         leave: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGTERM),
     ) -> None:
         """Take lanes of what `networks` returns for `lanes`, and of those `local` to this machine if these want them.
@@ -273,7 +273,7 @@ class Leasing:
             if Place.of(conversation).network in self._local:
                 self._wanted.add(conversation)
         try:
-            await self._let_go(self._leases)
+            await self._let_go()
         except (GitFailed, OSError) as error:  # the home cannot be written to: again at the next renewal
             log.error("a person is not let go yet", extra={"error": unquoted(error)})  # noqa: TRY400 - no trace
         if self._leases.is_draining:

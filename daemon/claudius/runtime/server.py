@@ -132,18 +132,14 @@ class Server:
         self._control = ControlSocket(home.socket, {**handlers, **own}, services.serve if services else None)
         self._leases, self._allowed = mind.store.leases, roles
         self._roles = Roles(self._leases, roles, self._failed)
-        self._leasing = (
-            Leasing(
-                self._leases,
-                self._lanes,
-                self._failed,
-                self._takes,
-                is_paused=lambda: mind.config().runtime.paused,
-                local={name for name, one in adapters.items() if getattr(one, "is_local", False)},
-                let_go=self._forgetting.let_go,
-            )
-            if self._leases
-            else None
+        self._leasing = Leasing(
+            self._leases,
+            self._lanes,
+            self._failed,
+            self._takes,
+            is_paused=lambda: mind.config().runtime.paused,
+            local={name for name, one in adapters.items() if getattr(one, "is_local", False)},
+            let_go=self._forgetting.let_go,
         )
         self._networks = Networks(
             adapters,
@@ -153,10 +149,9 @@ class Server:
             self._failed,
             chance=chance,
             roles=self._roles,
-            hold_back=self._leasing.hold_back if self._leasing else None,
+            hold_back=self._leasing.hold_back if self._leases.is_shared else None,
         )
-        if self._leases:
-            self._leases.share(resources.rests)
+        self._leases.share(resources.rests)
         self.health = Health(
             mind,
             home,
@@ -179,11 +174,10 @@ class Server:
         now = self._mind.clock()
         self._lock.sign(self.boot, now, self._resources.fingerprints)
         waiting = await self._mind.store.start(self.boot, now)
-        if self._leases:
-            self._resources.clock.follow(self._leases.wall)
-            self._resources.disk.probe_store = self._leases.probe
-            self._started_at = self._resources.clock.steady()
-            await self._forgetting.look(self._leases)
+        self._resources.clock.follow(self._leases.wall)
+        self._resources.disk.probe_store = self._leases.probe
+        self._started_at = self._resources.clock.steady()
+        await self._forgetting.look()
         if not waiting.was_clean:
             log.warning("the last process did not stop in good order", extra={"waiting": len(waiting.conversations)})
             self._resources.recovery.begin(waiting.conversations)
@@ -198,25 +192,22 @@ class Server:
         await asyncio.sleep(0)
         await self._control.open()
         for conversation in waiting.conversations:
-            if not self._leases or self._networks.is_local(Place.of(conversation).network):  # others' are looked for
+            if self._leases.has_taken(conversation) or self._networks.is_local(Place.of(conversation).network):
                 self._lanes.wake(conversation)
         self._keep_house()
-        if self._leases and self._leasing:
-            await self._roles.look(self._leases)
+        if self._leases.is_shared:
+            await self._roles.look()
             self._run_beside(self._leasing.run(), "leases", is_vital=True)
             self._run_beside(self._leasing.listen(), "notices")
-            self._run_beside(self._roles.run(self._leases), "roles", is_vital=True)
+            self._run_beside(self._roles.run(), "roles", is_vital=True)
         what = "awake" if listens(self._allowed) else "awake for lanes"
         log.info(what, extra={"boot": self.boot, "waiting": len(waiting.conversations)})
         return waiting
 
     def _keep_house(self) -> None:
         """Finish erasures, keep the clock, the vectors, the audit log and the alerts, beside the turns."""
-        if self._leases:
-            self._run_beside(self._forget_what_was_begun(), "erasures")  # this home's own, whatever roles it may have
-            self._roles.add(Role("clock/erasures", partial(self._forgetting.finish, self._leases)))
-        else:
-            self._roles.add(Role("clock/erasures", self._forget_what_was_begun))
+        self._run_beside(self._forget_what_was_begun(), "erasures")  # this home's own, whatever roles it may have
+        self._roles.add(Role("clock/erasures", self._forgetting.finish))
         self._roles.add(Role("clock/unsaid", self._forgetting.unsay))
         look = self._services.look if self._services else None
         self._roles.add(Role("clock", partial(keep_time, self._mind, self._lanes.wake, self._planned, look)))
@@ -269,7 +260,7 @@ class Server:
         is_damaged = self._ended.done() and isinstance(self._ended.exception(), StoreCorrupt)
         stop_at_s, self._is_stopping = time.monotonic() + grace_s + AFTER_DRAIN_S, True
         self._intake.shut()
-        others = ("listen",) if self._leases else ()  # another process hears from now on
+        others = ("listen",) if self._leases.is_shared else ()  # another process hears from now on
         await self._roles.close("clock", "cortex", *others)
         if self._second:
             await self._second.close()
@@ -430,8 +421,7 @@ class Server:
         from claudius.runtime.metrics import render  # noqa: PLC0415 - its library is loaded when somebody asks
 
         report = await self.health.look(fresh_s=0.0)
-        leases = self._mind.store.leases
-        return render(report, self._lanes, self._resources, self._mind.provider, self._uptime_s(), leases)
+        return render(report, self._lanes, self._resources, self._mind.provider, self._uptime_s(), self._leases)
 
     def _uptime_s(self) -> float:
         return (self._resources.clock.steady() - self._started_at).total_seconds()

@@ -84,7 +84,7 @@ class Aligning:
         """Take over what people wrote by `by_hand`."""
         self._store, self._repository, self._remote = store.documents, repository, remote
         self._in_thread, self._by_hand, self._root = in_thread, by_hand, repository.root
-        self._is_shared, self._is_begun = store.leases is not None, False
+        self._is_shared, self._is_begun = store.leases.is_shared, False
         self._documents: Mapping[tuple[str, str], Document] = {}
         self.last: tuple[int, str] | None = None
         """The last change that this process has committed, and its commit."""

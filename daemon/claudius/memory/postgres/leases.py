@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from claudius import errors
 from claudius.errors import ProviderError
-from claudius.memory.leases import ForgettingStore, LeaseTally, LeaseTimes, RoleStore
+from claudius.memory.leases import ForgettingStore, LeaseStore, LeaseTally, LeaseTimes, RoleStore
 from claudius.memory.postgres.lane import AHEAD_AT_MOST, HeldLane, LaneCore, Seen
 from claudius.memory.postgres.letting_go import PostgresForgetting
 from claudius.memory.postgres.notices import listen, notice
@@ -41,8 +41,10 @@ SEEN_S = 0.1
 """For how long what was seen in a lane is not asked for again. Whatever came since moves the lane's mark."""
 
 
-class PostgresLeases:
+class PostgresLeases(LeaseStore):
     """The lanes that this process holds."""
+
+    is_shared = True
 
     def __init__(
         self,
@@ -69,7 +71,7 @@ class PostgresLeases:
         """The server's time when the own monotonic clock showed 0."""
         self._seen_made, self._doubts_until_s = 0, 0.0
         self.roles: RoleStore = PostgresRoles(store.core, self._lease_s, clock)
-        self.souls = PostgresSouls(store.core)
+        self.souls: PostgresSouls = PostgresSouls(store.core)
         self.forgetting: ForgettingStore = PostgresForgetting(
             store.core, times.lease_s, times.look_s, home, store.shelf.clear
         )
@@ -186,11 +188,13 @@ class PostgresLeases:
     def is_paused(self) -> bool:
         return bool(self._core.look("soul_paused")[0]["paused"])
 
-    async def pause(self) -> None:
+    async def pause(self) -> bool:
         await self._core.write(lambda db: db.run("soul_pauses"))
+        return True
 
-    async def resume(self) -> None:
+    async def resume(self) -> bool:
         await self._core.write(lambda db: [db.run(one) for one in ("soul_resumes", "lanes_resumed")])
+        return True
 
     async def renew(self, but: Sequence[str] = ()) -> Sequence[str]:
         worker, configuration = self._core.boot, self.configuration()
@@ -251,7 +255,7 @@ class PostgresLeases:
         values = [{"seq": seq, "worker": self._core.boot} for seq in lane.taken]
         self._core.writer.later(lambda db: [db.run("turn_outlived", **one) for one in values])
 
-    def is_of(self, store: Store, conversation: str) -> bool:
+    def is_of(self, store: object, conversation: str) -> bool:
         held, core = self._held.get(conversation), getattr(store, "core", None)
         return held is not None and isinstance(core, LaneCore) and core.lane["token"] == held.token
 
@@ -374,7 +378,7 @@ class PostgresLeases:
         return is_released
 
 
-class PostgresRoles:
+class PostgresRoles(RoleStore):
     """The roles that this process has."""
 
     def __init__(self, core: Core, lease_s: float, clock: Callable[[], float]) -> None:

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from claudius.errors import TryAgain
-from claudius.memory.leases import Asked
+from claudius.memory.leases import Asked, ForgettingStore
 from claudius.memory.sql.connection import Database, Row
 from claudius.memory.sql.core import Core
 from claudius.memory.sql.rows import dump, parse
@@ -17,7 +17,7 @@ from claudius.memory.sql.rows import dump, parse
 WITHDRAWN = "another process withdrew this erasure while it waited; it is resumed when this home's process starts again"
 
 
-class PostgresForgetting:
+class PostgresForgetting(ForgettingStore):
     """Whom this process, or another one, is erasing."""
 
     def __init__(self, core: Core, lease_s: float, look_s: float, home: str, keep_nothing: Callable[[], None]) -> None:

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
+from claudius.memory.leases import SoulStore
 from claudius.memory.sql.connection import Database
 from claudius.memory.sql.core import Core
 from claudius.soul.pushed import PushedSoul
@@ -14,7 +15,7 @@ NEWS = "soul"
 """Under this name every process hears of a push."""
 
 
-class PostgresSouls:
+class PostgresSouls(SoulStore):
     """What was pushed last."""
 
     def __init__(self, core: Core) -> None:

@@ -117,7 +117,7 @@ class PostgresStore(SqlStore):
         self.inbox, self.people = PostgresInbox(self.core), PostgresPeople(self.core)
         self.codes = PostgresCodes(self.core)
         self.erasure = PostgresErasure(self.core)
-        self.leases: LeaseStore | None = PostgresLeases(self, times, clock=clock, home=home)
+        self.leases: LeaseStore = PostgresLeases(self, times, clock=clock, home=home)
         self._lease_s, self._home = times.lease_s, home
         self.place, self._roles, self._configuration = place, roles, times.configuration
         self._memory_files = memory_files
@@ -145,7 +145,7 @@ class PostgresStore(SqlStore):
             undo.pop_all()
         writer, reader = PostgresDatabase(writes, queries), PostgresDatabase(reads, queries)
         counting = self.writer(writer, core.translate, self._linger_s, relieve=self._relieve)
-        if self.leases and isinstance(counting, PostgresWriter):
+        if isinstance(counting, PostgresWriter):
             counting.tally = self.leases.tally
         core.open(counting, reader)
 
@@ -157,7 +157,7 @@ class PostgresStore(SqlStore):
 
         def begin(db: Database) -> bool:
             set_up = {"schema": self.schema, "configuration": self._configuration, "wall_s": time.time()}
-            set_up |= {"soul": self.leases.souls.in_force if self.leases else ""}
+            set_up |= {"soul": self.leases.souls.in_force}
             set_up |= {"pid": os.getpid(), "version": claudius.__version__, "roles": self._roles}
             before = db.one("worker_before", worker=boot, host=here["host"])
             db.run("worker_begins", **here, **set_up)
@@ -180,8 +180,7 @@ class PostgresStore(SqlStore):
         try:
             if self.core.is_open and clean and boot:
                 await self.core.write(lambda db: [db.run(one, worker=boot) for one in _ENDS])
-                if self.leases:
-                    await self.leases.tell({})
+                await self.leases.tell({})
         finally:
             await super().close(clean=clean)
 

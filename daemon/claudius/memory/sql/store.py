@@ -70,7 +70,7 @@ class SqlStore:
         self.whispers: WhisperStore = SqlWhispers(core, claims)
         self.psyche: PsycheStore = SqlPsyche(core)
         self.audit: AuditStore = SqlAudit(core)
-        self.leases: LeaseStore | None = None
+        self.leases = LeaseStore(self)
 
     @abstractmethod
     async def open(self) -> None:

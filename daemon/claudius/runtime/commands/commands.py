@@ -100,10 +100,10 @@ class Commands:
         leases = self._mind.store.leases
         if conversation in self._running:
             self._again.add(conversation)
-            if leases and not leases.is_of(self._stores[conversation], conversation):
+            if not leases.is_of(self._stores[conversation], conversation):
                 self.lose(conversation)  # and taken again
             return
-        store = self._stores[conversation] = leases.store_of(conversation) if leases else self._mind.store
+        store = self._stores[conversation] = leases.store_of(conversation)
         task = asyncio.create_task(self._run(conversation, store), name=f"commands {conversation}")
         self._running[conversation] = task
 
@@ -153,7 +153,7 @@ class Commands:
         try:
             while True:
                 self._again.discard(conversation)
-                heard = await leases.heard(conversation) if leases else 0
+                heard = await leases.heard(conversation)
                 try:
                     pending = await inbox.oldest(conversation)
                 except RowInvalid as error:
@@ -161,9 +161,7 @@ class Commands:
                     await inbox.give_up(int(error.row), error.message)
                     continue
                 if pending is None:
-                    if conversation not in self._again and (
-                        leases is None or await leases.release(conversation, heard)
-                    ):
+                    if conversation not in self._again and await leases.release(conversation, heard):
                         break
                     continue
                 text = await self._do(pending.perception)
@@ -176,12 +174,11 @@ class Commands:
             log.warning("a command is left to the process that has it now")
         except StoreError as error:
             log.error("a command waits for the next start", extra={"error": error.message})  # noqa: TRY400 - no trace
-            if leases:
-                await leases.release(conversation, -1)
+            await leases.release(conversation, -1)
         finally:
             del self._running[conversation], self._stores[conversation]
             self._doing.pop(conversation, None)
-            if leases and leases.has_taken(conversation) and not leases.is_of(store, conversation):
+            if leases.has_taken(conversation) and not leases.is_of(store, conversation):
                 self.wake(conversation)  # it was lost, and taken again since
 
     async def _do(self, perception: Perception) -> str:

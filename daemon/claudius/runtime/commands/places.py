@@ -271,22 +271,18 @@ class OwnerCommands:
 
     async def _pause(self, perception: Perception, act: Literal["pause", "resume"], answer: str) -> str:
         """Set `runtime.paused`; where several processes share the store, a row of it, which all of them read."""
-        config, leases = self._mind.config(), self._mind.store.leases
+        config, shared = self._mind.config(), self._mind.store.leases
         if not is_owner(perception, config):
             return await only_an_owner(self._mind, self._adapters)
         await note(self._mind, perception, act)
-        if leases and act == "pause":
-            await leases.pause()
+        is_kept = await (shared.pause() if act == "pause" else shared.resume())
+        if is_kept and (act == "pause" or not config.runtime.paused):
             return answer
-        if leases:
-            await leases.resume()
-            if not config.runtime.paused:
-                return answer
         return answer + await self._set(perception, "runtime.paused", act == "pause")
 
     def _of_one_machine(self, told: str, person: str) -> str:
         """Return what to do where several processes share the store, each with settings of its own; else nothing."""
-        return told.format(person, socket.gethostname()) if self._mind.store.leases else ""
+        return told.format(person, socket.gethostname()) if self._mind.store.leases.is_shared else ""
 
     async def _set(self, perception: Perception, key: str, value: object) -> str:
         """Write a setting; return what overrides it, as a sentence."""
