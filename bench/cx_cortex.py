@@ -26,8 +26,8 @@ from claudius.memory.sqlite import SqliteStore
 from claudius.memory.turns import RecallLimits
 from claudius.observed import MessageHeard
 from claudius.prompt import data_line, fence, nested_line
-from claudius.testing.store_contract.ground import exchange, heard, taken
 from command import Bench, alone
+from contracts.store.ground import exchange, heard, taken
 from figures import Beside, Bound, Figure, percentile
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

@@ -19,15 +19,25 @@ from typing import Any, TypeVar
 
 import script
 from claudius.intent import Utterance
-from claudius.memory.postgres import translation
-from claudius.memory.postgres.store import PostgresStore
+from claudius.memory.postgres import connection
 from crowd import Crowd, Rounds, Square
 from sides import cpu_s, serve
 
 T = TypeVar("T")
-UNLOCKED = "BEGIN; SET LOCAL statement_timeout = '5min'; SELECT 0.0::float8 AS waited_s"
+UNLOCKED = "BEGIN; SELECT 0.0::float8 AS waited_s; SET LOCAL statement_timeout = '5min'"
 """How a transaction that writes would begin without the soul's lock."""
 MOST_BYTES = 60_000
+
+
+class Counting(connection.TimedConnection):
+    """Counts how often this process waits for an answer of the server."""
+
+    trips = 0
+
+    def wait(self, *words: Any, **more: Any) -> Any:
+        """Wait once more."""
+        Counting.trips += 1
+        return super().wait(*words, **more)
 
 
 @dataclass(slots=True)
@@ -112,8 +122,9 @@ class Workers(Rounds):
     ) -> None:
         """Wake a worker that is `called` so. Without `is_locked` it writes without the lock of the soul."""
         script.ready()
+        connection.TimedConnection = Counting  # type: ignore[misc]  # it counts, besides
         if not is_locked:
-            translation.TRANSACTIONS["BEGIN IMMEDIATE"] = UNLOCKED
+            connection.TRANSACTIONS["BEGIN IMMEDIATE"] = UNLOCKED
         square = Common(called=f"{called}:", ways=Path(ways))
         self._crowd = Crowd(Path(root), call_s, url, roles="lanes", lease_s=lease_s, square=square)
         self._loop.run_until_complete(self._started(self._crowd, square))
@@ -125,7 +136,7 @@ class Workers(Rounds):
     def talk_from(self, first: int, conversations: int, turns: int) -> dict[str, Any]:
         """Take turns in conversations from number `first` on. Returns turns, seconds, CPU, and round trips a turn."""
         crowd = self._awake()
-        cpu, began, trips = cpu_s(), time.perf_counter(), self._trips(crowd)
+        cpu, began, trips = cpu_s(), time.perf_counter(), Counting.trips
         times = self._loop.run_until_complete(crowd.talk(range(first, first + conversations), turns))
         count = conversations * turns
         return {
@@ -133,7 +144,7 @@ class Workers(Rounds):
             "turns": count,
             "wall_s": time.perf_counter() - began,
             "cpu_ms": 1000 * (cpu_s() - cpu) / count,
-            "trips": (self._trips(crowd) - trips) / count,
+            "trips": (Counting.trips - trips) / count,
         }
 
     def hang(self, count: int) -> int:
@@ -168,11 +179,6 @@ class Workers(Rounds):
     async def _until_spoken(self, square: Common, count: int) -> None:
         while square.spoken < count:  # noqa: ASYNC110 - polled from outside
             await asyncio.sleep(0.002)
-
-    def _trips(self, crowd: Crowd) -> int:
-        assert isinstance(crowd.store, PostgresStore)
-        core = crowd.store.core
-        return sum(db.connection.trips for db in (core.reader, core.writer._database))  # type: ignore[attr-defined] # noqa: SLF001 - to count
 
 
 if __name__ == "__main__":

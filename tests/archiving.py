@@ -19,7 +19,7 @@ from claudius.memory.documents import Document
 from claudius.memory.sql.store import SqlStore
 from claudius.memory.sqlite import SqliteStore
 from claudius.perception import private
-from claudius.testing.store_contract.ground import ANA, NOW
+from contracts.store.ground import ANA, NOW
 
 
 @dataclass(slots=True)

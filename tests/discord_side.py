@@ -14,7 +14,6 @@ QUICK = DiscordTimings(
     tick_s=0.02,
     guild_ready_s=0.05,
     identify_s=0.0,
-    resume_s=0.05,
     lost_s=0.3,
     client_s=3.0,
     deaf_s=0.3,

@@ -13,9 +13,9 @@ import aiohttp
 from aiohttp import web
 from prometheus_client.parser import text_string_to_metric_families
 
-from lab.loopback.control import listen
 from lab.loopback.discord import state as discord
 from lab.loopback.discord.server import DiscordServer
+from lab.loopback.listening import listen
 from slack_daemon import SlackDaemon, slack_daemon
 
 PATIENCE_S = 60.0

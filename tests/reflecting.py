@@ -24,7 +24,7 @@ from claudius.observed import MessageHeard, Sent
 from claudius.providers.scripted import Scripted
 from claudius.psyche.classify import scope
 from claudius.psyche.promises import delivers, promises
-from claudius.testing.store_contract.ground import exchange, heard
+from contracts.store.ground import exchange, heard
 from lab.sample import soul
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

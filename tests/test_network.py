@@ -16,8 +16,8 @@ from aiohttp import web
 
 from case_rows import Row, rows
 from driven import Machine, reply, until
-from lab.loopback.control import listen
 from lab.loopback.discord import state as discord
+from lab.loopback.listening import listen
 from lab.loopback.model import MODEL, ModelServer
 from lab.loopback.model_rows import RowServer, threaded
 from networked import MODELS, SAID, Network, asks_model, network, whisper

@@ -136,21 +136,21 @@ FROM (
     SELECT role FROM role WHERE lease_until < clock_timestamp() AND role IN (SELECT value FROM json_each(:roles))
     ORDER BY role FOR UPDATE SKIP LOCKED
 ) AS free WHERE role.role = free.role
-RETURNING role.role, role.token, role.state;
+RETURNING role.role, role.token;
 
 -- name: roles_known
 INSERT INTO role (role) SELECT value FROM json_each(:roles) ON CONFLICT DO NOTHING;
 
 -- name: roles_renew
--- Each role is a list: its name, its token, its state.
-UPDATE role SET lease_until = clock_timestamp() + make_interval(secs => :lease_s), state = json_extract(said.value, '$[2]')
+-- Each role is a list: its name, its token.
+UPDATE role SET lease_until = clock_timestamp() + make_interval(secs => :lease_s)
 FROM json_each(:roles) AS said
 WHERE role.role = json_extract(said.value, '$[0]') AND role.token = json_extract(said.value, '$[1]')::bigint
   AND role.worker = :worker AND role.lease_until > clock_timestamp()
 RETURNING role.role;
 
 -- name: roles_give_back
-UPDATE role SET worker = NULL, lease_until = '-infinity', state = json_extract(said.value, '$[2]')
+UPDATE role SET worker = NULL, lease_until = '-infinity'
 FROM json_each(:roles) AS said
 WHERE role.role = json_extract(said.value, '$[0]') AND role.token = json_extract(said.value, '$[1]')::bigint AND role.worker = :worker;
 

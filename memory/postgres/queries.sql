@@ -61,17 +61,17 @@ SELECT (SELECT coalesce(sum(turns), 0) FROM conversation) AS turns,
 
 -- name: inbox_void_leases
 -- What another worker holds the lane of is not void.
-UPDATE inbox SET state = 'pending' WHERE state <> 'settled' AND state = 'taken' AND boot IS NOT :boot
+UPDATE inbox SET state = 'pending' WHERE state <> 'settled' AND state = 'taken' AND coalesce(boot, '') <> :boot
   AND NOT EXISTS (SELECT 1 FROM lane WHERE lane.conversation = inbox.conversation AND lane.lease_until > clock_timestamp());
 
 -- name: outbox_void_leases
-UPDATE outbox SET state = 'unknown_after_send' WHERE state = 'taken' AND boot IS NOT :boot
+UPDATE outbox SET state = 'unknown_after_send' WHERE state = 'taken' AND coalesce(boot, '') <> :boot
   AND NOT EXISTS (SELECT 1 FROM lane WHERE lane.conversation = outbox.conversation AND lane.lease_until > clock_timestamp());
 
 -- name: oldest
 -- Nothing is thought while the history of its network is being read: an earlier message may be there; nor while the soul is paused.
 SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped,
-    boot IS :boot AS here FROM inbox
+    boot = :boot AS here FROM inbox
 WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')
   AND (split_part(:conversation, ':', 4) LIKE '!%' OR NOT EXISTS (
     SELECT 1 FROM unread WHERE network IN (split_part(:conversation, ':', 1), CASE WHEN :conversation LIKE 'terminal:%' THEN '' ELSE '*' END)
@@ -116,3 +116,10 @@ WHERE m.person IN (SELECT value FROM json_each(:ids)) AND a.known_at IS NOT NULL
     WHERE NOT EXISTS (SELECT 1 FROM audience_member n WHERE n.audience = a.audience AND n.person = p.value)
       AND NOT EXISTS (SELECT 1 FROM person_link l JOIN audience_member n ON n.person = l.person
                       WHERE l.canonical = p.value AND n.audience = a.audience));
+
+-- name: soul_texts
+SELECT content AS text FROM blob WHERE substr(content, 1, 9) = convert_to('{"files":', 'UTF8');
+
+-- name: blobs_kept
+SELECT sha256, content FROM blob
+WHERE substr(content, 1, 8) = convert_to('{"turn":', 'UTF8') OR substr(content, 1, 16) = convert_to('{"conversation":', 'UTF8');

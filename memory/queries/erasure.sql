@@ -227,7 +227,7 @@ DELETE FROM due WHERE id = :id AND asked_by = '';
 -- name: told
 -- scans: an erasure reads everything once, beside the writer
 -- What the soul wrote in no turn, or in one whose record is gone; each row is tested by its words.
-SELECT 'belief' AS kind, "key" AS a, audience AS b, value || char(10) || rationale AS text FROM belief
+SELECT 'belief' AS kind, "key" AS a, audience AS b, value || ' ' || rationale AS text FROM belief
 UNION ALL SELECT 'lesson', "key", audience, value FROM lesson
 UNION ALL SELECT 'reflection', CAST(cycle AS TEXT), '', summary FROM reflection
 UNION ALL SELECT 'assessment', CAST(id AS TEXT), '', rationale FROM assessment
@@ -235,12 +235,12 @@ UNION ALL SELECT 'whisper', CAST(id AS TEXT), '', text FROM whisper
 UNION ALL SELECT 'summary', conversation, '', text FROM summary
 UNION ALL SELECT 'kept', conversation, name, value FROM kept
 UNION ALL SELECT 'promise', CAST(id AS TEXT), '', what FROM promise WHERE side = 'mine'
-UNION ALL SELECT 'due', CAST(id AS TEXT), '', text || char(10) || params FROM due WHERE asked_by = ''
+UNION ALL SELECT 'due', CAST(id AS TEXT), '', text || ' ' || params FROM due WHERE asked_by = ''
 UNION ALL SELECT 'psyche_arc', arc, '', CASE WHEN json_valid(body)
-    THEN coalesce(json_extract(body, '$.label'), '') || char(10) || coalesce(json_extract(body, '$.stems'), '') ELSE body END FROM psyche_arc
+    THEN coalesce(json_extract(body, '$.label'), '') || ' ' || coalesce(json_extract(body, '$.stems'), '') ELSE body END FROM psyche_arc
 UNION ALL SELECT 'psyche_intention', intention, '', CASE WHEN json_valid(body)
-    THEN coalesce(json_extract(body, '$.target'), '') || char(10) || coalesce(json_extract(body, '$.description'), '') ELSE body END FROM psyche_intention
-UNION ALL SELECT 'conversation', conversation, '', params || char(10) || process_memory FROM conversation WHERE params <> '{}' OR process_memory <> '{}';
+    THEN coalesce(json_extract(body, '$.target'), '') || ' ' || coalesce(json_extract(body, '$.description'), '') ELSE body END FROM psyche_intention
+UNION ALL SELECT 'conversation', conversation, '', params || ' ' || process_memory FROM conversation WHERE params <> '{}' OR process_memory <> '{}';
 
 -- name: portraits_written
 -- scans: an erasure reads everything once, beside the writer
@@ -477,7 +477,7 @@ DELETE FROM revision WHERE id = :id AND NOT EXISTS (SELECT 1 FROM user_model WHE
 SELECT person FROM person UNION SELECT person FROM user_model UNION SELECT person FROM inbox UNION SELECT person FROM turn
 UNION SELECT person FROM entry WHERE person IS NOT NULL UNION SELECT person FROM person_link
 UNION SELECT canonical FROM person_link UNION SELECT person FROM audience_member
-UNION SELECT who FROM audit WHERE who GLOB '*:*:*' UNION SELECT target FROM audit WHERE target GLOB '*:*:*';
+UNION SELECT who FROM audit WHERE who LIKE '%:%:%' UNION SELECT target FROM audit WHERE target LIKE '%:%:%';
 
 -- name: last_heard
 SELECT max(at) AS at FROM (SELECT max(heard_at) AS at FROM inbox UNION ALL SELECT max(at) FROM turn) AS newest;

@@ -9,7 +9,7 @@ UPDATE inbox SET payload = :payload, edited = :position, turn = :turn, again = :
 WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: showing
-SELECT seq, payload FROM inbox INDEXED BY inbox_unfinished
+SELECT seq, payload FROM inbox
 WHERE (state = 'pending' OR state = 'taken' OR state = 'thought') AND payload LIKE :of;
 
 -- name: shows_now
@@ -47,7 +47,7 @@ UPDATE outbox SET state = 'dead', reason = :reason
 WHERE turn = :turn AND body = '' AND (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send');
 
 -- name: owed_before
-SELECT position, key, person, conversation FROM inbox INDEXED BY inbox_unfinished
+SELECT position, key, person, conversation FROM inbox
 WHERE conversation >= :place AND conversation < :until AND (state = 'pending' OR state = 'taken' OR state = 'thought')
     AND owes = 1 AND stopped = 0 AND position < :position;
 
@@ -109,11 +109,11 @@ INSERT INTO person (person, name, is_bot, zone, first_at, last_at) VALUES (:pers
 ON CONFLICT (person) DO UPDATE
 SET name = excluded.name, is_bot = excluded.is_bot, last_at = excluded.last_at,
     zone = CASE excluded.zone WHEN '' THEN person.zone ELSE excluded.zone END
-WHERE person.name IS NOT excluded.name OR person.is_bot IS NOT excluded.is_bot OR excluded.zone NOT IN ('', person.zone);
+WHERE person.name <> excluded.name OR person.is_bot <> excluded.is_bot OR excluded.zone NOT IN ('', person.zone);
 
 -- name: oldest
 SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped,
-    boot IS :boot AS here FROM inbox
+    boot = :boot AS here FROM inbox
 WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')
 ORDER BY position, seq LIMIT 1;
 
@@ -125,12 +125,12 @@ SELECT 1 AS is_next FROM inbox AS one WHERE seq = :seq AND turn = :turn AND (sta
 
 -- name: take
 UPDATE inbox SET state = CASE state WHEN 'thought' THEN 'thought' ELSE 'taken' END,
-    boots = boots + CASE WHEN boot IS NOT :boot THEN 1 ELSE 0 END, boot = :boot, attempts = attempts + 1, taken_at = :now, not_before = NULL,
+    boots = boots + CASE WHEN boot = :boot THEN 0 ELSE 1 END, boot = :boot, attempts = attempts + 1, taken_at = :now, not_before = NULL,
     inputs = :inputs
 WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: met
-UPDATE inbox SET boots = boots + CASE WHEN boot IS NOT :boot THEN 1 ELSE 0 END, boot = :boot
+UPDATE inbox SET boots = boots + CASE WHEN boot = :boot THEN 0 ELSE 1 END, boot = :boot
 WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
 -- name: postpone
@@ -167,7 +167,7 @@ ORDER BY position DESC, seq DESC LIMIT 1;
 
 -- name: unfinished
 SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped,
-    boot IS :boot AS here FROM inbox
+    boot = :boot AS here FROM inbox
 WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'thought')
 ORDER BY position, seq LIMIT :most;
 

@@ -72,7 +72,7 @@ WITH RECURSIVE judged (sources) AS (
     SELECT (SELECT min(a.sources) FROM assessment a WHERE a.peer_id = :peer_id AND a.sources > judged.sources)
     FROM judged WHERE judged.sources IS NOT NULL)
 SELECT a.id, a.info_score, a.trust, a.rationale, a.created_at, a.author, a.sources
-FROM judged CROSS JOIN assessment a ON a.id IN (
+FROM judged CROSS JOIN assessment a WHERE a.id IN (
     SELECT n.id FROM assessment n WHERE n.peer_id = :peer_id AND n.sources = judged.sources ORDER BY n.id DESC LIMIT :most);
 
 -- name: latest_trust

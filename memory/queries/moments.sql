@@ -11,7 +11,7 @@ WHERE conversation = :conversation AND number = :number AND unsaid = 0
 
 -- name: moment_audiences
 -- Those of :audiences, a JSON array, that hold moments.
-SELECT a.number, a.kept FROM json_each(:audiences) q CROSS JOIN moment_audience a ON a.audience = q.value;
+SELECT a.number, a.kept FROM json_each(:audiences) q CROSS JOIN moment_audience a WHERE a.audience = q.value;
 
 -- name: moment_audiences_all
 -- scans: one row an audience, where everything may be shown
@@ -20,13 +20,13 @@ SELECT number, kept FROM moment_audience;
 -- name: moment_stems
 -- Each stem as the index holds it, with the number of an audience.
 SELECT s.term, s.doc FROM json_each(:stems) q CROSS JOIN json_each(:audiences) a
-CROSS JOIN moment_stem s ON s.term = q.value || ':' || a.value;
+CROSS JOIN moment_stem s WHERE s.term = q.value || ':' || a.value;
 
 -- name: moment_stems_all
 -- scans: the stems searched for, a row an audience
 -- A semicolon comes next after the colon.
 SELECT s.term, s.doc FROM json_each(:stems) q
-CROSS JOIN moment_stem s ON s.term >= q.value || ':' AND s.term < q.value || ';';
+CROSS JOIN moment_stem s WHERE s.term >= q.value || ':' AND s.term < q.value || ';';
 
 -- name: moments_found
 -- scans: the postings of the terms searched for, a bounded number
@@ -37,25 +37,25 @@ SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.tex
     (SELECT min(a.id) FROM moment a WHERE a.conversation = m.conversation AND a.id > m.id AND a.is_own = 0) AS after_id
 FROM (
     SELECT p.doc AS id, sum(CAST(q.value AS DOUBLE PRECISION)) AS weight, group_concat(q.key, ' ') AS terms
-    FROM json_each(:weights) q CROSS JOIN moment_place p ON p.term = q.key
+    FROM json_each(:weights) q CROSS JOIN moment_place p WHERE p.term = q.key
     GROUP BY p.doc ORDER BY weight DESC, id DESC LIMIT :most
-) best CROSS JOIN moment_said m ON m.id = best.id ORDER BY best.weight DESC, best.id DESC;
+) best CROSS JOIN moment_said m WHERE m.id = best.id ORDER BY best.weight DESC, best.id DESC;
 
 -- name: moments_near
 SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.text, m.importance, m.is_own
-FROM json_each(:ids) q CROSS JOIN moment_said m ON m.id = CAST(q.value AS BIGINT);
+FROM json_each(:ids) q CROSS JOIN moment_said m WHERE m.id = CAST(q.value AS BIGINT);
 
 -- name: moment_terms
 -- scans: the postings of the terms searched for, a bounded number
 SELECT p.doc AS id, group_concat(q.key, ' ') AS terms
-FROM json_each(:weights) q CROSS JOIN moment_place p ON p.term = q.key
-WHERE p.doc IN (SELECT CAST(value AS BIGINT) FROM json_each(:ids)) GROUP BY p.doc;
+FROM json_each(:weights) q CROSS JOIN moment_place p WHERE p.term = q.key
+    AND p.doc IN (SELECT CAST(value AS BIGINT) FROM json_each(:ids)) GROUP BY p.doc;
 
 -- name: facts_of
 SELECT json_group_array(json_object('id', f.id, 'person', f.person, 'key', f.key, 'value', f.value,
     'sources', CASE WHEN json_valid(f.sources) THEN json(f.sources) END, 'turn', f.turn, 'stated_s', f.stated_s,
     'is_single', json(CASE f.is_single WHEN 1 THEN 'true' ELSE 'false' END))) AS facts
-FROM json_each(:persons) p CROSS JOIN fact f ON f.person = p.value AND f.newest = 1;
+FROM json_each(:persons) p CROSS JOIN fact f WHERE f.person = p.value AND f.newest = 1;
 
 -- name: moment_keep
 INSERT INTO moment (turn, position, at_s, person, name, conversation, audience, text, pictures, importance, is_own)
@@ -101,7 +101,7 @@ DELETE FROM fact WHERE person = :person AND turn = :turn;
 SELECT m.id, m.turn, m.at_s, m.person, m.name, m.conversation, m.audience, m.text, m.importance, m.is_own,
     (SELECT max(b.id) FROM moment b WHERE b.conversation = m.conversation AND b.id < m.id) AS before_id,
     (SELECT min(a.id) FROM moment a WHERE a.conversation = m.conversation AND a.id > m.id AND a.is_own = 0) AS after_id
-FROM json_each(:ids) q CROSS JOIN moment_said m ON m.id = CAST(q.value AS BIGINT);
+FROM json_each(:ids) q CROSS JOIN moment_said m WHERE m.id = CAST(q.value AS BIGINT);
 
 -- name: vectors_held
 -- scans: the index of the vectors of the audiences that may be shown, without the vectors
@@ -126,8 +126,8 @@ WHERE audience = :audience AND embedder = :embedder AND number > :after ORDER BY
 -- name: vectors_missing
 -- Moments after the last one that was read, and those whose words changed.
 SELECT id, text, pictures FROM (
-    SELECT m.id, m.text, m.pictures FROM moment_vector v INDEXED BY moment_vector_changed CROSS JOIN moment m ON m.id = v.moment
-    WHERE v.embedder = '' LIMIT :most
+    SELECT m.id, m.text, m.pictures FROM moment_vector v CROSS JOIN moment m
+    WHERE m.id = v.moment AND v.embedder = '' LIMIT :most
 ) UNION ALL SELECT id, text, pictures FROM (
     SELECT id, text, pictures FROM moment
     WHERE id > (SELECT coalesce(max(moment), 0) FROM moment_vector) AND is_own = 0 ORDER BY id LIMIT :most
@@ -142,11 +142,11 @@ FROM (SELECT id, audience, text = :text AND pictures = :pictures AS is_same FROM
 -- name: vectors_void
 -- scans: the index of all vectors, a few times a start
 DELETE FROM moment_vector WHERE number IN (
-    SELECT number FROM moment_vector INDEXED BY moment_vector_audience WHERE embedder NOT IN (:embedder, '') LIMIT :most
+    SELECT number FROM moment_vector WHERE embedder NOT IN (:embedder, '') LIMIT :most
 );
 
 -- name: vectors_counted
 -- scans: the index of all vectors, for `status`; and the moments that have none yet
 SELECT count(*) AS done, count(*) FILTER (WHERE embedder = '') AS changed,
     (SELECT count(*) FROM moment WHERE id > (SELECT coalesce(max(moment), 0) FROM moment_vector) AND is_own = 0) AS missing
-FROM moment_vector INDEXED BY moment_vector_audience;
+FROM moment_vector;

@@ -44,7 +44,7 @@ UPDATE turn SET shown = :shown, nonce = :nonce, edits = edits + 1 WHERE turn = :
 UPDATE turn SET person = :person WHERE person = :canonical AND (
     audience = :label OR turn IN (SELECT turn FROM inbox WHERE person = :person)
     OR (conversation, number) IN (SELECT conversation, number FROM entry WHERE person = :person)
-    OR (:network <> '' AND conversation >= :network AND conversation < :network || char(0x10FFFF)));
+    OR (:network <> '' AND conversation >= :network AND conversation < :until));
 
 -- name: unlink_calls
 -- scans: an unlinking reads everything once
@@ -157,7 +157,7 @@ SELECT proactive FROM wish WHERE person = :person;
 -- The shared places of a network that a person is known to see, and those without a member list.
 SELECT a.audience, a.known_at IS NOT NULL AS is_listed, m.person IS NOT NULL AS is_seen FROM audience a
 LEFT JOIN audience_member m ON m.audience = a.audience AND m.person = :person
-WHERE a.audience > :network AND a.audience < :network || char(0x10FFFF)
+WHERE a.audience > :network AND a.audience < :until
   AND (a.known_at IS NULL OR m.person IS NOT NULL) LIMIT :most;
 
 -- name: sight_gone

@@ -53,7 +53,7 @@ DELETE FROM due WHERE id = :id AND (fired_turn IS NULL OR lapsed_at IS NOT NULL)
 -- name: plans_here
 -- What a person asked for in a place, its threads included; never the soul's own plans.
 SELECT id, scheduled_for, params FROM due
-WHERE conversation >= :place AND conversation < :place || char(0x10FFFF) AND asked_by = :person AND fired_turn IS NULL;
+WHERE conversation >= :place AND conversation < :until AND asked_by = :person AND fired_turn IS NULL;
 
 -- name: plans_close
 DELETE FROM due WHERE conversation = :conversation AND fired_turn IS NULL;

@@ -3,7 +3,7 @@
 -- name: psyche_recalled
 -- scans: subjects and intentions, twelve rows of each at most
 SELECT s.version, s.numbers, s.drift,
-    (SELECT '[' || group_concat(e.edge) || ']' FROM json_each(:persons) p CROSS JOIN psyche_edge e ON e.person = p.value) AS edges,
+    (SELECT '[' || group_concat(e.edge) || ']' FROM json_each(:persons) p CROSS JOIN psyche_edge e WHERE e.person = p.value) AS edges,
     (SELECT '[' || group_concat(body) || ']' FROM psyche_arc) AS arcs,
     (SELECT '[' || group_concat(body) || ']' FROM psyche_intention) AS intentions
 FROM (SELECT 1) LEFT JOIN psyche_state s ON s.id = 1;

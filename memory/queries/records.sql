@@ -49,7 +49,7 @@ SELECT state, count(*) AS waiting FROM inbox WHERE state <> 'settled' GROUP BY s
 
 -- name: count_outbox_open
 -- scans: only the unsent parts
-SELECT count(*) AS parts FROM outbox INDEXED BY outbox_open WHERE (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send');
+SELECT count(*) AS parts FROM outbox WHERE (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send');
 
 -- name: count_outbox_dead
 SELECT count(*) AS parts FROM outbox WHERE state = 'dead';
@@ -63,7 +63,7 @@ SELECT count(*) AS turns FROM turn WHERE at >= :since;
 
 -- name: waits_since
 SELECT 'inbox' AS queue, min(heard_at) AS at FROM inbox WHERE state <> 'settled' AND state <> 'dead'
-UNION ALL SELECT 'outbox', min(at) FROM outbox INDEXED BY outbox_open
+UNION ALL SELECT 'outbox', min(at) FROM outbox
 WHERE (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send');
 
 -- name: conversations
@@ -257,91 +257,91 @@ SELECT count(*) AS revisions FROM revision WHERE git_commit IS NULL;
 -- Rows with a value that turns or commands could not decode: JSON of another kind than its column's, or no instant.
 -- scans: doctor reads everything once
 SELECT 'inbox' AS "table", CAST(seq AS TEXT) AS "row" FROM inbox WHERE NOT (
-    json_valid(payload) AND payload GLOB '{*' AND json_valid(inputs) AND inputs GLOB '{*'
-    AND heard_at GLOB '[0-9]*-*-*T*' AND not_before GLOB '[0-9]*-*-*T*')
+    json_valid(payload) AND payload LIKE '{%' AND json_valid(inputs) AND inputs LIKE '{%'
+    AND heard_at LIKE '____-__-__T%' AND not_before LIKE '____-__-__T%')
 UNION ALL SELECT 'outbox' AS "table", key AS "row" FROM outbox WHERE NOT (
-    json_valid(answers) AND answers GLOB '[[]*' AND at GLOB '[0-9]*-*-*T*'
-    AND not_before GLOB '[0-9]*-*-*T*')
-UNION ALL SELECT 'audited' AS "table", CAST(id AS TEXT) AS "row" FROM audited WHERE NOT (json_valid(digests) AND digests GLOB '{*')
+    json_valid(answers) AND answers LIKE '[%' AND at LIKE '____-__-__T%'
+    AND not_before LIKE '____-__-__T%')
+UNION ALL SELECT 'audited' AS "table", CAST(id AS TEXT) AS "row" FROM audited WHERE NOT (json_valid(digests) AND digests LIKE '{%')
 UNION ALL SELECT 'due' AS "table", CAST(id AS TEXT) AS "row" FROM due WHERE NOT (
-    json_valid(params) AND params GLOB '{*' AND scheduled_for GLOB '[0-9]*-*-*T*')
+    json_valid(params) AND params LIKE '{%' AND scheduled_for LIKE '____-__-__T%')
 UNION ALL SELECT 'conversation' AS "table", conversation AS "row" FROM conversation WHERE NOT (
-    json_valid(params) AND params GLOB '{*' AND json_valid(process_memory) AND process_memory GLOB '{*'
-    AND entered_at GLOB '[0-9]*-*-*T*' AND last_at GLOB '[0-9]*-*-*T*')
+    json_valid(params) AND params LIKE '{%' AND json_valid(process_memory) AND process_memory LIKE '{%'
+    AND entered_at LIKE '____-__-__T%' AND last_at LIKE '____-__-__T%')
 UNION ALL SELECT 'summary' AS "table", conversation AS "row" FROM summary WHERE NOT (
-    json_valid(sources) AND sources GLOB '[[]*')
+    json_valid(sources) AND sources LIKE '[%')
 UNION ALL SELECT 'turn' AS "table", conversation || '/' || number AS "row" FROM turn WHERE NOT (
-    json_valid(shown) AND shown GLOB '[[]*' AND at GLOB '[0-9]*-*-*T*')
+    json_valid(shown) AND shown LIKE '[%' AND at LIKE '____-__-__T%')
 UNION ALL SELECT 'turn_record' AS "table", CAST(id AS TEXT) AS "row" FROM turn_record WHERE NOT (
-    json_valid(flags) AND flags GLOB '[[]*')
-    OR kept IS NULL AND expired_at IS NULL AND NOT (json_valid(steps) AND steps GLOB '[[]*'
-    AND json_valid(attention) AND attention GLOB '{*' AND json_valid(changes) AND changes GLOB '{*'
-    AND json_valid(thoughts) AND thoughts GLOB '[[]*')
+    json_valid(flags) AND flags LIKE '[%')
+    OR kept IS NULL AND expired_at IS NULL AND NOT (json_valid(steps) AND steps LIKE '[%'
+    AND json_valid(attention) AND attention LIKE '{%' AND json_valid(changes) AND changes LIKE '{%'
+    AND json_valid(thoughts) AND thoughts LIKE '[%')
 UNION ALL SELECT 'entry' AS "table", conversation || '/' || number || '/' || n AS "row" FROM entry WHERE NOT (
-    json_valid(coalesce(metadata, '{}')) AND coalesce(metadata, '{}') GLOB '{*'
+    json_valid(coalesce(metadata, '{}')) AND coalesce(metadata, '{}') LIKE '{%'
     AND entry_type IN ('userMessage', 'internalMonologue', 'externalDialog', 'mentalQuery',
     'perception', 'event', 'daimonicIntuition', 'daimonSpeech')
-    AND at GLOB '[0-9]*-*-*T*')
+    AND at LIKE '____-__-__T%')
 UNION ALL SELECT 'kept' AS "table", conversation || '/' || name AS "row" FROM kept WHERE NOT (
-    json_valid(value) AND value GLOB '{*')
+    json_valid(value) AND value LIKE '{%')
 UNION ALL SELECT 'assessment' AS "table", CAST(id AS TEXT) AS "row" FROM assessment WHERE NOT (
-    json_valid(sources) AND sources GLOB '[[]*' AND created_at GLOB '[0-9]*-*-*T*')
+    json_valid(sources) AND sources LIKE '[%' AND created_at LIKE '____-__-__T%')
 UNION ALL SELECT 'promise' AS "table", CAST(id AS TEXT) AS "row" FROM promise WHERE NOT (
-    json_valid(stems) AND stems GLOB '[[]*' AND made_at GLOB '[0-9]*-*-*T*'
-    AND due_at GLOB '[0-9]*-*-*T*')
+    json_valid(stems) AND stems LIKE '[%' AND made_at LIKE '____-__-__T%'
+    AND due_at LIKE '____-__-__T%')
 UNION ALL SELECT 'belief' AS "table", key || '/' || audience AS "row" FROM belief WHERE NOT (
-    json_valid(sources) AND sources GLOB '[[]*' AND json_valid(evidence) AND evidence GLOB '[[]*'
-    AND created_at GLOB '[0-9]*-*-*T*')
+    json_valid(sources) AND sources LIKE '[%' AND json_valid(evidence) AND evidence LIKE '[%'
+    AND created_at LIKE '____-__-__T%')
 UNION ALL SELECT 'lesson' AS "table", key || '/' || audience AS "row" FROM lesson WHERE NOT (
-    json_valid(sources) AND sources GLOB '[[]*' AND first_at GLOB '[0-9]*-*-*T*'
-    AND last_at GLOB '[0-9]*-*-*T*')
+    json_valid(sources) AND sources LIKE '[%' AND first_at LIKE '____-__-__T%'
+    AND last_at LIKE '____-__-__T%')
 UNION ALL SELECT 'reflection' AS "table", CAST(cycle AS TEXT) AS "row" FROM reflection WHERE NOT (
-    json_valid(sources) AND sources GLOB '[[]*' AND json_valid(assessed) AND assessed GLOB '[[]*'
-    AND json_valid(added) AND added GLOB '[[]*' AND json_valid(reaffirmed) AND reaffirmed GLOB '[[]*'
-    AND json_valid(expired) AND expired GLOB '[[]*'
-    AND json_valid(directives) AND directives GLOB '[[]*'
-    AND json_valid(evidence) AND evidence GLOB '[[]*' AND at GLOB '[0-9]*-*-*T*')
+    json_valid(sources) AND sources LIKE '[%' AND json_valid(assessed) AND assessed LIKE '[%'
+    AND json_valid(added) AND added LIKE '[%' AND json_valid(reaffirmed) AND reaffirmed LIKE '[%'
+    AND json_valid(expired) AND expired LIKE '[%'
+    AND json_valid(directives) AND directives LIKE '[%'
+    AND json_valid(evidence) AND evidence LIKE '[%' AND at LIKE '____-__-__T%')
 UNION ALL SELECT 'tuning' AS "table", trigger AS "row" FROM tuning WHERE NOT (
-    json_valid(useful) AND useful GLOB '[[]*')
+    json_valid(useful) AND useful LIKE '[%')
 UNION ALL SELECT 'psyche_state' AS "table", CAST(id AS TEXT) AS "row" FROM psyche_state WHERE NOT (
-    json_valid(numbers) AND numbers GLOB '{*' AND json_valid(drift) AND drift GLOB '{*')
+    json_valid(numbers) AND numbers LIKE '{%' AND json_valid(drift) AND drift LIKE '{%')
 UNION ALL SELECT 'psyche_edge' AS "table", person AS "row" FROM psyche_edge WHERE NOT (
-    json_valid(edge) AND edge GLOB '{*')
+    json_valid(edge) AND edge LIKE '{%')
 UNION ALL SELECT 'psyche_arc' AS "table", arc AS "row" FROM psyche_arc WHERE NOT (
-    json_valid(body) AND body GLOB '{*')
+    json_valid(body) AND body LIKE '{%')
 UNION ALL SELECT 'psyche_intention' AS "table", intention AS "row" FROM psyche_intention WHERE NOT (
-    json_valid(body) AND body GLOB '{*')
+    json_valid(body) AND body LIKE '{%')
 UNION ALL SELECT 'fact' AS "table", CAST(id AS TEXT) AS "row" FROM fact WHERE NOT (
-    json_valid(sources) AND sources GLOB '[[]*')
+    json_valid(sources) AND sources LIKE '[%')
 UNION ALL SELECT 'psyche_trace' AS "table", CAST(id AS TEXT) AS "row" FROM psyche_trace WHERE NOT (
-    json_valid(inputs) AND inputs GLOB '{*')
-    OR moved IS NULL AND NOT (json_valid(after) AND after GLOB '{*'
-    AND json_valid(edges) AND edges GLOB '[[]*'
-    AND json_valid(coalesce(arcs, '[]')) AND coalesce(arcs, '[]') GLOB '[[]*')
+    json_valid(inputs) AND inputs LIKE '{%')
+    OR moved IS NULL AND NOT (json_valid(after) AND after LIKE '{%'
+    AND json_valid(edges) AND edges LIKE '[%'
+    AND json_valid(coalesce(arcs, '[]')) AND coalesce(arcs, '[]') LIKE '[%')
 UNION ALL SELECT 'checkpoint' AS "table", CAST(id AS TEXT) AS "row" FROM checkpoint WHERE NOT (
-    json_valid(coalesce(numbers, '{}')) AND coalesce(numbers, '{}') GLOB '{*')
+    json_valid(coalesce(numbers, '{}')) AND coalesce(numbers, '{}') LIKE '{%')
 UNION ALL SELECT 'unsaid' AS "table", CAST(n AS TEXT) AS "row" FROM unsaid WHERE NOT (
-    json_valid(change) AND change GLOB '{*')
+    json_valid(change) AND change LIKE '{%')
 UNION ALL SELECT 'checkpoint_edge' AS "table", person AS "row" FROM checkpoint_edge WHERE NOT (
-    json_valid(edge) AND edge GLOB '{*')
+    json_valid(edge) AND edge LIKE '{%')
 UNION ALL SELECT 'psyche_kernel' AS "table", kernel AS "row" FROM psyche_kernel WHERE NOT (
-    json_valid(traits) AND traits GLOB '[[]*')
+    json_valid(traits) AND traits LIKE '[%')
 UNION ALL SELECT 'whisper' AS "table", CAST(id AS TEXT) AS "row" FROM whisper WHERE NOT (
-    json_valid(sources) AND sources GLOB '[[]*' AND at GLOB '[0-9]*-*-*T*'
-    AND expires_at GLOB '[0-9]*-*-*T*')
+    json_valid(sources) AND sources LIKE '[%' AND at LIKE '____-__-__T%'
+    AND expires_at LIKE '____-__-__T%')
 UNION ALL SELECT 'soul_state' AS "table", CAST(id AS TEXT) AS "row" FROM soul_state WHERE NOT (
-    updated_at GLOB '[0-9]*-*-*T*')
+    updated_at LIKE '____-__-__T%')
 UNION ALL SELECT 'peer' AS "table", peer_id AS "row" FROM peer WHERE NOT (
-    first_at GLOB '[0-9]*-*-*T*' AND last_at GLOB '[0-9]*-*-*T*' AND first_in_at GLOB '[0-9]*-*-*T*'
-    AND last_in_at GLOB '[0-9]*-*-*T*' AND last_day GLOB '[0-9]*-*-*')
+    first_at LIKE '____-__-__T%' AND last_at LIKE '____-__-__T%' AND first_in_at LIKE '____-__-__T%'
+    AND last_in_at LIKE '____-__-__T%' AND last_day LIKE '____-__-__')
 UNION ALL SELECT 'peer_tally' AS "table", peer_id || '/' || audience AS "row" FROM peer_tally WHERE NOT (
-    first_at GLOB '[0-9]*-*-*T*' AND last_at GLOB '[0-9]*-*-*T*'
-    AND first_in_at GLOB '[0-9]*-*-*T*' AND last_in_at GLOB '[0-9]*-*-*T*'
-    AND last_day GLOB '[0-9]*-*-*')
+    first_at LIKE '____-__-__T%' AND last_at LIKE '____-__-__T%'
+    AND first_in_at LIKE '____-__-__T%' AND last_in_at LIKE '____-__-__T%'
+    AND last_day LIKE '____-__-__')
 UNION ALL SELECT 'interaction' AS "table", CAST(id AS TEXT) AS "row" FROM interaction WHERE NOT (
-    at GLOB '[0-9]*-*-*T*')
+    at LIKE '____-__-__T%')
 UNION ALL SELECT 'job' AS "table", job AS "row" FROM job WHERE NOT (
-    next_due GLOB '[0-9]*-*-*T*')
+    next_due LIKE '____-__-__T%')
 LIMIT :most;
 
 -- name: rows_packed

@@ -15,32 +15,32 @@ DELETE FROM inbox WHERE settled_at < :before;
 
 -- name: inbox_void_leases
 UPDATE inbox SET state = 'pending'
-WHERE state <> 'settled' AND state = 'taken' AND boot IS NOT :boot;
+WHERE state <> 'settled' AND state = 'taken' AND coalesce(boot, '') <> :boot;
 
 -- name: outbox_void_leases
 UPDATE outbox SET state = 'unknown_after_send'
-WHERE seq IN (SELECT seq FROM outbox INDEXED BY outbox_open
+WHERE seq IN (SELECT seq FROM outbox
     WHERE (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send'))
-  AND state = 'taken' AND boot IS NOT :boot;
+  AND state = 'taken' AND coalesce(boot, '') <> :boot;
 
 -- name: inbox_void_waits
 UPDATE inbox SET not_before = NULL
-WHERE seq IN (SELECT seq FROM inbox INDEXED BY inbox_unfinished
+WHERE seq IN (SELECT seq FROM inbox
     WHERE (state = 'pending' OR state = 'taken' OR state = 'thought'))
   AND not_before > :latest;
 
 -- name: outbox_void_waits
 UPDATE outbox SET not_before = NULL
-WHERE seq IN (SELECT seq FROM outbox INDEXED BY outbox_open
+WHERE seq IN (SELECT seq FROM outbox
     WHERE (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send'))
   AND not_before > :latest;
 
 -- name: waiting
 -- scans: only the unfinished rows, once per start
 SELECT conversation, min(since) AS since FROM (
-    SELECT conversation, heard_at AS since FROM inbox INDEXED BY inbox_unfinished
+    SELECT conversation, heard_at AS since FROM inbox
     WHERE (state = 'pending' OR state = 'taken' OR state = 'thought')
     UNION ALL
-    SELECT conversation, at AS since FROM outbox INDEXED BY outbox_open
+    SELECT conversation, at AS since FROM outbox
     WHERE (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send')
 ) AS unfinished GROUP BY conversation ORDER BY since, conversation;

@@ -15,7 +15,7 @@ SELECT conversation, audience FROM conversation WHERE last_at < :before AND entr
 -- name: calls_unasked
 -- scans: the turns and model calls since :since, once an hour
 SELECT (SELECT count(*) FROM step WHERE at > :since) AS calls,
-    (SELECT count(*) FROM turn INDEXED BY turn_at WHERE at > :since AND person <> '' AND audience <> 'self') AS spoken;
+    (SELECT count(*) FROM turn WHERE at > :since AND person <> '' AND audience <> 'self') AS spoken;
 
 -- name: proactive_since
 SELECT c.audience, o.at FROM outbox o LEFT JOIN conversation c ON c.conversation = o.conversation
@@ -23,7 +23,7 @@ WHERE o.kind = 'proactive' AND o.part = 0 AND o.at > :since ORDER BY o.at;
 
 -- name: spoken_last_at
 -- scans: the turns since then, latest first, until one of that audience; only where the soul may write first
-SELECT at FROM turn INDEXED BY turn_at WHERE at > :since AND person <> ''
+SELECT at FROM turn WHERE at > :since AND person <> ''
     AND audience IN (SELECT value FROM json_each(:audiences)) ORDER BY at DESC LIMIT 1;
 
 -- name: waits_there
@@ -38,7 +38,7 @@ SELECT count(*) AS under_way FROM inbox WHERE (state = 'pending' OR state = 'tak
     AND json_extract(payload, '$.audience') IN (SELECT value FROM json_each(:audiences));
 
 -- name: recent_conversations
-SELECT conversation FROM conversation INDEXED BY conversation_last_at WHERE last_at >= :since
+SELECT conversation FROM conversation WHERE last_at >= :since
   AND conversation >= :network || ':' AND conversation < :network || ';' ORDER BY last_at DESC;
 
 -- name: call_keep
@@ -70,11 +70,11 @@ WHERE at >= :since AND conversation >= :channel || ':' AND conversation < :chann
 -- name: last_answer
 -- scans: the turns of one channel, once per question
 SELECT turn, conversation, number FROM turn
-WHERE conversation >= :place AND conversation < :place || char(0x10FFFF)
+WHERE conversation >= :place AND conversation < :until
   AND person IN (SELECT value FROM json_each(:ids)) ORDER BY at DESC LIMIT 1;
 
 -- name: turn_sources
-SELECT t.at, t.shown, CASE WHEN r.expired_at IS NULL THEN r.snapshot ELSE x'' END AS snapshot, r.kept FROM turn t JOIN turn_record r ON r.id = t.record WHERE t.turn = :turn;
+SELECT t.at, t.shown, CASE WHEN r.expired_at IS NULL THEN r.snapshot ELSE substr(r.snapshot, 1, 0) END AS snapshot, r.kept FROM turn t JOIN turn_record r ON r.id = t.record WHERE t.turn = :turn;
 
 -- name: heard_lately
 SELECT position FROM entry WHERE conversation = :conversation AND number <= :number AND entry_type = 'userMessage'
@@ -99,7 +99,7 @@ WITH RECURSIVE judged (sources) AS (
     FROM judged WHERE judged.sources IS NOT NULL)
 SELECT 'assessment' AS what, a.id, a.info_score, a.trust, a.author, a.rationale, a.created_at, a.sources, NULL AS key,
     NULL AS value, NULL AS source_cycle, NULL AS ttl_minutes, NULL AS peer_id, NULL AS audience, NULL AS state, NULL AS evidence
-FROM judged CROSS JOIN assessment a ON a.id IN (
+FROM judged CROSS JOIN assessment a WHERE a.id IN (
     SELECT n.id FROM assessment n WHERE n.peer_id = :peer_id AND n.sources = judged.sources ORDER BY n.id DESC LIMIT :most)
 UNION ALL
 SELECT 'belief', NULL, NULL, NULL, NULL, '', created_at, sources, key, value, source_cycle, ttl_minutes, peer_id, audience,
@@ -144,7 +144,7 @@ SELECT markdown FROM user_model WHERE person = :person AND audience = :audience 
 
 -- name: state_of_audiences
 SELECT s.id, s.key, s.value, s.audience, s.updated_at FROM json_each(:audiences) AS a
-CROSS JOIN soul_state AS s ON s.audience = a.value AND s.newest = 1;
+CROSS JOIN soul_state AS s WHERE s.audience = a.value AND s.newest = 1;
 
 -- name: state_of_key
 SELECT id, key, value, audience, updated_at FROM soul_state WHERE key = :key AND newest = 1 ORDER BY id DESC LIMIT 1;
@@ -223,7 +223,7 @@ WHERE key = :key AND turn = :turn AND (state = 'pending' OR state = 'taken' OR s
 
 -- name: record_new
 INSERT INTO turn_record (rung, verb, flags, steps, attention, changes, thoughts, prompt_sha256, snapshot, kept)
-VALUES (:rung, :verb, :flags, '', '', '', '', '', x'', :kept);
+VALUES (:rung, :verb, :flags, '', '', '', '', '', :snapshot, :kept);
 
 -- name: responses_kept
 -- The turn's record holds the requests and replies of its calls.

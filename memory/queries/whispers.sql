@@ -2,7 +2,7 @@
 
 -- name: whispers_active
 -- scans: the active whispers, at most one per daimon and audience
-SELECT id, daimon, text, influence, sources, expires_at FROM whisper INDEXED BY whisper_active WHERE state = 'active' ORDER BY daimon, sources;
+SELECT id, daimon, text, influence, sources, expires_at FROM whisper WHERE state = 'active' ORDER BY daimon, sources;
 
 -- name: daimon_modes
 -- scans: one row per daimon

@@ -17,7 +17,7 @@ from claudius.memory.sql.seeing import Seeing
 from claudius.memory.sqlite import SqliteStore
 from claudius.perception import Perception, members_of, private
 from claudius.recollection import Recollection, Summary
-from claudius.testing.store_contract.ground import NOW, exchange, heard, recalled
+from contracts.store.ground import NOW, exchange, heard, recalled
 
 PEOPLE = tuple(f"slack:T1:{name}" for name in ("Ana", "Ben", "Dee"))
 CHANNELS = ("ops", "all")

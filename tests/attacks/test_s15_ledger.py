@@ -15,7 +15,7 @@ from claudius.home import Home
 from claudius.memory.ledger import format_beliefs, format_peers
 from claudius.memory.turns import RecallLimits
 from claudius.perception import private
-from claudius.testing.store_contract.ground import NOW, heard, recalled
+from contracts.store.ground import NOW, heard, recalled
 from reflecting import Second, answer, minutes, second
 
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - a directory of our own is made there

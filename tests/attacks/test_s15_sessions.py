@@ -16,7 +16,7 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import OWNER, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from claudius.testing.store_contract.ledger import belief, reflected
+from contracts.store.ledger import belief, reflected
 from driven import Machine, reply
 
 PLACE = "rehearsal:t:ops:1"

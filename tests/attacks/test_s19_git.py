@@ -15,7 +15,7 @@ from claudius.home import Home
 from claudius.memory.archive import Archive
 from claudius.memory.sqlite import SqliteStore
 from claudius.perception import private
-from claudius.testing.store_contract.ground import ANA, NOW, Ground, awake
+from contracts.store.ground import ANA, NOW, Ground, awake
 
 HOOKS = (
     "pre-commit", "post-commit", "commit-msg", "prepare-commit-msg", "reference-transaction", "post-index-change",

@@ -20,8 +20,8 @@ from aiohttp import web
 
 from archiving import bare
 from driven import REPOSITORY, reply
-from lab.loopback.control import listen
 from lab.loopback.discord import state as discord
+from lab.loopback.listening import listen
 from lab.loopback.model import MODEL
 from operated import Operated, operated
 from slack_daemon import PATIENCE_S

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from claudius.adapters.terminal import own_person
+from claudius.cli import MOVED, cli
 from claudius.cli.conversations import replay
 from claudius.cognition.prompt import assembly, snapshot
 from claudius.config import load
@@ -35,6 +36,15 @@ def learned(dialogue: str, text: str, note: str) -> str:
 <user_model_check>true</user_model_check>
 <user_model_update section="Persona">{text}</user_model_update>
 <model_change_note>{note}</model_change_note>"""
+
+
+@pytest.mark.parametrize("old", MOVED)
+def test_a_command_that_moved_answers_with_the_new_one(old: str) -> None:
+    """What was folded into another command, or left the package, is answered with its new spelling, exit 2."""
+    ran = CliRunner().invoke(cli, [*old.split(), "more"])
+
+    assert ran.exit_code == 2
+    assert MOVED[old] in ran.output
 
 
 @pytest.fixture(scope="module")

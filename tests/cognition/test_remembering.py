@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from claudius.cognition.remembering import FACT_CHARS, LINE_CHARS
-from claudius.eval.locomo import LongTalk, TalkMessage, TalkQuestion
-from claudius.eval.long_talks import LATER, asked, living, stands, told
 from claudius.memory.ranking import Found, asked_for, rank, rarest
 from claudius.memory.stemming import stemmed
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception, private, shared
 from claudius.recollection import Moment
 from lab.facts_of_life import LIFE
+from locomo import LATER, LongTalk, TalkMessage, TalkQuestion, asked, living, stands, told
 
 ANA, BEN = "slack:T1:Uana", "slack:T1:Uben"
 HOME, CHANNEL = "slack:T1:Dana:", "slack:T1:C1:"

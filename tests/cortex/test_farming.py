@@ -15,7 +15,7 @@ from case_rows import Row, rows
 from claudius.cortex.triggers import first_farming, is_farming
 from claudius.home import Home
 from claudius.psyche.classify import asks, classify, critical, scope
-from claudius.testing.probes import farming
+from contracts.probes import farming
 from reflecting import second
 
 SMALL = [24, 30, 26, 28, 25]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from claudius.ledger_types import Assessment, Peer
 from claudius.memory.ledger import Tally, clamp_trust, compute_info_score, format_peers, tally
-from claudius.testing.probes import info_score
+from contracts.probes import info_score
 
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -18,7 +18,6 @@ from claudius.errors import BadConfiguration, UsageProblem
 from claudius.eval import memory
 from claudius.eval.command import EvalRequest, prepare
 from claudius.eval.judging import Judge, kappa, labelled
-from claudius.eval.locomo import read as read_locomo
 from claudius.eval.report import against, faults, page
 from claudius.eval.run import Evaluation, Run, evaluate
 from claudius.eval.scenes import Rubric, Scene, SceneStep, Suite, find, read, sample
@@ -327,68 +326,6 @@ def test_memory_e4_e6_the_shipped_lists_keep_their_floors() -> None:
     held = {one.scene: [check.ok for check in one.checks] for one in found.suites[0].scenes}
     assert sum(held["statements-by-question"]) >= 0.80 * 60
     assert held["corrections"] == [True] * 40
-
-
-LOCOMO = [
-    {
-        "sample_id": "conv-0",
-        "conversation": {
-            "speaker_a": "Ada",
-            "session_2_date_time": "10:00 am on 9 May, 2023",
-            "session_2": [
-                {"speaker": "Ada", "dia_id": "D2:1", "text": "The crane came.", "blip_caption": "a red crane"}
-            ],
-            "session_1_date_time": "1:56 pm on 8 May, 2023",
-            "session_1": [
-                {"speaker": "Ada", "dia_id": "D1:1", "text": "I ordered a crane."},
-                {"speaker": "Bo", "dia_id": "D1:2", "text": "A big one?"},
-            ],
-        },
-        "qa": [
-            {"question": "What did Ada order?", "answer": "a crane", "evidence": ["D1:1"], "category": 4},
-            {"question": "When did it come?", "answer": "9 May", "evidence": ["D2:1; D1:1"], "category": 2},
-            {"question": "Who painted it?", "adversarial_answer": "Bo", "evidence": ["D9:9"], "category": 5},
-        ],
-    }
-]
-
-
-def test_eval_u9_the_public_set_is_read(tmp_path: Path) -> None:
-    """U9: sessions in their order, dated, with captions; evidence by message; unanswerable questions are marked."""
-    file = tmp_path / "set.json"
-    file.write_text(json.dumps(LOCOMO), "utf-8")
-
-    (conversation,) = read_locomo(file)
-
-    assert [one.id for one in conversation.messages] == ["D1:1", "D1:2", "D2:1"]
-    assert f"{conversation.messages[0].at:%Y-%m-%d %H:%M}" == "2023-05-08 13:56"
-    assert (conversation.messages[2].text, conversation.messages[2].picture) == ("The crane came.", "a red crane")
-    assert [(one.evidence, one.is_answerable) for one in conversation.questions] == [
-        (("D1:1",), True),
-        (("D2:1", "D1:1"), True),
-        ((), False),
-    ]
-    file.write_text("[{}]", "utf-8")
-    with pytest.raises(UsageProblem, match="the set's own JSON file"):
-        read_locomo(file)
-
-
-def test_memory_e1_the_command_measures_the_public_set_by_its_path(tmp_path: Path) -> None:
-    """E1, E3: each conversation is lived and asked about; the figures are printed, for each and for all."""
-    file = tmp_path / "set.json"
-    file.write_text(json.dumps(LOCOMO), "utf-8")
-
-    ran = Machine(tmp_path).run("eval", "--locomo", str(file), "--json")
-
-    assert ran.code == 0, ran.shown
-    first, every = json.loads(ran.stdout)
-    assert (first["name"], every["name"]) == ("conv-0", "all")
-    assert (every["questions"], every["unanswerable"]) == (2, 1)
-    assert every["evidence"] >= 0.5
-    assert every["found"] >= every["evidence"]
-    overheard = json.loads(Machine(tmp_path).ok("eval", "--locomo", str(file), "--overheard", "--json").stdout)[-1]
-    assert overheard["evidence"] == every["evidence"]
-    assert Machine(tmp_path).run("eval", "--overheard").code == 2
 
 
 def test_eval_the_command_prints_writes_and_compares(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from claudius.memory.archive import Archive
 from claudius.memory.archive.remote import Remote
 from claudius.memory.archive.repository import LIMIT_S, Repository
 from claudius.memory.opening import StorePlace
-from claudius.testing.store_contract.ground import ANA, BEN
+from contracts.store.ground import ANA, BEN
 
 
 @pytest.fixture

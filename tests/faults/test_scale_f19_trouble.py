@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +57,8 @@ class Refusing:
                     trouble.sent += 1
                     if trouble.sent in trouble.points or trouble.is_full:
                         trouble.refused += 1
-                        super().execute("SELECT 1/0")  # a transaction in which something failed, as on the server
+                        with suppress(psycopg.Error):
+                            super().execute("SELECT 1/0")  # so that the transaction has failed, as on the server
                         raise getattr(psycopg.errors, trouble.error)("refused")
                 return super().execute(sql, values)
 

@@ -16,7 +16,7 @@ from claudius.memory.opening import AS_STORE, StorePlace
 from claudius.perception import EditExtra, Kind, Perception
 from claudius.providers.scripted import Line
 from claudius.testing.alive import Alive
-from claudius.testing.store_contract.ground import DM, LIMITS, NOW, heard, thought
+from contracts.store.ground import DM, LIMITS, NOW, heard, thought
 from lab import postgres
 from workers import World
 

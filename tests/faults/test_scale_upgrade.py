@@ -15,7 +15,7 @@ from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.schema import known, migrations, oldest_beside
 from claudius.memory.postgres.store import PostgresStore
-from claudius.testing.store_contract.ground import DM, NOW, heard
+from contracts.store.ground import DM, NOW, heard
 from driven import Machine
 
 EXPANDS = "-- oldest: {oldest}\nALTER TABLE person ADD COLUMN colour text COLLATE \"C\" NOT NULL DEFAULT '';\n"

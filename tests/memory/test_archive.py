@@ -17,7 +17,7 @@ from claudius.memory.sql.connection import Database
 from claudius.memory.sql.derived import Derived, Source
 from claudius.memory.sql.erasing import put_portrait_back
 from claudius.perception import SELF, private
-from claudius.testing.store_contract.ground import ANA, BEN, NOW, exchange, heard
+from contracts.store.ground import ANA, BEN, NOW, exchange, heard
 
 
 async def test_every_version_is_a_commit_with_its_note(kept: Kept) -> None:

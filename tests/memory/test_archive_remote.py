@@ -15,7 +15,7 @@ from archiving import Kept, at, bare, commit_there, linear
 from claudius.errors import StoreAway
 from claudius.home import Home
 from claudius.memory.archive import Archive, Remote, files
-from claudius.testing.store_contract.ground import ANA, BEN
+from contracts.store.ground import ANA, BEN
 
 SCRIPT = "#!/bin/sh\necho ran >>{canary}\nexit 1\n"
 

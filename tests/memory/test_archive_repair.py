@@ -20,7 +20,7 @@ from claudius.memory.archive.repository import GitBusy, Repository
 from claudius.memory.documents import KeptFile
 from claudius.memory.sql.documents import SqlDocuments
 from claudius.perception import SELF, shared
-from claudius.testing.store_contract.ground import ANA, BEN, NOW, OPS, exchange, heard
+from contracts.store.ground import ANA, BEN, NOW, OPS, exchange, heard
 
 OTHERS = ("-c", "user.name=me", "-c", "user.email=me@x")
 

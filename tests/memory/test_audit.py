@@ -11,7 +11,7 @@ from claudius.home import Home
 from claudius.memory.audit import AuditEntry
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.rewriting import steps
-from claudius.testing.store_contract.ground import ANA, NOW
+from contracts.store.ground import ANA, NOW
 
 
 @pytest.mark.parametrize(

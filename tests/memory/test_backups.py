@@ -14,7 +14,7 @@ from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteRecords, SqliteStore, backups
 from claudius.memory.sqlite.backups import back_up, discard, newest_copy, sum_of, verify
 from claudius.memory.sqlite.schema import load_migrations, open_database
-from claudius.testing.store_contract.ground import DM, NOW, Ground, awake, exchange, heard
+from contracts.store.ground import DM, NOW, Ground, awake, exchange, heard
 
 MIGRATIONS = load_migrations(shipped("memory") / "schema")
 LATER = {**MIGRATIONS, len(MIGRATIONS) + 1: "CREATE TABLE later (a TEXT) STRICT;"}

@@ -19,7 +19,7 @@ from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.memory.sqlite.backups import back_up
 from claudius.memory.sqlite.file import open_reader
 from claudius.memory.sqlite.schema import translate
-from claudius.testing.store_contract.ground import DM, NOW, exchange, heard
+from contracts.store.ground import DM, NOW, exchange, heard
 
 TURNS = 12
 CHECKPOINTING = """

@@ -13,7 +13,7 @@ from claudius.errors import StoreFull
 from claudius.home import Home
 from claudius.memory.sql.connection import Database
 from claudius.memory.sqlite import SqliteStore
-from claudius.testing.store_contract.ground import NOW, exchange, heard, recalled, thought
+from contracts.store.ground import NOW, exchange, heard, recalled, thought
 
 PATIENT_S = 3600.0
 

@@ -13,13 +13,13 @@ import pytest
 
 from claudius.home import Home
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
-from claudius.testing.store_contract.ground import DM, NOW, heard
+from contracts.store.ground import DM, NOW, heard
 
 LIFE = """
 import asyncio, itertools, sys
 from pathlib import Path
 from claudius.memory.sqlite import SqliteStore
-from claudius.testing.store_contract.ground import NOW, call, heard, recalled, thought
+from contracts.store.ground import NOW, call, heard, recalled, thought
 
 async def live(path):
     store = SqliteStore(path, linger_s=0.0)

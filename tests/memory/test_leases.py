@@ -23,7 +23,7 @@ from claudius.memory.whispers import Whisper
 from claudius.perception import SELF, Kind
 from claudius.runtime.membership import Membership
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from claudius.testing.store_contract.ground import DM, LIMITS, NOW, OPS, exchange, heard, part, taken, thought
+from contracts.store.ground import DM, LIMITS, NOW, OPS, exchange, heard, part, taken, thought
 
 NETWORKS = ("slack",)
 SHORT_S = 0.3
@@ -497,7 +497,7 @@ MUTANTS = {
 @pytest.mark.parametrize("name", MUTANTS)
 async def test_scale_every_mutant_is_caught(name: str, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that is broken is seen by the test of that rule, so that none of these tests is idle."""
-    from claudius.memory.postgres import store, translation  # noqa: PLC0415 - an extra
+    from claudius.memory.postgres import connection, store  # noqa: PLC0415 - an extra
 
     query, change, caught_by = MUTANTS[name]
     load = store.load_texts
@@ -515,7 +515,7 @@ async def test_scale_every_mutant_is_caught(name: str, postgres_url: str, monkey
 
     monkeypatch.setattr(store, "load_texts", changed)
     if query == "BEGIN":
-        monkeypatch.setitem(translation.TRANSACTIONS, "BEGIN IMMEDIATE", change)
+        monkeypatch.setitem(connection.TRANSACTIONS, "BEGIN IMMEDIATE", change)
 
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         await caught_by(postgres_url)

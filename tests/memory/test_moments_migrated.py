@@ -15,7 +15,7 @@ from claudius.memory.sql.moments import find_moments
 from claudius.memory.sqlite.schema import _migrate, load_migrations
 from claudius.memory.stemming import stemmed
 from claudius.perception import private
-from claudius.testing.store_contract.ground import ANA, heard
+from contracts.store.ground import ANA, heard
 
 OLD = "INSERT INTO psyche_episode (turn, at_s, person, name, conversation, text, previous, stems, previous_stems, importance, sources, is_own)"
 

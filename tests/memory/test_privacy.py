@@ -12,7 +12,7 @@ import pytest
 from claudius.home import Home
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.memory.sqlite.backups import back_up
-from claudius.testing.store_contract.ground import NOW, exchange, heard
+from contracts.store.ground import NOW, exchange, heard
 
 
 @pytest.fixture(autouse=True)

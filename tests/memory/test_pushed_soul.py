@@ -15,7 +15,7 @@ from claudius.memory.leases import SoulStore
 from claudius.memory.opening import StorePlace
 from claudius.soul import SoulSource
 from claudius.soul.pushed import PushedSoul, SoulInForce, own_files, written
-from claudius.testing.store_contract.ground import NOW
+from contracts.store.ground import NOW
 
 
 def of(directory: Path) -> SoulSource:

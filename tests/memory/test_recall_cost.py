@@ -11,8 +11,8 @@ from claudius.ledger_types import Noted
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.turns import RecallLimits
 from claudius.perception import Perception, private
-from claudius.testing.store_contract.ground import ANA, BEN, NOW, exchange, heard, taken
-from claudius.testing.store_contract.ledger import belief, line, reflected
+from contracts.store.ground import ANA, BEN, NOW, exchange, heard, taken
+from contracts.store.ledger import belief, line, reflected
 
 
 async def asked(home: Home, *, beliefs: bool, is_assessed: bool) -> list[str]:

@@ -13,7 +13,7 @@ from claudius.memory.documents import model_path
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.memory.store import Store
 from claudius.perception import SELF, private
-from claudius.testing.store_contract.ground import (
+from contracts.store.ground import (
     ANA,
     BEN,
     DM,

@@ -15,7 +15,7 @@ from claudius.memory.sql.connection import load_queries
 from claudius.memory.sql.rows import Decoding, parse_object, parse_strings
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.memory.sqlite.schema import empty_database, load_migrations
-from claudius.testing.store_contract.ground import DM, NOW, heard, taken
+from contracts.store.ground import DM, NOW, heard, taken
 
 _COLUMN = re.compile(r"^\s+(\w+)\s+TEXT\b.*-- .*\bJSON\b", re.MULTILINE)
 

@@ -20,13 +20,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudius.errors import StoreFull, StoreReadOnly
-from claudius.eval.long_talks import LATER, Life, living
 from claudius.memory import semantic
 from claudius.memory.semantic import Embedder
 from claudius.memory.sqlite.file import add_functions
 from claudius.memory.use_embedder import build
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception, may_show, private, shared
 from lab.facts_abroad import ABROAD
+from locomo import LATER, Life, living
 
 ANA, BEN = "slack:T1:Uana", "slack:T1:Uben"
 HOME, CHANNEL = "slack:T1:Dana:", "slack:T1:C1:"

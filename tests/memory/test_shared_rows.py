@@ -20,7 +20,7 @@ from claudius.perception import DeleteExtra, EditExtra, Kind, Perception
 from claudius.provider import Done, Event, Request, Rests
 from claudius.providers.chain import REST_S, Chain
 from claudius.providers.scripted import Scripted
-from claudius.testing.store_contract.ground import ANA, BEN, DM, NOW, OPS, call, heard
+from contracts.store.ground import ANA, BEN, DM, NOW, OPS, call, heard
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.store import PostgresStore

@@ -6,10 +6,10 @@ import pytest
 
 from claudius.home import Home
 from claudius.memory.sqlite import SqliteStore
-from claudius.testing.check_store import CASES, Case, check_store
+from contracts.store import CASES, Case, Ground
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 async def test_the_sqlite_store_keeps_the_contract(case: Case, home: Home) -> None:
-    """Each numbered rule of `claudius.testing.check_store` holds."""
-    await check_store(case, lambda: SqliteStore(home.database))
+    """Each numbered rule of `tests/contracts/store` holds."""
+    await case.run(Ground(lambda: SqliteStore(home.database)))

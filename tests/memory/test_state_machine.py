@@ -21,7 +21,7 @@ from claudius.intent import Intent
 from claudius.memory.inbox import Pending
 from claudius.memory.outbox import Delivery
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
-from claudius.testing.store_contract.ground import LIMITS, NOW, call, heard, thought
+from contracts.store.ground import LIMITS, NOW, call, heard, thought
 
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - a directory of our own is made there
 PLACES = ("slack:T1:D-ana:", "slack:T1:D-ben:")

@@ -15,14 +15,14 @@ from claudius.home import Home
 from claudius.memory.sql.recall import Shelf
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.recollection import PastTurn
-from claudius.testing.store_contract.ground import DM, NOW, Ground, awake, exchange, heard, recalled
+from contracts.store.ground import DM, NOW, Ground, awake, exchange, heard, recalled
 
 FULL = """
 import asyncio, resource, sys
 from pathlib import Path
 from claudius.errors import StoreFull
 from claudius.memory.sqlite import SqliteStore
-from claudius.testing.store_contract.ground import NOW, exchange, heard
+from contracts.store.ground import NOW, exchange, heard
 
 async def live(path):
     store = SqliteStore(path)

@@ -17,8 +17,8 @@ from claudius.ledger_types import Noted
 from claudius.memory.inbox import turn_of
 from claudius.memory.sqlite import SqliteStore
 from claudius.perception import private
-from claudius.testing.store_contract.ground import ANA, BEN, DM, NOW, OPS, exchange, heard
-from claudius.testing.store_contract.ledger import OPS_AUDIENCE, line, messages, talk
+from contracts.store.ground import ANA, BEN, DM, NOW, OPS, exchange, heard
+from contracts.store.ledger import OPS_AUDIENCE, line, messages, talk
 
 MIGRATION = next(
     text for file in (shipped("memory") / "schema").glob("*.sql") if "TABLE peer_tally" in (text := file.read_text())

@@ -16,7 +16,7 @@ from claudius.home import Home
 from claudius.memory.sql.connection import Database
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.schema import forbidden, translate
-from claudius.testing.store_contract.ground import NOW, heard
+from contracts.store.ground import NOW, heard
 
 
 def error_named(name: str) -> sqlite3.Error:

@@ -108,7 +108,7 @@ def test_functions_answer_the_same_on_both(postgres_url: str) -> None:
     ):
         prepare(served, MEMORY, "a test")
         for asked in ASKED:
-            (found,), (wanted,) = (one.execute(f"SELECT {asked} AS found").fetchone() for one in (served, kept))
+            found, wanted = (dict(one.execute(f"SELECT {asked} AS found").fetchone()) for one in (served, kept))
 
             assert found == wanted, asked
 

@@ -12,7 +12,7 @@ from claudius.memory.documents import short_id
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.file import add_functions
 from claudius.perception import private
-from claudius.testing.store_contract.ground import ANA, DM, NOW, Ground, awake, exchange, heard
+from contracts.store.ground import ANA, DM, NOW, Ground, awake, exchange, heard
 
 OTHER, THERE = "discord:@me:7", "discord:@me:D-ana:"
 ROWS: dict[str, dict[str, Any]] = {

@@ -18,7 +18,7 @@ from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.soul import SoulSource
 from claudius.soul.pushed import SoulInForce
-from claudius.testing.store_contract.ground import NOW
+from contracts.store.ground import NOW
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.store import PostgresStore

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from claudius.psyche.events import NOTHING_HEARD, EventContext, Happening, PsycheState, Weighing
 from claudius.psyche.gate import judge, salience
 from claudius.psyche_types import Arc, Edge, Numbers
-from claudius.testing.probes import gate
+from contracts.probes import gate
 
 NEUTRAL = PsycheState(numbers=Numbers(at_s=0.0), edge=Edge(person="p", at_s=0.0))
 ADDRESSED = Happening(kind="message", address="dm")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claudius.testing.probes import gate
+from contracts.probes import gate
 
 FRIEND = {"relationship": {"warmth": 0.6, "trust": 0.5, "familiarity": 0.5}}
 FOE = {"relationship": {"warmth": -0.3, "trust": -0.4, "tension": 0.5}}

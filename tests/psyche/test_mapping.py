@@ -28,7 +28,7 @@ from claudius.psyche.mapping import (
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import DAY_S, HOUR_S, stranger
 from claudius.psyche_types import Intention, Numbers
-from claudius.testing.probes import stance
+from contracts.probes import stance
 from paraphrases import PARAPHRASES
 
 KERNEL = Kernel()

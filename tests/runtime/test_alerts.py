@@ -20,7 +20,7 @@ from claudius.runtime.health import Problem
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from lab.loopback.control import listen
+from lab.loopback.listening import listen
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 SETTINGS = AlertSettings()

@@ -56,15 +56,6 @@ class Lasting(RehearsalAdapter):
             yield swept
 
 
-class Resuming(RehearsalAdapter):
-    """A network that repeats by itself what the last listener did not hear."""
-
-    async def listen(self, accept: Accept) -> None:
-        """Listen until closed."""
-        self.link.up(is_resumed=True)
-        await super().listen(accept)
-
-
 def said(n: int, conversation: str = DM) -> Perception:
     """Return the n-th message that was said while nobody listened."""
     return Perception(
@@ -122,18 +113,6 @@ async def test_what_was_heard_and_is_found_again_is_answered_once(home: Home) ->
         await soul.idle()
 
     assert [one.text for one in seen] == ["re m1", "re then"]
-
-
-async def test_a_listener_that_was_told_everything_sweeps_nothing(home: Home) -> None:
-    """Its lanes wait for no history, and none is read: the network itself repeated what the last listener missed."""
-    network = Resuming(missed=[said(1)])
-
-    async with alive(home, Scripted(default=echo), network=network) as soul:
-        await network.hear("live")
-        seen = await network.until_visible(1)
-        await soul.idle()
-
-    assert [one.text for one in seen] == ["re live"]
 
 
 async def test_a_sweep_that_falls_is_not_the_last(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

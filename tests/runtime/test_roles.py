@@ -1,11 +1,11 @@
-"""What one process at a time does: begun when the role is given, ended when it is lost, handed over with its state."""
+"""What one process at a time does: begun when the role is given, ended when it is lost."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
@@ -18,30 +18,28 @@ class Given:
     """Roles that the test gives and takes."""
 
     def __init__(self) -> None:
-        self.free: dict[str, str] = {}
-        self.kept: dict[str, str] = {}
-        self.states: dict[str, str] = {}
+        self.free: set[str] = set()
+        self.kept: set[str] = set()
         self.error: StoreError | None = None
         self.others_have = 0
 
-    async def take(self, wanted: Sequence[str]) -> Mapping[str, str]:
+    async def take(self, wanted: Sequence[str]) -> Sequence[str]:
         """Give what is free."""
         if self.error:
             raise self.error
-        taken = {one: self.free.pop(one) for one in wanted if one in self.free}
-        self.kept |= taken
+        taken = [one for one in wanted if one in self.free]
+        self.free -= set(taken)
+        self.kept |= set(taken)
         return taken
 
-    async def renew(self, states: Mapping[str, str]) -> Sequence[str]:
-        """Keep the states; those that the test has withdrawn are lost."""
-        self.states |= states
-        return [one for one in states if one not in self.kept]
+    async def renew(self, roles: Sequence[str]) -> Sequence[str]:
+        """Lose those that the test has withdrawn."""
+        return [one for one in roles if one not in self.kept]
 
-    async def give_back(self, states: Mapping[str, str]) -> None:
+    async def give_back(self, roles: Sequence[str]) -> None:
         """Have them free again."""
-        self.free |= states
-        for one in states:
-            self.kept.pop(one, None)
+        self.free |= set(roles)
+        self.kept -= set(roles)
 
     async def others(self, role: str) -> int:
         """Return what the test says."""
@@ -118,7 +116,7 @@ async def test_work_runs_while_its_role_is_held() -> None:
     roles.add(Role("archive", other))
     seen = []
     for free, is_taken_away in (((), False), (("clock", "archive"), False), ((), True), (("clock",), False)):
-        given.free |= dict.fromkeys(free, "{}")
+        given.free |= set(free)
         if is_taken_away:
             given.kept.clear()
         await roles.look()
@@ -136,7 +134,7 @@ async def test_a_role_past_its_lease_ends_although_nobody_can_be_asked() -> None
     given, work = Given(), Work()
     roles = Roles(shared(given), ("all",), lambda _: None)
     roles.add(Role("clock", work))
-    given.free["clock"] = "{}"
+    given.free.add("clock")
     await roles.look()
     await asyncio.sleep(0)
     was_running = work.running
@@ -150,21 +148,6 @@ async def test_a_role_past_its_lease_ends_although_nobody_can_be_asked() -> None
     assert was_running == 1
 
 
-async def test_what_a_holder_leaves_is_what_the_next_goes_on_with() -> None:
-    """The state is kept at each renewal and when the role is given up, and given to the next holder first of all."""
-    given, seen = Given(), list[Mapping[str, Any]]()
-    given.free["listen/discord/0"] = '{"sequence": 7}'
-    role = Role("listen/discord", Work(), places=1, resume=seen.append, state=lambda: {"sequence": 9})
-    roles = Roles(shared(given), ("all",), broken)
-    roles.add(role)
-    await roles.look()
-    await roles.close("listen")
-
-    assert seen == [{"sequence": 7}]
-    assert given.states == {"listen/discord/0": '{"sequence": 9}'}
-    assert given.free == {"listen/discord/0": '{"sequence": 9}'}
-
-
 async def test_a_holder_knows_since_when_nobody_else_has_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what lies between two looks that found nobody else counts, and not what is near either of them."""
     given, loop = Given(), asyncio.get_running_loop()
@@ -172,7 +155,7 @@ async def test_a_holder_knows_since_when_nobody_else_has_a_place(monkeypatch: py
     monkeypatch.setattr(loop, "time", lambda: began_s + now_s)
     roles = Roles(shared(given), ("all",), broken)
     roles.add(Role("listen/slack", Work(), places=2))
-    given.free = {"listen/slack/1": "{}"}
+    given.free = {"listen/slack/1"}
     seen = []
     for now_s, given.others_have in ((0.0, 1), (100.0, 0), (200.0, 0), (300.0, 1)):  # noqa: B007 - the clock reads it
         await roles.look()
@@ -189,14 +172,14 @@ async def test_what_was_known_of_others_ends_with_the_role(monkeypatch: pytest.M
     monkeypatch.setattr(loop, "time", lambda: began_s + now_s)
     roles = Roles(shared(given), ("all",), broken)
     roles.add(Role("listen/slack", Work(), places=2))
-    given.free = {"listen/slack/1": "{}"}
+    given.free = {"listen/slack/1"}
     for now_s in (0.0, 20.0):  # noqa: B007 - the clock reads it
         await roles.look()
     given.kept.clear()
     await roles._end(["listen/slack/1"], "its lease is past")  # as `run` does
     now_s = 100.0
     await roles.look()
-    given.free = {"listen/slack/1": "{}"}
+    given.free = {"listen/slack/1"}
     for now_s in (200.0, 220.0):  # noqa: B007 - likewise
         await roles.look()
     known = {at_s: roles.was_alone("listen/slack", now_s - at_s) for at_s in (10.0, 110.0, 210.0)}
@@ -214,13 +197,13 @@ async def test_what_cannot_be_done_here_is_left_to_others() -> None:
 
     roles = Roles(shared(given), ("all",), broken)
     roles.add(Role("listen/slack", refused, places=2))
-    given.free = {"listen/slack/1": "{}"}
+    given.free = {"listen/slack/1"}
     await roles.look()
     await asyncio.sleep(0)
     await roles.look()
     await roles.look()
 
-    assert given.free == {"listen/slack/1": "{}"}
+    assert given.free == {"listen/slack/1"}
     assert not roles.has("listen/slack")
 
 
@@ -248,7 +231,7 @@ async def test_work_that_the_store_fails_is_begun_again(monkeypatch: pytest.Monk
 async def test_a_role_that_is_lost_while_others_are_given_up_is_no_error() -> None:
     """At a stop, the look that goes on beside finds that another process has a role that was to be given up next."""
     given, other = Given(), Work()
-    given.free = {"archive": "{}", "clock": "{}"}
+    given.free = {"archive", "clock"}
     leases = shared(given)
     roles = Roles(leases, ("all",), broken)
 
@@ -273,7 +256,7 @@ async def test_a_role_that_is_lost_while_others_are_given_up_is_no_error() -> No
 async def test_a_role_that_was_given_up_at_a_stop_is_not_taken_again() -> None:
     """Another process is to have it, although this one still looks while its turns end."""
     given, hears = Given(), Work()
-    given.free = {"listen/slack": "{}"}
+    given.free = {"listen/slack"}
     leases = shared(given)
     roles = Roles(leases, ("all",), broken)
     roles.add(Role("listen/slack", hears))
@@ -284,7 +267,7 @@ async def test_a_role_that_was_given_up_at_a_stop_is_not_taken_again() -> None:
     await roles.look()
 
     assert hears.begun == 1
-    assert given.free == {"listen/slack": "{}"}
+    assert given.free == {"listen/slack"}
 
 
 async def test_work_that_does_not_end_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,7 +284,7 @@ async def test_work_that_does_not_end_holds_nobody_up(monkeypatch: pytest.Monkey
 
     roles = Roles(shared(given), ("all",), broken)
     roles.add(Role("clock", lingers))
-    given.free["clock"] = "{}"
+    given.free.add("clock")
     await roles.look()
     await asyncio.sleep(0)
     async with asyncio.timeout(5):

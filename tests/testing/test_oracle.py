@@ -13,7 +13,7 @@ from claudius.home import Home
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
-from claudius.testing.store_contract.ground import NOW
+from contracts.store.ground import NOW
 from lab.oracle import Posted, Visible, World, judge
 
 DM = "rehearsal:t:dm-ana:"

@@ -61,6 +61,10 @@ _TABLE: dict[str, tuple[str, str]] = {
 COMMANDS = {
     name: target if target.startswith("claudius.") else f"claudius.cli.{target}" for name, (target, _) in _TABLE.items()
 }
+MOVED = {
+    "eval --locomo": "`bench/locomo.py PATH`, in a checkout",
+}
+"""What stands now in the place of a command or option that went: these words, the options anywhere behind them."""
 HELP = {name: line for name, (_, line) in _TABLE.items() if line}
 
 
@@ -81,6 +85,17 @@ class Lazy(Group):
         module, _, name = COMMANDS[cmd_name].partition(":")
         command: click.Command = getattr(importlib.import_module(module), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that was typed. Raises: UsageError if there is none, or no longer."""
+        typed = {one.partition("=")[0] for one in args}
+        for old, new in MOVED.items():
+            words = [one for one in old.split() if not one.startswith("-")]
+            if args[: len(words)] == words and typed.issuperset(old.split()):
+                ctx.fail(f"`claudius {old}` is {new} now")
+        return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the name of a command, without loading any."""

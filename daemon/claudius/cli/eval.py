@@ -31,11 +31,6 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--against", "earlier", type=FILE, help="An earlier result, to print what changed.")
 @click.option("--replay", "recording", type=FILE, help="An earlier result, whose replies are checked again.")
 @click.option("--mine", is_flag=True, help="Your own conversations as scenes, shown to you first.")
-@click.option(
-    "--locomo", type=click.Path(exists=True, path_type=Path), help="Measure memory alone, on this public set."
-)
-@click.option("--overheard", is_flag=True, help="With --locomo: the soul only overhears what is said.")
-@click.option("--meaning", is_flag=True, help="With --locomo: by the embedder of the settings, too.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the result as one Markdown page.")
 @click.option("--budget", type=click.FloatRange(min=0), default=1.0, help="Dollars that are never passed (1.00).")
 @json_option
@@ -48,22 +43,15 @@ def eval_(  # noqa: PLR0913, PLR0917 - the options of the command
     soul_file: Path | None,
     earlier: Path | None,
     recording: Path | None,
-    locomo: Path | None,
     out: Path | None,
     budget: float,
     *,
     mine: bool,
-    overheard: bool,
-    meaning: bool,
     as_json: bool,
 ) -> int:
     """Measure the soul: scenes with checks, on a whole daemon in virtual time."""
     from msgspec import to_builtins
 
-    if locomo:
-        return _long_talks(locomo, overheard=overheard, meaning=meaning, as_json=as_json)
-    if overheard or meaning:
-        raise UsageProblem("--overheard and --meaning belong to --locomo")
     from claudius.eval.command import EvalRequest, prepare
     from claudius.eval.report import against, compared, faults, page, read_outcome, table
     from claudius.eval.run import evaluate
@@ -95,33 +83,6 @@ def eval_(  # noqa: PLR0913, PLR0917 - the options of the command
         document["against"] = [to_builtins(one) | {"is_none": one.is_none} for one in differences]
     print_result(document, lines, as_json=as_json)
     return EXIT_FAILED if any(faults(outcome)) else 0
-
-
-def _long_talks(path: Path, *, overheard: bool, meaning: bool, as_json: bool) -> int:
-    """Measure what of long conversations stands in a prompt three weeks later, in homes of their own."""
-    import tempfile
-
-    from msgspec import to_builtins
-
-    from claudius.compose import embedder_of
-    from claudius.config import load
-    from claudius.eval.locomo import read
-    from claudius.eval.long_talks import measured
-
-    talks = read(path)
-    embedder = embedder_of(load(Home.of(os.environ), os.environ).config) if meaning else None
-    if meaning and not embedder:
-        raise UsageProblem("--meaning needs an embedder: pip install 'claudius-daemon[recall]'")
-    with tempfile.TemporaryDirectory(prefix="claudius-eval-") as root:
-        found = asyncio.run(measured(Path(root), talks, overheard=overheard, embedder=embedder))
-    lines = [
-        f"{one.name}: {one.evidence:.3f} of the evidence in the prompt ({one.questions} questions), {one.found:.3f} "
-        f"among the first ten found, nothing shown for "
-        f"{one.nothing:.3f} of {one.unanswerable} unanswerable ones, block p95 {one.tokens:.0f} tokens"
-        for one in found
-    ]
-    print_result([to_builtins(one) for one in found], list(map(safe, lines)), as_json=as_json)
-    return 0
 
 
 def _agreed(question: str, needs_person: bool) -> None:  # noqa: FBT001 - the protocol's signature

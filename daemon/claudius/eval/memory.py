@@ -1,6 +1,6 @@
 """The suite `memory`: lists of plain statements, corrections and pairs of audiences as scenes, and three sessions.
 
-Nothing of it needs a model. The public set of long conversations is read by `locomo`, from a path that the owner names.
+Nothing of it needs a model. On a public set of long conversations, memory is measured by /bench/locomo.py.
 """
 
 from __future__ import annotations

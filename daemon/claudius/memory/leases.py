@@ -82,19 +82,19 @@ class Asked(Struct, frozen=True, kw_only=True):
 class RoleStore:
     """What one process at a time does for the soul: roles, each under a lease of its own, like a lane's."""
 
-    async def take(self, wanted: Sequence[str]) -> Mapping[str, str]:
-        """Take those of these roles that nobody has; return the state of each, as its last holder left it.
+    async def take(self, wanted: Sequence[str]) -> Sequence[str]:
+        """Take those of these roles that nobody has, and return them.
 
         Of a role's numbered places, as `listen/slack/0` and `listen/slack/1`, one is taken at most.
         """
-        return {}
-
-    async def renew(self, states: Mapping[str, str]) -> Sequence[str]:
-        """Prolong the leases of these roles and keep their states; return those that are lost."""
         return ()
 
-    async def give_back(self, states: Mapping[str, str]) -> None:
-        """Give these roles up, for whoever looks next; one that is lost already keeps its new holder's state."""
+    async def renew(self, roles: Sequence[str]) -> Sequence[str]:
+        """Prolong the leases of these roles; return those that are lost."""
+        return ()
+
+    async def give_back(self, roles: Sequence[str]) -> None:
+        """Give these roles up, for whoever looks next; one that is lost already stays its new holder's."""
 
     async def others(self, role: str) -> int:
         """Return how many other processes have one of a role's numbered places now."""
@@ -285,9 +285,6 @@ class LeaseStore:
 
         Empty: something was told, perhaps.
         """
-
-    def look_anew(self, conversation: str) -> None:
-        """Use nothing any more of what was seen in a lane a moment ago: something has changed in it."""
 
     async def heard(self, conversation: str) -> int:
         """Return a mark of everything that became ready in a lane so far; to be read before looking what waits."""

@@ -1,6 +1,6 @@
 """The `Store` protocol: one store, one attribute per topic. `SqliteStore` implements it.
 
-`claudius.testing.check_store` is its contract. `Store` is held by the one process that takes turns (async, one
+`tests/contracts/store` is its contract. `Store` is held by the one process that takes turns (async, one
 writer); `Records` (`records.py`) reads beside it for commands. Every time is an aware UTC datetime. Every write is one
 transaction.
 """

@@ -73,16 +73,11 @@ class Link:
         if not self.listens:
             self.listens, self.connected, self._was_up, self._down_at = True, False, False, time.monotonic()
 
-    def up(self, *, is_resumed: bool = False) -> None:
-        """Report that the network is connected, for the first time or again.
-
-        `is_resumed`: it has told everything that the last listener, perhaps another process, missed.
-        """
+    def up(self) -> None:
+        """Report that the network is connected, for the first time or again."""
         if self.connected:
             return
-        gap_s: float | None = 0.0 if is_resumed else None
-        if self._was_up:
-            gap_s = max(time.monotonic() - self._down_at, 0.001)
+        gap_s = time.monotonic() - self._down_at if self._was_up else None
         self.reconnects += self._was_up
         self.connected, self._was_up, self.detail = True, True, ""
         self._tried.set()
@@ -135,7 +130,7 @@ class Link:
         await self._tried.wait()
 
     def on_missed(self, missed: Callable[[float | None], None]) -> None:
-        """Call `missed` after each gap, with its length in seconds; None = unknown, 0 = nothing was missed."""
+        """Call `missed` after each gap, with its length in seconds; None = unknown."""
         self._missed = missed
 
 
@@ -317,17 +312,6 @@ class LogsIn(Protocol):
 
     async def log_in(self) -> None:
         """Become able to speak; try again while the network cannot be reached. Raises: AdapterRefused."""
-
-
-@runtime_checkable
-class Resumes(Protocol):
-    """Optional ability of an adapter: to go on with the session of another process, which listened before."""
-
-    def session(self) -> Mapping[str, Any]:
-        """Return what the next listener needs to go on; empty = nothing."""
-
-    def resume(self, session: Mapping[str, Any]) -> None:
-        """Go on with this session at the next `listen`, if the network still knows it."""
 
 
 @runtime_checkable

@@ -104,7 +104,6 @@ class Lanes:
         lane, held = self._lanes.get(conversation), self._held.get("" if place.is_for_commands else place.network)
         if lane:
             lane.bell.set()
-            self._leases.look_anew(conversation)
             if lane.hearing:
                 lane.hearing.ring()
             if self._is_anothers(lane):

@@ -14,13 +14,11 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from msgspec.structs import replace
-
 from claudius.cognition.mind import Mind
 from claudius.errors import AdapterRefused, ClaudiusError, DeliveryError, StoreError, StoreFull
 from claudius.foreign import unquoted
 from claudius.memory.inbox import EVERY_NETWORK
-from claudius.runtime.adapter import Adapter, FollowsSettings, Gap, LogsIn, Resumes
+from claudius.runtime.adapter import Adapter, FollowsSettings, Gap, LogsIn
 from claudius.runtime.health import Hearing
 from claudius.runtime.intake import Intake
 from claudius.runtime.lanes import Lanes
@@ -54,10 +52,7 @@ class Sweeper:
         """Messages beyond the limits of a sweep, since the start."""
 
     def missed(self, gap_s: float | None) -> None:
-        """Sweep soon, unless nothing was missed. If the gap was long or unknown, lanes wait for their history."""
-        if gap_s == 0.0 and not self._missed.is_set():
-            self._lanes.release(self._adapter.name)
-            return
+        """Sweep soon. If the gap was long or unknown, lanes wait for their history."""
         if gap_s is None or gap_s > SHORT_GAP_S:
             self._lanes.hold(self._adapter.name)
         self._missed.set()
@@ -165,10 +160,7 @@ class Networks:
                 adapter.link.was_alone = partial(self._roles.was_alone, f"listen/{name}")
             if self._hold_back and isinstance(adapter, LogsIn):
                 self._tasks.append(asyncio.create_task(self._log_in(adapter, adapter), name=f"log in {name}"))
-            role = Role(f"listen/{name}", partial(self._hear, adapter), places)
-            if isinstance(adapter, Resumes):
-                role = replace(role, resume=adapter.resume, state=adapter.session)
-            self._roles.add(role)
+            self._roles.add(Role(f"listen/{name}", partial(self._hear, adapter), places))
 
     @property
     def spoken(self) -> Sequence[str]:

@@ -7,7 +7,6 @@ Where one process has a store to itself, it has every role from the start. Sourc
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import math
 import os
@@ -46,10 +45,6 @@ class Role(Struct, frozen=True, eq=False):
     """Called when this process gets the role; it runs until it is cancelled. One that returns gives the role up."""
     places: int = 0
     """How many processes may have it at once, `name/0`, `name/1` …, one place each; 0 = one, without a number."""
-    resume: Callable[[Mapping[str, Any]], None] = lambda _: None
-    """Called before the work begins, with what the last holder left."""
-    state: Callable[[], Mapping[str, Any]] = dict
-    """Returns what the next holder needs to go on."""
 
 
 class Roles:
@@ -100,34 +95,32 @@ class Roles:
         They are not taken again. It takes `END_S` and `GIVE_S` at most.
         """
         self._roles = [role for role in self._roles if not may(role.name, named or ("all",))]
-        states = {place: text for place, text in self._states().items() if may(place, named or ("all",))}
-        await self._end(list(states), "")
-        if states:
+        places = [place for place in self._held if may(place, named or ("all",))]
+        await self._end(places, "")
+        if places:
             with suppress(StoreError, TimeoutError):  # else they are free when their leases are past
                 async with asyncio.timeout(GIVE_S):
-                    await self._shared.give_back(states)
+                    await self._shared.give_back(places)
 
     async def _take_and_renew(self) -> None:
         ended = {place: role for place, (role, task) in self._held.items() if task.done()}
         if ended:
-            states = {place: text for place, text in self._states().items() if place in ended}
             for place, role in ended.items():
                 del self._held[place]
                 self._roles = [one for one in self._roles if one is not role]  # it cannot be done here
-            await self._shared.give_back(states)
+            await self._shared.give_back(list(ended))
         wanted = {place: role for role in self._roles if not self.has(role.name) for place in _places(role)}
         if wanted:
             taken = await self._shared.take(list(wanted))
-            for place, state in taken.items():
+            for place in taken:
                 if wanted[place] in self._roles:  # else it was given up meanwhile
                     log.info("this process has a role", extra={"role": place})
-                    wanted[place].resume(json.loads(state))
                     self._begin(place, wanted[place])
-            await self._shared.give_back({place: state for place, state in taken.items() if place not in self._held})
+            await self._shared.give_back([place for place in taken if place not in self._held])
         now_s = asyncio.get_running_loop().time()
         if self._held and now_s - self._renewed_s >= self._leases.times.renew_s:
             self._renewed_s = now_s
-            await self._end(await self._shared.renew(self._states()), "another process has it")
+            await self._end(await self._shared.renew(list(self._held)), "another process has it")
             await self._look_for_others(now_s)
 
     async def _look_for_others(self, now_s: float) -> None:
@@ -135,9 +128,6 @@ class Roles:
         for name in [role.name for role, _ in self._held.values() if role.places > 1]:
             if not await self._shared.others(name):
                 self._alone[name] = before.get(name, (now_s, now_s))[0], now_s
-
-    def _states(self) -> dict[str, str]:
-        return {place: json.dumps(role.state()) for place, (role, _) in self._held.items()}
 
     def _begin(self, place: str, role: Role) -> None:
         task = asyncio.create_task(self._work(role), name=place)

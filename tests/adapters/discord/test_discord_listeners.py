@@ -1,4 +1,4 @@
-"""Several processes with one bot: all of them speak, one listens, and the next one goes on where it ended."""
+"""Several processes with one bot: all of them speak, one listens."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, datetime
 
 import pytest
 
 from claudius.adapters.discord.adapter import DiscordAdapter
-from claudius.adapters.discord.sessions import Left, Logins
-from claudius.errors import AdapterRefused, StoreFull
+from claudius.errors import AdapterRefused
 from claudius.perception import Perception
-from claudius.runtime.adapter import Gap
 from claudius.testing.adapter_contract.ground import answer
 from discord_side import BOB, Make, said
 from ear import Ear
@@ -31,38 +28,19 @@ class Process:
 
     adapter: DiscordAdapter
     ear: Ear = field(default_factory=Ear)
-    missed: list[float | None] = field(default_factory=list)
-    """The gaps that were reported."""
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
-        """Listen, until the role is lost; the gap of a new session is read, as a soul does."""
-        self.missed.clear()
+        """Listen, until the role is lost."""
         task = asyncio.create_task(self.adapter.listen(self.ear.accept))
         try:
-            await self.until_it_hears()
-            if self.missed != [0.0]:
-                await self.sweep()
+            async with asyncio.timeout(20):
+                while not self.adapter.link.hears:
+                    await asyncio.sleep(0.01)
             yield
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-
-    async def until_it_hears(self) -> None:
-        """Wait until the adapter is connected to the gateway."""
-        async with asyncio.timeout(20):
-            while not self.adapter.link.hears:
-                await asyncio.sleep(0.01)
-
-    async def sweep(self) -> None:
-        """Read the history of the last hour."""
-        async for swept in self.adapter.catch_up(Gap(since=datetime.now(UTC) - timedelta(hours=1))):
-            for one in swept.perceptions:
-                await self.ear.accept(one)
-
-    def kept(self) -> dict[str, Any]:
-        """Return the session as the role's row keeps it."""
-        return dict(self.adapter.session())
 
 
 @pytest.fixture
@@ -71,7 +49,6 @@ async def processes(make: Make, world: DiscordWorld) -> AsyncIterator[list[Proce
     await world.add_user(BOB, "bob")
     made = [Process(make()), Process(make())]
     for one in made:
-        one.adapter.link.on_missed(one.missed.append)
         await one.adapter.log_in()
     yield made
     for one in made:
@@ -164,51 +141,6 @@ async def test_listening_comes_and_goes_and_speaking_goes_on(world: DiscordWorld
     assert await world.sockets() == []
 
 
-async def test_the_next_listener_resumes_and_is_told_what_was_missed(
-    world: DiscordWorld, processes: list[Process]
-) -> None:
-    """What was said meanwhile comes by itself, from the last event stored; nothing is swept, no session is begun."""
-    one, other = processes
-    async with one.listening():
-        await heard(one, world, "before", CHANNEL)
-        kept = one.kept()
-        await heard(one, world, "stored, and not yet in the role's row")
-        await world.drop_sockets()
-        await world.refuse_upgrades(-1)
-    await world.say(CHANNEL, ANA, f"<@&{await world.add_role(GUILD, 'crew')}> missed")
-    await world.refuse_upgrades(0)
-    other.adapter.resume(kept)
-    async with other.listening():
-        await other.ear.until(2)
-        live = await heard(other, world, "live")
-
-    texts = {perception.text for perception in other.ear.heard.values()}
-    assert texts == {"stored, and not yet in the role's row", "@crew missed", "live"}
-    assert other.missed == [0.0]
-    assert live.extra.guilds == (GUILD,)
-    counts = await world.counts()
-    assert (counts["identified"], counts["resumed"]) == (1, 1)
-
-
-@pytest.mark.parametrize("ending", ["cancelled", "closed"])
-async def test_a_good_end_leaves_a_session_that_can_be_resumed(
-    world: DiscordWorld, processes: list[Process], ending: str
-) -> None:
-    """The socket is closed with a code after which Discord keeps the session."""
-    one, other = processes
-    async with one.listening():
-        await heard(one, world, "before")
-        if ending == "closed":
-            await one.adapter.close()
-    other.adapter.resume(one.adapter.session())
-    await world.say(DM, ANA, "missed")
-    async with other.listening():
-        await other.ear.until(1)
-
-    assert [perception.text for perception in other.ear.heard.values()] == ["missed"]
-    assert (await world.counts())["identified"] == 1
-
-
 async def test_what_another_process_heard_does_not_make_a_listener_look_deaf(
     world: DiscordWorld, processes: list[Process]
 ) -> None:
@@ -216,158 +148,14 @@ async def test_what_another_process_heard_does_not_make_a_listener_look_deaf(
     one, other = processes
     async with one.listening():
         await heard(one, world, "to the one")
-        other.adapter.resume(one.adapter.session())
     async with other.listening():
         await heard(other, world, "to the other")
-        one.adapter.resume(other.adapter.session())
     async with one.listening():
         one.adapter._probe._asked_at = 0.0  # as if it had not looked for long
         is_deaf = await one.adapter._probe.is_deaf(one.adapter._in().gateway)
         await heard(one, world, "to the one again")
 
     assert not is_deaf
-    assert (await world.counts())["identified"] == 1
-
-
-@pytest.mark.parametrize("void", ["expired", "elsewhere", "odd"])
-async def test_a_void_session_is_begun_anew_and_the_gap_is_swept(
-    world: DiscordWorld, processes: list[Process], void: str
-) -> None:
-    """Discord does not know it any more, or its address is dead, or it is none: the history is read."""
-    one, other = processes
-    async with one.listening():
-        await heard(one, world, "before")
-        kept = one.kept()
-    await world.say(DM, ANA, "missed")
-    if void == "expired":
-        await world.expire_sessions()
-    elif void == "elsewhere":
-        kept["session"] = {**kept["session"], "gateway": "ws://127.0.0.1:9/"}
-    else:
-        kept["session"] = "what is this?"
-    other.adapter.resume(kept)
-    async with other.listening():
-        assert other.missed == [None]
-        await heard(other, world, "live")
-
-    assert (await world.counts())["identified"] == 2
-
-
-async def test_a_session_of_another_token_is_not_resumed(world: DiscordWorld, processes: list[Process]) -> None:
-    """Neither the session nor the number of its logins is ours."""
-    one, other = processes
-    async with one.listening():
-        kept = one.kept()
-    other.adapter.resume({**kept, "token": "another", "logins": 990})
-    async with other.listening():
-        pass
-
-    assert (await world.counts())["resumed"] == 0
-    assert other.adapter.session()["logins"] == 1
-
-
-async def test_what_is_not_stored_yet_is_told_again(world: DiscordWorld, processes: list[Process]) -> None:
-    """The session is kept up to the last event before the first one that is not stored, whatever came after it."""
-    one, other = processes
-    async with one.listening():
-        one.ear.troubles = [StoreFull()]
-        await world.say(DM, ANA, "not stored")
-        await heard(one, world, "stored")
-        kept = one.kept()
-    other.adapter.resume(kept)
-    async with other.listening():
-        await other.ear.until(2)
-
-    assert [perception.text for perception in other.ear.heard.values()] == ["not stored", "stored"]
-
-
-async def test_what_arrives_while_the_role_is_given_up_is_left_to_the_next_one(
-    world: DiscordWorld, processes: list[Process]
-) -> None:
-    """What is being stored is stored to its end; nothing more is accepted, and the session does not pass over it."""
-    one, other = processes
-    begun, goes_on, texts = asyncio.Event(), asyncio.Event(), list[str]()
-
-    async def accept(perception: Perception) -> bool:
-        """Store slowly."""
-        texts.append(perception.text)
-        begun.set()
-        await goes_on.wait()
-        return await one.ear.accept(perception)
-
-    listening = asyncio.create_task(one.adapter.listen(accept))
-    await one.until_it_hears()
-    await one.sweep()
-    await world.say(DM, ANA, "under way")
-    await begun.wait()
-    listening.cancel()
-    await asyncio.sleep(0)
-    await world.say(DM, ANA, "too late")
-    await world.until_heard()
-    goes_on.set()
-    await asyncio.gather(listening, return_exceptions=True)
-    other.adapter.resume(one.adapter.session())
-    async with other.listening():
-        await other.ear.until(1)
-
-    assert texts == ["under way"]
-    assert [perception.text for perception in one.ear.heard.values()] == ["under way"]
-    assert [perception.text for perception in other.ear.heard.values()] == ["too late"]
-
-
-async def test_a_session_whose_own_gap_was_not_read_is_not_left(world: DiscordWorld, make: Make) -> None:
-    """Whoever resumes sweeps nothing, so what was missed before the session must have been read."""
-    adapter, ear = make(), Ear()
-    listening = asyncio.create_task(adapter.listen(ear.accept))
-    await adapter.link.tried()
-    before = adapter.session()
-    _ = [swept async for swept in adapter.catch_up(Gap(since=datetime.now(UTC)))]
-    after = adapter.session()
-    await adapter.close()
-    await asyncio.wait_for(listening, 20)
-
-    assert "session" not in before
-    assert "session" in after
-    assert before["logins"] == after["logins"] == 1
-
-
-async def test_past_the_reserve_no_session_is_begun_until_the_next_day(
-    world: DiscordWorld, processes: list[Process]
-) -> None:
-    """W6: the logins of a day are counted for the soul, whichever process made them."""
-    one, other = processes
-    async with one.listening():
-        kept = one.kept()
-    other.adapter.resume({**kept, "session": None, "logins": 951})
-    task = asyncio.create_task(other.adapter.listen(other.ear.accept))
-    async with asyncio.timeout(20):
-        while "session starts" not in other.adapter.link.detail:
-            await asyncio.sleep(0.01)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-
-    assert (await world.counts())["identified"] == 1
-    assert other.adapter.link.connected  # it still speaks
-
-
-def test_logins_are_counted_by_the_day() -> None:
-    """A count of an earlier day is worth nothing, one of today counts at least as much as one's own."""
-    now = datetime(2026, 1, 5, 23, 59, tzinfo=UTC)
-    logins = Logins(lambda: now)
-    logins.add()
-    logins.know("2026-01-04", 900)
-    one = logins.today()
-    logins.know("2026-01-05", 7)
-    logins.add()
-    many, rest_s = logins.today(), logins.rest_s()
-    now = datetime(2026, 1, 6, tzinfo=UTC)
-
-    assert (one, many, rest_s, logins.today()) == (1, 8, 60.0, 0)
-
-
-def test_what_is_no_session_is_none() -> None:
-    """A row of another shape is like an empty one."""
-    assert Left.of({"token": 1}) == Left.of({}) == Left()
 
 
 async def test_a_token_that_is_refused_ends_logging_in(make: Make) -> None:

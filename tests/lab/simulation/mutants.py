@@ -23,7 +23,7 @@ from claudius.memory.archive import Archive, worker
 from claudius.memory.archive.changes import RoundStart
 from claudius.memory.documents import Document, Unarchived
 from claudius.memory.inbox import Pending, RateLimits
-from claudius.memory.postgres import connection, translation
+from claudius.memory.postgres import connection
 from claudius.memory.postgres.leases import PostgresLeases
 from claudius.memory.sql import inbox
 from claudius.memory.sql import store as sqlite_store
@@ -273,7 +273,7 @@ def a_start_that_voids_all_leases() -> AbstractContextManager[object]:
 
 def no_lock_soul() -> AbstractContextManager[object]:
     """Two transactions that write may both read before either has written."""
-    return patch.dict(translation.TRANSACTIONS, {"BEGIN IMMEDIATE": "BEGIN"})
+    return patch.dict(connection.TRANSACTIONS, {"BEGIN IMMEDIATE": "BEGIN"})
 
 
 @contextmanager

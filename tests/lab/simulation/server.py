@@ -23,12 +23,11 @@ from msgspec import Struct
 from claudius.errors import StaleTurn, StoreError
 from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import StorePlace
-from claudius.memory.postgres import translation
-from claudius.memory.postgres.connection import PostgresDatabase, load_texts
+from claudius.memory.postgres.connection import TRANSACTIONS, PostgresDatabase, load_texts
 from claudius.memory.postgres.schema import create_sql, known
 from claudius.memory.postgres.store import PostgresStore
 from claudius.memory.records import Records
-from claudius.memory.sql.connection import Connection, Database, load_queries
+from claudius.memory.sql.connection import Connection, load_queries
 from claudius.memory.sql.core import Core, Writer
 from claudius.memory.sql.inbox import SqlInbox
 from claudius.memory.sql.rows import stamp
@@ -340,17 +339,9 @@ class Unlocked:
 
 
 class VirtualDatabase(PostgresDatabase):
-    """A connection to the virtual server: nothing needs to be asked ahead."""
+    """A connection to the virtual server."""
 
     __slots__ = ()
-    is_far = False
-    late, together = Database.late, Database.together
-
-    def ahead(self, **asked: Any) -> None:
-        """Ask when it is needed."""
-
-    def foresee(self, kind: str, *names: str) -> None:
-        """Ask when it is needed."""
 
     def fence(self, conversation: str, token: int) -> None:
         """Have a job be refused if the lane's token has moved."""
@@ -382,7 +373,7 @@ class WorkerStore(PostgresStore):
             server.add_functions(one, self.clock_of_leases())
         made.execute("PRAGMA synchronous = OFF")
         texts = texts_of(tuple(load_texts(server.memory).items()), server.memory)
-        is_locked = "pg_advisory_xact_lock" in translation.TRANSACTIONS["BEGIN IMMEDIATE"]
+        is_locked = "pg_advisory_xact_lock" in TRANSACTIONS["BEGIN IMMEDIATE"]
         connection: Connection = made if is_locked else Unlocked(made)
         writer = FarWriter(VirtualDatabase(connection, texts), self.core.translate, self._linger_s)
         writer.server, writer.core = server, self.core

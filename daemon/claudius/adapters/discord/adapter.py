@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from time import monotonic
 from typing import Any
 
 import discord
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
 from claudius.adapters.caches import keep
 from claudius.adapters.chat_adapter import (
@@ -52,15 +52,13 @@ from claudius.adapters.discord.incoming import (
 )
 from claudius.adapters.discord.outgoing import DiscordPoster, DiscordTypingIndicators
 from claudius.adapters.discord.people import ChannelVisibility, DiscordPeople
-from claudius.adapters.discord.sessions import GatewaySession, Left, Logins
 from claudius.adapters.discord.text import fetch, title
 from claudius.adapters.incoming import Ignored
-from claudius.config import Config, Secret
+from claudius.config import Config
 from claudius.errors import AdapterRefused, ClaudiusError, OverBudget
 from claudius.foreign import unquoted
 from claudius.perception import Kind, Perception
-from claudius.runtime.adapter import Accept, Fetched, Gap, Swept
-from claudius.runtime.life import fingerprints
+from claudius.runtime.adapter import Accept, Fetched
 
 log = logging.getLogger(__name__)
 
@@ -105,11 +103,6 @@ class DiscordAdapter(ChatAdapter[_Session]):
         self._options, self._clock, self._timings = options, clock, timings
         self._people, self._places = DiscordPeople(options.guilds), KnownChannels()
         self._probe, self._pulse = DiscordProbe(self._places, self._timings), Pulse()
-        self._logins, self._fingerprint = Logins(clock), fingerprints({"": Secret(options.token)})[""]
-        self._resumable: GatewaySession | None = None
-        """What the last listener left and nobody has resumed yet."""
-        self._swept = ""
-        """The session since whose begin no message is missing."""
         self._sweeping: asyncio.TimerHandle | None = None
         """The sweep that is asked for soon, once for everything that could not be stored meanwhile."""
 
@@ -117,27 +110,10 @@ class DiscordAdapter(ChatAdapter[_Session]):
         """Read the allowed guilds and the access rules from `config` from now on."""
         self._people.follow(config)
 
-    def session(self) -> Mapping[str, Any]:
-        """Return the gateway session and the logins of today, for the next listener; also after the end.
-
-        The session goes as far as everything is stored, and is left only once its own gap was read: whoever resumes it
-        reads none.
-        """
-        found = self._resumable or (self._inside.gateway.session() if self._inside else None)
-        left = Left(
-            token=self._fingerprint,
-            session=found if found and found.id == self._swept else None,
-            logins=self._logins.today(),
-            day=self._logins.day,
-        )
-        return to_builtins(left) if left.session or left.logins else {}
-
-    def resume(self, session: Mapping[str, Any]) -> None:
-        """Go on from what the last listener left, unless it had another token."""
-        left = Left.of(session)
-        if left.token == self._fingerprint:
-            self._logins.know(left.day, left.logins)
-            self._resumable, self._swept = left.session, left.session.id if left.session else ""
+    async def listen(self, accept: Accept) -> None:
+        """Listen until closed; raises as the base does."""
+        self._probe.begin()
+        await super().listen(accept)
 
     async def _enter(self) -> None:
         if self._inside and not self._inside.gateway.is_closed():
@@ -157,10 +133,7 @@ class DiscordAdapter(ChatAdapter[_Session]):
         inside = self._inside
         try:
             inside = await self._known()
-            await inside.gateway.prepare(self._resumable, self._people.hears)
-            if self._resumable:
-                self._probe.begin()
-            self._resumable = None
+            await inside.gateway.prepare()
             watching = watch(self._pulse, self.link, self._timings, lambda: self._probe.is_deaf(inside.gateway))
             await either(inside.gateway.stay_connected(), watching, "discord")
         except NotConnected as error:
@@ -187,7 +160,7 @@ class DiscordAdapter(ChatAdapter[_Session]):
             "message": partial(self._receive, self._hear),
             **dict.fromkeys(CHANGES, partial(self._receive, self._hear_change)),
         }
-        return Gateway(handlers, self._timings, self._logins, self._outage)
+        return Gateway(handlers, self._timings, self._outage)
 
     def _settle_in(self, gateway: Gateway, us: DiscordBot) -> _Session:
         return _Session(
@@ -207,7 +180,7 @@ class DiscordAdapter(ChatAdapter[_Session]):
             self.link.down("another session")
         elif self.link.connected:
             self.link.reconnects += 1
-        self.link.up(is_resumed=not is_new)
+        self.link.up()
         if self._inside:
             self.link.notice = partial(self._people.nobody_heard, self._inside.gateway)
         if is_new and self._inside:
@@ -250,10 +223,8 @@ class DiscordAdapter(ChatAdapter[_Session]):
         self._hearing.add(task)
         try:
             await hear(*event, self._inside, self._accept)
-            self._inside.gateway.handled.end()
         except OverBudget:
             log.info("over budget")
-            self._inside.gateway.handled.end()
         except ConnectionAbortedError:
             log.info("going to sleep: whoever wakes next finds it")
         except (ClaudiusError, *FAILURES) as error:
@@ -294,13 +265,6 @@ class DiscordAdapter(ChatAdapter[_Session]):
         know = partial(self._people.know, where.guild, inside.gateway)
         for perception in await heeded(change, where, inside.us, know, self._clock()):
             await accept(perception)
-
-    async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
-        """Read what may have been missed. Raises: DeliveryLater, DeliveryUnknown, TimeoutError."""
-        found = self._in().gateway.session()
-        async for swept in super().catch_up(gap):
-            yield swept
-        self._swept = found.id if found else ""
 
     async def take_back(self, conversation: str, receipt: str) -> None:
         """Delete one of our posts; a missing one is no error. Raises: as `speak`."""
@@ -345,5 +309,4 @@ class DiscordAdapter(ChatAdapter[_Session]):
         finally:  # also if whoever waits has no more time
             before, self._inside = self._inside, None
             if before:
-                self._resumable = self._resumable or before.gateway.session()
                 await before.gateway.http.close()

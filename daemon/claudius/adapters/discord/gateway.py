@@ -11,7 +11,7 @@ import json
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from time import monotonic
@@ -26,8 +26,7 @@ from msgspec import Struct, field
 
 from claudius.adapters.chat_adapter import NotConnected, Timings
 from claudius.adapters.discord.api_errors import FAILURES, NETWORK, TOKEN, WAITS_S
-from claudius.adapters.discord.incoming import CHANGES, DiscordBot, KnownChannels, position
-from claudius.adapters.discord.sessions import RESERVE, GatewaySession, Handled, Logins, install, resuming
+from claudius.adapters.discord.incoming import DiscordBot, KnownChannels, position
 from claudius.adapters.incoming import MISREAD
 from claudius.adapters.outage import Outage
 from claudius.errors import AdapterRefused
@@ -63,10 +62,10 @@ HEARD = GREETINGS | frozenset(
     }
 )
 """Events that are handled. All others are only counted."""
-STORED = frozenset(f"on_{event}" for event in ("message", *CHANGES, "part_of_message"))
-"""The handlers of the library's events that are stored."""
 MOST_GUILDS = 100
-"""In more guilds that are heard, beginning a session is quicker than asking about each of them."""
+"""In how many guilds a person is looked up."""
+RESERVE = 50
+"""How many of a day's session starts are kept in reserve: past the last one, Discord resets the token."""
 LEARNED_S = 5.0
 """How long what was asked about a guild is used without a socket that tells of its changes."""
 LONGEST_WAIT_S = 30.0
@@ -115,7 +114,6 @@ def point_at(api_url: str, gateway_url: str) -> None:
     logging.getLogger("discord").setLevel(logging.ERROR)
     discord.http.Route.BASE = api_url
     discord.gateway.DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(gateway_url)
-    install()
 
 
 class Gateway(discord.Client):
@@ -125,10 +123,9 @@ class Gateway(discord.Client):
         self,
         handlers: Mapping[str, Callable[..., Awaitable[None]]],
         timings: DiscordTimings,
-        logins: Logins,
         outage: Outage,
     ) -> None:
-        """Call `handlers`, each by the name of the library's event. `logins` counts the sessions that are begun."""
+        """Call `handlers`, each by the name of the library's event."""
         trace = outage.follow(aiohttp.TraceConfig())
         trace.on_request_end.append(_no_second_post)
         super().__init__(
@@ -143,13 +140,9 @@ class Gateway(discord.Client):
             max_ratelimit_timeout=LONGEST_WAIT_S,
         )
         self.http.ws_connect = self._open_socket  # type: ignore[method-assign] # asked by the library's sockets
-        self._timings, self._logins = timings, logins
-        self.left: GatewaySession | None = None
-        """The session that the next socket resumes; None = it begins one."""
-        self.handled = Handled()
+        self._timings = timings
         self.is_told = False
         """Whether a socket tells of the changes of guilds; else each is asked about when it matters."""
-        self._opened_at = -timings.resume_s
         self._learned_at: dict[int, float] = {}
         self._learning: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         for event, handler in handlers.items():
@@ -160,7 +153,6 @@ class Gateway(discord.Client):
     def _parse(self, event: str, parse: _Parse, facts: Any) -> None:
         """Confine an event that the library cannot read to that event, so that the session does not end."""
         if event == "READY":
-            self.handled.restart()
             self.is_told = True
         try:
             parse(facts)
@@ -177,35 +169,12 @@ class Gateway(discord.Client):
             parse({**part, **await self.http.get_message(int(part["channel_id"]), int(part["id"]))})
         except FAILURES as error:
             log.warning("a change cannot be read", extra={"id": part["id"], "error": unquoted(error)})
-        self.handled.end()
-
-    def _schedule_event(
-        self, coro: Callable[..., Coroutine[Any, Any, Any]], event_name: str, *args: Any, **kwargs: Any
-    ) -> asyncio.Task[None]:
-        """Note which event a handler's task hears: the library calls this while it reads that event."""
-        task = super()._schedule_event(coro, event_name, *args, **kwargs)
-        if event_name in STORED and self._socket and self._socket.sequence:
-            self.handled.begin(task, self._socket.sequence)
-        return task
-
-    def session(self) -> GatewaySession | None:
-        """Return the session that the next listener can resume, or None if there is none."""
-        if self._socket is None:
-            return self.left
-        if self._socket.session_id is None or self._socket.sequence is None:
-            return None
-        until = self.handled.until(self._socket.sequence)
-        return GatewaySession(self._socket.session_id, until, str(self._socket.gateway))
 
     async def _open_socket(self, url: str, **how: Any) -> aiohttp.ClientWebSocketResponse:
         """Open a socket through the proxy of its own address: the gateway has another host than the API."""
         http = copy(self.http)
         http.proxy = proxy_of(url)
         return await discord.http.HTTPClient.ws_connect(http, url, **how)
-
-    @property
-    def _socket(self) -> discord.gateway.DiscordWebSocket | None:
-        return self.ws  # None before the first, whatever the library's type says
 
     async def enter(self, token: str) -> DiscordBot:
         """Log in and return who we are; it takes no socket.
@@ -223,49 +192,25 @@ class Gateway(discord.Client):
             raise NotConnected("Discord did not say who we are")
         return DiscordBot(str(user.id), str(application), user.display_name)
 
-    async def prepare(self, left: GatewaySession | None, is_heard: Callable[[str], bool]) -> None:
-        """Make ready for a socket that resumes the session which was left, or that begins one.
-
-        After a resumption Discord does not tell of its guilds, so those that are heard are asked about.
-
-        Raises: AdapterRefused if the token works no more, NotConnected.
-        """
-        self._learned_at.clear()
+    async def prepare(self) -> None:
+        """Make ready for a socket that begins a session. Raises: AdapterRefused if the token is void, NotConnected."""
         try:
-            if left and len(await self.present(is_heard)) > MOST_GUILDS:
-                left = None
-            if left is None:
-                await self.check_starts()
+            await self.check_starts()
         except FAILURES as error:
             raise _unreached(error) from error
-        self.left, self.is_told = left, left is not None
         self.ws = None  # type: ignore[assignment] # as before a client's first socket
-        self.handled.restart()
-
-    async def before_socket(self, how: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Resume the session that was left. Between two sockets there is a pause, also if another process has it, too.
-
-        Each of two listeners with one session takes it from the other as soon as it resumes.
-        """
-        if how.get("resume"):
-            await asyncio.sleep(self._opened_at + self._timings.resume_s - monotonic())
-        self._opened_at = monotonic()
-        return resuming(self.left) if self.left and how.get("initial") else {}
 
     async def check_starts(self) -> None:
         """Check that a session may be started. Raises: NotConnected, and what a failed call raises."""
         _, _, starts = await self.http.get_bot_gateway()
-        counted = starts["total"] - self._logins.today()
-        if (remaining := min(starts["remaining"], counted)) < RESERVE:
-            wait_s = starts["reset_after"] / 1000 if counted > remaining else self._logins.rest_s()
-            raise NotConnected(f"only {remaining} session starts are left for today; waiting", wait_s)
+        if (left := starts["remaining"]) < RESERVE:
+            raise NotConnected(f"only {left} session starts are left for today; waiting", starts["reset_after"] / 1000)
 
     async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:  # noqa: ARG002 - library signature
         """Wait as Discord requires before a further session."""
         if not initial:
             await asyncio.sleep(self._timings.identify_s)
             await self.check_starts()
-        self._logins.add()
 
     async def present(self, is_heard: Callable[[str], bool]) -> Sequence[discord.Guild]:
         """Return the guilds that we are in and that are heard, as they are now. Raises what an API call raises."""
@@ -277,7 +222,7 @@ class Gateway(discord.Client):
             for number in listed.keys() - known.keys():
                 state._add_guild(listed[number])  # noqa: SLF001 - as READY does, which names them only
             heard = [number for number in listed if is_heard(str(number))]
-            await asyncio.gather(*(self.current(number) for number in heard[: MOST_GUILDS + 1]))
+            await asyncio.gather(*(self.current(number) for number in heard[:MOST_GUILDS]))
         return [one for one in self.guilds if is_heard(str(one.id))]
 
     async def current(self, number: int) -> discord.Guild | None:
@@ -308,17 +253,13 @@ class Gateway(discord.Client):
         try:
             await self.connect()
         except AttributeError as error:
-            if self._socket is not None:
+            if self.ws is not None:
                 raise
-            self.left = None  # its address may be the reason
             # The library tries to resume a first socket that was never open (discord.py 2.7.1, Client.connect).
             raise NotConnected("the gateway opens no socket") from error
 
     async def hang_up(self) -> None:
-        """Close every socket and end its thread, within a time limit whatever the other side does.
-
-        They are closed with code 4000, after which the session can be resumed; 1000 and 1001 would end it.
-        """
+        """Close every socket and end its thread, within a time limit whatever the other side does."""
         beats = [  # keep-alive threads, also that of a socket given up before it identified
             thread
             for thread in threading.enumerate()
@@ -359,8 +300,6 @@ class DiscordTimings(Timings, frozen=True):
     """After this long without a further guild, all guilds count as known."""
     identify_s: float = 5.0
     """The pause before a further session."""
-    resume_s: float = 1.0
-    """The shortest time between two sockets of one session."""
     lost_s: float = 5.0
     """A socket that is resumed sooner counts as never lost."""
     client_s: float = 120.0
@@ -411,7 +350,7 @@ class DiscordProbe:
         self._came_at = self._asked_at = monotonic()
 
     def begin(self) -> None:
-        """Compare only what is said from now on: another process heard what was said before."""
+        """Compare only what is said from now on: another process may have heard what was said before."""
         self._spoke_at = None
 
     def came(self) -> None:

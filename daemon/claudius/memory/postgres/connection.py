@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+import re
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.adapt import Buffer, Loader
 from psycopg.pq import Format, TransactionStatus
+from psycopg.rows import DictRow, dict_row
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumper
 
 from claudius.errors import StaleTurn, StoreError, StoreFull, StoreMoved, StoreReadOnly
 from claudius.foreign import unquoted
 from claudius.memory.opening import StorePlace
-from claudius.memory.postgres.foresight import Foresight
-from claudius.memory.postgres.pipeline import NamedRow, Pipeline, named
 from claudius.memory.postgres.remedies import away, check_server
-from claudius.memory.postgres.timed import MadeBeside, TimedConnection
-from claudius.memory.postgres.translation import for_rows, translated
-from claudius.memory.sql.connection import Cursor, Database, Row, load_queries
+from claudius.memory.sql.connection import Cursor, Database, load_queries
 from claudius.memory.stemming import stemmed
 
+T = TypeVar("T")
 CONNECT_S = 10
 SILENT_S, LOCK_S = 15.0, 60.0
+ON_THE_WAY_S = 1.0
+"""How much longer than by the server itself an answer is waited for."""
+MOMENT_S = 0.5
+"""How long the event loop waits for a connection that is made anew."""
 OURS = {"application_name": "claudius", "connect_timeout": str(CONNECT_S)}
 _ALIVE = {
     "keepalives": "1",
@@ -34,8 +40,6 @@ _ALIVE = {
     "keepalives_count": "2",
     "tcp_user_timeout": "15000",
 }
-_VALUES = 50
-"""Values in one statement for several rows: the driver reads a text with more of them anew each time."""
 _SERVER_ALIVE = "".join(
     f"; SET tcp_{name} = {value}"
     for name, value in (
@@ -53,6 +57,20 @@ _STATEMENTS = 512
 """Statements that stay prepared on the server: more than there are queries."""
 NUL, INSTEAD = "\0", "\ufffd"
 """PostgreSQL cannot hold U+0000."""
+TRANSACTIONS = {
+    "BEGIN": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",  # a snapshot
+    "BEGIN IMMEDIATE": "BEGIN; SELECT pg_advisory_xact_lock(1131176053, current_schema()::regnamespace::oid::int), "
+    "extract(epoch FROM clock_timestamp() - statement_timestamp())::float8 AS waited_s, soul_is_here()",
+}
+"""A transaction that writes is alone, and where the soul is: so versions, counts and the order of ids mean what they
+mean with one writer, and no two batches wait for each other."""
+_NAMED = re.compile(r"(--[^\n]*|'(?:[^']|'')*'|\"[^\"]*\"|::)|:([a-z_]\w*)")
+
+
+@cache
+def with_places(sql: str) -> bytes:
+    """Return a statement with its named parameters as psycopg has them: `%(name)s` for `:name`. Pure."""
+    return _NAMED.sub(lambda found: found[1] or f"%({found[2]})s", sql.replace("%", "%%")).encode()
 
 
 class _Text(StrDumper):
@@ -88,13 +106,78 @@ def parameters(place: StorePlace, url: str) -> str:
     return psycopg.conninfo.make_conninfo(url, **words)
 
 
-class PostgresConnection:
-    """One connection, which is made anew at the next transaction if it was lost. Not thread-safe.
+class TimedConnection(psycopg.Connection[DictRow]):
+    """A connection that is given up if an answer does not come, whatever swallows it on the way.
 
-    Inside a transaction a statement's failure may show as late as at the next answer, or at the commit. From its first
-    savepoint on, each statement is waited for. The end of one that only reads is not: it costs no round trip, and what
-    may have failed in it shows with the next answer.
+    The system's own limits (messages that keep alive, `tcp_user_timeout`) see only a peer whose packets are lost, not
+    a proxy that takes them and passes nothing on.
     """
+
+    answer_s = 0.0
+    """How long an answer is waited for; 0 = however long it takes."""
+
+    def limit(self, answer_s: float) -> None:
+        """Have the server, and this side a moment later, give a statement up after `answer_s` seconds; 0 = never."""
+        self.execute(f"SET statement_timeout = '{answer_s}s'".encode())
+        self.answer_s = answer_s and answer_s + ON_THE_WAY_S
+
+    def wait(self, gen: Generator[Any, Any, T], *words: Any, **more: Any) -> T:
+        """Wait for what a statement of psycopg waits for. Raises: psycopg.OperationalError if it did not come."""
+        return super().wait(self._timed(gen) if self.answer_s else gen, *words, **more)
+
+    def _timed(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
+        until_s = time.monotonic() + self.answer_s
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if not ready and time.monotonic() > until_s:
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError(f"no answer within {self.answer_s:.0f} s")
+                wanted = gen.send(ready)
+        except StopIteration as ended:
+            return ended.value  # type: ignore[no-any-return]  # a generator's own
+
+
+class _MadeBeside:
+    """A connection that a thread makes anew, because the event loop must not wait for a server that is away."""
+
+    def __init__(self, connect: Callable[[], TimedConnection]) -> None:
+        self._connect = connect
+        self._coming: Future[TimedConnection] | None = None
+
+    def take(self) -> TimedConnection:
+        """Return a new connection. Raises: psycopg.OperationalError if it is not there yet."""
+        wait_s = 0.0
+        if self._coming is None:
+            self._coming, wait_s = Future(), MOMENT_S
+            threading.Thread(target=self._make, args=(self._coming,), name="claudius-connects", daemon=True).start()
+        coming = self._coming
+        wait([coming], wait_s)
+        if not coming.done():
+            raise psycopg.OperationalError("the server does not answer")
+        self._coming = None
+        return coming.result()
+
+    def close(self) -> None:
+        """Close what is still to come."""
+        if self._coming:
+            self._coming.add_done_callback(_close)
+
+    def _make(self, coming: Future[TimedConnection]) -> None:
+        try:
+            coming.set_result(self._connect())
+        except (psycopg.Error, StoreError) as error:
+            coming.set_exception(error)
+
+
+def _close(coming: Future[TimedConnection]) -> None:
+    if not coming.exception():
+        coming.result().close()
+
+
+class PostgresConnection:
+    """One connection, which is made anew at the next transaction if it was lost. Not thread-safe."""
 
     Error, OperationalError, IntegrityError = psycopg.Error, psycopg.OperationalError, psycopg.IntegrityError
     total_changes = 0
@@ -108,24 +191,15 @@ class PostgresConnection:
         """
         self._place, self._silent_s = place, silent_s
         self.url = place.url
-        self._is_inside = False
-        self._pipeline: Pipeline | None = None
-        self.was_undone = False
-        """Whether the last COMMIT undid everything, because a statement before it had failed."""
-        self._trips = 0
-        self._ahead: dict[tuple[str, frozenset[tuple[str, Any]]], Cursor] = {}
-        self._foresight = Foresight()
-        self._texts: dict[str, bytes] = {}
+        self._is_inside = self._writes = False
+        """Whether a transaction was begun and not ended, on whatever connection; and whether it writes."""
         self.fenced: set[tuple[str, int]] = set()
         """The lanes, each with its token, that are locked in this transaction."""
         self._answer_s = 0.0
-        self._beside: MadeBeside[NamedRow] | None = None
+        self._beside: _MadeBeside | None = None
         self._has_new_moments = False
-        self._new_moments: Cursor | None = None
-        """The moments to be indexed, asked for ahead; None if that is to be asked."""
         self.lock_wait_s = 0.0
         """How long transactions waited for one another before they could write, by the server's clock."""
-        self._locked: Cursor | None = None
         self._made, self.made = self._connect(), 1
         """The connection; and how often it was made."""
 
@@ -134,7 +208,7 @@ class PostgresConnection:
 
         `in_loop`: the event loop waits for it, so a lost connection is made anew in a thread.
         """
-        self._answer_s, self._beside = answer_s, MadeBeside(self._connect) if in_loop else None
+        self._answer_s, self._beside = answer_s, _MadeBeside(self._connect) if in_loop else None
         self._made.limit(answer_s)
 
     @property
@@ -152,7 +226,6 @@ class PostgresConnection:
         def remark(said: psycopg.errors.Diagnostic) -> None:
             remarks.append((said.severity_nonlocalized or "", said.message_detail or ""))
 
-        self._leave_pipeline()
         self._made.limit(0.0)
         self._made.add_notice_handler(remark)
         try:
@@ -163,9 +236,9 @@ class PostgresConnection:
             if not self._made.closed:
                 self._made.limit(self._answer_s)
 
-    def _connect(self) -> TimedConnection[NamedRow]:
+    def _connect(self) -> TimedConnection:
         url = parameters(self._place, self._place.url)
-        made = TimedConnection[NamedRow].connect(url, autocommit=True, row_factory=named)
+        made = TimedConnection.connect(url, autocommit=True, row_factory=dict_row)
         check_server(made, self._place.shown)
         made.answer_s = CONNECT_S
         silent = f"SET idle_in_transaction_session_timeout = '{self._silent_s}s'; SET lock_timeout = '{LOCK_S}s'"
@@ -180,195 +253,83 @@ class PostgresConnection:
         return made
 
     @property
-    def trips(self) -> int:
-        """How often the server's answer was waited for since it was opened."""
-        return self._trips + (self._pipeline.trips if self._pipeline else 0)
-
-    @property
     def in_transaction(self) -> bool:
         """Whether a transaction is open, failed or not."""
-        if self._pipeline is not None:  # it looks idle while its answers are under way
-            return self._is_inside
         return self._made.info.transaction_status not in (TransactionStatus.IDLE, TransactionStatus.UNKNOWN)
 
     def execute(self, sql: str, values: Mapping[str, Any] | Sequence[Any] = (), /) -> Cursor:
-        """Run one statement that is written for SQLite. Raises: psycopg.Error."""
-        if sql.startswith("BEGIN"):
+        """Run one statement. Raises: psycopg.Error."""
+        if sql in TRANSACTIONS:
             return self._begin(sql)
-        self._be_connected()
         if sql in ENDS:
-            self._end(sql)
-            return psycopg.Cursor(self._made)  # nothing is in it, and the connection may be lost
+            return self._end(sql)
         if sql.startswith("SAVEPOINT"):
-            self._leave_pipeline()
-            self.fenced.clear()
-            self._new_moments = None  # what follows may be undone by itself
-        if isinstance(values, dict) and (self._ahead or self._foresight.is_noting):
-            key = (sql, frozenset(values.items()))
-            self._foresight.note(key)
-            if found := self._ahead.pop(key, None):
-                return found
-        answer = self._send(self._text(sql), values or None)
-        if sql.startswith(_MOMENTS_COME):
-            self._has_new_moments = True
-            self._new_moments = self._send(_NEW_MOMENTS, None) if self._pipeline is not None else None
-        if self._pipeline is not None and not self._is_inside:
-            self._pipeline.wait()
-        return answer
-
-    def together(self, asked: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Cursor]:
-        """Ask several queries in one round trip, outside of a transaction; none sees less than the one before it.
-
-        Raises: psycopg.Error.
-        """
-        self._be_connected()
-        self._enter_pipeline()
-        return [self._send(self._text(sql), dict(values)) for sql, values in asked]
-
-    def ahead(self, *asked: tuple[str, Mapping[str, Any]]) -> None:
-        """Ask what is going to be asked in this transaction, all of it at once; each answer serves once."""
-        for sql, values in asked:
-            self._ahead[sql, frozenset(values.items())] = self._send(self._text(sql), dict(values))
-
-    def foresee(self, kind: str, *names: str) -> None:
-        """Ask ahead what reads of this kind asked lately, about these names instead of theirs."""
-        self.ahead(*((sql, dict(values)) for sql, values in self._foresight.begin(kind, names)))
-
-    def _begin(self, sql: str) -> Cursor:
-        self._is_inside = False  # whatever was lost
-        self._be_connected()
-        self._has_new_moments, self._is_inside, self.was_undone = False, True, False
-        self._new_moments = None
-        self._ahead.clear()
-        self.fenced.clear()
-        try:
-            self._enter_pipeline()
-            for text in self._text(sql).split(b";"):
-                began = self._send(text, None)
-        except psycopg.Error:  # it did not begin, so nobody is going to end it
-            self._is_inside = False
-            self._undo()
-            raise
-        self._locked = began if sql == "BEGIN IMMEDIATE" else None
-        return began
-
-    def _end(self, sql: str) -> None:
-        self._is_inside = False
-        self._ahead.clear()
-        self._foresight.end()
-        try:
-            if sql == "COMMIT" and self._has_new_moments:
-                self._index_moments()
-            self._send(sql.encode(), None)
-            if self._pipeline is not None and self._locked is None:
-                self._pipeline.go_on()
-                return
-            self._leave_pipeline()
-            if self._locked and (row := self._locked.fetchone()):
-                self.lock_wait_s += row["waited_s"]
-        except psycopg.Error:
-            self._undo()
-            if sql == "COMMIT":
-                raise
-
-    def _undo(self) -> None:
-        """End a transaction in which a statement has failed, as far as the server can be reached."""
-        with suppress(psycopg.Error):
-            self._leave_pipeline()
-        if self._made.closed:
-            return
-        if self.in_transaction:
-            self.was_undone = True
-            try:
-                self._made.execute(b"ROLLBACK", prepare=False)
-            except psycopg.Error:  # psycopg may believe in a statement whose preparation was undone: made anew then
-                self._made.close()
-
-    def _be_connected(self) -> None:
-        if self._made.closed and not self._is_inside:
-            with suppress(psycopg.Error):
-                self._leave_pipeline()
-            self._made = self._beside.take() if self._beside else self._connect()
-            self.made += 1
-
-    def _enter_pipeline(self) -> None:
-        if self._pipeline is None and psycopg.Pipeline.is_supported():
-            self._pipeline = Pipeline(self._made, self._failed)
-
-    def _failed(self) -> None:
-        if self._is_inside:
-            return  # whoever began the transaction ends it
-        self._undo()
-        if not self._made.closed:
-            try:  # psycopg may believe in statements whose preparation has failed
-                self._made.execute(b"DEALLOCATE ALL", prepare=False)
-            except psycopg.Error:
-                self._made.close()
-
-    def _leave_pipeline(self) -> None:
-        pipeline, self._pipeline = self._pipeline, None
-        if pipeline is not None:
-            try:
-                pipeline.end()
-            finally:
-                self._trips += pipeline.trips
-
-    def _send(self, text: bytes, values: Any) -> Cursor:
-        if self._pipeline is not None:
-            return self._pipeline.execute(text, values)
-        self._trips += 1
-        return self._made.execute(text, values)
+            self.fenced.clear()  # what follows may be undone by itself
+        return self._ready(sql).execute(with_places(sql), values or None)
 
     def executemany(self, sql: str, rows: Iterable[Any], /) -> object:
-        """Run one statement for each row of values, in one round trip. Raises: psycopg.Error.
-
-        An INSERT takes many rows at once; no two of them may have the same key.
-        """
-        left = list(rows)
-        while left:
-            some = left[: max(1, _VALUES // len(left[0]))]
-            if not (text := for_rows(sql, len(some))):
-                break
-            self.execute(text, {f"{name}_{n}": value for n, row in enumerate(some) for name, value in row.items()})
-            del left[: len(some)]
-        if left:
-            if self._pipeline is None:
-                self._trips += 1
-            self._made.cursor().executemany(self._text(sql), left)
+        """Run one statement for each row of values. Raises: psycopg.Error."""
+        self._ready(sql).cursor().executemany(with_places(sql), list(rows))
         return None
+
+    def _ready(self, sql: str) -> TimedConnection:
+        """Return the connection for a statement; one that was lost is made anew, but not inside a transaction."""
+        if self._made.closed and not self._is_inside:
+            self._made = self._beside.take() if self._beside else self._connect()
+            self.made += 1
+        self._has_new_moments = self._has_new_moments or sql.startswith(_MOMENTS_COME)
+        return self._made
+
+    def _begin(self, sql: str) -> Cursor:
+        self._is_inside = self._has_new_moments = False
+        self._writes = sql == "BEGIN IMMEDIATE"
+        self.fenced.clear()
+        made = self._ready(sql)
+        try:
+            began = made.execute(TRANSACTIONS[sql].encode(), prepare=False)
+        except psycopg.Error:  # it did not begin, so nobody is going to end it
+            if not made.closed:
+                made.rollback()
+            raise
+        self._is_inside = True
+        if began.nextset() and (row := began.fetchone()):
+            self.lock_wait_s += row["waited_s"]
+        return began
+
+    def _end(self, sql: str) -> Cursor:
+        self._is_inside = False
+        has_failed = self._made.info.transaction_status == TransactionStatus.INERROR
+        if sql == "COMMIT" and not has_failed and self._has_new_moments:
+            self._index_moments()
+        if sql == "ROLLBACK" and self._made.closed:
+            return psycopg.Cursor(self._made)  # nothing is in it
+        ended = self._made.execute(sql.encode(), prepare=False)
+        if sql == "COMMIT" and has_failed and self._writes:
+            raise psycopg.errors.InFailedSqlTransaction("nothing was written: a statement before had failed")
+        return ended
 
     def script(self, sql: str) -> None:
         """Run many statements without values in one transaction. Raises: psycopg.Error."""
-        self._leave_pipeline()
         with self._made.transaction():
             self._made.execute(sql.encode())
 
     def close(self) -> None:
         """Close it."""
-        with suppress(psycopg.Error):
-            self._leave_pipeline()
         self._made.close()
         if self._beside:
             self._beside.close()
 
-    def _text(self, sql: str) -> bytes:
-        text = self._texts.get(sql)
-        if text is None:
-            text = self._texts[sql] = translated(sql).encode()
-        return text
-
     def _index_moments(self) -> None:
         """Index the moments that came or changed in this transaction, as the triggers of SQLite's schema do."""
-        self._has_new_moments = False
         postings = [
             (f"{stem}:{row['audience_number']}", row["id"])
-            for row in self._new_moments or self._send(_NEW_MOMENTS, None)
+            for row in self._made.execute(_NEW_MOMENTS)
             for stem in stemmed(f"{row['text']} {row['pictures']}", row["name"])
         ]
         if postings:
             stems, moments = map(list, zip(*postings, strict=True))
-            self._send(_INDEX, {"stems": stems, "moments": moments})
-        self._send(b"DELETE FROM moment_new", None)
+            self._made.execute(_INDEX, {"stems": stems, "moments": moments})
+        self._made.execute(b"DELETE FROM moment_new")
 
 
 LOST, MOVED = "CL001", "CL002"
@@ -387,31 +348,13 @@ class PostgresDatabase(Database):
     """One connection with its named queries. Not thread-safe."""
 
     __slots__ = ()
-    is_far = True
-
-    def late(self, query: str, /, **values: Any) -> Callable[[], list[Row]]:
-        return self.run(query, **values).fetchall
-
-    def together(self, **asked: Mapping[str, Any]) -> list[list[Row]]:
-        cursors = self._own.together((self.queries[query], values) for query, values in asked.items())
-        return [cursor.fetchall() for cursor in cursors]
-
-    def ahead(self, **asked: Mapping[str, Any]) -> None:
-        self._own.ahead(*((self.queries[query], values) for query, values in asked.items()))
-
-    def foresee(self, kind: str, *names: str) -> None:
-        self._own.foresee(kind, *names)
 
     def fence(self, conversation: str, token: int) -> None:
         """Have this transaction refused if the lane's token has moved, and let it move no more before its end."""
-        if (conversation, token) not in self._own.fenced:
-            self._own.fenced.add((conversation, token))
+        fenced = ours(self).fenced
+        if (conversation, token) not in fenced:
+            fenced.add((conversation, token))
             self.run("lane_fence", conversation=conversation, token=token)
-
-    @property
-    def _own(self) -> PostgresConnection:
-        assert isinstance(self.connection, PostgresConnection)  # noqa: S101 - it is opened with one
-        return self.connection
 
     def tables(self) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
         """Return each table's name, its key columns and all its columns; those that refer to others come first."""

@@ -54,16 +54,13 @@ class PostgresInbox(SqlInbox):
 
 
 def _accept(db: Database, heard: Perception, at: str, limits: RateLimits) -> tuple[RateVerdict | None, float]:
-    """Store one perception, in the same round trips as without rates; None if it is known or not to be kept.
+    """Store one perception; None if it is known or not to be kept.
 
-    The counts and what came early are asked ahead. What the rates refuse is deleted again: that is rare. Returns for
-    how many seconds more nothing of its speaker is heard, too.
+    What the rates refuse is deleted again: that is rare. Returns for how many seconds more nothing of its speaker is
+    heard, too.
     """
     by = {"person": heard.person, "conversation": heard.conversation}
     is_counted = limits.person_per_minute is not None or (heard.is_bot and limits.bot_turns is not None)
-    if is_counted:
-        db.ahead(rates=by)
-    db.ahead(early={"message": heard.key})
     if not accept_one(db, heard, at):
         return None, 0.0
     if is_counted:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from msgspec import Struct, field
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.errors import StaleTurn
@@ -14,7 +15,7 @@ from claudius.intent import Call, Intent
 from claudius.memory.inbox import Pending
 from claudius.memory.postgres.connection import PostgresDatabase
 from claudius.memory.postgres.inbox import PostgresInbox
-from claudius.memory.sql.connection import Database, Row
+from claudius.memory.sql.connection import Database
 from claudius.memory.sql.core import Core, Writer
 from claudius.memory.sql.outbox import SqlOutbox, settle
 from claudius.memory.sql.rows import dump
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 AHEAD_AT_MOST = timedelta(hours=1)
 """A clock that differs by more from the server's was set like that on purpose, as `CLAUDIUS_CLOCK` does."""
-Seen = Mapping[str, Callable[[], list[Row]]]
-"""Answers by query; each is asked for once."""
 
 
 class HeldLane(Struct, eq=False):
@@ -41,11 +40,7 @@ class HeldLane(Struct, eq=False):
     """Until when, by this process's monotonic clock, counted from before it asked."""
     heard: int
     """The lane's mark at the last look for lanes."""
-    seen: dict[str, Callable[[], list[Row]]] = field(default_factory=dict)
-    """What there was to do at the last look into it, or at the last write that looked."""
-    seen_s: float = 0.0
-    """When that was, by this process's monotonic clock."""
-    taken: set[int] = field(default_factory=set)
+    taken: set[int] = msgspec.field(default_factory=set)
     """The perceptions whose turns were begun under this token."""
 
 
@@ -62,23 +57,6 @@ class LaneCore(Core):
     def _now(self) -> tuple[Writer, Database]:
         writer, reader = self.open_core._now()  # noqa: SLF001 - likewise
         return _LaneWriter(writer, self), reader
-
-    async def write_and_look(self, run: Callable[[Database], T]) -> T:
-        """Write, and see in the same round trips what there is to do in the lane then."""
-        questions = self.leases.questions(**self.lane)
-
-        def both(db: Database) -> tuple[T, Seen, float]:
-            result, asked_s = run(db), self.leases.now_s()
-            return result, {query: db.late(query, **values) for query, values in questions.items()}, asked_s
-
-        result, seen, asked_s = await self.write(both)
-        self.leases.saw(self.held, seen, asked_s)
-        return result
-
-    def look(self, query: str, **values: Any) -> list[Row]:
-        if self.leases.sees(self.held, query):
-            return self.held.seen.pop(query)()
-        return self.open_core.look(query, **values)
 
     def fenced(self, run: Callable[[Database], T]) -> Callable[[Database], T]:
         """Return a job that is refused if the lane's token has moved."""
@@ -165,7 +143,6 @@ class _LaneWriter(Writer):
         self._writer, self._core = writer, core
 
     async def write(self, run: Callable[[Database], T], *, is_alone: bool = False) -> T:
-        self._core.held.seen.clear()
         try:
             return await self._writer.write(self._core.fenced(run), is_alone=is_alone)
         except StaleTurn:
@@ -173,7 +150,6 @@ class _LaneWriter(Writer):
             raise
 
     def later(self, run: Callable[[Database], Any], about: Hashable = None) -> None:
-        self._core.held.seen.clear()
         self._writer.later(self._core.fenced(run), about)
 
     async def flush(self, *about: Hashable) -> bool:
@@ -204,7 +180,7 @@ class LaneOutbox(SqlOutbox):
     async def settle(self, key: str, receipt: str, now: datetime) -> str:
         boot = self._open.boot
         try:
-            settled = await self._core.write_and_look(lambda db: settle(db, key, receipt, now, boot))
+            settled = await self._core.write(lambda db: settle(db, key, receipt, now, boot))
         except StaleTurn:
             settled = await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
         if settled.rowcount:

@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from claudius import errors
 from claudius.errors import ProviderError
 from claudius.memory.leases import ForgettingStore, LeaseStore, LeaseTally, LeaseTimes, RoleStore
-from claudius.memory.postgres.lane import AHEAD_AT_MOST, HeldLane, LaneCore, Seen
+from claudius.memory.postgres.lane import AHEAD_AT_MOST, HeldLane, LaneCore
 from claudius.memory.postgres.letting_go import PostgresForgetting
 from claudius.memory.postgres.notices import listen, notice
 from claudius.memory.postgres.schema import too_old
@@ -37,8 +36,6 @@ DOUBTED_S = 3600.0
 """For how long after a switch to another server an earlier message may have been answered without its knowing."""
 TRUSTED = 0.9
 """The part of a lease in which this process trusts its own clock."""
-SEEN_S = 0.1
-"""For how long what was seen in a lane is not asked for again. Whatever came since moves the lane's mark."""
 
 
 class PostgresLeases(LeaseStore):
@@ -62,8 +59,6 @@ class PostgresLeases(LeaseStore):
         self._newest_token = 0
         self._is_told, self._marked_s = True, 0.0
         """Whether another process has said something since the marks of the held lanes were read, and when that was."""
-        self._news: tuple[float, list[Row]] = (-SEEN_S, [])
-        """When it was asked what has changed, and the answer."""
         self.configuration: Callable[[], str] = lambda: times.configuration
         self._tally, self._looked_s = LeaseTally(), 0.0
         self._rests = Rests()
@@ -140,21 +135,20 @@ class PostgresLeases(LeaseStore):
         if is_asked:  # not each time something is heard here: with many lanes that would be most of the work
             self._is_told, self._marked_s = False, self._clock()
 
-        def take(db: Database) -> tuple[Callable[[], list[Row]], Callable[[], list[Row]]]:
+        def take(db: Database) -> tuple[list[Row], list[Row]]:
             for conversation in wanted:
                 db.run("lane_wanted", conversation=conversation)
-            taken: Callable[[], list[Row]] = list
-            if room:
-                taken = db.late("lanes_take", **values, wanted=dump(list(wanted)))
+            taken = db.all("lanes_take", **values, wanted=dump(list(wanted))) if room else []
+            if taken:
                 for void in ("lanes_void_heard", "lanes_void_said"):
                     db.run(void, worker=worker, before=self._newest_token)
-            return taken, db.late("lanes_heard", worker=worker, tokens=tokens) if is_asked else list
+            return taken, db.all("lanes_heard", worker=worker, tokens=tokens) if is_asked else []
 
         with self._asking() as asked_s:
             found, held = await self._core.write(take)
         self._tally.looks += 1
-        rung = self._rung(held())
-        return [*self._hold(found(), asked_s), *rung]
+        rung = self._rung(held)
+        return [*self._hold(found, asked_s), *rung]
 
     def _rung(self, rows: Sequence[Row]) -> list[str]:
         """Return the conversations whose mark has moved since it was read last."""
@@ -263,10 +257,7 @@ class PostgresLeases(LeaseStore):
         self._core.writer.later(lambda db: db.run("changed", name=name))
 
     def news(self) -> Sequence[str]:
-        asked_s, rows = self._news
-        self._news = (-SEEN_S, [])
-        if self._clock() - asked_s > SEEN_S:
-            rows = self._core.look("news", seen=self._seen)
+        rows = self._core.look("news", seen=self._seen)
         self._seen = max([row["number"] for row in rows], default=self._seen)
         names = [row["name"] for row in rows]
         if RESTS in names:
@@ -318,43 +309,8 @@ class PostgresLeases(LeaseStore):
 
     async def heard(self, conversation: str) -> int:
         held = self._held.get(conversation)
-        if held is None:
-            return -1
-        if not self.sees(held, "lane_heard"):
-            asked_s, lane = self._clock(), self.questions(conversation, held.token)
-            *seen, news = self._core.look_together(**lane, news={"seen": self._seen})
-            self.saw(held, {query: partial(list, rows) for query, rows in zip(lane, seen, strict=True)}, asked_s)
-            self._news = (asked_s, news)
-        else:
-            self._news = (-SEEN_S, [])  # what was kept of it may be from before
-        rows = held.seen.pop("lane_heard")()
+        rows = self._core.look("lane_heard", conversation=conversation, token=held.token) if held else []
         return int(rows[0]["heard"]) if rows else -1
-
-    def questions(self, conversation: str, token: int) -> Mapping[str, Mapping[str, Any]]:
-        """Return what is asked to know what there is to do in a lane, its mark first."""
-        return {
-            "lane_heard": {"conversation": conversation, "token": token},
-            "deliveries": {"conversation": conversation},
-            "oldest": {"conversation": conversation, "boot": self._core.boot},
-        }
-
-    def now_s(self) -> float:
-        """Return the time by this process's monotonic clock, in seconds."""
-        return self._clock()
-
-    def saw(self, held: HeldLane, seen: Seen, asked_s: float) -> None:
-        """Keep the answers to these questions, which were asked at `asked_s`, for a moment."""
-        held.seen, held.seen_s = dict(seen), asked_s
-
-    def look_anew(self, conversation: str) -> None:
-        if held := self._held.get(conversation):
-            held.seen.clear()
-
-    def sees(self, held: HeldLane, query: str) -> bool:
-        """Return whether the answer to one of these questions is kept."""
-        if self._clock() - held.seen_s > SEEN_S:
-            held.seen.clear()
-        return query in held.seen
 
     async def release(self, conversation: str, heard: int) -> bool:
         held = self._held.get(conversation)
@@ -388,7 +344,7 @@ class PostgresRoles(RoleStore):
         """The token of each, and until when it is held by the own clock."""
         self._known: set[str] = set()
 
-    async def take(self, wanted: Sequence[str]) -> Mapping[str, str]:
+    async def take(self, wanted: Sequence[str]) -> Sequence[str]:
         asked_s, has_new = self._clock(), not self._known.issuperset(wanted)
         values = {"roles": dump(list(wanted)), "worker": self._core.boot, "lease_s": self._lease_s}
 
@@ -397,32 +353,32 @@ class PostgresRoles(RoleStore):
                 db.run("roles_known", roles=values["roles"])
             free = db.all("roles_take", **values)
             taken = {row["role"].rstrip("0123456789"): row for row in reversed(free)}
-            more = [(row["role"], row["token"], row["state"]) for row in free if row not in taken.values()]
+            more = [(row["role"], row["token"]) for row in free if row not in taken.values()]
             db.run("roles_give_back", worker=self._core.boot, roles=dump(more))
             return list(taken.values())
 
         taken = await self._core.write(take)
         self._known |= set(wanted)
         self._held |= {row["role"]: (row["token"], asked_s + self._lease_s) for row in taken}
-        return {row["role"]: row["state"] for row in taken}
+        return [row["role"] for row in taken]
 
-    async def renew(self, states: Mapping[str, str]) -> Sequence[str]:
+    async def renew(self, roles: Sequence[str]) -> Sequence[str]:
         asked_s = self._clock()
-        values = {"worker": self._core.boot, "lease_s": self._lease_s, "roles": dump(self._of(states))}
+        values = {"worker": self._core.boot, "lease_s": self._lease_s, "roles": dump(self._of(roles))}
         kept = await self._core.write(lambda db: db.values("roles_renew", **values))
         for role in kept:
             self._held[role] = self._held[role][0], asked_s + self._lease_s
-        lost = [role for role in states if role not in kept]
+        lost = [role for role in roles if role not in kept]
         for role in lost:
             self._held.pop(role, None)
         return lost
 
-    async def give_back(self, states: Mapping[str, str]) -> None:
-        if not states:
+    async def give_back(self, roles: Sequence[str]) -> None:
+        if not roles:
             return
-        roles = dump(self._of(states))
-        await self._core.write(lambda db: db.run("roles_give_back", worker=self._core.boot, roles=roles))
-        for role in states:
+        held = dump(self._of(roles))
+        await self._core.write(lambda db: db.run("roles_give_back", worker=self._core.boot, roles=held))
+        for role in roles:
             self._held.pop(role, None)
 
     async def others(self, role: str) -> int:
@@ -433,5 +389,5 @@ class PostgresRoles(RoleStore):
         _, until_s = self._held.get(role, (0, 0.0))
         return self._clock() < until_s - (1 - TRUSTED) * self._lease_s
 
-    def _of(self, states: Mapping[str, str]) -> list[tuple[str, int, str]]:
-        return [(role, self._held[role][0], state) for role, state in states.items() if role in self._held]
+    def _of(self, roles: Sequence[str]) -> list[tuple[str, int]]:
+        return [(role, self._held[role][0]) for role in roles if role in self._held]

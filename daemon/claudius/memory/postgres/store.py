@@ -50,18 +50,9 @@ class PostgresPeople(SqlPeople):
 
 
 class PostgresWriter(Writer):
-    """A writer whose statements may fail as late as at the commit."""
+    """A writer that counts what `/metrics` shows."""
 
     tally: LeaseTally | None = None
-    """Counts what `/metrics` shows."""
-
-    def _run_together(self, batch: list[Any]) -> bool:
-        try:
-            return super()._run_together(batch)
-        except psycopg.Error:
-            if ours(self._database).was_undone:
-                return False
-            raise
 
     def _try(self, batch: list[Any]) -> None:
         super()._try(batch)

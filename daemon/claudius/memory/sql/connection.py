@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -64,6 +64,8 @@ class Connection(Protocol):
         """Close it."""
 
 
+LAST = "\U0010ffff"
+"""No character sorts after it: what begins with a text sorts before the text with this at its end."""
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 
 
@@ -93,8 +95,6 @@ class Database:
     """One connection with its named queries. Not thread-safe."""
 
     __slots__ = ("connection", "queries")
-    is_far = False
-    """Whether each answer is a round trip, so that questions should be asked together."""
 
     def __init__(self, connection: Connection, queries: Mapping[str, str]) -> None:
         """Take an open connection; the caller who opened it closes it."""
@@ -121,19 +121,11 @@ class Database:
     def value(self, query: str, /, **values: Any) -> Any:
         """Return the value of a named query with a single column; None if there is no row."""
         row = self.connection.execute(self.queries[query], values).fetchone()
-        if row is None:
-            return None
-        (value,) = row
-        return value
+        return None if row is None else _only(row)
 
     def values(self, query: str, /, **values: Any) -> list[Any]:
         """Return the values of every row of a named query with a single column."""
-        return [value for (value,) in self.connection.execute(self.queries[query], values)]
-
-    def late(self, query: str, /, **values: Any) -> Callable[[], list[Row]]:
-        """Execute a named query; what this returns may be called once, also after the end of the transaction."""
-        rows = self.all(query, **values)
-        return lambda: rows
+        return [_only(row) for row in self.connection.execute(self.queries[query], values)]
 
     def dicts(self, query: str, /, **values: Any) -> list[dict[str, Any]]:
         """Return every row of a named query as a dict by column name."""
@@ -143,16 +135,6 @@ class Database:
         """Execute one named query for each row of values."""
         self.connection.executemany(self.queries[query], rows)
 
-    def together(self, **asked: Mapping[str, Any]) -> list[list[Row]]:
-        """Return the rows of several queries outside of a transaction; each sees what is there when it is its turn."""
-        return [self.all(query, **values) for query, values in asked.items()]
-
-    def ahead(self, **asked: Mapping[str, Any]) -> None:
-        """Ask queries, each with its values, before they are needed. Only if it `is_far`."""
-
-    def foresee(self, kind: str, *names: str) -> None:
-        """Ask what reads of this kind usually ask about these names. Only if it `is_far`."""
-
     def tables(self) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
         """Return each table's name, its key columns and all its columns; those that refer to others come first."""
         refers = {
@@ -160,6 +142,11 @@ class Database:
             for table, *_ in tables(self.connection)
         }
         return sorted(tables(self.connection), key=lambda one: -refers[one[0]])
+
+
+def _only(row: Row) -> Any:
+    (column,) = row.keys()
+    return row[column]
 
 
 _REFERS = "SELECT count(*) AS refers FROM pragma_foreign_key_list(?)"

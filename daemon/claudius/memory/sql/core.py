@@ -7,7 +7,7 @@ import logging
 import queue
 import threading
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -85,10 +85,6 @@ class Core:
         """Run a job in a transaction of the writer; return its result once it is durable. Raises: StoreError."""
         return await self.writer.write(run)
 
-    async def write_and_look(self, run: Callable[[Database], T]) -> T:
-        """Write what may leave something to do in the same conversation: whoever can looks for it on the same way."""
-        return await self.write(run)
-
     async def alone(self, run: Callable[[Database], T]) -> T:
         """Run a job with the writer's connection, outside of any transaction."""
         return await self.writer.write(run, is_alone=True)
@@ -102,14 +98,6 @@ class Core:
         reader = self.reader
         try:
             return reader.all(query, **values)
-        except reader.connection.Error as error:
-            raise self.translate(error) from error
-
-    def look_together(self, **asked: Mapping[str, Any]) -> list[list[Row]]:
-        """Run several queries, each its own snapshot and none earlier than the one before it."""
-        reader = self.reader
-        try:
-            return reader.together(**asked)
         except reader.connection.Error as error:
             raise self.translate(error) from error
 

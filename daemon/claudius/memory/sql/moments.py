@@ -125,8 +125,6 @@ def find_moments(
 
     Only what may be shown here.
     """
-    if db.is_far:
-        db.foresee("moments", perception.conversation, perception.audience, perception.person)
     seeing = Seeing(db, perception, audiences=audiences)
     facts = facts_of(db, seeing, persons)
     numbers = (

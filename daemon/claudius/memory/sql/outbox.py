@@ -37,7 +37,7 @@ class SqlOutbox:
 
     async def settle(self, key: str, receipt: str, now: datetime) -> str:
         boot = self._core.boot
-        settled = await self._core.write_and_look(lambda db: settle(db, key, receipt, now, boot))
+        settled = await self._core.write(lambda db: settle(db, key, receipt, now, boot))
         return receipt if settled.rowcount or self._core.look("part_state", key=key) else ""
 
     async def delay(self, key: str, not_before: datetime | None, reason: str, *, unknown: bool = False) -> None:

@@ -13,7 +13,7 @@ from claudius.intent import ModelVersion
 from claudius.memory.documents import joined
 from claudius.memory.knowledge import Knowledge
 from claudius.memory.people import Mode, SeenPlaces
-from claudius.memory.sql.connection import Database
+from claudius.memory.sql.connection import LAST, Database
 from claudius.memory.sql.core import Core
 from claudius.memory.sql.documents import write_model
 from claudius.memory.sql.erasure import everyone, export
@@ -59,8 +59,6 @@ class SqlPeople:
 
     async def sight(self, person: str) -> Sequence[SeenPlaces]:
         with self._core.snapshot() as db:
-            if db.is_far:
-                db.foresee("sight", person)
             kept = canonical(db, person)
             ids = [kept, *db.values("linked", canonical=kept)]
             return [_sight(db, one) for one in ids]
@@ -167,7 +165,8 @@ def _participations(db: Database) -> dict[str, Mode]:
 
 
 def _sight(db: Database, person: str) -> SeenPlaces:
-    found = db.all("sight", person=person, network=f"shared:{person.partition(':')[0]}:", most=MOST_SEEN)
+    network = f"shared:{person.partition(':')[0]}:"
+    found = db.all("sight", person=person, network=network, until=f"{network}{LAST}", most=MOST_SEEN)
     return SeenPlaces(
         person=person,
         listed=tuple(row["audience"] for row in found if row["is_listed"]),
@@ -240,7 +239,8 @@ def unlink(db: Database, person: str, at: str, author: Author) -> list[str]:
     for one in others:
         network = one.partition(":")[0] + ":"
         alone = network if sum(other.startswith(network) for other in ids) == 1 else ""
-        db.run("unlink_turns", person=one, canonical=kept, label=private(one), network=alone)
+        label, until = private(one), f"{alone}{LAST}"
+        db.run("unlink_turns", person=one, canonical=kept, label=label, network=alone, until=until)
         for query in OF_TURNS:
             db.run(query, person=one, canonical=kept)
     for audience in db.values("models_own", person=kept):

@@ -15,7 +15,7 @@ from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Schedule
 from claudius.memory.inbox import turn_of
 from claudius.memory.plans import MOST_OPEN, Due, Waiting
 from claudius.memory.sql.amending import hold, keep
-from claudius.memory.sql.connection import Database, Row
+from claudius.memory.sql.connection import LAST, Database, Row
 from claudius.memory.sql.core import Core
 from claudius.memory.sql.inbox import position
 from claudius.memory.sql.knowing import what_of
@@ -225,7 +225,7 @@ class SqlPlans:
 
     async def waiting(self, place: str, person: str) -> tuple[Waiting, ...]:
         with self._core.snapshot() as db:
-            rows = db.all("plans_here", place=place, person=person)
+            rows = db.all("plans_here", place=place, until=f"{place}{LAST}", person=person)
         found = [Waiting(row["id"], instant(row["scheduled_for"]), what_of(row)) for row in rows]
         return tuple(sorted(found, key=lambda one: (one.at, one.id)))
 

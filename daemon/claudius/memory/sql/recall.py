@@ -63,10 +63,7 @@ def recall(
     """Read everything that a turn may know. The caller holds the snapshot. Raises: RowInvalid, StaleTurn."""
     perception = pending.perceptions[-1]
     conversation = perception.conversation
-    is_next = db.late("is_next", seq=pending.seq, turn=pending.turn) if limits.in_order else None
-    if db.is_far:
-        db.foresee("recall", conversation, perception.audience, perception.person)
-    if is_next and not is_next():
+    if limits.in_order and not db.one("is_next", seq=pending.seq, turn=pending.turn):
         raise StaleTurn("something earlier has come, or this was changed or withdrawn")
     seeing = Seeing(db, perception, own_only=limits.own_only)
     row = db.one("conversation_recalled", conversation=conversation)

@@ -16,7 +16,7 @@ from claudius.memory.inbox import Pending
 from claudius.memory.packing import pack
 from claudius.memory.plans import TOO_MANY
 from claudius.memory.seen import packed, seen_in
-from claudius.memory.sql.connection import Cursor, Database
+from claudius.memory.sql.connection import LAST, Cursor, Database
 from claudius.memory.sql.core import Core
 from claudius.memory.sql.documents import write_model, write_state
 from claudius.memory.sql.moments import keep_moments
@@ -88,7 +88,7 @@ class SqlTurns:
 
     async def commit(self, intent: Intent) -> None:
         before, boot, most = let_go(self._limits, intent.at), self._core.boot, self._limits.moments
-        await self._core.write_and_look(lambda db: commit(db, intent, before, boot, most))
+        await self._core.write(lambda db: commit(db, intent, before, boot, most))
 
     async def fold(
         self, conversation: str, turn: str, summary: Summary | None, calls: Sequence[Call], now: datetime
@@ -177,7 +177,8 @@ class SqlTurns:
     async def last_answer(self, person: str, place: str, now: datetime) -> Answered | None:
         with self._core.snapshot() as db:
             seeing = Seeing(db, alone(person, now))
-            found = db.one("last_answer", place=place, ids=dump(seeing.ids(seeing.canonical(person))))
+            ids = dump(seeing.ids(seeing.canonical(person)))
+            found = db.one("last_answer", place=place, until=f"{place}{LAST}", ids=ids)
             if found is None:
                 return None
             turn, where = found["turn"], {name: found[name] for name in ("conversation", "number")}
@@ -213,8 +214,6 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
     If there is a new summary, entries that it covers and that are older than `let_go` are deleted.
     """
     at = stamp(intent.at)
-    if db.is_far:
-        ask_ahead(db, intent)
     number = _move_conversation(db, intent, at)
     if number is None:
         return
@@ -238,21 +237,6 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
     keep_moments(db, intent, most)  # after the outbox, which holds the soul's own words
     if not all(one.rowcount for one in answered):  # counted last: a far database has answered by now
         raise StaleTurn("what this turn answers was withdrawn or answered meanwhile")
-
-
-def ask_ahead(db: Database, intent: Intent) -> None:
-    """Ask at once what is read while the turn is applied, as far as the turn itself does not change it."""
-    asked: dict[str, Mapping[str, Any]] = {"blobs_missing": {"keys": dump(list(intent.blobs))}}
-    if intent.noted is not None and intent.noted.interactions:
-        last = intent.noted.interactions[-1]
-        asked["peer_counted"] = {"peer_id": last.peer_id}
-        asked["peer_tally"] = {"peer_id": last.peer_id, "audience": last.audience}
-        asked["promises_of"] = {"peer_id": last.peer_id}
-    if intent.psyche is not None:
-        asked["psyche_recalled"] = {"persons": dump(intent.psyche.persons)}
-    if intent.moments:
-        asked["moments_of_audience"] = {"audience": intent.audience}
-    db.ahead(**asked)
 
 
 def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:
@@ -319,6 +303,7 @@ def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping
         rung=intent.rung,
         verb=intent.verb,
         flags=dump(intent.flags),
+        snapshot=b"",
         kept=pack(kept),
     )
     shown = [

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+
+import msgspec
 
 from claudius.intent import Utterance
 from claudius.memory.inbox import turn_of
 from claudius.perception import Perception
 from claudius.runtime.adapter import Adapter, Gap
 from claudius.testing.adapter_contract.stage import Stage
-from claudius.testing.store_contract.ground import part
 
 PATIENCE_S = 20.0
 Make = Callable[[], Adapter]
@@ -135,12 +137,15 @@ async def heard(one: Listening) -> AsyncIterator[None]:
 
 def answer(perception: Perception, body: str, *, n: int = 0, of: int = 1) -> Utterance:
     """Return one part of an answer to a perception."""
-    return part(
-        turn_of(perception.key),
-        perception.conversation,
-        body,
-        n=n,
-        of=of,
-        answers=(perception.key,),
-        person=perception.person,
-    )
+    turn = turn_of(perception.key)
+    said = {
+        "key": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{turn}/{n}")),
+        "turn": turn,
+        "conversation": perception.conversation,
+        "body": body,
+        "part": n,
+        "parts": of,
+        "answers": (perception.key,),
+        "person": perception.person,
+    }
+    return msgspec.convert(said, Utterance)  # only the soul engine may construct one directly

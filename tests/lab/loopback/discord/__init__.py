@@ -9,6 +9,5 @@
         (shown,) = await server.world.until_visible(1)
 
 Both must be set before the client is made; a client made with `guild_ready_timeout=0.05` is ready at once. Routes bear
-the names of Discord's documentation (`routes.TABLE`), faults those of `faults.FAULTS`. A process of its own
-(`PYTHONPATH=tests python -m lab.loopback.discord`) is driven by `DiscordWorld.at(control_url)` with the same names.
+the names of Discord's documentation (`routes.TABLE`), faults those of `faults.FAULTS`.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,7 @@ from lab.loopback.discord.state import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class People:
     """The hands of everybody but the app. Texts are as Discord sends them: `<@id>`."""
 
@@ -108,16 +107,16 @@ class People:
         channel: str,
         user: str,
         name: str,
-        content: str,
+        content: bytes,
         *,
         mimetype: str = "text/plain",
         text: str = "",
         deliver: bool = True,
     ) -> str:
-        """Post a file (its bytes in base64) with a text; give the message's id."""
+        """Post a file with a text; give the message's id."""
         place, space = self._channel(channel), self.service.space
         message = self._composed(place, user, text, 0)
-        file = File(space.next_id(), channel, name, base64.b64decode(content), mimetype)
+        file = File(space.next_id(), channel, name, content, mimetype)
         space.files[file.id] = file
         message.files.append(file.id)
         self.service.mention(message, None)

@@ -16,7 +16,7 @@ COMMAND, COMPONENT, BUTTON = 2, 3, 2
 _SUBCOMMANDS = (1, 2)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Pressing:
     """What a person does besides talking."""
 

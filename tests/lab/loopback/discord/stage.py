@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
-from lab.loopback.control import known
 from lab.loopback.discord import events
 from lab.loopback.discord.limits import Limit
 from lab.loopback.discord.permissions import Overwrite, Role, bits
 from lab.loopback.discord.service import Service
-from lab.loopback.discord.settings import Settings
 from lab.loopback.discord.state import BOT_USER, GUILD, Channel, ChannelKind, Member, User, Webhook
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stage:
     """What a test sets up."""
 
@@ -25,7 +21,7 @@ class Stage:
 
     async def add_user(self, user: str, name: str, *, guilds: Sequence[str] = (GUILD,), **facts: Any) -> str:
         """Let somebody exist and be in these guilds, silently; facts are the fields of `User`."""
-        self.service.space.users[user] = known(User, {"id": user, "name": name, **facts})
+        self.service.space.users[user] = User(user, name, **facts)
         for guild in guilds:
             self.service.space.guilds[guild].members.setdefault(user, Member(user))
         return user
@@ -89,10 +85,8 @@ class Stage:
 
     async def set(self, **changes: Any) -> None:
         """Change settings; names are the fields of `Settings`."""
-        settings = self.service.settings
-        wanted = known(Settings, msgspec.to_builtins(asdict(settings) | changes))
-        for one in fields(Settings):
-            setattr(settings, one.name, getattr(wanted, one.name))
+        for name, value in changes.items():
+            setattr(self.service.settings, name, value)
 
     async def shift_clock(self, ahead_s: float) -> None:
         """Put the server's clock forward; heartbeats keep their own time."""

@@ -5,23 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lab.loopback.control import known
-from lab.loopback.discord.faults import Fault
+from lab.loopback.discord.faults import Fault, FaultKind
 from lab.loopback.discord.post import Meant, Order
 from lab.loopback.discord.service import Service
 from lab.loopback.discord.sessions import Health
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trouble:
     """What goes wrong because a test wants it."""
 
     service: Service
 
-    async def fault(self, route: str, kind: str, **facts: Any) -> None:
+    async def fault(self, route: str, kind: FaultKind, **facts: Any) -> None:
         """Order a fault of the API; facts are the fields of `Fault`."""
-        fault = known(Fault, {"route": route, "kind": kind, **facts})
-        self.service.faults.ordered.append(fault)
+        self.service.faults.ordered.append(Fault(route, kind, **facts))
 
     async def heal(self) -> None:
         """Take back every order that is still open; sockets are live again."""

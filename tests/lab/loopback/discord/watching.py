@@ -8,9 +8,10 @@ from typing import Any
 
 from lab.loopback.discord.records import ANSWERS, Call, Delivery, Entry, Fate
 from lab.loopback.discord.service import Service
+from lab.loopback.discord.state import GUILD
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Watching:
     """What a test looks at. Lists are oldest first."""
 
@@ -19,6 +20,10 @@ class Watching:
     async def trace(self, *, since: int = 0) -> list[Entry]:
         """Give everything that people and the app did, after entry `since`."""
         return self.service.journal.trace[since:]
+
+    async def visible(self) -> list[Entry]:
+        """Give the whole messages of the app's."""
+        return [entry for entry in self.service.journal.trace if entry.by == "app" and entry.kind in ANSWERS]
 
     async def calls(self, route: str = "", *, since: int = 0) -> list[Call]:
         """Give the calls of a route, or all."""
@@ -59,7 +64,7 @@ class Watching:
         shapes = self.service.shapes
         return [shapes.message(message) for message in self.service.space.channels[channel].messages]
 
-    async def channels(self, guild: str) -> list[Mapping[str, Any]]:
+    async def channels(self, guild: str = GUILD) -> list[Mapping[str, Any]]:
         """Give the channels of a guild, threads too."""
         return [self.service.shapes.channel(one) for one in self.service.space.guild_channels(guild)]
 

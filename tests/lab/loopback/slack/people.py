@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from mimetypes import guess_type
@@ -15,7 +14,7 @@ from lab.loopback.slack.service import Service
 from lab.loopback.slack.state import APP, TEAM, Channel, File, Message
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class People:
     """The hands of everybody but the app. Texts are as Slack sends them: `<@U1>`, `&lt;`."""
 
@@ -124,17 +123,17 @@ class People:
         channel: str,
         user: str,
         name: str,
-        content: str,
+        content: bytes,
         *,
         text: str = "",
         thread_ts: str | None = None,
         is_connect: bool = False,
         deliver: bool = True,
     ) -> str:
-        """Share a file (`content` in base64) with a text; give the message's ts."""
+        """Share a file with a text; give the message's ts."""
         space = self.service.space
         made, mimetype = int(space.clock.now()), guess_type(name)[0] or "application/octet-stream"
-        file = File(space.next_id("F"), name, base64.b64decode(content), mimetype, user, made, is_connect)
+        file = File(space.next_id("F"), name, content, mimetype, user, made, is_connect)
         space.files[file.id] = file
         return await self.say(channel, user, text, thread_ts=thread_ts, files=[file.id], deliver=deliver)
 

@@ -1,21 +1,17 @@
-"""The server: the paths of Slack on one port, the control of tests on another."""
+"""The server: the paths of Slack on one port."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from aiohttp import web
 
-from lab.loopback.control import Control, listen
-from lab.loopback.slack.people import People
+from lab.loopback.listening import listen
 from lab.loopback.slack.responses import Responses
 from lab.loopback.slack.rules import MARKDOWN_CHARS
 from lab.loopback.slack.service import Service
-from lab.loopback.slack.stage import Stage
-from lab.loopback.slack.trouble import Trouble
 from lab.loopback.slack.web_api import WebApi
 from lab.loopback.slack.world import SlackWorld
 
@@ -25,19 +21,13 @@ BODY_LIMIT = 100 * MARKDOWN_CHARS
 
 @dataclass(slots=True)
 class SlackServer:
-    """One Slack. In-process, `world` drives it; from another process, `SlackWorld.at(control_url)` does."""
+    """One Slack, which `world` drives."""
 
     service: Service = field(default_factory=Service)
     host: str = "127.0.0.1"
     port: int = 0
     """0 = any free one; then the one that was taken."""
-    control_port: int = 0
-    _control: Control = field(init=False)
     _runners: list[web.AppRunner] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        """Gather the commands."""
-        self._control = Control.of(People(self.service), Stage(self.service), Trouble(self.service))
 
     async def __aenter__(self) -> Self:
         """Listen."""
@@ -47,10 +37,7 @@ class SlackServer:
         slack.router.add_get("/link/", self._link)
         slack.router.add_post("/response/{key}", responses.answer)
         slack.router.add_get("/files-pri/{id}/{rest:.*}", responses.file)
-        control = web.Application(client_max_size=BODY_LIMIT)
-        control.router.add_post("/do/{name}", self._control.answer)
         self.port = await listen(slack, self.host, self.port, self._runners)
-        self.control_port = await listen(control, self.host, self.control_port, self._runners)
         self.service.url = f"http://{self.host}:{self.port}"
         return self
 
@@ -69,18 +56,9 @@ class SlackServer:
         return f"{self.service.url}/api/"
 
     @property
-    def control_url(self) -> str:
-        """Where other processes drive the server."""
-        return f"http://{self.host}:{self.control_port}"
-
-    @property
     def world(self) -> SlackWorld:
         """What a test in this process does with the server."""
-        return SlackWorld(self.do)
-
-    async def do(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Carry out one command; give plain data. Raises: LookupError: there is no such command; TimeoutError."""
-        return await self._control.do(name, arguments)
+        return SlackWorld(self.service)
 
     async def _link(self, request: web.Request) -> web.StreamResponse:
         return await self.service.sockets.link(request, self.service.post.acknowledge)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal
-
-import msgspec
 
 from lab.loopback.slack import events
 from lab.loopback.slack.limits import Limit
-from lab.loopback.slack.orders import made
 from lab.loopback.slack.records import ANSWERS, Call, Delivery, Entry
 from lab.loopback.slack.service import Service
-from lab.loopback.slack.settings import Settings
 from lab.loopback.slack.shapes import message_json
 from lab.loopback.slack.state import BOT_USER, Channel, ChannelKind, Message, User
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stage:
     """What a test sets up and looks at."""
 
@@ -26,7 +22,7 @@ class Stage:
 
     async def add_user(self, user: str, name: str, **facts: Any) -> str:
         """Let somebody into the workspace, or change what is known of him; facts are the fields of `User`."""
-        self.service.space.users[user] = made(User, {"id": user, "name": name, **facts})
+        self.service.space.users[user] = User(user, name, **facts)
         return user
 
     async def add_channel(
@@ -42,10 +38,8 @@ class Stage:
 
     async def set(self, **changes: Any) -> None:
         """Change settings; names are the fields of `Settings`."""
-        settings = self.service.settings
-        wanted = made(Settings, msgspec.to_builtins(asdict(settings) | changes))
-        for one in fields(Settings):
-            setattr(settings, one.name, getattr(wanted, one.name))
+        for name, value in changes.items():
+            setattr(self.service.settings, name, value)
 
     async def shift_clock(self, ahead_s: float) -> None:
         """Put the server's clock forward."""
@@ -77,6 +71,10 @@ class Stage:
     async def trace(self, *, since: int = 0) -> list[Entry]:
         """Give everything that people and the app did, oldest first, after entry `since`."""
         return self.service.journal.trace[since:]
+
+    async def visible(self) -> list[Entry]:
+        """Give the whole messages of the app's."""
+        return [entry for entry in self.service.journal.trace if entry.by == "app" and entry.kind in ANSWERS]
 
     async def calls(self, method: str = "", *, since: int = 0) -> list[Call]:
         """Give the calls of a method, or all."""

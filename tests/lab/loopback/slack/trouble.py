@@ -6,22 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.loopback.slack.envelopes import Order
-from lab.loopback.slack.faults import Fault
-from lab.loopback.slack.orders import made
+from lab.loopback.slack.faults import Fault, FaultKind
 from lab.loopback.slack.service import Service
 from lab.loopback.slack.sockets import Health, Reason, Socket
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trouble:
     """What goes wrong because a test wants it."""
 
     service: Service
 
-    async def fault(self, method: str, kind: str, **facts: Any) -> None:
+    async def fault(self, method: str, kind: FaultKind, **facts: Any) -> None:
         """Order a fault of the Web API; facts are the fields of `Fault`."""
-        fault = made(Fault, {"method": method, "kind": kind, **facts})
-        self.service.faults.ordered.append(fault)
+        self.service.faults.ordered.append(Fault(method, kind, **facts))
 
     async def heal(self) -> None:
         """Take back every order that is still open; sockets are live again."""

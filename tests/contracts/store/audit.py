@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudius.memory.audit import AuditEntry
-from claudius.testing.store_contract.ground import ANA, NOW, Ground, awake, case, exchange, heard
+from contracts.store.ground import ANA, NOW, Ground, awake, case, exchange, heard
 
 
 @case("AU1", "the first comparison records nothing, the next one what changed and no act tells of")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudius.memory.documents import Document
 from claudius.memory.inbox import Undone
 from claudius.perception import DeleteExtra, Kind, private
-from claudius.testing.store_contract.ground import ANA, BEN, DM, NOW, Ground, awake, case, exchange, heard, recalled
+from contracts.store.ground import ANA, BEN, DM, NOW, Ground, awake, case, exchange, heard, recalled
 
 BENS = "slack:T1:D-ben:"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from claudius.memory.codes import LIFE, WRONG_TRIES, OpenCode
-from claudius.testing.store_contract.ground import NOW, Ground, awake, case
+from contracts.store.ground import NOW, Ground, awake, case
 
 
 def _asked(person: str, *, kind: str = "pairing", network: str = "discord", at: datetime = NOW) -> OpenCode:

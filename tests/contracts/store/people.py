@@ -11,7 +11,7 @@ from claudius.memory.facts import is_single_valued
 from claudius.memory.store import Store
 from claudius.perception import SELF, Kind, Origin, Perception, private, shared
 from claudius.recollection import Fact, Shown, Summary
-from claudius.testing.store_contract.ground import (
+from contracts.store.ground import (
     ANA,
     BEN,
     DEE,
@@ -27,7 +27,7 @@ from claudius.testing.store_contract.ground import (
     recalled,
     thought,
 )
-from claudius.testing.store_contract.inbox import mention, owed, said
+from contracts.store.inbox import mention, owed, said
 
 CHANNELS: Mapping[str, tuple[str, ...]] = {"ops": (ANA, BEN), "all": (ANA, BEN, OZ), "ext": (ANA, BEN, DEE)}
 

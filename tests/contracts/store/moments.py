@@ -8,7 +8,7 @@ from claudius.memory.ranking import asked_for
 from claudius.memory.store import Store
 from claudius.perception import SELF, Perception, private
 from claudius.recollection import Fact, Moment
-from claudius.testing.store_contract.ground import (
+from contracts.store.ground import (
     ANA,
     BEN,
     NOW,

@@ -11,7 +11,7 @@ from claudius.memory.store import Store
 from claudius.memory.turns import RecallLimits
 from claudius.perception import SELF, Kind, Origin, private
 from claudius.recollection import Entry, EntryType, ProcessState, Shown, Summary
-from claudius.testing.store_contract.ground import (
+from contracts.store.ground import (
     ANA,
     BEN,
     DEE,

@@ -8,7 +8,7 @@ from typing import Any
 from claudius.intent import WHAT, Planned, Schedule
 from claudius.memory.plans import MOST_OPEN
 from claudius.perception import Kind, Origin, internal, private
-from claudius.testing.store_contract.ground import (
+from contracts.store.ground import (
     ANA,
     BEN,
     DM,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from claudius.memory.turns import RecallLimits
 from claudius.memory.whispers import Whisper
 from claudius.perception import SELF, private
-from claudius.testing.store_contract.ground import (
+from contracts.store.ground import (
     ANA,
     BEN,
     DM,

@@ -7,7 +7,7 @@ from datetime import timedelta
 from claudius.intent import StateChange
 from claudius.memory.documents import Document, KeptFile
 from claudius.perception import SELF, private
-from claudius.testing.store_contract.ground import ANA, BEN, NOW, Ground, awake, case, exchange, heard
+from contracts.store.ground import ANA, BEN, NOW, Ground, awake, case, exchange, heard
 
 
 @case("M90", "a portrait written by hand is the next version; the same words make none")

@@ -16,7 +16,7 @@ from claudius.psyche.personality import Kernel
 from claudius.psyche.state import Axes, Stimulus
 from claudius.psyche_types import Arc, Psyche
 from claudius.recollection import Recollection
-from claudius.testing.store_contract.ground import (
+from contracts.store.ground import (
     ANA,
     BEN,
     DM,

@@ -23,7 +23,7 @@ from claudius.perception import (
     ReactionExtra,
 )
 from claudius.shown import DELETED, How, Quoted
-from claudius.testing.store_contract.ground import (
+from contracts.store.ground import (
     ANA,
     BEN,
     DEE,

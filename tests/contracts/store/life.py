@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from claudius.testing.store_contract.ground import (
+from contracts.store.ground import (
     BEN,
     DM,
     NOW,

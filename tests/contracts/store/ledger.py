@@ -23,7 +23,7 @@ from claudius.ledger_types import (
 from claudius.memory.ledger import tally
 from claudius.memory.store import Store
 from claudius.perception import Kind, Origin, Perception, private, shared
-from claudius.testing.store_contract.ground import ANA, BEN, DM, NOW, OPS, Ground, awake, call, case, exchange, heard
+from contracts.store.ground import ANA, BEN, DM, NOW, OPS, Ground, awake, call, case, exchange, heard
 
 OPS_AUDIENCE = shared(OPS)
 

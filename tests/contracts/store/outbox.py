@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from claudius.recollection import EntryType
-from claudius.testing.store_contract.ground import (
+from contracts.store.ground import (
     DM,
     NOW,
     Ground,

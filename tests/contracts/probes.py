@@ -6,13 +6,16 @@ A row is plain data; missing values are neutral. Source: the psyche design, sect
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
 
+from claudius.cortex.triggers import first_farming
+from claudius.memory.ledger import tally
 from claudius.psyche import arcs as subjects
 from claudius.psyche.change import Event, feel
-from claudius.psyche.classify import classify, vader
+from claudius.psyche.classify import classify, scope, vader
 from claudius.psyche.context import REPEAT, REPEAT_S, importance, stimulus_of
 from claudius.psyche.events import MESSAGES, NOTHING_HEARD, EventContext, Happening, PsycheState, Weighing, is_addressed
 from claudius.psyche.gate import judge
@@ -20,9 +23,6 @@ from claudius.psyche.mapping import read_stance
 from claudius.psyche.personality import Kernel
 from claudius.psyche.words import likeness, stems, tokens
 from claudius.psyche_types import DRIVES, Arc, Edge, Numbers, Psyche
-from claudius.testing.ledger_probes import farming, info_score
-
-__all__ = ["farming", "gate", "info_score", "stance"]
 
 SOUL = "claudius"
 NOW_S = 1_767_225_600.0
@@ -105,6 +105,31 @@ def stance(text: str) -> dict[str, str] | None:
     """Return the stance that a name or a description means, with its sign; None if it is not one of ours. Pure."""
     found = read_stance(text, text)
     return {"stance": found.stance, "sign": found.sign} if found else None
+
+
+def info_score(row: Mapping[str, Any]) -> int:
+    """Return how much is known of a peer with `{"timestamps": [RFC 3339, any order], "assessments": n}`, 0 to 10."""
+    times = [datetime.fromisoformat(text) for text in row.get("timestamps", ())]
+    counted = row.get("assessments", 0)
+    return tally(times).info_score(counted if isinstance(counted, int) else len(counted))
+
+
+def farming(stream: Mapping[str, Any]) -> dict[str, Any]:
+    """Look for the farming pattern in `{"scopes": []}` or `{"bursts": [[{"text", "attachments"}]]}`, and `"trust": []`.
+
+    Returns `{"fires", "at"}`: `at` is the index of the first burst that fires, None if none does.
+    """
+    scopes = [
+        *(stream.get("scopes") or ()),
+        *(sum(map(_scope, burst)) for burst in stream.get("bursts") or ()),
+    ]
+    at = first_farming(scopes, list(stream.get("trust") or ()))
+    return {"fires": at is not None, "at": at}
+
+
+def _scope(message: Mapping[str, Any]) -> int:
+    attachments = message.get("attachments", 0)
+    return scope(str(message.get("text", "")), attachments if isinstance(attachments, int) else len(attachments))
 
 
 def _numbers(state: Mapping[str, Any]) -> Numbers:

@@ -1,1 +1,0 @@
-"""The contract cases of every store, by topic."""

@@ -1,0 +1,81 @@
+"""The bench of memory on the public set of long conversations."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import locomo
+from claudius.errors import UsageProblem
+from locomo import read
+
+LOCOMO = [
+    {
+        "sample_id": "conv-0",
+        "conversation": {
+            "speaker_a": "Ada",
+            "session_2_date_time": "10:00 am on 9 May, 2023",
+            "session_2": [
+                {"speaker": "Ada", "dia_id": "D2:1", "text": "The crane came.", "blip_caption": "a red crane"}
+            ],
+            "session_1_date_time": "1:56 pm on 8 May, 2023",
+            "session_1": [
+                {"speaker": "Ada", "dia_id": "D1:1", "text": "I ordered a crane."},
+                {"speaker": "Bo", "dia_id": "D1:2", "text": "A big one?"},
+            ],
+        },
+        "qa": [
+            {"question": "What did Ada order?", "answer": "a crane", "evidence": ["D1:1"], "category": 4},
+            {"question": "When did it come?", "answer": "9 May", "evidence": ["D2:1; D1:1"], "category": 2},
+            {"question": "Who painted it?", "adversarial_answer": "Bo", "evidence": ["D9:9"], "category": 5},
+        ],
+    }
+]
+
+
+def test_eval_u9_the_public_set_is_read(tmp_path: Path) -> None:
+    """U9: sessions in their order, dated, with captions; evidence by message; unanswerable questions are marked."""
+    file = tmp_path / "set.json"
+    file.write_text(json.dumps(LOCOMO), "utf-8")
+
+    (conversation,) = read(file)
+
+    assert [one.id for one in conversation.messages] == ["D1:1", "D1:2", "D2:1"]
+    assert f"{conversation.messages[0].at:%Y-%m-%d %H:%M}" == "2023-05-08 13:56"
+    assert (conversation.messages[2].text, conversation.messages[2].picture) == ("The crane came.", "a red crane")
+    assert [(one.evidence, one.is_answerable) for one in conversation.questions] == [
+        (("D1:1",), True),
+        (("D2:1", "D1:1"), True),
+        ((), False),
+    ]
+    file.write_text("[{}]", "utf-8")
+    with pytest.raises(UsageProblem, match="the set's own JSON file"):
+        read(file)
+
+
+def test_memory_e1_the_bench_measures_the_public_set_by_its_path(tmp_path: Path) -> None:
+    """E1, E3: each conversation is lived and asked about; the figures are printed, for each and for all."""
+    file = tmp_path / "set.json"
+    file.write_text(json.dumps(LOCOMO), "utf-8")
+
+    first, every = measured(file)
+
+    assert (first["name"], every["name"]) == ("conv-0", "all")
+    assert (every["questions"], every["unanswerable"]) == (2, 1)
+    assert every["evidence"] >= 0.5
+    assert every["found"] >= every["evidence"]
+    overheard = measured(file, "--overheard")[-1]
+    assert overheard["evidence"] == every["evidence"]
+
+
+def measured(file: Path, *more: str) -> list[dict[str, Any]]:
+    """Return what the bench prints of a file."""
+    command = [sys.executable, locomo.__file__, str(file), *more, "--json"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: list[dict[str, Any]] = json.loads(ran.stdout)
+    return found
