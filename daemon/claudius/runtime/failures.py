@@ -30,6 +30,10 @@ class Retry(Struct, frozen=True):
     after_s: float
 
 
+AGAIN = Retry(0.0)
+"""Go on at once, even while the process ends."""
+
+
 class Apologise(Struct, frozen=True):
     """Give up on this perception with an apology in character."""
 

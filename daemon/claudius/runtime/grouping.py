@@ -12,6 +12,7 @@ from claudius.cognition.mind import Mind
 from claudius.cognition.turn_state import is_more
 from claudius.memory.inbox import Pending
 from claudius.perception import MessageExtra, Origin, Perception, Place, private
+from claudius.runtime.failures import Retry
 
 TOGETHER = 10
 """The most messages that one reply answers."""
@@ -25,20 +26,20 @@ _CLOSING = ")]}'\"’”»」』*_~ "
 _EMOJI_NAME = re.compile(r":[a-z0-9_+'-]+:")
 
 
-async def next_turn(first: Pending, mind: Mind, now: datetime) -> Pending | float:
+async def next_turn(first: Pending, mind: Mind, now: datetime) -> Pending | Retry:
     """Return what is answered together with the oldest perception of its conversation, as one turn.
 
     A perception that gave way to a newer one goes with the next; by `runtime.merge_while_busy`, one person's waiting
-    messages are grouped. If the last of them is the beginning of a sentence, returns how many seconds to wait for more;
+    messages are grouped. If the last of them is the beginning of a sentence, returns when to look again;
     so too where the oldest is to be tried again later.
     """
     if first.not_before and first.not_before > now:
-        return (first.not_before - now).total_seconds()
+        return Retry((first.not_before - now).total_seconds())
     group = await _grouped(first, mind)
     waits_s = (group[-1].heard_at - now).total_seconds() + FRAGMENT_S
     is_set_back = waits_s > 2 * FRAGMENT_S  # it was heard before a start, by a clock that has been set since
     if waits_s > 0 and not is_set_back and goes_on([one.perception for one in group], mind):
-        return min(waits_s, FRAGMENT_S)
+        return Retry(min(waits_s, FRAGMENT_S))
     return await mind.store.inbox.join(group) if len(group) > 1 else first
 
 

@@ -15,9 +15,10 @@ from claudius.cognition.reflection import reflect
 from claudius.cognition.turn import Turned
 from claudius.cognition.turn_state import Arrivals
 from claudius.failure import Failure
-from claudius.perception import Perception
+from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices
+from claudius.runtime.failures import AGAIN, Retry
 from claudius.runtime.process_resources import Passage
 from claudius.shown import Quoted
 
@@ -37,6 +38,8 @@ class Lane(Struct, eq=False):
     """How far its turn has come, for admission; None = it has none."""
     speaking_s: float | None = None
     """Since when parts are being sent, which are to be noted, or taken down, even if the lane is lost meanwhile."""
+    is_bound: bool = False
+    """Whether the command that runs in it goes to its end, even if the lane is lost meanwhile."""
     heard: int = -1
     """The mark of what had become ready in it before the last look, where several processes share the store."""
     last: Turned | None = None
@@ -55,6 +58,11 @@ class Lane(Struct, eq=False):
     broken: asyncio.Event = field(default_factory=asyncio.Event)
     """Set if the running turn is to be cancelled."""
 
+    @property
+    def is_for_commands(self) -> bool:
+        """Whether commands are carried out in it, and no turns run."""
+        return Place.of(self.conversation).is_for_commands
+
     async def think(self, turn: str, work: Coroutine[Any, Any, Turned | None]) -> Turned | None:
         """Do the work of a turn to its end. Raises: BrokenOff if it was cancelled, and what the work raises."""
         self.thinking = turn
@@ -71,10 +79,10 @@ class Lane(Struct, eq=False):
                 task.cancel()
             await asyncio.gather(doing, broken, return_exceptions=True)
 
-    async def be_idle(self, mind: Mind, services: BackgroundServices | None) -> float | None:
+    async def be_idle(self, mind: Mind, services: BackgroundServices | None) -> Retry | None:
         """Do the idle work that follows a turn, until someone speaks: first daimon speech, then the subprocesses.
 
-        Returns how long to wait before the lane checks again; None if nothing is left.
+        Returns when the lane goes on; None if nothing is left.
         """
         last, self.last = self.last, None
         if last is None:
@@ -83,7 +91,7 @@ class Lane(Struct, eq=False):
         if joining:
             self.last = replace(last, is_joined=True)
             await self._unless_woken(joining)
-            return 0.0
+            return AGAIN
         await self._unless_woken(reflect(last, mind.beside()))
         return None
 

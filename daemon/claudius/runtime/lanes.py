@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime, timedelta
 from functools import partial
@@ -30,7 +30,7 @@ from claudius.runtime.adapter import Adapter, TellsFailure
 from claudius.runtime.attachments import Attachments
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.delivery import Post, Stream, deliver, hold
-from claudius.runtime.failures import Apologise, decide, patience_s, patient
+from claudius.runtime.failures import AGAIN, Apologise, Retry, decide, patience_s, patient
 from claudius.runtime.grouping import goes_on, next_turn
 from claudius.runtime.lane import BrokenOff, Lane
 from claudius.runtime.membership import Membership
@@ -40,7 +40,7 @@ from claudius.runtime.turn_log import TurnLog
 
 log = logging.getLogger(__name__)
 
-STUMBLE_S = 5.0
+STUMBLE = Retry(5.0)
 """How long a lane rests after an error that no turn explains."""
 ALONE_AFTER, ENDED_PROCESSES = 2, 3
 """A perception whose turns ended two processes runs alone the next time; after three, it is given up."""
@@ -66,20 +66,20 @@ class Lanes:
         failed: Callable[[StoreError], None],
         resources: ProcessResources,
         committed: Callable[[Turned], None] = lambda _: None,
-        commanded: Callable[[str, bool], None] = lambda _, __: None,
+        carry_out: Callable[[Pending, Lane], Awaitable[None]],
         forgotten: Forgotten,
         services: BackgroundServices | None = None,
     ) -> None:
         """Think with `mind`, speak through `adapters` (by network), within the limits of `resources`.
 
-        `failed` is called when the store fails, `committed` after every committed turn, and `commanded` with
-        conversations that hold commands, which get no turns, and whether such a lane is lost. `forgotten` tells who was
-        forgotten, and when. `services` does the scheduled jobs' work, and lets others speak after a turn.
+        `failed` is called when the store fails, `committed` after every committed turn; `carry_out` does what a command
+        asks, in place of a turn. `forgotten` tells who was forgotten, and when. `services` does the scheduled jobs'
+        work, and lets others speak after a turn.
         """
         self._mind, self._adapters, self._chance = mind, adapters, chance
         self._failed, self._resources, self._committed = failed, resources, committed
         self._began, self.turn_log = resources.clock.steady(), TurnLog(mind.hooks, resources.clock.steady)
-        self._commanded, self._services = commanded, services
+        self._carry_out, self._services = carry_out, services
         self._lanes: dict[str, Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._held: dict[str, Held] = {}
@@ -98,9 +98,6 @@ class Lanes:
     def wake(self, conversation: str) -> None:
         """Have a conversation's lane check again for what waits."""
         place = Place.of(conversation)
-        if place.is_for_commands and self._leases.has_taken(conversation):
-            self._commanded(conversation, False)
-            return
         lane, held = self._lanes.get(conversation), self._held.get("" if place.is_for_commands else place.network)
         if lane:
             lane.bell.set()
@@ -137,12 +134,10 @@ class Lanes:
         return [one.conversation for one in self._lanes.values() if one.speaking_s and one.speaking_s < since_s]
 
     def lose(self, conversation: str) -> None:
-        """End a lane that is lost: what runs in it is cancelled, unless a part is being sent."""
-        if Place.of(conversation).is_for_commands:
-            self._commanded(conversation, True)
+        """End a lane that is lost: what runs in it is cancelled, unless a part is being sent, or a command is bound."""
         lane = self._lanes.get(conversation)
         for task in self._tasks:
-            if task.get_name() == f"lane {conversation}" and not (lane and lane.speaking_s):
+            if task.get_name() == f"lane {conversation}" and not (lane and (lane.speaking_s or lane.is_bound)):
                 task.cancel()
 
     def break_off(self, conversation: str, turn: str) -> None:
@@ -197,17 +192,18 @@ class Lanes:
 
     async def _run(self, lane: Lane) -> None:
         try:
-            lane.passage = await self._resources.admission.through()
+            if not lane.is_for_commands:
+                lane.passage = await self._resources.admission.through()
             while True:
                 lane.bell.clear()
-                wait_s = await self._try(lane)
-                if (self._closing and wait_s != 0.0) or self._is_anothers(lane):
+                following = await self._try(lane)
+                if (self._closing and following != AGAIN) or self._is_anothers(lane):
                     break
-                if wait_s is None:
+                if following is None:
                     if not lane.bell.is_set() and await self._let_go(lane):
                         break
-                elif wait_s > 0:
-                    await lane.wait(wait_s)
+                elif following.after_s > 0:
+                    await lane.wait(following.after_s)
         except StoreError as error:
             self._failed(error)
         finally:
@@ -229,7 +225,7 @@ class Lanes:
             await self._leases.release(lane.conversation, -1)  # whoever looks when its lease is past has it
             raise
 
-    async def _try(self, lane: Lane) -> float | None:
+    async def _try(self, lane: Lane) -> Retry | None:
         try:
             lane.heard = await self._leases.heard(lane.conversation)
             return await self._step(lane)
@@ -246,34 +242,35 @@ class Lanes:
             )
             if error.table == "inbox":
                 await lane.mind.store.inbox.give_up(int(error.row), error.message)
-                return 0.0
+                return AGAIN
             if error.table == "outbox":
                 await lane.mind.store.outbox.undeliverable(error.row, error.message)
-                return 0.0
+                return AGAIN
         except Exception:  # a bug in one turn is not the end of its conversation
             log.exception("a lane stumbled", extra={"conversation": lane.conversation})
             await lane.mind.store.outbox.doubt(lane.conversation)
         finally:
             lane.end_passage()
-        return STUMBLE_S
+        return STUMBLE
 
-    async def _step(self, lane: Lane) -> float | None:
-        """Do the next piece of work. Returns how long to wait before the next; None if nothing is left."""
+    async def _step(self, lane: Lane) -> Retry | None:
+        """Do the next piece of work. Returns when the next one is due; None if nothing is left."""
         mind, now = lane.mind, self._resources.clock.steady()
-        wait_s = await self._deliver(lane)
+        unsent = await self._deliver(lane)
         if lane.signed:
             await lane.sign(None)
-        if wait_s is not None:
-            return wait_s
-        if self._closing:
-            return None
+        if unsent or self._closing:
+            return unsent
         pending = await mind.store.inbox.oldest(lane.conversation)
         if pending is None:
             return await lane.be_idle(mind, self._services)
+        if lane.is_for_commands:
+            await self._carry_out(pending, lane)
+            return AGAIN
         if self._resources.disk.shut or (not pending.perception.is_owner and await mind.is_silent(lane.conversation)):
-            return STUMBLE_S
+            return STUMBLE
         turn = await next_turn(pending, mind, now)
-        if isinstance(turn, float):
+        if isinstance(turn, Retry):
             return turn
         async with self._resources.recovery.turn(alone=turn.ended == ALONE_AFTER):
             if not self._closing:
@@ -281,13 +278,13 @@ class Lanes:
                     await mind.store.inbox.meet(turn)
                 lane.passage = lane.passage or await self._resources.admission.through()
                 await self._think(lane, turn, now)
-        return 0.0
+        return AGAIN
 
-    async def _deliver(self, lane: Lane) -> float | None:
-        """Send what waits to be sent. Returns how long to wait before the next attempt; None if nothing is left."""
+    async def _deliver(self, lane: Lane) -> Retry | None:
+        """Send what waits to be sent. Returns when to try again; None if nothing is left."""
         mind = lane.mind
         if not self._leases.is_held(lane.conversation):
-            return STUMBLE_S  # the lease is nearly past: nothing is sent any more unless it is renewed
+            return STUMBLE  # the lease is nearly past: nothing is sent any more unless it is renewed
         if lane.adapter is None or not (parts := await mind.store.outbox.deliveries(lane.conversation)):
             return None
         hours = mind.config().runtime.reconcile_hours

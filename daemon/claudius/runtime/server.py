@@ -23,6 +23,7 @@ from claudius.foreign import plain_message, unquoted
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.erasure import Erasures, Posted
+from claudius.memory.inbox import Pending
 from claudius.memory.leases import listens, may
 from claudius.memory.semantic import Semantic
 from claudius.memory.store import Waiting
@@ -39,6 +40,7 @@ from claudius.runtime.delivery import Retraction
 from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.health import Health
 from claudius.runtime.intake import Intake
+from claudius.runtime.lane import Lane
 from claudius.runtime.lanes import Lanes
 from claudius.runtime.life import HomeLock
 from claudius.runtime.logs import lost
@@ -94,7 +96,7 @@ class Server:
             failed=self._failed,
             resources=resources,
             committed=self._committed,
-            commanded=self._commanded,
+            carry_out=self._carry_out,
             forgotten=Erasures(home.state).forgotten,
             services=services,
         )
@@ -330,9 +332,8 @@ class Server:
                 self._lanes.look_again()
                 self.tick()
 
-    def _commanded(self, conversation: str, is_lost: bool) -> None:  # noqa: FBT001 - a callback's
-        act = self._commands.lose if is_lost else self._commands.wake  # bound late: a command wakes lanes, too
-        act(conversation)
+    async def _carry_out(self, command: Pending, lane: Lane) -> None:
+        await self._commands.carry_out(command, lane)  # bound late: a command wakes lanes, too
 
     def _committed(self, turned: Turned) -> None:
         if self._services:
