@@ -60,10 +60,8 @@ class Company:
             "SLACK_BOT_TOKEN": BOT_TOKEN,
             "SLACK_APP_TOKEN": APP_TOKEN,
             "CLAUDIUS_STORE_URL": self.url,
-            "CLAUDIUS_STORE_LOOK_S": "0.2",
             "CLAUDIUS_WORKER_LANES": "4",  # so that nobody does all of it
             "CLAUDIUS_WORKER_LEASE_S": "6",
-            "CLAUDIUS_WORKER_RENEW_S": "2",
             "CLAUDIUS_CORTEX_ENABLED": "false",
         }
         return made

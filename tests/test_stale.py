@@ -21,7 +21,7 @@ ALLOWED = {
     "console/walls.py: Walls._own_user": f"{ONE_TASK} a connection: its requests come one after the other",
     "cortex/life.py: Cortex._live": f"{ONE_TASK}: it is the second mind's own",
     "cortex/observe.py: Watch.new_peers": f"{ONE_TASK}: the second mind's own, which asks this at each look",
-    "memory/archive/aligning.py: Aligning._look": f"{ONE_TASK}: the archive holds its lock around each round",
+    "memory/archive/aligning.py: Aligning.look": f"{ONE_TASK}: the archive holds its lock around each round",
     "memory/archive/worker.py: Archive._commit_all": f"{ONE_TASK}: the archive holds its lock around each round",
     "memory/postgres/inbox.py: PostgresInbox.accept": "it only saves asking the store again, which decides",
     "runtime/delivery.py: Stream.__call__": f"{ONE_TASK}: the turn that it streams",

@@ -23,7 +23,7 @@ from minds import by_tag
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 DM, ANA = "rehearsal:t:dm-ana:", "rehearsal:t:ana"
-ON = {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_TIMEZONE": "UTC", "CLAUDIUS_PSYCHE_WINDOW_PROACTIVE_S": "0"}
+ON = {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_TIMEZONE": "UTC"}
 
 
 def ago(**by: float) -> datetime:
@@ -342,7 +342,7 @@ async def test_a_silence_is_noticed_once_where_something_is_owed(home: Home) -> 
 
 
 async def _promised(soul: Alive, promise: Promise) -> None:
-    from claudius.memory.sql.peer_rows import note  # noqa: PLC0415 - beside its only use
+    from claudius.memory.ledger import note  # noqa: PLC0415 - beside its only use
 
     await soul.mind.store.core.write(lambda db: note(db, Noted(promises=(promise,)), promise.made_at))
 

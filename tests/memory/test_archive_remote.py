@@ -1,4 +1,4 @@
-"""The copy of the archive elsewhere: it follows, a person may commit there, and whatever it does, the home goes on."""
+"""The copy of the archive elsewhere: it follows, and whatever it does, the home goes on."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import os
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
-from unittest.mock import AsyncMock
 
 import pytest
 
 from archiving import Kept, at, bare, commit_there, linear
-from claudius.errors import StoreAway
 from claudius.home import Home
-from claudius.memory.archive import Archive, Remote, files
+from claudius.memory.archive import Archive, Remote
 from contracts.store.ground import ANA, BEN
 
 SCRIPT = "#!/bin/sh\necho ran >>{canary}\nexit 1\n"
@@ -47,78 +45,32 @@ async def test_every_commit_is_copied(copied: Kept, remote: str) -> None:
     await copied.is_whole()
 
 
-async def test_what_a_person_commits_there_becomes_a_version(copied: Kept, remote: str, tmp_path: Path) -> None:
-    """An edit at the remote is an edit by hand; further files come along; the history stays linear."""
+@pytest.mark.parametrize("is_at_once", [True, False])
+async def test_the_mirror_wins(copied: Kept, remote: str, tmp_path: Path, *, is_at_once: bool) -> None:
+    """What is committed at the remote does not return, and goes with our next push, in this process or the next."""
     await copied.learn("one", "v1")
     await copied.settle()
     path = str(copied.file().relative_to(copied.home.memory))
     commit_there(remote, path, "by a person", tmp_path / "a")
     commit_there(remote, "notes/README", "mine", tmp_path / "b")
-    await copied.learn("of Ben", "v2", person=BEN)
-    await copied.settle()  # refused: somebody has pushed
-    await copied.again()
-    await copied.settle()
-
-    assert await copied.text() == "by a person"
-    assert copied.file().read_text() == "by a person"
-    assert (copied.home.memory / "notes" / "README").read_text() == "mine"
-    assert linear(remote)[:3] == ["v1", f"by hand: {path}", "by hand: notes/README"]
-    assert sorted(linear(remote)[3:]) == ["edited by hand", "v2"]
-    assert copied.git("status", "--porcelain") == ""
-    await copied.is_whole()
-
-
-async def test_what_is_too_large_for_a_portrait_is_not_read(
-    copied: Kept, remote: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A large file at the remote is left out with one line in the log, also in the place of a portrait; it stays there."""
-    await copied.learn("one", "v1")
-    await copied.settle()
-    path, large = str(copied.file().relative_to(copied.home.memory)), "x" * (files.AT_MOST_BYTES + 1)
-    commit_there(remote, path, large, tmp_path / "a")
-    commit_there(remote, "notes/film", large, tmp_path / "b")
-    commit_there(remote, "notes/README", "mine", tmp_path / "c")
-    caplog.clear()
-    await copied.again()
-    await copied.settle()
-    left_out = [record.args[1] for record in caplog.records if record.args and "left out" in record.msg]
     await copied.learn("two", "v2")
+    if is_at_once:
+        await copied.settle()  # refused: somebody has pushed
+        assert copied.archive._remote
+        copied.archive._remote._due_s = 0.0
+    else:
+        await copied.again()
     await copied.settle()
 
-    assert left_out == sorted([path, "notes/film"])
-    assert not (copied.home.memory / "notes" / "film").exists()
-    assert (copied.home.memory / "notes" / "README").read_text() == "mine"
+    assert linear(remote) == ["v1", "v2"]
+    assert copied.archive.remote_problem is None
     assert copied.file().read_text() == await copied.text() == "two"
-    assert linear(remote)[-1] == "v2"
-    assert len(at(remote, "show", "main:notes/film")) >= files.AT_MOST_BYTES
-    assert copied.git("status", "--porcelain").split() == ["D", "notes/film"]
-
-
-async def test_a_look_that_is_interrupted_loses_nobodys_commit(
-    copied: Kept, remote: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a look has fetched and could not take over is taken over by the next one, not pushed over."""
-    await copied.learn("one", "v1")
-    await copied.settle()
-    path = str(copied.file().relative_to(copied.home.memory))
-    commit_there(remote, path, "by a person", tmp_path / "a")
-    await copied.again()
-    documents = type(copied.store.documents)
-    with monkeypatch.context() as broken:
-        broken.setattr(documents, "archived_commits", AsyncMock(side_effect=StoreAway("gone")))
-        with pytest.raises(StoreAway):
-            await copied.round()
-    await copied.settle()
-    await copied.learn("of Ben", "v2", person=BEN)
-    await copied.settle()
-
-    assert await copied.text() == "by a person"
-    assert linear(remote)[:2] == ["v1", f"by hand: {path}"]
+    assert not (copied.home.memory / "notes").exists()
     await copied.is_whole()
 
 
-async def test_a_home_that_lost_its_history_gets_it_back(copied: Kept, remote: str, tmp_path: Path) -> None:
-    """A home without a repository clones it: the commits of a person are still there."""
+async def test_a_home_that_lost_its_history_builds_it_anew(copied: Kept, remote: str, tmp_path: Path) -> None:
+    """All versions are committed again, and the remote gets that history."""
     await copied.learn("one", "v1")
     await copied.settle()
     commit_there(remote, "README", "mine", tmp_path / "a")
@@ -127,7 +79,7 @@ async def test_a_home_that_lost_its_history_gets_it_back(copied: Kept, remote: s
     await copied.learn("two", "v2")
     await copied.settle()
 
-    assert linear(remote) == ["v1", "by hand: README", "v2"]
+    assert linear(remote) == ["v1", "v2"]
     await copied.is_whole()
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from claudius.cognition import turn
 from claudius.errors import DeliveryRefused, DeliveryUnknown, StoreAway
 from claudius.home import Home
 from claudius.intent import Utterance
-from claudius.memory.sql.outbox import SqlOutbox
+from claudius.memory.outbox import OutboxStore
 from claudius.providers.scripted import Scripted
 from claudius.runtime import delivery, lanes
 from claudius.testing.alive import alive
@@ -41,15 +42,18 @@ async def test_a_long_reply_is_said_in_posts_and_remembered_whole(home: Home) ->
     assert [one["content"] for one in entries if one["entry_type"] == "externalDialog"] == [LONG]
 
 
-async def test_the_setting_makes_posts_shorter_and_the_terminal_has_no_posts(home: Home) -> None:
-    """`reply.post_chars` limits posts where the network would allow more; a place without a limit is never split."""
+async def test_a_post_has_a_length_that_reads_well_and_the_terminal_has_no_posts(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """POST_CHARS limits posts where the network would allow more; a place without a limit is never split."""
+    monkeypatch.setattr(turn, "POST_CHARS", 600)
     short, whole = RehearsalAdapter(post_chars=10_000), RehearsalAdapter()
 
-    async with alive(home, say(LONG), network=short, settings={"CLAUDIUS_REPLY_POST_CHARS": "600"}) as soul:
+    async with alive(home, say(LONG), network=short) as soul:
         await short.hear("tell me")
         await short.until_visible(2)
         await soul.idle()
-    async with alive(home, say(LONG), network=whole, settings={"CLAUDIUS_REPLY_POST_CHARS": "600"}) as soul:
+    async with alive(home, say(LONG), network=whole) as soul:
         await whole.hear("tell me")
         await whole.until_visible(1)
         await soul.idle()
@@ -79,15 +83,15 @@ async def test_a_post_whose_doubt_cannot_be_noted_is_not_repeated_without_a_look
     monkeypatch.setattr(lanes, "STUMBLE_S", 0.01)
     network = RehearsalAdapter(appears_s=0.01)
     network.faults.append((DeliveryUnknown("reset"), True))
-    delay, refusals = SqlOutbox.delay, [StoreAway("cut off"), StoreAway("still")]
+    delay, refusals = OutboxStore.delay, [StoreAway("cut off"), StoreAway("still")]
 
-    async def cut_off(outbox: SqlOutbox, *what: Any, unknown: bool = False) -> None:
+    async def cut_off(outbox: OutboxStore, *what: Any, unknown: bool = False) -> None:
         """Write nothing the first two times."""
         if refusals:
             raise refusals.pop()
         await delay(outbox, *what, unknown=unknown)
 
-    monkeypatch.setattr(SqlOutbox, "delay", cut_off)
+    monkeypatch.setattr(OutboxStore, "delay", cut_off)
     async with alive(home, say("Once."), network=network) as soul:
         await network.hear("tell me")
         await network.until_visible(1)

@@ -40,6 +40,9 @@ from claudius.perception import internal
 from claudius.recollection import EntryType, ProcessState
 from claudius.soul import SoulText
 
+MAX_HOPS = 10
+"""The most processes that may run one after the other in one turn."""
+
 Group = tuple[str, ...]
 """The steps requested in one call."""
 
@@ -98,7 +101,7 @@ def _is_replaced(turn: TurnState) -> bool:
 
 
 async def _hops(turn: TurnState) -> Intent:
-    limit, known = turn.config.turn.max_hops, turn.recollection
+    limit, known = MAX_HOPS, turn.recollection
     while True:
         transition = await (_declared(turn) if turn.process.run is None else _function(turn))
         if transition is None:

@@ -20,6 +20,8 @@ from claudius.cognition.processes import Outcome, Transition
 from claudius.cognition.working_memory import MemoryEntry, WorkingMemory
 from claudius.errors import ProcessError, Unreadable
 
+MAX_CALLS, MAX_TOKENS, MAX_SECONDS = 12, 20_000, 120.0
+"""What one turn may take in which the soul chooses its own steps."""
 DONE = "DONE"
 CHOSEN, SAID_CHARS = 3, 200
 """The most actions in one choice; the most characters of a reasoning or outcome in the trail."""
@@ -127,9 +129,8 @@ async def run_ism(
 
 
 async def _is_spent(turn: Turn) -> bool:
-    settings = turn.config.ism
-    is_spent = turn.calls >= settings.max_calls or turn.tokens >= settings.max_tokens
-    return is_spent or turn.seconds >= settings.max_seconds or await turn.is_over_budget()
+    is_spent = turn.calls >= MAX_CALLS or turn.tokens >= MAX_TOKENS or turn.seconds >= MAX_SECONDS
+    return is_spent or await turn.is_over_budget()
 
 
 class _Machine(Struct):

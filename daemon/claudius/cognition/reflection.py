@@ -29,10 +29,10 @@ from claudius.cognition.working_memory import DEFAULT, WorkingMemory
 from claudius.config import Config
 from claudius.errors import BadSoul, ProcessError, StaleTurn, StoreError
 from claudius.foreign import unquoted
-from claudius.intent import Intent, StateChange
-from claudius.memory.inbox import Pending, turn_of
-from claudius.memory.stemming import stem
-from claudius.memory.turns import RecallLimits
+from claudius.intent import Intent, StateChange, turn_of
+from claudius.memory.inbox import Pending
+from claudius.memory.ranking import stem
+from claudius.memory.sql.recall import RecallLimits
 from claudius.perception import SELF
 from claudius.provider import quiet
 from claudius.recollection import EntryType, ProcessState, Recollection, StateKey
@@ -40,6 +40,9 @@ from claudius.shape import unfit_for
 from claudius.soul import SoulText
 
 log = logging.getLogger(__name__)
+
+MAX_SECONDS = 300.0
+"""The most seconds of one subprocess."""
 
 SUBPROCESSES: dict[str, str] = {
     "summarise": "claudius.cognition.summaries:summarise",
@@ -170,7 +173,6 @@ async def reflect(idle: Idle, mind: Mind) -> None:
 
     Raises: StoreError. Cancelling leaves nothing half-done: each subprocess commits once, at its end.
     """
-    seconds = mind.config().subprocess.max_seconds
     number = idle.recollection.spoken + 1 if idle.recollection.speaker else None
     for one in subprocesses(mind.soul()):
         is_its_turn = one.every == 1 or (number is not None and number % one.every == 0)
@@ -178,7 +180,7 @@ async def reflect(idle: Idle, mind: Mind) -> None:
             continue
         await quiet(mind.provider)
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(MAX_SECONDS):
                 await (one.work(idle, mind) if one.work else _think(one, idle, mind))
         except StaleTurn:
             log.info("a subprocess came too late", extra={"subprocess": one.name, "turn": idle.intent.turn})

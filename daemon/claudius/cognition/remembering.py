@@ -16,8 +16,7 @@ from claudius.config import Config
 from claudius.intent import Intent
 from claudius.memory.facts import TELLS, in_order, stated_facts
 from claudius.memory.moments import cut
-from claudius.memory.ranking import Found, Ranked, asked_for, rank
-from claudius.memory.stemming import TEXT_CHARS
+from claudius.memory.ranking import TEXT_CHARS, Found, Ranked, asked_for, rank
 from claudius.memory.store import Store
 from claudius.perception import Kind, MessageExtra, Origin, internal
 from claudius.prompt import ago, short_name
@@ -26,6 +25,10 @@ from claudius.psyche.context import ANNOUNCED
 from claudius.psyche.promises import matter
 from claudius.recollection import Entry, EntryType, Fact, Moment, Recollection, Remembered
 
+BLOCK_TOKENS = 600
+"""The most tokens of the moments and facts shown in a prompt."""
+FLOOR = 0.44
+"""The share of a question about somebody that one moment must hold to show any."""
 FACT_CHARS = 600
 """Room for the lines of facts, in characters."""
 LINE_CHARS, BEFORE_CHARS = 320, 160
@@ -148,8 +151,8 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
             break
         lines.append(line)
         rows.append(f"fact:{fact.id}")
-    left, most = memory.remembered_tokens - BLOCK_COSTS - sum(map(_cost, lines)), memory.remembered
-    floor = memory.floor if "?" in _heard(recollection) else 0.0  # a statement or a plan is never asked to match
+    left, most = BLOCK_TOKENS - BLOCK_COSTS - sum(map(_cost, lines)), memory.remembered
+    floor = FLOOR if "?" in _heard(recollection) else 0.0  # a statement or a plan is never asked to match
     is_news = [one for one in found.moments.values() if one.turn not in rendered]  # what the history holds is left out
     ranked = rank(asked, found, now.timestamp(), most=4 * most, floor=floor) if is_news else ()
     if recollection.listener:  # nobody has just spoken: what is only next to something found has nobody to ask for it

@@ -39,7 +39,7 @@ from claudius.errors import BadRequest, OverBudget, StoreError, TooLong
 from claudius.failure import Failure
 from claudius.intent import ApologyKind, Intent
 from claudius.memory.inbox import Pending
-from claudius.memory.turns import RecallLimits
+from claudius.memory.sql.recall import RecallLimits
 from claudius.perception import SELF, Kind, MessageExtra, Origin, internal
 from claudius.psyche import Attention
 from claudius.psyche.context import ANNOUNCED
@@ -49,6 +49,8 @@ log = logging.getLogger(__name__)
 
 UPDATES = ("user_model_update", "model_change_note")
 NO_SURFACE = Surface()
+POST_CHARS = 3000
+"""Characters of one post, where the network would take longer ones; a longer reply is split."""
 LEAST_CHARS = 1000
 """The least that is shown of a message, however long the model finds the prompt."""
 
@@ -142,7 +144,7 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface, now: datetim
     recollection = await mind.store.turns.recall(pending, nonce=nonce, now=now, limits=limits)
     settings = EngineSettings.of(
         config,
-        post_chars=None if surface.post_chars is None else min(surface.post_chars, config.reply.post_chars),
+        post_chars=None if surface.post_chars is None else min(surface.post_chars, POST_CHARS),
         assesses=not mind.reflects(),
         zone=zone_name(zone_at(recollection, config.clock.timezone)),
     )

@@ -30,6 +30,9 @@ from claudius.soul import tokens
 
 log = logging.getLogger(__name__)
 
+CONTEXT_TOKENS = 2500
+"""The most tokens (characters / 4) of a cycle's prompt."""
+MAX_DIRECTIVES = 2
 TRIAGE_TOKENS = 200
 ACTIONS = ("follow_up", "ask", "remind", "thank", "apologise")
 TEXT_CHARS = 400
@@ -81,7 +84,7 @@ async def _prepare(
         trigger=triggers[0],
         soul=soul.text("soul.md"),
         now=now,
-        budget_tokens=settings.max_context_tokens - tokens(system),
+        budget_tokens=CONTEXT_TOKENS - tokens(system),
         secrets=ties.secrets,
     )
     cycle = Cycle(
@@ -199,7 +202,7 @@ def conclude(cycle: Cycle, output: Output, usage: Usage, duration_s: float) -> R
         most=settings.max_beliefs,
     )
     shown = [one for one in cycle.grounds.peers if one.peer.peer_id in document.peers]
-    most = settings.max_directives if settings.directives else 0
+    most = MAX_DIRECTIVES if settings.directives else 0
     told = directives(output.directives, shown, audience=audience, cycle=cycle.number, now=cycle.at, most=most)
     proposals = assessments(output, document, cycle.start, settings.max_trust_delta)
     lessons, lost = learn(cycle.grounds.every_lesson, changed.put, cycle.at)

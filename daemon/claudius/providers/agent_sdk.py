@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeSDKClient
 
 NAME = "agent_sdk"
+POOL = 4
+"""Warm clients kept."""
 START_S = 30.0
 """The SDK itself would wait a minute for a child that does not start, and then raise a bare Exception."""
 IDLE_S = 900.0
@@ -58,7 +60,7 @@ class AgentSdk:
     def __init__(self, command: Command, loaded: Loaded, places: ClaudeDirectories) -> None:
         self.model = loaded.config.claude.model
         self._command, self._loaded, self._places = command, loaded, places
-        self._pool: SessionPool[_Warm] = SessionPool(loaded.config.claude.pool)
+        self._pool: SessionPool[_Warm] = SessionPool(POOL)
         self._children = Children()
         self._ending: set[asyncio.Task[None]] = set()
 

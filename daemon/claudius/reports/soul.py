@@ -21,7 +21,6 @@ from claudius.cognition.processes import find, known_names
 from claudius.cognition.processes.checks import own_steps, process_problems
 from claudius.cognition.reflection import subprocess_problems
 from claudius.cognition.steps import STEPS
-from claudius.config import load
 from claudius.errors import BadSoul, ClaudiusError, UsageProblem, near
 from claudius.home import DIRECTORY_MODE, Home, shipped, write_private
 from claudius.memory.opening import place_of
@@ -280,9 +279,8 @@ def problems_of(home: Home, drafted: Path | None = None) -> list[BadSoul]:
     from claudius.psyche.personality import BadPersonality, Fingerprint
 
     own = drafted or home.soul
-    tokens = load(home, os.environ).config.soul.dossier_tokens
     found = SoulSource(own, shipped("soul"), steps=tuple(STEPS)).current()
-    problems = list(check_soul(own, shipped("soul"), tokens, tuple(STEPS), own_steps(found)))
+    problems = list(check_soul(own, shipped("soul"), tuple(STEPS), own_steps(found)))
     problems += [*process_problems(found), *subprocess_problems(found), *misfits(own)]
     personality = found.files["soul.md"]
     try:

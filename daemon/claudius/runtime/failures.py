@@ -22,6 +22,8 @@ from claudius.perception import Origin, Perception, is_terminal
 from claudius.provider import Event, Failing, Provider, Request, limits_of, patience_of
 
 BASE_S, CAP_S = 1.0, 60.0
+TERMINAL_S = 60.0
+"""After how long without a sign of life from a model a terminal, which somebody watches, hears the apology."""
 
 
 class Retry(Struct, frozen=True):
@@ -72,7 +74,7 @@ def patience_s(mind: Mind, perception: Perception) -> float:
     """Return how long a message waits for a model before the apology; somebody watches a terminal, so it waits less."""
     config = mind.config()
     is_watched = is_terminal(perception.conversation) and perception.origin is Origin.EXTERNAL
-    return min(config.runtime.patience_s, config.terminal.wait_s) if is_watched else config.runtime.patience_s
+    return min(config.runtime.patience_s, TERMINAL_S) if is_watched else config.runtime.patience_s
 
 
 def patient(mind: Mind, perception: Perception, heard_s: float) -> Mind:

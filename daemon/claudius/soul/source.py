@@ -25,6 +25,8 @@ COMPLETED = "rehearsal.md"
 NEEDED = ("soul.md", "reading.md", "tail.md", "reask.md", "more.md")
 """The files, besides the steps, that every prompt needs."""
 
+DOSSIER_TOKENS = 1000
+"""The most tokens of dossiers in the prompt."""
 _FRESH_NS = 100_000_000
 """A file that changed this shortly before it was read is read again: coarse timestamps may hide a second change."""
 
@@ -195,9 +197,7 @@ class SoulSource:
         return SoulText(files, steps, digest.hexdigest())
 
 
-def check(
-    home_soul: Path, shipped: Path, dossier_tokens: int, steps: Sequence[str] = (), own: Collection[str] = ()
-) -> list[BadSoul]:
+def check(home_soul: Path, shipped: Path, steps: Sequence[str] = (), own: Collection[str] = ()) -> list[BadSoul]:
     """List the problems of a home's soul: broken files, files that nothing reads, texts over their size limit.
 
     `steps` are the registered step names, by default the shipped ones; `own` those that the owner's code asks.
@@ -210,9 +210,9 @@ def check(
     if (size := tokens(personality.text)) > PERSONALITY_TOKENS:
         detail = f"is {size} tokens long, {PERSONALITY_TOKENS} are its limit"
         found.append(BadSoul(str(personality.source), 0, detail, "all of it is sent in every turn: shorten it"))
-    for dossier in dossiers(text, dossier_tokens)[1]:
-        detail = f"is left out: {tokens(dossier.text)} tokens do not fit into what is left of {dossier_tokens}"
-        found.append(BadSoul(str(dossier.source), 0, detail, "shorten it, or raise soul.dossier_tokens"))
+    for dossier in dossiers(text)[1]:
+        detail = f"is left out: {tokens(dossier.text)} tokens do not fit into what is left of {DOSSIER_TOKENS}"
+        found.append(BadSoul(str(dossier.source), 0, detail, "shorten it"))
     return found
 
 
@@ -266,7 +266,7 @@ def _stamps(root: Path) -> dict[str, Stamp]:
     return found
 
 
-def dossiers(text: SoulText, budget_tokens: int) -> tuple[tuple[SoulFile, ...], tuple[SoulFile, ...]]:
+def dossiers(text: SoulText, budget_tokens: int = DOSSIER_TOKENS) -> tuple[tuple[SoulFile, ...], tuple[SoulFile, ...]]:
     """Split the dossiers, in name order, into those that fit the budget together and those left out. Pure."""
     included: list[SoulFile] = []
     left_out: list[SoulFile] = []

@@ -130,15 +130,6 @@ class HistoryRepository(Repository):
             found |= dict(change.written)
         return found
 
-    def contents(self, blobs: Sequence[str], at_most: int) -> list[bytes | None]:  # noqa: ARG002 - none is large
-        """Return the contents of blobs, in order."""
-        return [self._history.blobs[one] for one in blobs]
-
-    def take(self, commit: str, before: str | None) -> None:  # noqa: ARG002 - git's
-        """Show another commit."""
-        shown = {path: content.decode() for path, content in self._files(commit).items()}
-        self._history.head, self._history.files = commit, shown
-
     def drop(self) -> None:
         """Show nothing."""
         self._history.head, self._history.files = None, {}

@@ -1,7 +1,7 @@
-"""The copy of the history in a git repository elsewhere: what is there, and how ours gets there.
+"""The copy of the history in a git repository elsewhere: a one-way mirror.
 
 Network commands run in a repository of their own beside the home's, so that they heed no setting of the latter, and
-nothing that comes is kept until it was looked at. Nothing asks for a password, and everything ends in time.
+nothing that comes is kept. Nothing asks for a password, and everything ends in time.
 """
 
 from __future__ import annotations
@@ -14,19 +14,14 @@ import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 
-from msgspec import Struct
-
 from claudius.home import write_private
-from claudius.memory.archive.changes import HistoryCommit
 from claudius.memory.archive.repository import GitFailed, Repository
 
 WITHIN_S = 120.0
 """How long one exchange may take."""
 FIRST_WAIT_S, LAST_WAIT_S = 2.0, 900.0
-LOOK_EVERY_S = 300.0
-"""How often a remote in step is asked whether somebody else has committed there."""
 BRANCH = "refs/heads/main"
-_THEIRS, _HAVE = "refs/heads/theirs", "refs/heads/have"
+_THEIRS = "refs/heads/theirs"
 _NOBODY_ASKS = {
     "GIT_ASKPASS": "",
     "SSH_ASKPASS": "",
@@ -47,16 +42,8 @@ class RemoteMoved(RemoteFailed):
     """Somebody else has pushed meanwhile."""
 
 
-class Theirs(Struct, frozen=True):
-    """The history at the remote."""
-
-    tip: str
-    line: tuple[HistoryCommit, ...]
-    """Newest first."""
-
-
 class Remote:
-    """One remote. `tip`, `push` and what is fetched block, and are called from the archive's thread."""
+    """One remote. `mirror` blocks, and is called from the archive's thread."""
 
     def __init__(
         self, url: str, kept: Path, *, token: str = "", monotonic: Callable[[], float] = time.monotonic
@@ -69,7 +56,7 @@ class Remote:
         self.shown = re.sub(r"//[^/@]*@", "//", url)
         """The URL without anybody's name."""
         self.base: str | None = None
-        """The commit at the remote that ours begin from; None = it has none."""
+        """The newest commit at the remote; None = it has none."""
         self.is_in_step = False
         """Whether `base` is known."""
         self.problem: str | None = None
@@ -82,13 +69,8 @@ class Remote:
         return max(0.0, self._due_s - self._monotonic())
 
     def begin(self) -> None:
-        """Ask it anew: others may have pushed."""
+        """Ask it anew: another process may have pushed."""
         self.is_in_step, self._due_s = False, 0.0
-
-    def has(self, commit: str | None) -> None:
-        """Note that the remote has this commit, and that ours begin from there."""
-        self.base, self.is_in_step, self.problem = commit, True, None
-        self._wait_s, self._due_s = FIRST_WAIT_S, self._monotonic() + LOOK_EVERY_S
 
     def failed(self, error: RemoteFailed) -> bool:
         """Note a failure, and wait longer after each. Returns whether it is another one than the last."""
@@ -97,38 +79,40 @@ class Remote:
         self._wait_s = min(LAST_WAIT_S, self._wait_s * 2)
         return is_new
 
-    def is_ours(self, theirs: Theirs, recorded: Container[str], tokens: Container[str]) -> bool:
-        """Return whether a history that does not fit is this soul's, and not another's.
+    def mirror(self, repository: Repository, recorded: Container[str]) -> None:
+        """Make our newest commit the remote's, whatever was committed there. `recorded`: the commits of our revisions.
 
-        It is if it has a commit that is recorded or that we pushed last, or if one of our `tokens` is in it.
+        Another soul's history is left alone. Raises: RemoteMoved if it moved meanwhile, RemoteFailed; GitFailed.
         """
+        head = repository.head()
+        if not self.is_in_step:
+            self.base = self.tip(repository)
+            if self.base not in (None, head) and not self._is_ours(repository, head, recorded):
+                raise RemoteFailed(
+                    f"{self.shown}: it holds the history of another soul: empty it, or name another repository"
+                )
+        if head is None and self.base:  # everything was erased, and the remote is to know it
+            repository.begin_empty()
+            head = repository.head()
+        if head and head != self.base:
+            self.push(repository, head)
+        self.base, self.is_in_step, self.problem = head, True, None
+        self._wait_s = FIRST_WAIT_S
+
+    def _is_ours(self, repository: Repository, head: str | None, recorded: Container[str]) -> bool:
+        """Return whether the history there is this soul's: it holds what we pushed last, or a revision of ours."""
         last = self._kept.read_text("utf-8").strip() if self._kept.is_file() else ""
-        return any(one.commit in recorded or one.commit == last or one.token in tokens for one in theirs.line)
-
-    def fetch(self, repository: Repository, have: str | None) -> Theirs | None:
-        """Fetch the remote's history beside ours; None if it has none. `keep` or `leave` it then. Raises: GitFailed."""
-        tip = self.tip(repository)
-        if tip is None:
-            return None
+        if self.base == last or self.base in recorded:
+            return True
         aside = _set_aside(repository)
-        if have:
-            repository.run(("update-ref", _HAVE, have), also=aside)
         words = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--no-auto-gc")
-        self._exchange(repository, (*words, "--upload-pack=git-upload-pack"), f"+{BRANCH}:{_THEIRS}", aside)
-        found = repository.run(("rev-parse", _THEIRS), also=aside).decode().strip()
-        return Theirs(found, tuple(repository.line(found, aside)))
-
-    def keep(self, repository: Repository) -> None:
-        """Take what was fetched over into our objects."""
-        packs = repository.git_dir / "objects" / "pack"
-        packs.mkdir(exist_ok=True)
-        for pack in sorted((_place(repository) / "objects" / "pack").glob("pack-*"), reverse=True):  # its index last
-            pack.rename(packs / pack.name)
-        self.leave(repository)
-
-    def leave(self, repository: Repository) -> None:
-        """Delete what was fetched."""
-        shutil.rmtree(_place(repository), ignore_errors=True)
+        try:
+            self._exchange(repository, (*words, "--upload-pack=git-upload-pack"), f"+{BRANCH}:{_THEIRS}", aside)
+            theirs = repository.line(_THEIRS, aside)
+        finally:
+            _leave(repository)
+        ours = {one.token for one in repository.line(head) if one.token}
+        return any(one.commit in recorded or one.commit == last or one.token in ours for one in theirs)
 
     def tip(self, repository: Repository) -> str | None:
         """Ask for the remote's newest commit; None if it has none. Raises: RemoteFailed."""
@@ -152,9 +136,8 @@ class Remote:
                 moved = f"{self.shown} has moved on to {(tip or 'nothing')[:12]}"
                 raise (error if tip == self.base else RemoteMoved(moved)) from error
         finally:
-            self.leave(repository)
+            _leave(repository)
         write_private(self._kept, f"{commit}\n")
-        self.has(commit)
 
     def _exchange(self, repository: Repository, words: Sequence[str], ref: str, aside: Mapping[str, str]) -> str:
         trusted = os.environ.get("SSL_CERT_FILE")  # git reads a variable of its own
@@ -180,10 +163,14 @@ def _place(repository: Repository) -> Path:
     return repository.git_dir / "incoming"
 
 
+def _leave(repository: Repository) -> None:
+    shutil.rmtree(_place(repository), ignore_errors=True)
+
+
 def _set_aside(repository: Repository) -> dict[str, str]:
     """Make a repository beside ours, which sees our objects and keeps its own; return the environment that names it."""
     place = _place(repository)
-    shutil.rmtree(place, ignore_errors=True)
+    _leave(repository)
     for inner in ("objects/pack", "refs"):
         (place / inner).mkdir(parents=True)
     write_private(place / "HEAD", "ref: refs/heads/none\n")

@@ -173,31 +173,6 @@ class Repository:
         facts = (one.partition("\t") for one in filter(None, listed.split("\0")))
         return {path: head.split()[2] for head, _, path in facts if head.startswith("100")}
 
-    def contents(self, blobs: Sequence[str], at_most: int) -> list[bytes | None]:
-        """Return the contents of blobs, in order; None for one of more than `at_most` bytes, which is not read."""
-        if not blobs:
-            return []
-        sizes = self._git(
-            "cat-file", "--batch-check=%(objectsize)", given="".join(f"{one}\n" for one in blobs).encode()
-        )
-        is_read = [int(size) <= at_most for size in sizes.split()]
-        wanted = "".join(f"{one}\n" for one, is_small in zip(blobs, is_read, strict=True) if is_small)
-        printed = self.run(("cat-file", "--batch"), given=wanted.encode())
-        found, at = list[bytes | None](), 0
-        for is_small in is_read:
-            if not is_small:
-                found.append(None)
-                continue
-            begin = printed.index(b"\n", at) + 1
-            at = begin + int(printed[at:begin].split()[2]) + 1
-            found.append(printed[begin : at - 1])
-        return found
-
-    def take(self, commit: str, before: str | None) -> None:
-        """Check out another commit than `before`; the files are the caller's to bring there."""
-        self.publish(commit, before)
-        self._git("read-tree", commit)
-
     def begin_empty(self) -> None:
         """Make a first commit without any file, for a history of which nothing is kept."""
         tree = self._git("hash-object", "-t", "tree", "-w", "--stdin").strip()

@@ -32,7 +32,7 @@ from claudius.memory.archive.changes import (
     token,
     write_files,
 )
-from claudius.memory.archive.remote import Remote
+from claudius.memory.archive.remote import Remote, RemoteFailed
 from claudius.memory.archive.repository import Broken, GitBusy, GitFailed, GitSlow, Repository
 from claudius.memory.documents import Document, KeptFile, Unarchived, read_state_document
 from claudius.memory.erasure import Beyond
@@ -94,7 +94,7 @@ class Archive:
         self._bell = asyncio.Event()
         self._remote, self._holds = remote, holds
         self._is_prepared = self._is_known = self._is_aligned = False
-        self._aligning = Aligning(store, self._repository, remote, self._in_thread, self._by_hand)
+        self._aligning = Aligning(store, self._repository, self._in_thread, self._by_hand)
         self._next_look_s = 0.0
         self._untidy = 0
         self._is_anew = self._is_halted = False
@@ -197,7 +197,7 @@ class Archive:
         finally:
             self._is_anew = False
         if self._remote and self._repository.is_possible():
-            self._aligning.begin()
+            self._remote.begin()
             await self._guarded()
 
     async def _discard(self, persons: Sequence[str]) -> None:
@@ -255,15 +255,25 @@ class Archive:
     async def _round(self) -> Round:
         if not self._is_prepared:
             await self._prepare()
-        if self._is_anew or not self._aligning.is_wanted:
+        if self._is_anew:
             return await self._commit_all()
-        pending = {token(one) for one in await self._store.documents.unarchived(self._batch)}
-        if await self._aligning.look(pending):
-            self._is_known = False
+        if self._aligning.is_wanted:
+            pending = {token(one) for one in await self._store.documents.unarchived(self._batch)}
+            if await self._aligning.look(pending):
+                self._is_known = False
         done = await self._commit_all()
-        if self._may_record():
-            await self._aligning.push()
+        if self._remote and not self._remote.waits_s and self._may_record():
+            await self._mirror(self._remote)
         return done
+
+    async def _mirror(self, remote: Remote) -> None:
+        """Copy the history to the remote. A failure is noted: what is archived at home goes on."""
+        recorded = {} if remote.is_in_step else await self._store.documents.archived_commits()
+        try:
+            await self._in_thread(lambda: remote.mirror(self._repository, recorded))
+        except RemoteFailed as error:
+            if remote.failed(error):
+                log.warning("not copied to the remote: %s", error)
 
     async def _commit_all(self) -> Round:
         first = ground = await self._look()
@@ -303,6 +313,8 @@ class Archive:
         if await self._in_thread(self._repository.is_detached):
             log.warning("no branch is checked out in %s: versions are committed onto what is", self._root)
         self._aligning.begin()
+        if self._remote:
+            self._remote.begin()
         self._is_prepared = True
 
     async def _look(self) -> RoundStart:
