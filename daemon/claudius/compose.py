@@ -223,10 +223,10 @@ async def compose(
         )
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
         store = store_of(home, settings.loaded, disk.release, roles)
-        roles = (roles or settings.loaded.config.worker.roles) if store.leases.is_shared else ("all",)
+        roles = (roles or settings.loaded.config.worker.roles) if store.is_shared else ("all",)
         await store.open()
         undo.push_async_callback(store.close, clean=False)
-        if store.leases.is_shared:
+        if store.is_shared:
             soul = _in_force(home, kept, store.leases.souls)
             store.leases.configuration = partial(_common_now, settings, settings.loaded)
         undo.pop_all()

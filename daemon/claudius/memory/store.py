@@ -73,6 +73,11 @@ class Store:
         self.audit = AuditStore(core)
         self.leases = LeaseStore(self)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes may take turns of it, too."""
+        return self.leases.is_shared
+
     @abstractmethod
     async def open(self) -> None:
         """Open the database; create or migrate it if needed.

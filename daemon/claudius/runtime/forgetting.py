@@ -185,7 +185,7 @@ class Forgetting:
 
         It rests as long as it worked, so that a flood of edits is undone together. Raises: StoreError.
         """
-        inbox, is_shared = self._store.inbox, self._store.leases.is_shared
+        inbox, is_shared = self._store.inbox, self._store.is_shared
         while True:
             self._is_unsaying, began_s = True, time.monotonic()
             try:
@@ -389,7 +389,7 @@ class Forgetting:
             "unsearched": unsearched,
             "not_ours": [one.where or one.kind for one in beyond],
             "beyond": [one.kind for one in beyond],
-            "store": "server" if self._store.leases.is_shared else "file",
+            "store": "server" if self._store.is_shared else "file",
         }
         # It is done, even where something is left that we may not delete; the receipt says so. An erasure that began
         # again at each start would take what the person has said since.

@@ -89,7 +89,7 @@ class Lanes:
         self._held: dict[str, Held] = {}
         self.members = Membership(mind.store, adapters, mind.clock)
         self._hydration = ThreadBackfill(mind, forgotten)
-        self._closing, self._leases = False, mind.store.leases
+        self._closing, self._share = False, mind.store.leases
         self._wanted, self._looked_for = dict[str, str](), dict[str, str]()
         self.looking = asyncio.Event()
         """Set if a lane is wanted that this process does not hold, or another process says that there is something."""
@@ -111,11 +111,11 @@ class Lanes:
                 self.lose(conversation)  # and taken again
         elif held and conversation not in held.complete:
             held.waiting.add(conversation)
-        elif not self._leases.has_taken(conversation):
+        elif not self._share.has_taken(conversation):
             self._wanted.setdefault(conversation, "")
             self.looking.set()
         elif not self._closing:
-            mind = replace(self._mind, store=self._leases.store_of(conversation))
+            mind = replace(self._mind, store=self._share.store_of(conversation))
             self._lanes[conversation] = lane = Lane(conversation, self._adapters.get(place.network), mind)
             task = asyncio.create_task(self._run(lane), name=f"lane {conversation}")
             self._tasks.add(task)
@@ -149,7 +149,7 @@ class Lanes:
         lane = self._lanes.get(conversation)
         if lane and turn and lane.thinking == turn:
             lane.broken.set()
-        elif turn and not self._leases.is_held(conversation):
+        elif turn and not self._share.is_held(conversation):
             self._wanted[conversation] = turn
 
     def hold(self, network: str) -> None:
@@ -214,24 +214,24 @@ class Lanes:
             if lane.signed:
                 await lane.sign(None)
             del self._lanes[lane.conversation]
-            if self._is_anothers(lane) and self._leases.has_taken(lane.conversation):
+            if self._is_anothers(lane) and self._share.has_taken(lane.conversation):
                 self.wake(lane.conversation)  # it was taken again since
             await self._resources.recovery.done(lane.conversation)
 
     def _is_anothers(self, lane: Lane) -> bool:
-        return not self._leases.is_of(lane.mind.store, lane.conversation)
+        return not self._share.is_of(lane.mind.store, lane.conversation)
 
     async def _let_go(self, lane: Lane) -> bool:
         """Give the lane up. Returns False if something became ready in it since the last look."""
         try:
-            return await self._leases.release(lane.conversation, lane.heard)
+            return await self._share.release(lane.conversation, lane.heard)
         except StoreError:
-            await self._leases.release(lane.conversation, -1)  # whoever looks when its lease is past has it
+            await self._share.release(lane.conversation, -1)  # whoever looks when its lease is past has it
             raise
 
     async def _try(self, lane: Lane) -> Retry | None:
         try:
-            lane.heard = await self._leases.heard(lane.conversation)
+            lane.heard = await self._share.heard(lane.conversation)
             return await self._step(lane)
         except StoreCorrupt:
             raise
@@ -287,7 +287,7 @@ class Lanes:
     async def _deliver(self, lane: Lane) -> Retry | None:
         """Send what waits to be sent. Returns when to try again; None if nothing is left."""
         mind = lane.mind
-        if not self._leases.is_held(lane.conversation):
+        if not self._share.is_held(lane.conversation):
             return STUMBLE  # the lease is nearly past: nothing is sent any more unless it is renewed
         if lane.adapter is None or not (parts := await mind.store.outbox.deliveries(lane.conversation)):
             return None
@@ -371,7 +371,7 @@ class Lanes:
         around, lane.around = lane.around, ()
         files = [one.extra.files for one in pending.perceptions if isinstance(one.extra, MessageExtra)]
         return Surface(
-            show=Stream(pending, adapter, mind) if is_streamed and not self._leases.is_doubtful else None,
+            show=Stream(pending, adapter, mind) if is_streamed and not self._share.is_doubtful else None,
             post_chars=adapter.post_chars,
             hold=partial(hold, adapter, perception),
             files=Attachments(adapter, sees=bool(getattr(mind.provider, "sees", False))) if any(files) else None,

@@ -50,9 +50,9 @@ class Role(Struct, frozen=True, eq=False):
 class Roles:
     """The roles of one process."""
 
-    def __init__(self, leases: LeaseStore, allowed: Sequence[str], failed: Callable[[StoreError], None]) -> None:
+    def __init__(self, share: LeaseStore, allowed: Sequence[str], failed: Callable[[StoreError], None]) -> None:
         """Take roles that are `allowed`, as `worker.roles` says; `failed` is called when the store fails."""
-        self._leases, self._shared, self._allowed, self._failed = leases, leases.roles, allowed, failed
+        self._share, self._shared, self._allowed, self._failed = share, share.roles, allowed, failed
         self._roles: list[Role] = []
         self._held: dict[str, tuple[Role, asyncio.Task[None]]] = {}
         self._renewed_s = 0.0
@@ -61,7 +61,7 @@ class Roles:
 
     def add(self, role: Role) -> None:
         """Do a role's work as long as this process has it; without other processes, from now on."""
-        if not self._leases.is_shared:
+        if not self._share.is_shared:
             self._begin(role.name, role)
         elif may(role.name, self._allowed):
             self._roles.append(role)
@@ -78,12 +78,12 @@ class Roles:
     async def run(self) -> None:
         """Look for roles that are free, and keep those that are held, until cancelled."""
         while True:
-            await asyncio.sleep(self._leases.times.look_s)
+            await asyncio.sleep(self._share.times.look_s)
             await self.look()
             await self._end([one for one in self._held if not self._shared.is_held(one)], "its lease is past")
 
     async def look(self) -> None:
-        """Take what is free now, and prolong the leases of what is held, if it is time."""
+        """Take what is free now, and prolong what is held, if it is time."""
         try:
             await self._take_and_renew()
         except StoreError as error:
@@ -118,7 +118,7 @@ class Roles:
                     self._begin(place, wanted[place])
             await self._shared.give_back([place for place in taken if place not in self._held])
         now_s = asyncio.get_running_loop().time()
-        if self._held and now_s - self._renewed_s >= self._leases.times.renew_s:
+        if self._held and now_s - self._renewed_s >= self._share.times.renew_s:
             self._renewed_s = now_s
             await self._end(await self._shared.renew(list(self._held)), "another process has it")
             await self._look_for_others(now_s)
@@ -178,7 +178,7 @@ class Leasing:
 
     def __init__(
         self,
-        leases: LeaseStore,
+        share: LeaseStore,
         lanes: Lanes,
         failed: Callable[[StoreError], None],
         networks: Callable[[], Sequence[str]],
@@ -195,7 +195,7 @@ class Leasing:
         it in good order. While this process `is_paused` by its own settings, it takes lanes of this machine and those
         of the commands that it heard.
         """
-        self._leases, self._lanes, self._failed, self._networks = leases, lanes, failed, networks
+        self._share, self._lanes, self._failed, self._networks = share, lanes, failed, networks
         self._local, self._let_go, self._leave = local, let_go, leave
         self._is_paused, self._unread = is_paused, list[str]()
         self._wanted: set[str] = set()
@@ -203,16 +203,16 @@ class Leasing:
 
     async def hold_back(self, networks: Sequence[str]) -> None:
         """Have every process wait while this one reads the histories of these networks. Raises: StoreError."""
-        await self._leases.hold_back(networks, [one for one in self._unread if one not in networks])
+        await self._share.hold_back(networks, [one for one in self._unread if one not in networks])
         self._unread = list(networks)
 
     async def listen(self) -> None:
         """Look at once when another process says that there is something; until cancelled."""
-        await self._leases.listen(self._told)
+        await self._share.listen(self._told)
 
     def _told(self, about: Mapping[str, str]) -> None:
         for conversation, turn in about.items():
-            if self._leases.is_held(conversation):
+            if self._share.is_held(conversation):
                 self._lanes.break_off(conversation, turn)
         self._lanes.looking.set()
 
@@ -234,31 +234,31 @@ class Leasing:
             try:
                 if (unread := list(self._lanes.unread)) != self._unread:
                     await self.hold_back(unread)
-                stuck = self._lanes.stuck(self._leases.times.lease_s / 4)
+                stuck = self._lanes.stuck(self._share.times.lease_s / 4)
                 away = {Place.of(conversation).network for conversation in stuck}
                 networks = [one for one in self._networks() if one not in away]
                 if is_paused:
                     networks = [one for one in networks if one in self._local]
-                found = await self._leases.take(networks or NONE, AT_ONCE, sorted(self._wanted))
+                found = await self._share.take(networks or NONE, AT_ONCE, sorted(self._wanted))
                 for conversation in found:
                     self._lanes.wake(conversation)
                 if len(found) >= AT_ONCE:
                     self._lanes.looking.set()  # there may be more
-                if elsewhere := {one: turn for one, turn in wanted.items() if not self._leases.is_held(one)}:
-                    await self._leases.tell(elsewhere)
-                if (now_s := loop.time()) - renewed_s >= self._leases.times.renew_s:
+                if elsewhere := {one: turn for one, turn in wanted.items() if not self._share.is_held(one)}:
+                    await self._share.tell(elsewhere)
+                if (now_s := loop.time()) - renewed_s >= self._share.times.renew_s:
                     await self._renew(stuck)
                     renewed_s = now_s
             except StoreError as error:
                 self._failed(error)
             wanted.clear()
-            self._wanted = {one for one in self._wanted if not self._leases.is_held(one)}
+            self._wanted = {one for one in self._wanted if not self._share.is_held(one)}
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(self._leases.times.look_s, self._leases.times.renew_s)):
+                async with asyncio.timeout(min(self._share.times.look_s, self._share.times.renew_s)):
                     await self._lanes.looking.wait()
 
     async def _renew(self, stuck: Sequence[str]) -> None:
-        for conversation in await self._leases.renew(stuck):
+        for conversation in await self._share.renew(stuck):
             self._lanes.lose(conversation)
             if Place.of(conversation).network in self._local:
                 self._wanted.add(conversation)
@@ -266,5 +266,5 @@ class Leasing:
             await self._let_go()
         except (GitFailed, OSError) as error:  # the home cannot be written to: again at the next renewal
             log.error("a person is not let go yet", extra={"error": unquoted(error)})  # noqa: TRY400 - no trace
-        if self._leases.is_draining:
+        if self._share.is_draining:
             self._leave()

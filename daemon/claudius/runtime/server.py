@@ -132,10 +132,10 @@ class Server:
         )
         own = {"status": self._status, "forget": self._forget, **self._pairing.handlers}
         self._control = ControlSocket(home.socket, {**handlers, **own}, services.serve if services else None)
-        self._leases, self._allowed = mind.store.leases, roles
-        self._roles = Roles(self._leases, roles, self._failed)
+        self._share, self._allowed = mind.store.leases, roles
+        self._roles = Roles(self._share, roles, self._failed)
         self._leasing = Leasing(
-            self._leases,
+            self._share,
             self._lanes,
             self._failed,
             self._takes,
@@ -151,9 +151,9 @@ class Server:
             self._failed,
             chance=chance,
             roles=self._roles,
-            hold_back=self._leasing.hold_back if self._leases.is_shared else None,
+            hold_back=self._leasing.hold_back if self._share.is_shared else None,
         )
-        self._leases.share(resources.rests)
+        self._share.share(resources.rests)
         self.health = Health(
             mind,
             home,
@@ -176,8 +176,8 @@ class Server:
         now = self._mind.clock()
         self._lock.sign(self.boot, now, self._resources.fingerprints)
         waiting = await self._mind.store.start(self.boot, now)
-        self._resources.clock.follow(self._leases.wall)
-        self._resources.disk.probe_store = self._leases.probe
+        self._resources.clock.follow(self._share.wall)
+        self._resources.disk.probe_store = self._share.probe
         self._started_at = self._resources.clock.steady()
         await self._forgetting.look()
         if not waiting.was_clean:
@@ -194,10 +194,10 @@ class Server:
         await asyncio.sleep(0)
         await self._control.open()
         for conversation in waiting.conversations:
-            if self._leases.has_taken(conversation) or self._networks.is_local(Place.of(conversation).network):
+            if self._share.has_taken(conversation) or self._networks.is_local(Place.of(conversation).network):
                 self._lanes.wake(conversation)
         self._keep_house()
-        if self._leases.is_shared:
+        if self._share.is_shared:
             await self._roles.look()
             self._run_beside(self._leasing.run(), "leases", is_vital=True)
             self._run_beside(self._leasing.listen(), "notices")
@@ -262,7 +262,7 @@ class Server:
         is_damaged = self._ended.done() and isinstance(self._ended.exception(), StoreCorrupt)
         stop_at_s, self._is_stopping = time.monotonic() + grace_s + AFTER_DRAIN_S, True
         self._intake.shut()
-        others = ("listen",) if self._leases.is_shared else ()  # another process hears from now on
+        others = ("listen",) if self._share.is_shared else ()  # another process hears from now on
         await self._roles.close("clock", "cortex", *others)
         if self._second:
             await self._second.close()
@@ -422,7 +422,7 @@ class Server:
         from claudius.runtime.metrics import render  # noqa: PLC0415 - its library is loaded when somebody asks
 
         report = await self.health.look(fresh_s=0.0)
-        return render(report, self._lanes, self._resources, self._mind.provider, self._uptime_s(), self._leases)
+        return render(report, self._lanes, self._resources, self._mind.provider, self._uptime_s(), self._share)
 
     def _uptime_s(self) -> float:
         return (self._resources.clock.steady() - self._started_at).total_seconds()

@@ -282,7 +282,7 @@ class OwnerCommands:
 
     def _of_one_machine(self, told: str, person: str) -> str:
         """Return what to do where several processes share the store, each with settings of its own; else nothing."""
-        return told.format(person, socket.gethostname()) if self._mind.store.leases.is_shared else ""
+        return told.format(person, socket.gethostname()) if self._mind.store.is_shared else ""
 
     async def _set(self, perception: Perception, key: str, value: object) -> str:
         """Write a setting; return what overrides it, as a sentence."""
