@@ -185,8 +185,8 @@ class CrashRecovery:
             await self._tell()
 
     @asynccontextmanager
-    async def turn(self, *, alone: bool = False) -> AsyncIterator[None]:
-        """Run one turn; exclusively if it is `alone`, or while the mode is on.
+    async def turn(self, *, alone: bool = False) -> AsyncIterator[bool]:
+        """Run one turn; exclusively if it is `alone`, or while the mode is on. Yields whether it is on.
 
         Nobody waits longer than 60 s for that, neither this turn for the others nor the others for this one.
         """
@@ -196,7 +196,7 @@ class CrashRecovery:
                 await self._begin(alone=alone)
             self._thinking += 1
             try:
-                yield
+                yield bool(self._alone or self._backlog) and self.is_on
             finally:
                 self._thinking -= 1
         finally:

@@ -26,14 +26,13 @@ from claudius.foreign import plain_message, unquoted
 from claudius.intent import ApologyKind
 from claudius.memory.inbox import Pending
 from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, is_terminal
+from claudius.runtime.access import Membership
 from claudius.runtime.adapter import Adapter, TellsFailure
 from claudius.runtime.attachments import Attachments
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.delivery import Post, Stream, deliver, hold
 from claudius.runtime.failures import AGAIN, Apologise, Retry, decide, patience_s, patient
-from claudius.runtime.grouping import goes_on, next_turn
-from claudius.runtime.lane import BrokenOff, Lane
-from claudius.runtime.membership import Membership
+from claudius.runtime.lane import BrokenOff, Lane, goes_on, next_turn
 from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.thread_backfill import Forgotten, ThreadBackfill
 from claudius.runtime.turn_log import TurnLog
@@ -107,7 +106,7 @@ class Lanes:
             lane.bell.set()
             if lane.hearing:
                 lane.hearing.ring()
-            if self._is_anothers(lane):
+            if not self._share.is_of(lane.mind.store, conversation):
                 self.lose(conversation)  # and taken again
         elif held and conversation not in held.complete:
             held.waiting.add(conversation)
@@ -201,7 +200,7 @@ class Lanes:
             while True:
                 lane.bell.clear()
                 following = await self._try(lane)
-                if (self._closing and following != AGAIN) or self._is_anothers(lane):
+                if (self._closing and following != AGAIN) or not self._share.is_of(lane.mind.store, lane.conversation):
                     break
                 if following is None:
                     if not lane.bell.is_set() and await self._let_go(lane):
@@ -214,12 +213,9 @@ class Lanes:
             if lane.signed:
                 await lane.sign(None)
             del self._lanes[lane.conversation]
-            if self._is_anothers(lane) and self._share.has_taken(lane.conversation):
+            if not self._share.is_of(lane.mind.store, lane.conversation) and self._share.has_taken(lane.conversation):
                 self.wake(lane.conversation)  # it was taken again since
             await self._resources.recovery.done(lane.conversation)
-
-    def _is_anothers(self, lane: Lane) -> bool:
-        return not self._share.is_of(lane.mind.store, lane.conversation)
 
     async def _let_go(self, lane: Lane) -> bool:
         """Give the lane up. Returns False if something became ready in it since the last look."""
@@ -276,9 +272,9 @@ class Lanes:
         turn = await next_turn(pending, mind, now)
         if isinstance(turn, Retry):
             return turn
-        async with self._resources.recovery.turn(alone=turn.ended == ALONE_AFTER):
+        async with self._resources.recovery.turn(alone=turn.ended == ALONE_AFTER) as is_counted:
             if not self._closing:
-                if self._resources.recovery.is_on:
+                if is_counted:
                     await mind.store.inbox.meet(turn)
                 lane.passage = lane.passage or await self._resources.admission.through()
                 await self._think(lane, turn, now)
@@ -402,7 +398,8 @@ class Lanes:
         if lane.adapter is None:
             return False
         await self.members.look(perception)
-        around = await self._hydration.read(perception, lane.adapter)
+        is_above = not is_terminal(perception.conversation)
+        around = await self._hydration.read(perception, lane.adapter) if is_above else ()
         lane.around = around or ()
         return around is None
 

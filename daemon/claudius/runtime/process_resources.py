@@ -289,7 +289,6 @@ class ProcessResources(Struct, frozen=True, kw_only=True):
 
 
 RESERVE_MB = 16
-LOOK_S = 2.0
 READ_ONLY_S = 300.0
 """How long a home may be read-only before the process stops."""
 RELAPSE_S = 60.0
@@ -402,12 +401,6 @@ class Disk:
                 return
             log.warning("there is room again")
             self.shut, self._opened = None, _Opened(now_s, shut)
-
-    async def watch(self) -> None:
-        """Check the disk every few seconds. Raises: StoreReadOnly if the home stays read-only."""
-        while True:
-            await asyncio.to_thread(self.look)
-            await asyncio.sleep(LOOK_S)
 
     def _found(self) -> StoreError | None:
         """Return what prevents writing; if nothing does, recreate the reserve."""

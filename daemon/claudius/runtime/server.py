@@ -45,7 +45,7 @@ from claudius.runtime.lanes import Lanes
 from claudius.runtime.life import HomeLock
 from claudius.runtime.logs import lost
 from claudius.runtime.networks import Networks
-from claudius.runtime.process_resources import LOOK_S, ProcessResources
+from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.receipts import told
 from claudius.runtime.roles import Leasing, Role, Roles
 from claudius.runtime.scheduler import keep_time
@@ -55,6 +55,8 @@ log = logging.getLogger(__name__)
 
 DRAIN_S, AFTER_DRAIN_S, CLOSE_S = 8.0, 2.0, 0.5
 """For running turns; for everything after them; and, of the latter, for the networks and for the provider."""
+LOOK_S = 2.0
+"""How often the disk and the clock are looked at."""
 ARCHIVE_AFTER_S = 2.0
 """The archive starts after the start-up: it is off every reply's path."""
 
@@ -185,6 +187,7 @@ class Server:
             self._resources.recovery.begin(waiting.conversations)
         self._networks.open()
         self._run_beside(self._watch(), "watch")
+        self._run_beside(self._check_pages(), "pages")
         if self._archive:
             self._roles.add(Role("archive", partial(self._archive_from_now_on, self._archive)))
         if self._second:
@@ -307,30 +310,26 @@ class Server:
         self._beside.append(task)
 
     async def _watch(self) -> None:
-        """Watch the disk and the clock, and check every page once; damage beyond repair ends the process."""
+        """Watch the disk and the clock; a home that stays read-only ends the process."""
         try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._resources.disk.watch(), name="disk")
-                group.create_task(self._check_pages(), name="pages")
-                group.create_task(self._watch_clock(), name="clock")
-        except* StoreError as errors:
-            self._end(next(error for error in errors.exceptions if isinstance(error, StoreError)))
+            while True:
+                await asyncio.to_thread(self._resources.disk.look)
+                if self._resources.clock.look():
+                    self._lanes.look_again()
+                    self.tick()
+                await asyncio.sleep(LOOK_S)
+        except StoreError as error:
+            self._end(error)
 
     async def _check_pages(self) -> None:
+        """Check every page once; damage beyond repair ends the process."""
         await asyncio.sleep(ARCHIVE_AFTER_S)
         try:
             await self._mind.store.check()
-        except (StoreCorrupt, StoreTooNew):
-            raise
+        except (StoreCorrupt, StoreTooNew) as error:
+            self._end(error)
         except StoreError as error:  # a check that could not run says nothing about the data
             log.warning("the pages could not be checked", extra={"error": error.message})
-
-    async def _watch_clock(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK_S)
-            if self._resources.clock.look():
-                self._lanes.look_again()
-                self.tick()
 
     async def _carry_out(self, command: Pending, lane: Lane) -> None:
         await self._commands.carry_out(command, lane)  # bound late: a command wakes lanes, too

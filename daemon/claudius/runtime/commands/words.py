@@ -161,7 +161,7 @@ def as_command(perception: Perception) -> Perception:
         return perception
     is_called = not is_public or perception.kind is Kind.MENTION
     extra = perception.extra
-    text = by_ids(perception.text, extra.named) if isinstance(extra, MessageExtra) else perception.text
+    text = by_ids(perception.text, extra.named) if isinstance(extra, MessageExtra) and extra.named else perception.text
     body = command_in(text, is_called=is_called)
     if not body:
         return perception
