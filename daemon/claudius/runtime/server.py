@@ -102,6 +102,8 @@ class Server:
             forgotten=Erasures(home.state).forgotten,
             services=services,
         )
+        self.wake = self._lanes.wake
+        """Has a conversation check for what waits, because someone listens again."""
         self._taking_back = Retraction(mind, adapters)
         self._forgetting = Forgetting(
             home,
@@ -238,11 +240,6 @@ class Server:
         trying.cancel()
         if self._ended.done():
             self._ended.result()
-
-    @property
-    def wake(self) -> Callable[[str], None]:
-        """Has a conversation check for what waits, because someone listens again."""
-        return self._lanes.wake
 
     def tick(self) -> None:
         """Check the clock now, because it was set or something was planned."""
