@@ -117,10 +117,10 @@ def set_aside(home: Home, store: Store) -> Iterator[tuple[str, SqliteStore | Pos
         if file.exists() or (aside / home.memory.name).exists():
             yield str(aside.relative_to(home.root)), SqliteStore(file, backups=home.backups), file
     if store.is_shared:
-        from claudius.memory.postgres import dumps  # noqa: PLC0415 - an extra
+        from claudius.memory.postgres import moving  # noqa: PLC0415 - an extra
         from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - likewise
 
-        for place in dumps.set_aside(store.place) if isinstance(store, PostgresStore) else ():
+        for place in moving.set_aside(store.place) if isinstance(store, PostgresStore) else ():
             yield place.shown, PostgresStore(place), home.database
 
 

@@ -13,8 +13,9 @@ import psycopg
 
 from claudius.home import shipped
 from claudius.memory.opening import StorePlace
-from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
+from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts
 from claudius.memory.postgres.schema import check_identity, is_empty, known
+from claudius.memory.postgres.session import translate
 from claudius.memory.postgres.souls import newest_soul
 from claudius.memory.records import Records
 from claudius.memory.sql.connection import Database, load_queries

@@ -22,15 +22,16 @@ from claudius.home import shipped
 from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.memory.people import Mode, PeopleStore
-from claudius.memory.postgres import dumps
+from claudius.memory.postgres import moving
 from claudius.memory.postgres.codes import PostgresCodes
-from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, ours, translate
+from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, ours
 from claudius.memory.postgres.erasure import PostgresErasure
 from claudius.memory.postgres.inbox import PostgresInbox
 from claudius.memory.postgres.lane import LaneCore, LaneInbox, LaneOutbox, LaneTurns, LaneWhispers
 from claudius.memory.postgres.leases import PostgresLeases
 from claudius.memory.postgres.records import PostgresRecords
 from claudius.memory.postgres.schema import known, prepare
+from claudius.memory.postgres.session import translate
 from claudius.memory.records import Records
 from claudius.memory.sql.connection import Core, Database, Writer
 from claudius.memory.sql.recall import Shelf
@@ -198,7 +199,7 @@ class PostgresStore(Store):
 
     def back_up(self, directory: Path, now: datetime) -> Path | None:
         is_there = shutil.which("pg_dump") is not None  # else the server's operator makes copies
-        return dumps.back_up(self.place, directory, now, self._memory).path if is_there else None
+        return moving.back_up(self.place, directory, now, self._memory).path if is_there else None
 
     def records(self) -> Records:
         return PostgresRecords(self.place, self._memory_files, memory=self._memory)
