@@ -131,7 +131,7 @@ class Roles:
 
     def _begin(self, place: str, role: Role) -> None:
         task = asyncio.create_task(self._work(role), name=place)
-        task.add_done_callback(_ended_badly)
+        task.add_done_callback(ended_badly)
         self._held[place] = role, task
         self._alone.pop(role.name, None)
 
@@ -161,7 +161,8 @@ def _places(role: Role) -> Sequence[str]:
     return [f"{role.name}/{n}" for n in range(role.places)] if role.places else [role.name]
 
 
-def _ended_badly(task: asyncio.Task[None]) -> None:
+def ended_badly(task: asyncio.Task[None]) -> None:
+    """Report a task that ended with an error."""
     if not task.cancelled() and (error := task.exception()):
         log.error("a part of the process ended", extra={"part": task.get_name()}, exc_info=error)
 

@@ -47,7 +47,7 @@ from claudius.runtime.logs import lost
 from claudius.runtime.networks import Networks
 from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.receipts import told
-from claudius.runtime.roles import Leasing, Role, Roles
+from claudius.runtime.roles import Leasing, Role, Roles, ended_badly
 from claudius.runtime.scheduler import keep_time
 from claudius.runtime.second_mind import SecondMind
 
@@ -303,7 +303,7 @@ class Server:
     def _run_beside(self, work: Coroutine[Any, Any, None], name: str, *, is_vital: bool = False) -> None:
         """Run work until the stop. If it ends with an error, the log says so; what `is_vital` ends the process then."""
         task = asyncio.create_task(work, name=name)
-        task.add_done_callback(self._ended_vitally if is_vital else _ended_badly)
+        task.add_done_callback(self._ended_vitally if is_vital else ended_badly)
         self._beside.append(task)
 
     async def _watch(self) -> None:
@@ -404,7 +404,7 @@ class Server:
 
     def _ended_vitally(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()):
-            _ended_badly(task)
+            ended_badly(task)
             self._end(ClaudiusError(f"a part of the process ended ({type(error).__name__}); its log says where"))
 
     def _end(self, error: ClaudiusError) -> None:
@@ -473,8 +473,3 @@ class Server:
                 "timers": {name: at.isoformat().replace("+00:00", "Z") for name, at in looks.items() if at},
             }
         )
-
-
-def _ended_badly(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()):
-        log.error("a part of the process ended", extra={"part": task.get_name()}, exc_info=error)
