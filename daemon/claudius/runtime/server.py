@@ -119,7 +119,7 @@ class Server:
             is_daemon=services is not None and services.is_daemon,
         )
         self._modes = ChannelModes(mind.store, mind.config, mind.clock)
-        owners = OwnerCommands(mind, home, adapters, self._told, self._lanes.look_again)
+        owners = OwnerCommands(mind, home, self._told, self._lanes.look_again)
         self._commands = Commands(mind, adapters, self._modes, self._forgetting, self._lanes, owners)
         self._owner: Callable[[], str] = services.owner if services else str
         self._pairing = Pairing(mind.store, mind.clock, self._commands.tell, self._owner)

@@ -17,12 +17,12 @@ from claudius.errors import ClaudiusError, DeliveryError
 from claudius.foreign import unquoted
 from claudius.memory.inbox import Pending
 from claudius.perception import MessageExtra, Perception, Place
-from claudius.runtime.access import ChannelModes
+from claudius.runtime.access import ChannelModes, is_owner
 from claudius.runtime.adapter import Adapter, TellsLacks
 from claudius.runtime.commands.about import About
 from claudius.runtime.commands.linking import Linking
 from claudius.runtime.commands.places import OwnerCommands, PlaceCommands, only_an_owner
-from claudius.runtime.commands.words import CommandLine, help_text, read_command, unknown
+from claudius.runtime.commands.words import OWNERS, CommandLine, help_text, read_command, unknown
 from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.lane import Lane
 from claudius.runtime.lanes import Lanes
@@ -44,7 +44,8 @@ class Commands:
     ) -> None:
         """Answer through `adapters`; what is to be said aloud is said in `lanes`."""
         self._mind, self._adapters, self._members = mind, adapters, lanes.members
-        about, places = About(mind, forgetting), self._places(modes, lanes)
+        self._refusal = partial(only_an_owner, mind, adapters)
+        about, places = About(mind, forgetting), PlaceCommands(mind, modes, lanes.wake, self._lacks, self._refusal)
         linking, self._forgetting = Linking(mind, self.tell), forgetting
         self._words: dict[str, Callable[[Perception, str], Awaitable[str]]] = {
             "help": self._help,
@@ -71,10 +72,6 @@ class Commands:
             "unmute": owners.unmute,
         }
         self._beside: set[asyncio.Task[Any]] = set()
-
-    def _places(self, modes: ChannelModes, lanes: Lanes) -> PlaceCommands:
-        refusal = partial(only_an_owner, self._mind, self._adapters)
-        return PlaceCommands(self._mind, modes, lanes.wake, self._lacks, refusal)
 
     @property
     def busy(self) -> int:
@@ -137,6 +134,8 @@ class Commands:
         log.info("asked", extra={"person": perception.person, "word": asked.word})
         try:
             await self._members.look_as(perception.person)
+            if asked.word in OWNERS and not is_owner(perception, self._mind.config()):
+                return await self._refusal()
             carry_out = self._words.get(asked.word)
             return await carry_out(perception, asked.rest) if carry_out else unknown(asked.rest or asked.word)
         except ClaudiusError as error:

@@ -69,6 +69,8 @@ TABLE: Mapping[str, Command] = {
     "unmute": Command("I answer them again", "owners", _SOMEBODY, "@NAME"),
 }
 WORDS = tuple(TABLE)
+OWNERS = tuple(word for word, command in TABLE.items() if command.group == "owners")
+"""Commands of nobody but owners."""
 COMMON = ("home", "help", "status")
 """Words that other bots, too, are given after a `!` in a channel; there they are commands only of whoever calls us."""
 STOP = "!stop"
