@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from claudius.cognition.processes.checks import process_problems
+from claudius.cognition.processes.shipped import process_problems
 from claudius.cognition.steps import STEPS
 from claudius.errors import BadSoul
 from claudius.home import shipped

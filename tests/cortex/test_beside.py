@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import asdict, replace
 
 from claudius.cognition.hooks import POINTS, TOLD, Hooks
-from claudius.cognition.second_thought import at_stake, is_wanted
+from claudius.cognition.proactive import at_stake, is_wanted
 from claudius.config import ConsultSettings
 from claudius.cortex import asking, reflect, triggers
 from claudius.cortex.asking import JOB

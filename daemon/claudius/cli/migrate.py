@@ -20,9 +20,8 @@ from claudius.cli.output import json_option, print_result
 from claudius.config import check_setting, holds_password, load, overriding, parse_value
 from claudius.config import write_setting as write
 from claudius.errors import BadConfiguration, ClaudiusError, StoreError, TryAgain, UsageProblem
-from claudius.home import Home, shipped, write_private
+from claudius.home import Home, replace, shipped, write_private
 from claudius.memory.opening import MISSING, PASSWORD, SQLITE, StorePlace, place_of
-from claudius.replacing import replace
 from claudius.runtime.life import HomeLock
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from msgspec.structs import replace
 from claudius.cortex import beliefs
 from claudius.cortex import triggers as triage
 from claudius.cortex.asking import Unparsable, ask, book, nonce_for, one_line, parse, request, system_text
-from claudius.cortex.beliefs import learn
-from claudius.cortex.document import build, ranked
+from claudius.cortex.beliefs import build, learn, ranked
 from claudius.cortex.models import Cycle, CycleDocument, Ended, ModelAnswer, Output, Part, Thresholds, Ties
 from claudius.errors import ClaudiusError, TimedOut
 from claudius.ledger_types import Directive, Known, Outcome, Proposal, Reflected, Reflection

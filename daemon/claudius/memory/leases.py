@@ -20,7 +20,7 @@ from msgspec import Struct
 from claudius.provider import Rests
 
 if TYPE_CHECKING:
-    from claudius.soul.pushed import PushedSoul
+    from claudius.soul.source import PushedSoul
 
 
 def may(role: str, allowed: Sequence[str]) -> bool:

@@ -132,7 +132,7 @@ def open_records(home: Home, *, is_lasting: bool = False) -> Records:
     place = place_of(home)
     if place.is_postgres:
         try:
-            from claudius.memory.postgres.records import PostgresRecords  # noqa: PLC0415 - an extra
+            from claudius.memory.postgres.store import PostgresRecords  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise StoreError(MISSING) from error
         return PostgresRecords(place, home.memory)

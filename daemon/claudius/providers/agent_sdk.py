@@ -30,8 +30,7 @@ from claudius.providers.claude.command import (
     find,
     flags,
 )
-from claudius.providers.claude.replies import ClaudeReply
-from claudius.providers.claude.sessions import SessionPool, user_message
+from claudius.providers.claude.sessions import ClaudeReply, SessionPool, user_message
 from claudius.providers.replies import load_prices, refused
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from claudius.errors import Cut, ProviderError, TimedOut, Unavailable, Unreachab
 from claudius.foreign import UNLISTED
 from claudius.home import Home
 from claudius.provider import Done, Event, Request, Role, StopReason, Usage, estimate
-from claudius.providers.clients import Clients
 from claudius.providers.replies import (
     LINE_BYTES,
+    Clients,
     StreamedReply,
     by_kind,
     by_status,

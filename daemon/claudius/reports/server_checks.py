@@ -20,7 +20,7 @@ from claudius.reports.network_checks import Check
 from claudius.reports.opened import records
 from claudius.reports.workers import workers_of
 from claudius.runtime.life import fingerprints, is_held
-from claudius.soul.pushed import FIX, OVERRULED
+from claudius.soul.source import FIX, OVERRULED
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.session import Made
@@ -129,7 +129,7 @@ def _session(place: StorePlace) -> Check:
 
 def _notices(place: StorePlace) -> Check:
     """Send a notice as a process does, and look whether it arrives where a process listens."""
-    from claudius.memory.postgres.notices import CHANNEL
+    from claudius.memory.postgres.leases import CHANNEL
     from claudius.memory.postgres.session import connected
 
     url, look_s = place.notices_url, LeaseTimes().look_s

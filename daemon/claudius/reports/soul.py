@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from claudius.cognition.processes import find, known_names
-from claudius.cognition.processes.checks import own_steps, process_problems
+from claudius.cognition.processes.shipped import own_steps, process_problems
 from claudius.cognition.reflection import subprocess_problems
 from claudius.cognition.steps import STEPS
 from claudius.errors import BadSoul, ClaudiusError, UsageProblem, near
@@ -27,7 +27,7 @@ from claudius.memory.opening import place_of
 from claudius.reports.opened import edit, noted, records
 from claudius.soul import FOLDERS, SoulSource, SoulText, shadowed
 from claudius.soul import check as check_soul
-from claudius.soul.pushed import NAME, PushedSoul, differs, own_files, written
+from claudius.soul.source import NAME, PushedSoul, differs, own_files, written
 
 if TYPE_CHECKING:
     from claudius.memory.store import Store

@@ -19,7 +19,7 @@ from claudius.reports.workers import workers_of
 from claudius.runtime.life import holder
 
 if TYPE_CHECKING:
-    from claudius.soul.pushed import PushedSoul
+    from claudius.soul.source import PushedSoul
 
 EVERY = sys.maxsize
 """As a number of acts: all of them."""
