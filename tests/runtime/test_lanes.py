@@ -277,7 +277,7 @@ async def test_a_message_that_ends_the_process_before_its_turn_is_counted_too(
         raise asyncio.CancelledError
 
     with monkeypatch.context() as patched:
-        patched.setattr("claudius.runtime.membership.Membership.look", deadly)
+        patched.setattr("claudius.runtime.access.Membership.look", deadly)
         async with alive(home, Scripted(default=echo), clean=False) as soul:
             await soul.idle()
     async with alive(home, voice := Scripted(default=echo)) as soul:
