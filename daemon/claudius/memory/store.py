@@ -16,7 +16,6 @@ from msgspec import Struct
 from claudius.memory.audit import AuditStore
 from claudius.memory.codes import CodeStore
 from claudius.memory.documents import DocumentStore
-from claudius.memory.erasure import ErasureStore
 from claudius.memory.inbox import InboxStore
 from claudius.memory.leases import LeaseStore
 from claudius.memory.ledger import LedgerStore
@@ -26,6 +25,7 @@ from claudius.memory.people import PeopleStore
 from claudius.memory.plans import PlanStore
 from claudius.memory.psyche import PsycheStore
 from claudius.memory.records import Records
+from claudius.memory.sql.erasure import ErasureStore
 from claudius.memory.turns import TurnStore
 from claudius.memory.whispers import WhisperStore
 

@@ -11,7 +11,6 @@ from typing import ClassVar
 from claudius.memory.audit import AuditStore
 from claudius.memory.codes import CodeStore
 from claudius.memory.documents import DocumentStore
-from claudius.memory.erasure import ErasureStore
 from claudius.memory.inbox import InboxStore
 from claudius.memory.leases import LeaseStore
 from claudius.memory.ledger import LedgerStore
@@ -26,6 +25,7 @@ from claudius.memory.sql.audit import SqlAudit
 from claudius.memory.sql.connection import Database
 from claudius.memory.sql.core import Core, Writer
 from claudius.memory.sql.documents import SqlDocuments
+from claudius.memory.sql.erasure import ErasureStore
 from claudius.memory.sql.inbox import SqlInbox
 from claudius.memory.sql.ledger import SqlLedger
 from claudius.memory.sql.moments import SqlMoments
