@@ -26,7 +26,7 @@ from claudius.home import Home, shipped
 from claudius.intent import Intent, Utterance
 from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import SQLITE, StorePlace, open_store
-from claudius.memory.sql.turns import SqlTurns
+from claudius.memory.turns import TurnStore
 from claudius.perception import Perception, private
 from claudius.provider import Delta, Done, Event, Request, estimate
 from claudius.providers.chain import Chain
@@ -38,7 +38,7 @@ from claudius.testing.alive import UNHURRIED
 from ours import SUMMARY, AtHand
 from sides import cpu_s, rss_mib, serve
 
-COMMIT = SqlTurns.commit
+COMMIT = TurnStore.commit
 NETWORK = "bench"
 AT_ONCE = 64
 """This many conversations speak side by side when the crowd comes in waves."""
@@ -144,7 +144,7 @@ class Crowd:
         self.store = open_store(self.home, place, disk.release, roles=roles, times=times)
         self.commits_ms: list[float] = []
         """How long each turn's commit took, WRITE 2, its wait for others included."""
-        SqlTurns.commit = self._timed  # type: ignore[method-assign]  # to time it, on either store
+        TurnStore.commit = self._timed  # type: ignore[method-assign]  # to time it, on either store
         self.voice, self.square = Knowing(call_s), square or Square()
         self.voice.is_let.set()
         soul = SoulSource(self.home.soul, shipped("soul"), steps=tuple(STEPS))
@@ -162,8 +162,8 @@ class Crowd:
         self._number = 0
 
     @property
-    def _timed(self) -> Callable[[SqlTurns, Intent], Awaitable[None]]:
-        async def commit(turns: SqlTurns, intent: Intent) -> None:
+    def _timed(self) -> Callable[[TurnStore, Intent], Awaitable[None]]:
+        async def commit(turns: TurnStore, intent: Intent) -> None:
             began = time.perf_counter()
             await COMMIT(turns, intent)
             self.commits_ms.append(1000 * (time.perf_counter() - began))

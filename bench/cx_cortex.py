@@ -22,8 +22,8 @@ from claudius.cortex.triggers import evaluate
 from claudius.home import Home
 from claudius.ledger_types import Belief, Grounds, Interaction, Known, Noted, Peer, Promise, Reflected, Reflection
 from claudius.memory.ledger import format_beliefs, format_peers
+from claudius.memory.sql.recall import RecallLimits
 from claudius.memory.sqlite import SqliteStore
-from claudius.memory.turns import RecallLimits
 from claudius.observed import MessageHeard
 from claudius.prompt import data_line, fence, nested_line
 from command import Bench, alone

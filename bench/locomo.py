@@ -37,8 +37,8 @@ from claudius.config import Settings, load
 from claudius.errors import ProviderError, UsageProblem
 from claudius.home import Home, shipped
 from claudius.memory.facts import KEYS
+from claudius.memory.moments import Embedder, Semantic
 from claudius.memory.ranking import asked_for, rank
-from claudius.memory.semantic import Embedder, Semantic
 from claudius.memory.sqlite import SqliteStore
 from claudius.perception import MessageExtra, Perception, private, shared
 from claudius.provider import Delta, Done, Event, Request, estimate

@@ -20,10 +20,10 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "daemon"))
 
 from claudius.home import shipped
+from claudius.memory.moments import find_moments
+from claudius.memory.psyche import move_psyche, recall_psyche
 from claudius.memory.ranking import asked_for, rank
 from claudius.memory.sql.connection import Database, load_queries
-from claudius.memory.sql.moments import find_moments
-from claudius.memory.sql.psyche import move_psyche, recall_psyche
 from claudius.memory.sqlite.file import open_writer
 from claudius.memory.sqlite.schema import create_database, load_migrations
 from claudius.perception import Perception, private

@@ -16,8 +16,8 @@ from claudius.home import Home
 from claudius.memory.archive import Archive, Remote, Round
 from claudius.memory.archive.repository import Repository
 from claudius.memory.documents import Document
-from claudius.memory.sql.store import SqlStore
 from claudius.memory.sqlite import SqliteStore
+from claudius.memory.store import Store
 from claudius.perception import private
 from contracts.store.ground import ANA, NOW
 
@@ -27,19 +27,19 @@ class Kept:
     """One home with a store and an archive."""
 
     home: Home
-    store: SqlStore
+    store: Store
     archive: Archive
     remote: str = ""
 
     @classmethod
-    async def begin(cls, home: Home, store: SqlStore | None = None, remote: str = "") -> Kept:
+    async def begin(cls, home: Home, store: Store | None = None, remote: str = "") -> Kept:
         """Open a store, by default the home's file, and an archive in a home; its history is copied to `remote`."""
         store = store or SqliteStore(home.database)
         await store.open()
         return cls(home, store, cls.archive_of(home, store, remote), remote)
 
     @staticmethod
-    def archive_of(home: Home, store: SqlStore, remote: str = "", repository: Repository | None = None) -> Archive:
+    def archive_of(home: Home, store: Store, remote: str = "", repository: Repository | None = None) -> Archive:
         """Create an archive as a new process would."""
         copy = Remote(remote, home.state / "archive-pushed") if remote else None
         return Archive(

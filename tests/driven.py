@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from forked import popen
+
 CLAUDIUS = Path(sys.executable).with_name("claudius")
 REPOSITORY = Path(__file__).parents[1]
 TIMEOUT_S = 60
@@ -49,7 +51,7 @@ class Ran:
 class Terminal:
     """A command that runs on a pseudo-terminal, as a person would run it."""
 
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[Any]
     master: int
     shown: str = ""
     """All output so far; typed lines are echoed into it."""
@@ -155,17 +157,21 @@ class Machine:
         within_s: float = TIMEOUT_S,
     ) -> Ran:
         """Run `claudius ARGS`, or another command; return how it ended."""
-        ended = subprocess.run(
+        with popen(
             [command or str(CLAUDIUS), *args],
             env=self.environment(env),
             cwd=self.user,
-            input=stdin.encode(),
-            capture_output=True,
-            timeout=within_s,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             umask=self.umask,
-            check=False,
-        )
-        return Ran(args, ended.returncode, ended.stdout.decode(), ended.stderr.decode())
+        ) as process:
+            try:
+                stdout, stderr = process.communicate(stdin.encode(), within_s)
+            except BaseException:
+                process.kill()
+                raise
+        return Ran(args, process.returncode, stdout.decode(), stderr.decode())
 
     def ok(self, *args: str, env: Mapping[str, str] | None = None, stdin: str = "", within_s: float = TIMEOUT_S) -> Ran:
         """Run a command that must succeed."""
@@ -180,7 +186,7 @@ class Machine:
         """Run `claudius ARGS`, or another command, with a terminal as its input and output: one that only prints."""
         ours, theirs = pty.openpty()
         termios.tcsetwinsize(theirs, (ROWS, columns))
-        process = subprocess.Popen(
+        process = popen(
             [command or str(CLAUDIUS), *args],
             env=self.environment({"TERM": "dumb", **(env or {})}),
             cwd=self.user,
@@ -219,9 +225,9 @@ class Machine:
                     os.kill(pid, signal.SIGKILL)
 
     @contextmanager
-    def foreground(self, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    def foreground(self, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[Any]]:
         """Run the daemon in the foreground, as its parent, until the block ends; stdout and stderr are one stream."""
-        process = subprocess.Popen(
+        process = popen(
             [str(CLAUDIUS), "daemon", "run"],
             env=self.environment(env),
             cwd=self.user,
@@ -291,7 +297,7 @@ def reply(dialogue: str, **sections: str) -> str:
 @contextmanager
 def serving_console(machine: Machine) -> Iterator[Callable[[], str]]:
     """Run the real command `claudius console` for a block."""
-    process = subprocess.Popen(
+    process = popen(
         [str(CLAUDIUS), "console", "--no-open"],
         env=machine.environment(),
         cwd=machine.user,

@@ -17,8 +17,8 @@ from claudius.config import Config
 from claudius.cortex.life import Cortex
 from claudius.cortex.models import CortexEvent, CycleDocument, Ties
 from claudius.home import Home
+from claudius.intent import turn_of
 from claudius.ledger_types import Assessment, Belief, Interaction, Known, Noted, Peer, Promise
-from claudius.memory.inbox import turn_of
 from claudius.memory.sqlite import SqliteStore
 from claudius.observed import MessageHeard, Sent
 from claudius.providers.scripted import Scripted

@@ -31,10 +31,10 @@ from claudius.failure import of_a_part
 from claudius.home import Home, shipped
 from claudius.memory.archive import Archive, Remote
 from claudius.memory.leases import LeaseTimes, SoulStore, listens
+from claudius.memory.moments import Embedder
 from claudius.memory.opening import PASSWORD, StorePlace, open_store
-from claudius.memory.semantic import Embedder
-from claudius.memory.sql.store import SqlStore
 from claudius.memory.sqlite.backups import quarantine
+from claudius.memory.store import Store
 from claudius.observed import Thinking
 from claudius.provider import CallTally, Provider, Rests, Slot, prepare
 from claudius.providers.chain import NO_VOICE, Chain, NoVoice, choose, may_rehearse, met_model
@@ -69,7 +69,7 @@ PROVIDERS: dict[str, str] = {
 """Built-in providers by name; each module has `build(loaded, home)`."""
 
 
-EMBEDDERS: dict[str, str] = {"use": "claudius.memory.use_embedder"}
+EMBEDDERS: dict[str, str] = {"use": "claudius.memory.moments"}
 """Built-in embedders by name; each module has `build()`. The setting's `auto` is the one of the extra `recall`."""
 
 
@@ -336,7 +336,7 @@ def _in_force(home: Home, kept: Path, souls: SoulStore) -> Source:
     return soul
 
 
-def archive_of(home: Home, loaded: Loaded, store: SqlStore, clock: Clock) -> Archive:
+def archive_of(home: Home, loaded: Loaded, store: Store, clock: Clock) -> Archive:
     """Return the archive of a home, which copies to the remote that the settings name."""
     url, token, leases = loaded.config.archive.remote, loaded.secret("CLAUDIUS_ARCHIVE_TOKEN"), store.leases
     remote = Remote(url, home.state / "archive-pushed", token=token) if url else None
@@ -350,7 +350,7 @@ def archive_of(home: Home, loaded: Loaded, store: SqlStore, clock: Clock) -> Arc
     )
 
 
-def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], roles: Sequence[str]) -> SqlStore:
+def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], roles: Sequence[str]) -> Store:
     """Return the store that the settings name, not yet open; a worker has `roles`.
 
     Raises: BadConfiguration if a worker cannot share it.

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from claudius.home import Home
 from claudius.memory.ledger import format_beliefs, format_peers
-from claudius.memory.turns import RecallLimits
+from claudius.memory.sql.recall import RecallLimits
 from claudius.perception import private
 from contracts.store.ground import NOW, heard, recalled
 from reflecting import Second, answer, minutes, second

@@ -36,7 +36,7 @@ READ_ONLY = {
     "console/walls.py": "the phrase is aiohttp's, of the console's own server",
     "decoding.py": "it takes the values out",
     "cognition/asks.py": "a value error is raised three lines further down, in our own words",
-    "memory/sql/ledger.py": "a value error is raised by `peer_rows`, in our own words",
+    "memory/ledger.py": "a value error is raised by `record`, in our own words",
     "adapters/terminal.py": "a value error is raised by `seat`, in our own words",
     "runtime/attachments.py": "it stands in the prompt of the turn that brought the file, and nowhere else",
 }

@@ -119,7 +119,7 @@ def test_scale_f18_a_pause_comes_back(machine: Machine, postgres_url: str) -> No
 
 def test_scale_f18_the_index_of_moments_is_what_postgres_would_have_made(machine: Machine, postgres_url: str) -> None:
     """The stems that are copied are those that the store would have indexed."""
-    from claudius.memory.stemming import stemmed  # noqa: PLC0415 - heavy
+    from claudius.memory.ranking import stemmed  # noqa: PLC0415 - heavy
 
     machine.ok("migrate", postgres_url)
     with psycopg.connect(postgres_url) as made:

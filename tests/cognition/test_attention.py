@@ -17,8 +17,8 @@ from msgspec.structs import fields, replace
 from claudius.cognition import plan as attending
 from claudius.home import Home, shipped
 from claudius.intent import Intent
-from claudius.memory.sql import psyche as kept_psyche
-from claudius.memory.turns import unpack
+from claudius.memory import psyche as kept_psyche
+from claudius.memory.seen import unpack
 from claudius.perception import Kind, Origin, Perception
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted

@@ -342,7 +342,7 @@ async def test_a_silence_is_noticed_once_where_something_is_owed(home: Home) -> 
 
 
 async def _promised(soul: Alive, promise: Promise) -> None:
-    from claudius.memory.sql.peer_rows import note  # noqa: PLC0415 - beside its only use
+    from claudius.memory.ledger import note  # noqa: PLC0415 - beside its only use
 
     await soul.mind.store.core.write(lambda db: note(db, Noted(promises=(promise,)), promise.made_at))
 

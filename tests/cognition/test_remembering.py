@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from claudius.cognition.remembering import FACT_CHARS, LINE_CHARS
-from claudius.memory.ranking import Found, asked_for, rank, rarest
-from claudius.memory.stemming import stemmed
+from claudius.memory.ranking import Found, asked_for, rank, rarest, stemmed
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception, private, shared
 from claudius.recollection import Moment
 from lab.facts_of_life import LIFE
@@ -71,7 +70,7 @@ async def test_memory_k2_the_whole_text_is_searched_and_a_part_is_shown(tmp_path
 
 async def test_memory_k3_the_least_important_go_beyond_the_cap_and_none_that_states_a_fact(tmp_path: Path) -> None:
     """K3: beyond the cap of an audience the oldest of equal importance go first, other audiences and facts stay."""
-    from claudius.memory.sql.moments import let_go  # noqa: PLC0415 - the one test of a row's fate
+    from claudius.memory.moments import let_go  # noqa: PLC0415 - the one test of a row's fate
 
     async with living(tmp_path, {"CLAUDIUS_PSYCHE_ENABLED": "0"}) as life:  # so all are equally important
         await life.hear(ANA, "I am allergic to walnuts", START, HOME)

@@ -18,9 +18,9 @@ from claudius.errors import EXIT_FAILED, DeliveryLater
 from claudius.home import Home
 from claudius.intent import Intent, Schedule
 from claudius.memory.packing import pack
+from claudius.memory.seen import KeptTurn
 from claudius.memory.sql.blanking import lines_of_others
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
-from claudius.memory.turns import KeptTurn
 from claudius.perception import Kind, Perception, private
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted

@@ -19,8 +19,7 @@ import pytest
 
 from claudius.errors import StoreFull
 from claudius.home import Home
-from claudius.memory.inbox import Pending
-from claudius.memory.sql.inbox import SqlInbox
+from claudius.memory.inbox import InboxStore, Pending
 from claudius.memory.sqlite import SqliteStore
 from claudius.providers.scripted import Line, Scripted
 from claudius.runtime.process_resources import RESERVE_MB, Clock, Disk, ProcessResources
@@ -45,7 +44,7 @@ def body_of(home: Home, shelf: Shelf, reserve_mb: int = 64) -> ProcessResources:
     return ProcessResources(clock=Clock(lambda: NOW), disk=disk)
 
 
-class Watched(SqlInbox):
+class Watched(InboxStore):
     """An inbox that counts how often a lane has checked what is next."""
 
     looks = 0

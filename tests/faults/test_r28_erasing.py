@@ -20,10 +20,9 @@ from claudius.cognition.prompt.snapshot import rebuild
 from claudius.errors import StoreFull
 from claudius.home import Home
 from claudius.memory import search
+from claudius.memory.audit import AuditStore
 from claudius.memory.erasure import ERASED, Erasures
-from claudius.memory.sql.audit import SqlAudit
-from claudius.memory.sql.connection import Database
-from claudius.memory.sql.core import Core, Writer
+from claudius.memory.sql.connection import Core, Database, Writer
 from claudius.memory.sqlite import SqliteRecords
 from claudius.providers.scripted import Scripted
 from claudius.runtime.commands.about import About
@@ -289,7 +288,7 @@ async def test_r28_an_erasure_that_is_refused_is_not_carried_on(home: Home, monk
     async with alive(home, learning()) as soul:
         await talked(soul, 1)
         with monkeypatch.context() as context:
-            context.setattr(SqlAudit, "note", full)
+            context.setattr(AuditStore, "note", full)
             with pytest.raises(StoreFull):
                 await soul.server._forgetting.forget(ANA, soul.mind.clock(), THEMSELF)
         waits = await soul.server._forgetting.waits_until(ANA, soul.mind.clock())

@@ -17,8 +17,7 @@ from archiving import Kept
 from claudius.home import Home
 from claudius.memory.archive import GitFailed, files, repository, worker
 from claudius.memory.archive.repository import GitBusy, Repository
-from claudius.memory.documents import KeptFile
-from claudius.memory.sql.documents import SqlDocuments
+from claudius.memory.documents import DocumentStore, KeptFile
 from claudius.perception import SELF, shared
 from contracts.store.ground import ANA, BEN, NOW, OPS, exchange, heard
 
@@ -344,7 +343,7 @@ async def test_a_version_committed_while_a_round_looks_is_not_undone(
     await kept.learn("of Ana\n")
     looked = type(kept.store.documents).archive_files
 
-    async def slow(self: SqlDocuments, persons: Sequence[str] | None = None) -> Sequence[KeptFile]:
+    async def slow(self: DocumentStore, persons: Sequence[str] | None = None) -> Sequence[KeptFile]:
         """Learn about Ben while the round looks at Ana's file."""
         found = await looked(self, persons)
         monkeypatch.undo()
@@ -428,7 +427,7 @@ async def test_a_crash_between_two_files_undoes_nothing(
         return lambda *args: work(*args) if next(steps, after) < after else _end()
 
     with monkeypatch.context() as patched:
-        for room, name in ((files, "write"), (files, "remove"), (Repository, "publish"), (SqlDocuments, "archived")):
+        for room, name in ((files, "write"), (files, "remove"), (Repository, "publish"), (DocumentStore, "archived")):
             patched.setattr(room, name, step(getattr(room, name)))
         with suppress(OSError):
             await kept.round()

@@ -16,9 +16,8 @@ from claudius.ledger_types import Interaction, Noted
 from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.memory.sql.connection import Database
-from claudius.memory.sql.store import SqlStore
+from claudius.memory.sql.recall import RecallLimits
 from claudius.memory.store import Store
-from claudius.memory.turns import RecallLimits
 from claudius.memory.whispers import Whisper
 from claudius.perception import SELF, Kind
 from claudius.runtime.membership import Membership
@@ -434,7 +433,7 @@ async def test_scale_who_writes_is_alone(postgres_url: str) -> None:
         gate.wait()
 
     async with worker(postgres_url, "w1") as one, worker(postgres_url, "w2") as two:
-        assert isinstance(one, SqlStore)
+        assert isinstance(one, Store)
         holding = asyncio.create_task(one.core.write(hold))
         await is_open.wait()
         writing = asyncio.create_task(two.inbox.accept((heard(),), NOW))
@@ -452,7 +451,7 @@ async def test_scale_who_writes_is_alone(postgres_url: str) -> None:
 async def test_scale_no_connection_waits_for_ever(postgres_url: str) -> None:
     """A peer that fell silent inside a transaction would hold its rows for ever: the server and the socket end it."""
     async with worker(postgres_url, "w1", lease_s=60.0) as one:
-        assert isinstance(one, SqlStore)
+        assert isinstance(one, Store)
 
         def settings(db: Database) -> dict[str, str]:
             """Return what this transaction is bound by."""

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from claudius.home import shipped
-from claudius.memory.ranking import asked_for
+from claudius.memory.moments import find_moments
+from claudius.memory.ranking import asked_for, stemmed
 from claudius.memory.sql.connection import Database, load_queries
-from claudius.memory.sql.moments import find_moments
 from claudius.memory.sqlite.schema import _migrate, load_migrations
-from claudius.memory.stemming import stemmed
 from claudius.perception import private
 from contracts.store.ground import ANA, heard
 

@@ -8,8 +8,8 @@ import pytest
 
 from claudius.home import Home
 from claudius.ledger_types import Noted
+from claudius.memory.sql.recall import RecallLimits
 from claudius.memory.sqlite import SqliteStore
-from claudius.memory.turns import RecallLimits
 from claudius.perception import Perception, private
 from contracts.store.ground import ANA, BEN, NOW, exchange, heard, taken
 from contracts.store.ledger import belief, line, reflected

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from claudius.home import Home
+from claudius.memory import moments, turns
 from claudius.memory.opening import StorePlace
-from claudius.memory.sql import moments, turns
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
 from driven import reply

@@ -20,10 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudius.errors import StoreFull, StoreReadOnly
-from claudius.memory import semantic
-from claudius.memory.semantic import Embedder
+from claudius.memory import moments as semantic
+from claudius.memory.moments import Embedder, build
 from claudius.memory.sqlite.file import add_functions
-from claudius.memory.use_embedder import build
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception, may_show, private, shared
 from lab.facts_abroad import ABROAD
 from locomo import LATER, Life, living
@@ -283,13 +282,13 @@ async def _audiences_hold(
                 await life.store.core.write(partial(_moment_put, n, one))
             await life.semantic.catch_up()
             read: list[str] = []
-            reading = life.store._moments.vectors
+            reading = life.store.moments.vectors
 
             async def watched(audience: str, *more: Any) -> Any:
                 read.append(audience)
                 return await reading(audience, *more)
 
-            life.store._moments.vectors = watched  # type: ignore[method-assign] - the store as it is, watched
+            life.store.moments.vectors = watched  # type: ignore[method-assign] - the store as it is, watched
             for person, channel in asks:
                 read.clear()
                 place, audience = _placed(person, channel)
@@ -344,7 +343,7 @@ async def test_memory_f3_a_full_disk_ends_no_vectors_for_good(tmp_path: Path, mo
     async with living(tmp_path, embedder=Subjects) as life:
         await life.hear(ANA, "My violin", START, HOME)
         assert life.semantic
-        keep, refused = life.store._moments.keep_vectors, iter([StoreFull(tmp_path), StoreReadOnly(tmp_path)])
+        keep, refused = life.store.moments.keep_vectors, iter([StoreFull(tmp_path), StoreReadOnly(tmp_path)])
         kept = asyncio.Event()
 
         async def refuses(embedder: str, made: Any) -> None:
@@ -354,7 +353,7 @@ async def test_memory_f3_a_full_disk_ends_no_vectors_for_good(tmp_path: Path, mo
             await keep(embedder, made)
             kept.set()
 
-        monkeypatch.setattr(life.store._moments, "keep_vectors", refuses)
+        monkeypatch.setattr(life.store.moments, "keep_vectors", refuses)
         running = asyncio.create_task(life.semantic.run())
         await asyncio.wait_for(kept.wait(), 30)
         running.cancel()
@@ -383,9 +382,7 @@ async def test_memory_f7_t6_without_the_embedder_only_what_is_remembered_differs
             await life.ask(ANA, "who plays the violin on the boat?", START + LATER)
             tails[name] = re.sub(r"[0-9a-f]{32}", "N", life.voice.tail)
 
-    logged = [
-        one for one in caplog.records if one.name == "claudius.memory.semantic" and one.levelno >= logging.WARNING
-    ]
+    logged = [one for one in caplog.records if one.name == "claudius.memory.moments" and one.levelno >= logging.WARNING]
     assert len(logged) == 1
     assert tails["fails"] == tails["none"]
     assert "Geige" in tails["works"]

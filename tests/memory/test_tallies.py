@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claudius.home import Home, shipped
+from claudius.intent import turn_of
 from claudius.ledger_types import Noted
-from claudius.memory.inbox import turn_of
 from claudius.memory.sqlite import SqliteStore
 from claudius.perception import private
 from contracts.store.ground import ANA, BEN, DM, NOW, OPS, exchange, heard

@@ -12,7 +12,7 @@ from msgspec import Raw
 from claudius.intent import Thought
 from claudius.memory.erasure import ERASED
 from claudius.memory.packing import pack, unpacked
-from claudius.memory.turns import ERASED_SNAPSHOT, KeptTurn, snapshot_of, unpack
+from claudius.memory.seen import ERASED_SNAPSHOT, KeptTurn, snapshot_of, unpack
 from lab.sample import message, said
 
 

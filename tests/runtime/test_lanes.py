@@ -200,7 +200,7 @@ async def test_a_message_that_ended_three_processes_is_not_thought_again(home: H
 @pytest.mark.parametrize(
     "poison",
     [
-        "claudius.memory.sql.turns.SqlTurns.recall",
+        "claudius.memory.turns.TurnStore.recall",
         "claudius.cognition.turn.route",
         "claudius.cognition.turn.begin",
     ],

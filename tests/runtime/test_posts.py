@@ -10,7 +10,7 @@ import pytest
 from claudius.errors import DeliveryRefused, DeliveryUnknown, StoreAway
 from claudius.home import Home
 from claudius.intent import Utterance
-from claudius.memory.sql.outbox import SqlOutbox
+from claudius.memory.outbox import OutboxStore
 from claudius.providers.scripted import Scripted
 from claudius.runtime import delivery, lanes
 from claudius.testing.alive import alive
@@ -79,15 +79,15 @@ async def test_a_post_whose_doubt_cannot_be_noted_is_not_repeated_without_a_look
     monkeypatch.setattr(lanes, "STUMBLE_S", 0.01)
     network = RehearsalAdapter(appears_s=0.01)
     network.faults.append((DeliveryUnknown("reset"), True))
-    delay, refusals = SqlOutbox.delay, [StoreAway("cut off"), StoreAway("still")]
+    delay, refusals = OutboxStore.delay, [StoreAway("cut off"), StoreAway("still")]
 
-    async def cut_off(outbox: SqlOutbox, *what: Any, unknown: bool = False) -> None:
+    async def cut_off(outbox: OutboxStore, *what: Any, unknown: bool = False) -> None:
         """Write nothing the first two times."""
         if refusals:
             raise refusals.pop()
         await delay(outbox, *what, unknown=unknown)
 
-    monkeypatch.setattr(SqlOutbox, "delay", cut_off)
+    monkeypatch.setattr(OutboxStore, "delay", cut_off)
     async with alive(home, say("Once."), network=network) as soul:
         await network.hear("tell me")
         await network.until_visible(1)

@@ -23,8 +23,9 @@ from claudius.cognition.mind import Mind
 from claudius.config import daimon_modes
 from claudius.foreign import unquoted
 from claudius.home import Home
-from claudius.memory.inbox import Pending, turn_of
-from claudius.memory.turns import RecallLimits
+from claudius.intent import turn_of
+from claudius.memory.inbox import Pending
+from claudius.memory.sql.recall import RecallLimits
 from claudius.perception import Kind, MessageExtra, Perception, private
 from claudius.prompt import RecordKind, Scalar, data_line, fence
 from claudius.recollection import Recollection

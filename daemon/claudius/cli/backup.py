@@ -34,8 +34,8 @@ from claudius.reports.status import EVERY, backups
 from claudius.runtime.life import HomeLock
 
 if TYPE_CHECKING:
-    from claudius.memory.sql.store import SqlStore
     from claudius.memory.sqlite.restored import Heard
+    from claudius.memory.store import Store
 
 MANIFEST = "MANIFEST.json"
 DATABASE = "claudius.db"
@@ -303,7 +303,7 @@ class _Before(NamedTuple):
 
 
 async def _mend(
-    home: Home, store: SqlStore, database: Path, before: _Before, copy: str, *, is_new_home: bool = False
+    home: Home, store: Store, database: Path, before: _Before, copy: str, *, is_new_home: bool = False
 ) -> list[str]:
     """Have a copy know what happened since it was made, before it is put in force; return lines about it.
 
@@ -325,7 +325,7 @@ async def _mend(
 
 
 async def _keep_audit(
-    store: SqlStore, before: Sequence[Mapping[str, Any]], act: Literal["restore", "import"], target: str
+    store: Store, before: Sequence[Mapping[str, Any]], act: Literal["restore", "import"], target: str
 ) -> None:
     """Take over the acts that the copy does not know, and add this one: no restore edits the audit log."""
     from claudius.adapters.terminal import own_person
@@ -339,7 +339,7 @@ async def _keep_audit(
     await store.audit.note(AuditEntry(who=own_person(), act=act, target=target), datetime.now(UTC))
 
 
-async def _forget_again(home: Home, store: SqlStore, database: Path, *, is_new_home: bool) -> int:
+async def _forget_again(home: Home, store: Store, database: Path, *, is_new_home: bool) -> int:
     """Erase from a copy, before it is put in force, everyone who was forgotten after it was made.
 
     In a new home the portraits are not in a repository yet, so all of them are archived again.

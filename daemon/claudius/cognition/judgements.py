@@ -18,9 +18,8 @@ from claudius.cognition.reply.parser import read_bool
 from claudius.cognition.steps import step
 from claudius.cognition.turn_state import TurnState, recorded, silent_turn
 from claudius.errors import ProviderError
-from claudius.intent import Thought, Thoughts
-from claudius.memory.inbox import turn_of
-from claudius.memory.turns import RecallLimits
+from claudius.intent import Thought, Thoughts, turn_of
+from claudius.memory.sql.recall import RecallLimits
 from claudius.recollection import Person, Shown
 
 

@@ -29,10 +29,10 @@ from claudius.cognition.working_memory import DEFAULT, WorkingMemory
 from claudius.config import Config
 from claudius.errors import BadSoul, ProcessError, StaleTurn, StoreError
 from claudius.foreign import unquoted
-from claudius.intent import Intent, StateChange
-from claudius.memory.inbox import Pending, turn_of
-from claudius.memory.stemming import stem
-from claudius.memory.turns import RecallLimits
+from claudius.intent import Intent, StateChange, turn_of
+from claudius.memory.inbox import Pending
+from claudius.memory.ranking import stem
+from claudius.memory.sql.recall import RecallLimits
 from claudius.perception import SELF
 from claudius.provider import quiet
 from claudius.recollection import EntryType, ProcessState, Recollection, StateKey

@@ -16,8 +16,7 @@ from claudius.config import Config
 from claudius.intent import Intent
 from claudius.memory.facts import TELLS, in_order, stated_facts
 from claudius.memory.moments import cut
-from claudius.memory.ranking import Found, Ranked, asked_for, rank
-from claudius.memory.stemming import TEXT_CHARS
+from claudius.memory.ranking import TEXT_CHARS, Found, Ranked, asked_for, rank
 from claudius.memory.store import Store
 from claudius.perception import Kind, MessageExtra, Origin, internal
 from claudius.prompt import ago, short_name

@@ -39,7 +39,7 @@ from claudius.errors import BadRequest, OverBudget, StoreError, TooLong
 from claudius.failure import Failure
 from claudius.intent import ApologyKind, Intent
 from claudius.memory.inbox import Pending
-from claudius.memory.turns import RecallLimits
+from claudius.memory.sql.recall import RecallLimits
 from claudius.perception import SELF, Kind, MessageExtra, Origin, internal
 from claudius.psyche import Attention
 from claudius.psyche.context import ANNOUNCED

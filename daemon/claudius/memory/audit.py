@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Literal
 
 from msgspec import Struct
+
+from claudius.memory.sql.connection import Core, Database
+from claudius.memory.sql.rows import Decoding, dump, parse, stamp
 
 Act = Literal[
     "setting", "soul", "state", "owner", "approve", "revoke", "link", "unlink", "read", "export", "revert", "forget",
@@ -29,12 +32,15 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     """`cli`, `files`, or where a command was given."""
 
 
-class AuditStore(Protocol):
+class AuditStore:
     """Record acts, and find those that are known only from a changed file."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
 
     async def note(self, entry: AuditEntry, now: datetime) -> None:
         """Record one act, durably. Raises: StoreError; then the act must not be done."""
-        ...
+        await self._core.write(lambda db: _note(db, entry, now))
 
     async def compare(self, digests: Mapping[str, str], now: datetime) -> Sequence[str]:
         """Record what changed since the last comparison without a recorded act: an edit by hand, of a file or variable.
@@ -42,4 +48,24 @@ class AuditStore(Protocol):
         `digests`: `setting KEY` or `soul FILE` → a digest of what is in force. Returns the names of those recorded; the
         first comparison records nothing.
         """
-        ...
+        return await self._core.write(lambda db: _compare(db, digests, now))
+
+
+def _note(db: Database, entry: AuditEntry, now: datetime) -> None:
+    db.run("audit_note", at=stamp(now), who=entry.who, act=entry.act, target=entry.target, origin=entry.origin)
+
+
+def _compare(db: Database, digests: Mapping[str, str], now: datetime) -> list[str]:
+    row = db.one("audited")
+    changed: list[str] = []
+    if row is not None:
+        with Decoding("audited", 1):
+            before = parse(row["digests"])
+        told = {f"{one['act']} {one['target']}" for one in db.all("audit_after", seen=row["seen"])}
+        names = sorted(name for name in {*before, *digests} if before.get(name) != digests.get(name))
+        changed = [name for name in names if name not in told]
+    for name in changed:
+        act, _, target = name.partition(" ")
+        db.run("audit_note", at=stamp(now), who=FILES, act=act, target=target, origin=FILES)
+    db.run("audited_now", digests=dump(dict(sorted(digests.items()))), seen=db.value("audit_newest"))
+    return changed

@@ -11,7 +11,6 @@ import hmac
 import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -50,26 +49,6 @@ class OpenCode(Struct, frozen=True, kw_only=True):
         return self.asked_at <= now < self.expires_at
 
 
-class CodeStore(Protocol):
-    """The codes that are open."""
-
-    async def open(self, asked: OpenCode, most: int) -> OpenCode | None:
-        """Give a code to who asked; None if they have one of this kind, or the network has `most`."""
-        ...
-
-    async def valid(self, kind: str, now: datetime) -> Sequence[OpenCode]:
-        """Return what is open, oldest first."""
-        ...
-
-    async def redeem(self, kind: str, code: str, now: datetime) -> OpenCode | None:
-        """Close and return what has this code; None if it is wrong. After `WRONG_TRIES` wrong ones all are void."""
-        ...
-
-    async def drop(self, kind: str, person: str) -> bool:
-        """Close what a person has open; False if that is nothing."""
-        ...
-
-
 def admitted(asked: OpenCode, current: Sequence[OpenCode], most: int) -> OpenCode | None:
     """Return what was asked with a code of its own; None if this person has one, or the network has `most`."""
     if any(one.person == asked.person for one in current):
@@ -87,3 +66,36 @@ def find(code: str, current: Sequence[OpenCode]) -> OpenCode | None:
         if hmac.compare_digest(one.code.encode(), given):
             found = one
     return found
+
+
+class CodeStore:
+    """The codes that are open, in the memory of the one process that has the store. A restart forgets them."""
+
+    def __init__(self) -> None:
+        """Nothing is open yet."""
+        self._open: list[OpenCode] = []
+
+    async def open(self, asked: OpenCode, most: int) -> OpenCode | None:
+        """Give a code to who asked; None if they have one of this kind, or the network has `most`."""
+        made = admitted(asked, await self.valid(asked.kind, asked.asked_at), most)
+        if made:
+            self._open.append(made)
+        return made
+
+    async def valid(self, kind: str, now: datetime) -> Sequence[OpenCode]:
+        """Return what is open, oldest first."""
+        self._open = [one for one in self._open if one.kind != kind or one.is_valid(now)]
+        return [one for one in self._open if one.kind == kind]
+
+    async def redeem(self, kind: str, code: str, now: datetime) -> OpenCode | None:
+        """Close and return what has this code; None if it is wrong. After `WRONG_TRIES` wrong ones all are void."""
+        current = await self.valid(kind, now)
+        found, others = find(code, current), [one for one in self._open if one.kind != kind]
+        wrong = [replace(one, wrong=0 if found else one.wrong + 1) for one in current if one is not found]
+        self._open = [*others, *(one for one in wrong if one.wrong < WRONG_TRIES)]
+        return found
+
+    async def drop(self, kind: str, person: str) -> bool:
+        """Close what a person has open; False if that is nothing."""
+        before, self._open = self._open, [one for one in self._open if (one.kind, one.person) != (kind, person)]
+        return len(self._open) < len(before)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable
 from itertools import takewhile
 
-from claudius.memory.stemming import TEXT_CHARS, stemmed
+from claudius.memory.ranking import TEXT_CHARS, stemmed
 from claudius.recollection import Fact
 
 CONSTRAINTS = ("allergic to", "must not", "takes", "is")

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from datetime import datetime, tzinfo
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import Any
 
 from msgspec import Struct
 
-from claudius.memory.facts import in_force
+from claudius.decoding import decoder
+from claudius.intent import WHAT
+from claudius.memory.facts import in_force, is_single_valued
+from claudius.memory.sql.connection import Database
+from claudius.memory.sql.rows import Decoding, dump, instant, parse_object, parse_strings
+from claudius.memory.sql.seeing import Seeing
 from claudius.perception import TERMINAL, Place, private
 from claudius.recollection import STATE_DEFAULTS, Fact, StateKey
 
@@ -115,3 +122,94 @@ def told(known: Knowledge, zone: tzinfo) -> Iterator[str]:
     if known.moments:
         count = "1 message is" if known.moments == 1 else f"{known.moments} messages are"
         yield from ("", f"{count} kept for recall.")
+
+
+_FACTS = decoder(tuple[Fact, ...])
+
+
+def facts_of(db: Database, seeing: Seeing, persons: Iterable[str]) -> tuple[Fact, ...]:
+    """Return the facts in force of these ids that may be shown."""
+    stated = _FACTS.decode(db.value("facts_of", persons=dump(list(persons))))
+    return in_force([one for one in stated if seeing.may(one.sources)])
+
+
+def knowledge_of(db: Database, seeing: Seeing, person: str) -> Knowledge:
+    """Return who a person, by any of their ids, is to the soul, as far as it may be shown."""
+    canonical = seeing.canonical(person)
+    ids = seeing.ids(canonical)
+    every = dump(ids)
+    facts = facts_of(db, seeing, ids)
+    known = db.one("person_recalled", person=person) or db.one("person_recalled", person=canonical)
+    mine = [audience for one in ids if seeing.may((audience := private(one),))]
+    own = db.all("state_of_audiences", audiences=dump(mine))
+    rows = [row for row in db.dicts("person_models", person=canonical) if row["markdown"]]
+    moments = db.all("moments_counted", persons=every)
+    return Knowledge(
+        person=canonical,
+        ids=tuple(ids[1:]),
+        name=called(facts, known["name"] if known else ""),
+        zone=known["zone"] if known else "",
+        models=tuple(
+            [Portrait(**row | {"suspect": bool(row["suspect"])}) for row in rows if seeing.may((row["audience"],))]
+        ),
+        facts=tuple([_fact(one) for one in sorted(facts, key=lambda one: -one.stated_s)]),
+        plans=tuple([_plan(row) for row in db.all("plans_for", persons=every) if _is_shown(row, seeing)]),
+        moments=sum([row["kept"] for row in moments if seeing.may((row["audience"],))]),
+        mood=own_mood((row["key"], row["value"]) for row in sorted(own, key=lambda row: row["id"])),
+    )
+
+
+def _fact(one: Fact) -> KnownFact:
+    at = datetime.fromtimestamp(one.stated_s, UTC).replace(microsecond=0)
+    return KnownFact(key=one.key, value=one.value, at=at, turn=one.turn, sources=one.sources)
+
+
+def _is_shown(row: Any, seeing: Seeing) -> bool:
+    return seeing.may((row["audience"],)) and bool(what_of(row))
+
+
+def what_of(row: Any) -> str:
+    """Return what a plan is about, in its own words; empty if it keeps none."""
+    with Decoding("due", row["id"]):
+        return str(parse_object(row["params"]).get(WHAT, ""))
+
+
+def _plan(row: Any) -> KnownPlan:
+    with Decoding("due", row["id"]):
+        at = instant(row["at"])
+    return KnownPlan(id=row["id"], at=at, what=what_of(row), conversation=row["conversation"])
+
+
+def told_of_name(row: Any) -> Iterator[Fact]:
+    """Yield what a row says that a person told of their name, if it says anything."""
+    if row["value"] is not None:
+        with Decoding("fact", row["person"]):
+            sources = parse_strings(row["sources"])
+        key, value = row["key"], row["value"]
+        single = is_single_valued(key)
+        at_s = row["stated_s"]
+        yield Fact(
+            person=row["person"], key=key, value=value, sources=sources, turn="", stated_s=at_s, is_single=single
+        )
+
+
+def names_of(db: Database) -> Mapping[str, Sequence[str]]:
+    """Return everybody's names by their canonical id: the one that they told, then those of their networks."""
+    facts, names = defaultdict[str, list[Fact]](list), defaultdict[str, dict[str, None]](dict)
+    for row in db.all("people_called"):
+        facts[row["called"]] += told_of_name(row)
+        names[row["called"]] |= {row["name"]: None} if row["name"] else {}
+    own = {person: called(facts[person], "") for person in facts}
+    return {person: [name for name in dict.fromkeys((own[person], *names[person])) if name] for person in own}
+
+
+def find(db: Database, who: str) -> str | None:
+    """Return a person by an id, else whoever alone has it as a name or an account; None if nobody does, or several."""
+    if linked := db.value("canonical", person=who):
+        return str(linked)
+    if db.values("person_by_id", person=who):
+        return who
+    wanted = who.casefold()
+    called_so = {person: (*names, person.rpartition(":")[2]) for person, names in names_of(db).items()}
+    found = [person for person, names in called_so.items() if wanted in [one.casefold() for one in names]]
+    return found[0] if len(found) == 1 else None

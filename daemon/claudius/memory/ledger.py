@@ -7,26 +7,43 @@ Source: seed 004; the cortex design, sections 1 and 4.
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
-from math import floor, isfinite, log
-from typing import Any, Protocol
+from functools import lru_cache
+from math import floor, isfinite
+from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
+from claudius.foreign import unquoted
 from claudius.ledger_types import (
+    TRAJECTORY,
+    Assessment,
     Author,
     Belief,
     Grounds,
     Interaction,
+    Known,
+    Lesson,
+    Noted,
     OwnersHand,
     Peer,
     Promise,
+    Proposal,
     Recorded,
     Reflected,
     Reflection,
+    Tuned,
 )
+from claudius.memory.inbox import accept
+from claudius.memory.sql.connection import Core, Database, Row
+from claudius.memory.sql.rows import Decoding, dump, instant, maybe_instant, parse, parse_strings, stamp
+from claudius.memory.sql.seeing import Seeing
+from claudius.prompt import valid
+from claudius.provider import Usage
 
 BURST_GAP_S = 120.0
 """A message within this many seconds of the previous one continues its burst."""
@@ -35,6 +52,8 @@ TRUST = 10
 MAX_TRUST_DELTA = 3
 PEERS_TOKENS, BELIEFS_TOKENS = 150, 200
 WHY_CHARS = 200
+
+log = logging.getLogger(__name__)
 
 
 class Tally(Struct, frozen=True, kw_only=True):
@@ -103,8 +122,8 @@ def compute_info_score(bursts: int, span_days: float, active_days: int, assessme
     """
     if bursts <= 0:
         return 0
-    often = _clamp(2.2 * log(1 + bursts) - 0.5, 0, 10)
-    long = _clamp(0.4 + 1.5 * log(1 + min(span_days, 7 * active_days)), 0, 10)
+    often = _clamp(2.2 * math.log(1 + bursts) - 0.5, 0, 10)
+    long = _clamp(0.4 + 1.5 * math.log(1 + min(span_days, 7 * active_days)), 0, 10)
     evidence = min((often + long) / 2, min(often, long) + 2) + min(0.5, 0.05 * assessments)
     score = int(_clamp(floor(evidence + 0.5), 1, 10))
     if span_days < 1:
@@ -199,8 +218,230 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-class LedgerStore(Protocol):
+SCORED = 10
+"""An information score counts at most this many assessments."""
+
+
+def note(db: Database, noted: Noted, at: datetime) -> None:
+    """Add one turn: its interactions, the promises made and kept, and its assessment of the peer."""
+    for peer_id in dict.fromkeys([one.peer_id for one in noted.interactions]):
+        dealt = [one for one in noted.interactions if one.peer_id == peer_id]
+        here = {"peer_id": peer_id, "audience": dealt[-1].audience}
+        db.run("peer_put", peer_id=peer_id, **_counted(db.one("peer_counted", peer_id=peer_id), dealt))
+        db.run("peer_tally_put", **here, **_counted(db.one("peer_tally", **here), dealt))
+    rows = [asdict(one) | {"at": stamp(one.at), "preview": valid(one.preview)} for one in noted.interactions]
+    db.each("interaction_new", rows)
+    if noted.reaction:
+        db.run("interaction_taken", turn=noted.reaction[0], reaction=noted.reaction[1])
+    heard = [one for one in noted.interactions if one.direction == "in"]
+    if heard and (noted.delivers or noted.stems):
+        _keep(db, heard[0], noted)
+    for promise in noted.promises:
+        encoded = {"what": valid(promise.what), "stems": dump(promise.stems)}
+        times = {"made_at": stamp(promise.made_at), "due_at": stamp(promise.due_at)}
+        db.run("promise_new", **asdict(promise) | encoded | times | {"plan": promise.plan or None})
+    if noted.proposal:
+        try:
+            record(db, noted.proposal, at)
+        except ValueError as error:
+            log.warning("an assessment was not recorded: %s", unquoted(error))
+
+
+def _counted(row: Row | None, dealt: Sequence[Interaction]) -> dict[str, Any]:
+    """Return the columns of a peer's row after these interactions with it, oldest first. Pure."""
+    with Decoding("peer", dealt[0].peer_id):
+        tally = _tally(row) if row else Tally()
+    for one in dealt:
+        if one.direction == "in":
+            tally = tally.heard(one.at)
+    times = [stamp(one.at) for one in dealt]
+    return {
+        "name": valid(dealt[-1].name) or (row["name"] if row else ""),
+        "is_bot": dealt[-1].is_bot or bool(row and row["is_bot"]),
+        "first_at": min((*times, row["first_at"]) if row else times),
+        "last_at": max((*times, row["last_at"]) if row else times),
+        "first_in_at": stamp(tally.first_at) if tally.first_at else None,
+        "last_in_at": stamp(tally.last_at) if tally.last_at else None,
+        "messages": tally.messages,
+        "bursts": tally.bursts,
+        "active_days": tally.active_days,
+        "last_day": tally.last_day.isoformat() if tally.last_day else None,
+    }
+
+
+def _tally(row: Row) -> Tally:
+    return Tally(
+        messages=row["messages"],
+        bursts=row["bursts"],
+        active_days=row["active_days"],
+        first_at=maybe_instant(row["first_in_at"]),
+        last_at=maybe_instant(row["last_in_at"]),
+        last_day=date.fromisoformat(row["last_day"]) if row["last_day"] else None,
+    )
+
+
+def _keep(db: Database, heard: Interaction, noted: Noted) -> None:
+    """Mark promises as kept when the peer brings something, or speaks of what was promised."""
+    about = set(noted.stems)
+    for promise in map(promise_of, db.all("promises_of", peer_id=heard.peer_id)):
+        if promise.turn != heard.turn and (noted.delivers or about & set(promise.stems)):
+            db.run("promise_moved", id=promise.id, state="kept")
+
+
+def record(db: Database, proposal: Proposal, at: datetime) -> Assessment:
+    """Record one assessment; this is the only way to add one. Raises: ValueError, and then nothing is written."""
+    check_proposal(proposal.trust, proposal.rationale)
+    row = db.one("peer_counted", peer_id=proposal.peer_id)
+    if row is None:
+        raise ValueError(f"no peer {proposal.peer_id!r} is known")
+    sources = proposal.sources
+    if sources is None:
+        sources = tuple(db.values("peer_audiences", peer_id=proposal.peer_id))
+    trust = proposal.trust
+    if proposal.limit is not None:
+        rows = db.all("assessments_shown", peer_id=proposal.peer_id, most=1)
+        judged = (assessment_of(one, proposal.peer_id) for one in rows)
+        # the newest trust judged from these sources alone: another place's does not show in this one's
+        last = max(((one.id, one.trust) for one in judged if {*one.sources} <= {*sources}), default=(0, None))[1]
+        trust = clamp_trust(last, trust, proposal.limit) or 0
+    made = Assessment(
+        peer_id=proposal.peer_id,
+        info_score=_tally(row).info_score(row["assessments"]),
+        trust=trust,
+        rationale=valid(proposal.rationale),
+        created_at=at,
+        author=proposal.author,
+        sources=tuple(sorted(sources)),
+    )
+    values = {"trust": made.trust, "rationale": made.rationale, "created_at": stamp(at), "author": made.author}
+    number: int = db.value(
+        "assessment_new", peer_id=made.peer_id, info_score=made.info_score, sources=dump(made.sources), **values
+    )
+    db.run("peer_assessed", peer_id=made.peer_id)
+    return replace(made, id=number)
+
+
+def find_peer(db: Database, peer_id: str, seeing: Seeing | None, *, only_here: bool = False) -> Peer | None:
+    """Return a peer as an audience may see them; `only_here`: from what was counted in that very audience.
+
+    `seeing` None means the owner.
+    """
+    rows = counted(db, peer_id, seeing, only_here=only_here)
+    if not rows:
+        return None
+    judged = assessments(db, peer_id, seeing, SCORED) if rows[0]["assessments"] else []
+    return counted_peer(peer_id, rows, judged)
+
+
+def counted(db: Database, peer_id: str, seeing: Seeing | None, *, only_here: bool = False) -> list[Row]:
+    """Return the counter rows of a peer that may be shown, this audience's first.
+
+    For a viewer who sees everything it is the single row with the total.
+    """
+    if seeing is None or seeing.sees_all:
+        return db.all("peer_counted", peer_id=peer_id)
+    rows = db.all("peer_tallies", peer_id=peer_id)
+    here = seeing.audience
+    shown = [row for row in rows if row["audience"] == here or (not only_here and seeing.may((row["audience"],)))]
+    return sorted(shown, key=lambda row: row["audience"] != here)
+
+
+def counted_peer(peer_id: str, rows: Sequence[Row], assessments: Sequence[Assessment]) -> Peer:
+    """Build a peer from counter rows and assessments (newest first)."""
+    audience = rows[0]["audience"]
+    with Decoding("peer_tally", peer_id, audience) if audience else Decoding("peer", peer_id):
+        names = [row["name"] for row in rows if row["name"]]
+        firsts = [row["first_in_at"] for row in rows if row["first_in_at"]] or [row["first_at"] for row in rows]
+        return Peer(
+            peer_id=peer_id,
+            name=names[0] if names else peer_id,
+            is_bot=bool([row for row in rows if row["is_bot"]]),
+            messages=sum([row["messages"] for row in rows]),
+            info_score=together(map(_tally, rows)).info_score(len(assessments)),
+            first_at=instant(min(firsts)),
+            last_at=instant(max([row["last_at"] for row in rows])),
+            assessments=tuple(assessments[:TRAJECTORY]),
+        )
+
+
+def assessments(db: Database, peer_id: str, seeing: Seeing | None, most: int = TRAJECTORY) -> list[Assessment]:
+    """Return a peer's newest assessments that may be shown, newest first."""
+    found = (assessment_of(row, peer_id) for row in db.all("assessments_shown", peer_id=peer_id, most=most))
+    shown = (one for one in found if seeing is None or seeing.may(one.sources))
+    return sorted(shown, key=lambda one: -one.id)[:most]
+
+
+def assessment_of(row: Row, peer_id: str) -> Assessment:
+    """Decode one assessment."""
+    with Decoding("assessment", row["id"]):
+        return Assessment(
+            peer_id=peer_id,
+            info_score=row["info_score"],
+            trust=row["trust"],
+            rationale=row["rationale"],
+            created_at=instant(row["created_at"]),
+            author=row["author"],
+            sources=parse_strings(row["sources"]),
+            id=row["id"],
+        )
+
+
+def timeline(db: Database, peer_id: str, most: int, seeing: Seeing | None) -> tuple[Interaction, ...]:
+    """Return a peer's newest interactions that may be read, oldest first."""
+    found: list[Interaction] = []
+    for audience in db.values("peer_audiences", peer_id=peer_id):
+        if seeing is None or seeing.may((audience,)):
+            rows = db.all("timeline_of", peer_id=peer_id, audience=audience, most=most)
+            found += map(interaction_of, rows)
+    newest = sorted(found, key=lambda one: one.id)[-most:]
+    return tuple(newest)
+
+
+def interaction_of(row: Row) -> Interaction:
+    """Decode one row of the ledger."""
+    with Decoding("interaction", row["id"]):
+        return Interaction(**{**row, "at": instant(row["at"])})
+
+
+def promise_of(row: Row) -> Promise:
+    """Decode one promise."""
+    with Decoding("promise", row["id"]):
+        decoded = {"stems": parse_strings(row["stems"]), **{name: instant(row[name]) for name in ("made_at", "due_at")}}
+        return Promise(**{**row, **decoded})
+
+
+def peers_known(db: Database, ids: Iterable[str], seeing: Seeing | None) -> tuple[Peer, ...]:
+    """Return the known ones among these peers, in the order given."""
+    found = (find_peer(db, one, seeing) for one in dict.fromkeys(ids))
+    return tuple(one for one in found if one)
+
+
+def newest(db: Database, most: int) -> Sequence[Interaction]:
+    """Return the newest interactions of all peers, newest first."""
+    return [interaction_of(row) for row in db.all("interactions_newest", most=most)]
+
+
+def summary(peer: Peer) -> dict[str, Any]:
+    """Return everything about a peer except their identity, as a plain mapping. Pure."""
+    newest = peer.newest
+    return {
+        "name": peer.name,
+        "interactions": peer.messages,
+        "first_at": peer.first_at,
+        "last_at": peer.last_at,
+        "info_score": peer.info_score,
+        "trust": newest.trust if newest else None,
+        "rationale": newest.rationale if newest else None,
+        "assessed_at": newest.created_at if newest else None,
+        "trajectory": list(peer.trajectory),
+    }
+
+
+class LedgerStore:
     """Peers, and what the soul thinks of them. Reads are filtered for an audience."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
 
     async def record_assessment(
         self,
@@ -217,67 +458,281 @@ class LedgerStore(Protocol):
         This is the only way to add one. `sources` None means every audience that this peer was heard in. Raises:
         ValueError for an unknown peer, a trust that is not a whole number from -10 to 10, or an empty rationale.
         """
-        ...
+        proposal = Proposal(
+            peer_id=peer_id,
+            trust=trust,
+            rationale=rationale,
+            author=author,
+            sources=None if sources is None else tuple(sources),
+        )
+        made = await self._core.write(lambda db: record(db, proposal, now))
+        return made.id
 
     async def list_peers(self, audience: str, since: datetime | None = None, limit: int = 1000) -> Sequence[Peer]:
         """Return the peers met since then, latest first, as far as this audience may know of it."""
-        ...
+        since = since or datetime.min.replace(tzinfo=UTC)
+        with self._core.snapshot() as db:
+            ids = db.values("peers_lately", since=stamp(since), most=limit)
+            known = peers_known(db, ids, Seeing.towards(db, audience))
+        return sorted((one for one in known if one.last_at >= since), key=lambda one: one.last_at, reverse=True)
 
     async def query_peer(self, peer_id: str, audience: str) -> Peer | None:
         """Return one peer as an audience may see them."""
-        ...
+        with self._core.snapshot() as db:
+            return find_peer(db, peer_id, Seeing.towards(db, audience))
 
     async def timeline(self, peer_id: str, limit: int, audience: str) -> Sequence[Interaction]:
         """Return a peer's newest interactions that an audience may read, oldest first."""
-        ...
+        with self._core.snapshot() as db:
+            return timeline(db, peer_id, limit, Seeing.towards(db, audience))
 
     async def get_peer_assessment_summary(self, peer_id: str, audience: str) -> Mapping[str, Any] | None:
         """Return what an audience may know of a peer, as a plain mapping."""
-        ...
+        peer = await self.query_peer(peer_id, audience)
+        return None if peer is None else {"peer_id": peer.peer_id, **summary(peer)}
 
     async def latest_trust(self) -> Mapping[str, int]:
         """Return each assessed peer's newest trust. Unfiltered: it must not appear in a prompt."""
-        ...
+        with self._core.snapshot() as db:
+            return {row["peer_id"]: row["trust"] for row in db.all("latest_trust")}
 
     async def unreflected(self, limit: int) -> Sequence[Interaction]:
         """Return the newest interactions that no cycle has processed, oldest first."""
-        ...
+        with self._core.snapshot() as db:
+            return [interaction_of(row) for row in reversed(db.all("interactions_waiting", most=limit))]
 
     async def newest_interactions(self, limit: int) -> Sequence[Interaction]:
         """Return the newest interactions of all peers, newest first."""
-        ...
+        with self._core.snapshot() as db:
+            return newest(db, limit)
 
     async def are_noted(self, turns: Sequence[str]) -> bool:
         """Return whether every one of these turns is committed to the ledger."""
-        ...
+        with self._core.snapshot() as db:
+            return all(db.one("turn_noted", turn=turn) for turn in turns)
 
     async def open_promises(self, limit: int = 500) -> Sequence[Promise]:
         """Return peers' promises that are neither kept nor broken, soonest first."""
-        ...
+        with self._core.snapshot() as db:
+            return [promise_of(row) for row in db.all("promises_open", most=limit)]
 
     async def promised(self, person: str, audience: str) -> str:
         """Return what the soul promised a person in exactly this audience; empty if nothing is open."""
-        ...
+        with self._core.snapshot() as db:
+            return db.value("promised", person=person, audience=audience) or ""
 
     async def inbound(self, peer_id: str, limit: int) -> tuple[Sequence[Interaction], Sequence[int]]:
         """Return a peer's newest messages and newest trusts, each oldest first. For code only, never for a prompt."""
-        ...
+        with self._core.snapshot() as db:
+            rows = db.all("inbound_of", peer_id=peer_id, most=limit)
+            trusts = [row["trust"] for row in db.all("assessments_of", peer_id=peer_id, most=TRAJECTORY)]
+        heard = [
+            Interaction(
+                peer_id=peer_id,
+                at=instant(row["at"]),
+                direction="in",
+                channel_type="",
+                conversation="",
+                audience=row["audience"],
+                turn="",
+                scope=row["scope"],
+            )
+            for row in reversed(rows)
+        ]
+        return heard, trusts[::-1]
 
     async def grounds(self, audience: str, peers: Sequence[str], window: int) -> Grounds:
         """Read, in one snapshot, everything that a cycle in this audience may know of these peers."""
-        ...
+        with self._core.snapshot() as db:
+            seeing = Seeing.towards(db, audience)
+            beliefs, lessons = every_belief(db), every_lesson(db)
+            summary = next(
+                (one for one in reflections(db, _LOOKED_AT) if one.summary and seeing.may(one.sources)), None
+            )
+            known = (_known(db, peer, audience, seeing, window) for peer in peers)
+            return Grounds(
+                audience=audience,
+                peers=tuple(one for one in known if one),
+                beliefs=tuple(one for one in beliefs if seeing.may(one.sources)),
+                every_belief=beliefs,
+                lessons=tuple(one for one in lessons if one.is_learned and seeing.may(one.sources)),
+                every_lesson=lessons,
+                summary=summary.summary if summary else "",
+                summary_sources=summary.sources if summary else (),
+                tuned=tuple(Tuned(**{**row, "useful": tuple(parse(row["useful"]))}) for row in db.all("tunings")),
+                cycle=(db.value("reflection_last") or 0) + 1,
+                upto=db.value("interaction_last"),
+            )
 
     async def reflect(self, reflected: Reflected) -> Recorded:
         """Apply a cycle in one transaction; repeating it changes nothing.
 
         An invalid assessment is skipped; the rest is applied.
         """
-        ...
+        return await self._core.write(lambda db: apply(db, reflected))
 
     async def keep_reflection(self, record: Reflection, history_size: int) -> None:
         """Keep the record of a cycle that changed nothing."""
-        ...
+        await self._core.write(lambda db: keep(db, record, history_size))
 
     async def set_belief(self, key: str, hand: OwnersHand) -> int:
         """Pin, dispute or delete a belief for the owner; return how many rows had that key."""
-        ...
+        if hand == "delete":
+            return await self._core.write(lambda db: db.change("belief_delete", key=key))
+        return await self._core.write(lambda db: db.change("belief_state", key=key, state=STATES[hand]))
+
+
+_LOOKED_AT = 50
+STATES = {"pin": "pinned", "dispute": "disputed"}
+
+
+def _known(db: Database, peer_id: str, audience: str, seeing: Seeing, window: int) -> Known | None:
+    peer = find_peer(db, peer_id, seeing)
+    if peer is None:
+        return None
+    here = db.one("timeline_of", peer_id=peer_id, audience=audience, most=1)
+    row = db.one("peer_counted", peer_id=peer_id)
+    promises = map(promise_of, db.all("promises_of", peer_id=peer_id))
+    return Known(
+        peer=peer,
+        timeline=timeline(db, peer_id, window, seeing),
+        conversation=here["conversation"] if here else "",
+        directed_at=maybe_instant(row["directed_at"]) if row else None,
+        promises=tuple(promise for promise in promises if seeing.may((promise.audience,))),
+    )
+
+
+def apply(db: Database, reflected: Reflected) -> Recorded:
+    """Apply a cycle as a whole; a known one changes nothing, nor does one that read what was erased since.
+
+    An assessment that cannot be written is skipped; the rest is applied.
+    """
+    record = reflected.record
+    is_erased = record.evidence and db.one("evidence_gone", evidence=dump(record.evidence))
+    if is_erased or db.one("reflection_known", cycle=record.cycle):
+        return Recorded()
+    recorded = _assess(db, reflected.proposals, record.at)
+    for belief in reflected.put:
+        texts = {name: valid(getattr(belief, name)) for name in ("key", "value", "rationale")}
+        lists = {"sources": dump(belief.sources), "evidence": dump(belief.evidence)}
+        db.run("belief_put", **asdict(belief) | texts | lists | {"created_at": stamp(belief.created_at)})
+    for key, audience in reflected.gone:
+        db.run("belief_gone", key=key, audience=audience)
+    for lesson in reflected.lessons:
+        texts = {"key": valid(lesson.key), "value": valid(lesson.value), "sources": dump(lesson.sources)}
+        times = {"first_at": stamp(lesson.first_at), "last_at": stamp(lesson.last_at)}
+        db.run("lesson_put", **asdict(lesson) | texts | times)
+    for key, audience in reflected.lost:
+        db.run("lesson_gone", key=key, audience=audience)
+    for directive in reflected.directives:
+        accept(db, (directive.perception,), record.at)
+        db.run("peer_directed", peer_id=directive.peer_id, at=stamp(record.at))
+    for peer in reflected.seen:
+        db.run("interactions_seen", cycle=record.cycle, audience=record.audience, peer_id=peer, upto=reflected.upto)
+    for number in reflected.overdue:
+        db.run("promise_moved", id=number, state="overdue")
+    for tuned in reflected.tuned:
+        db.run(
+            "tuning_put",
+            trigger=tuned.trigger,
+            base=tuned.base,
+            value=tuned.value,
+            useful=dump(tuned.useful),
+            cycles=tuned.cycles,
+        )
+    keep(db, record, reflected.history_size)
+    return recorded
+
+
+def _assess(db: Database, proposals: Sequence[Proposal], at: datetime) -> Recorded:
+    made, failed = [], {}
+    for proposal in proposals:
+        db.connection.execute("SAVEPOINT assessment")
+        try:
+            made.append(record(db, proposal, at))
+        except (ValueError, db.connection.IntegrityError) as error:
+            db.connection.execute("ROLLBACK TO assessment")
+            failed[proposal.peer_id] = str(error) if isinstance(error, ValueError) else unquoted(error)
+        db.connection.execute("RELEASE assessment")
+    return Recorded(assessments=tuple(made), failed=failed)
+
+
+_LISTS = {
+    **{name: name for name in ("sources", "directives", "evidence")},
+    **{f"beliefs_{name}": name for name in ("added", "reaffirmed", "expired")},
+    "peers_assessed": "assessed",
+}
+"""The lists of a cycle's record, each with its column."""
+
+
+def keep(db: Database, record: Reflection, history_size: int) -> None:
+    """Add a cycle to the history, and delete the oldest beyond `history_size`."""
+    lists = {column: dump(getattr(record, name)) for name, column in _LISTS.items()}
+    db.run(
+        "reflection_new",
+        **asdict(record) | lists | {"at": stamp(record.at), "summary": valid(record.summary)},
+        input_tokens=record.usage.input_tokens + record.usage.cache_read_tokens + record.usage.cache_write_tokens,
+        output_tokens=record.usage.output_tokens,
+        cost_usd=record.usage.cost_usd,
+    )
+    db.run("reflections_let_go", most=history_size)
+
+
+def every_belief(db: Database) -> tuple[Belief, ...]:
+    """Return all beliefs, of every audience, expired or not."""
+    return tuple(belief_of(row) for row in db.all("beliefs"))
+
+
+@lru_cache(maxsize=256)
+def _few(text: str) -> tuple[Any, ...]:
+    """Decode a JSON list; cached, because beliefs share the same few audiences."""
+    return tuple(parse(text))
+
+
+def belief_of(row: Row) -> Belief:
+    """Decode one belief."""
+    with Decoding("belief", row["key"], row["audience"]):
+        return Belief(
+            key=row["key"],
+            value=row["value"],
+            rationale=row["rationale"],
+            source_cycle=row["source_cycle"],
+            created_at=instant(row["created_at"]),
+            ttl_minutes=row["ttl_minutes"],
+            peer_id=row["peer_id"],
+            sources=_few(row["sources"]),
+            audience=row["audience"],
+            state=row["state"],
+            evidence=_few(row["evidence"]),
+        )
+
+
+def every_lesson(db: Database) -> tuple[Lesson, ...]:
+    """Return all lessons and candidates, of every audience."""
+    found = []
+    for row in db.all("lessons"):
+        with Decoding("lesson", row["key"], row["audience"]):
+            times = {"first_at": instant(row["first_at"]), "last_at": instant(row["last_at"])}
+            found.append(Lesson(**{**row, **times, "sources": parse_strings(row["sources"])}))
+    return tuple(found)
+
+
+def reflections(db: Database, most: int) -> tuple[Reflection, ...]:
+    """Return the newest cycles, newest first."""
+    return tuple(map(_reflection, db.all("reflections_newest", most=most)))
+
+
+def _reflection(row: Row) -> Reflection:
+    with Decoding("reflection", row["cycle"]):
+        return Reflection(
+            cycle=row["cycle"],
+            at=instant(row["at"]),
+            trigger=row["trigger"],
+            audience=row["audience"],
+            outcome=row["outcome"],
+            duration_s=row["duration_s"],
+            summary=row["summary"],
+            **{name: tuple(parse(row[column])) for name, column in _LISTS.items()},
+            alignment=row["alignment"],
+            usage=Usage(**{name: row[name] for name in ("input_tokens", "output_tokens", "cost_usd")}),
+        )

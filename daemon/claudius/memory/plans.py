@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
-from typing import Protocol
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
-from claudius.intent import Schedule
+from claudius.errors import RowInvalid
+from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Schedule, turn_of
+from claudius.memory.inbox import hold, keep, position
+from claudius.memory.knowledge import what_of
+from claudius.memory.sql.connection import LAST, Core, Database, Row
+from claudius.memory.sql.rows import Decoding, dump, instant, parse_object, parse_strings, stamp
+from claudius.perception import SELF, Kind, Origin, Perception, ScheduledExtra, TickExtra
+from claudius.prompt import valid
+from claudius.psyche_types import Milestone
 
 MOST_OPEN = 100
 """Pending plans allowed in one conversation; further ones are refused."""
@@ -39,11 +50,194 @@ class Waiting(Struct, frozen=True):
         return f"p{self.id % 1000}"
 
 
-class PlanStore(Protocol):
+log = logging.getLogger(__name__)
+MILESTONE = "milestone"
+AT_ONE_TIME = timedelta(minutes=2)
+"""Two plans this close together count as being for the same time."""
+NOTICED_AFTER = timedelta(minutes=30)
+"""How long after a milestone the soul notices it."""
+LATE = timedelta(minutes=5)
+"""A plan heard later than this states when it was due."""
+AT_ONCE = 100
+"""Plans turned into perceptions in one pass; the rest follow in the next."""
+
+
+def keep_plans(db: Database, intent: Intent, at: str) -> int:
+    """Write what a turn plans, leaves to the next one, and keeps outside itself; return how many plans were refused."""
+    for key in intent.held:
+        hold(db, key)
+    planned = intent.planned
+    if planned is None:
+        return 0
+    for schedule_id in planned.cancels:
+        cancel(db, schedule_id)
+    refused = _keep_schedules(db, intent, planned.schedules)
+    for name, value in planned.kept.items():
+        db.run("keep_kept", conversation=intent.conversation, name=name, value=dump(dict(value)))
+    if planned.participation is not None:
+        db.run("participate", conversation=intent.conversation, participation=planned.participation)
+    if planned.closes:
+        answered = intent.answers[-1] if intent.answers else ""
+        db.run("close_conversation", conversation=intent.conversation, at=at)
+        for schedule_id in db.values("plans_waiting", conversation=intent.conversation):
+            db.run("promise_dropped", plan=schedule_id)
+        db.run("plans_close", conversation=intent.conversation)
+        db.run("heard_out", conversation=intent.conversation, key=answered, now=at)
+    return refused
+
+
+def _keep_schedules(db: Database, intent: Intent, schedules: Iterable[Schedule]) -> int:
+    """Store plans; a promise whose subject is already planned joins that plan. Return how many were refused."""
+    promised = {one.plan: one.stems for one in intent.noted.promises if one.plan} if intent.noted else {}
+    refused = 0
+    for schedule in schedules:
+        same = _same(db, schedule, promised[schedule.id]) if schedule.id in promised else 0
+        if same:
+            db.run("promise_replanned", plan=same, before=schedule.id)
+        elif not plan(db, schedule):
+            db.run("promise_dropped", plan=schedule.id)
+            refused += 1
+    return refused
+
+
+def cancel(db: Database, schedule_id: int) -> int:
+    """Cancel a plan that was not heard yet, and the promise with it; return how many plans that were."""
+    gone = db.change("plan_cancel", id=schedule_id)
+    if gone:
+        db.run("promise_dropped", plan=schedule_id)
+    return gone
+
+
+def _same(db: Database, schedule: Schedule, stems: Iterable[str]) -> int:
+    """Return a pending plan for the same person, place, time and subject; 0 if there is none."""
+    wanted = frozenset(stems)
+    since, until = stamp(schedule.at - AT_ONE_TIME), stamp(schedule.at + AT_ONE_TIME)
+    place = {"conversation": schedule.conversation, "asked_by": schedule.asked_by}
+    for row in db.all("plans_beside", **place, since=since, until=until) if schedule.asked_by else ():
+        with Decoding("promise", row["id"]):
+            known = frozenset(parse_strings(row["stems"])) if row["stems"] else frozenset()
+        if not known or not wanted or known & wanted:
+            return int(row["id"])
+    return 0
+
+
+def open_plans(db: Database, conversation: str) -> int:
+    """Return the number of pending plans of a conversation."""
+    return int(db.value("plans_open", conversation=conversation))
+
+
+def _twin(db: Database, schedule: Schedule) -> int:
+    """Return a pending plan with the same words for the same minute of the same conversation; 0 if there is none."""
+    words = {"text": valid(schedule.text), "process": schedule.process, "params": dump(dict(schedule.params))}
+    return db.value("plan_twin", conversation=schedule.conversation, minute=stamp(schedule.at)[:16], **words) or 0
+
+
+def plan(db: Database, schedule: Schedule) -> bool:
+    """Store one plan; a pending one with its key, or with its words, stays. False if too many are pending there."""
+    where = schedule.conversation
+    if twin := _twin(db, schedule):
+        for before in (schedule.id, schedule.instead_of):
+            db.run("promise_replanned", plan=twin, before=before)
+        return True
+    if open_plans(db, where) >= MOST_OPEN and not db.one("plan_waits", conversation=where, key=schedule.key):
+        log.info("a plan was refused", extra={"conversation": where})
+        return False
+    if schedule.instead_of:
+        db.run("promise_replanned", plan=schedule.id, before=schedule.instead_of)
+    what = {"kind": f"schedule/{schedule.id}", "process": schedule.process or None, "text": valid(schedule.text)}
+    encoded = {"at": stamp(schedule.at), "params": dump(dict(schedule.params))}
+    db.run("plan_new", **asdict(schedule) | what | encoded)
+    return True
+
+
+def plan_milestone(db: Database, intent: Intent, milestone: Milestone) -> None:
+    """Plan that the soul notices a milestone in the conversation where it was reached, once nobody is busy there."""
+    key = f"milestone:{milestone.name}"
+    digest = sha256(f"{key}:{intent.turn}".encode()).digest()
+    made = Schedule(
+        id=int.from_bytes(digest[:6], "big"),
+        conversation=intent.conversation,
+        at=intent.at + NOTICED_AFTER,
+        text=milestone.text,
+        process="proactive",
+        params={"event": MILESTONE, "level": milestone.level},
+        key=key,
+        audience=intent.audience,
+        person=intent.person,
+    )
+    plan(db, made)
+
+
+def fire_due(db: Database, now: datetime, grace: timedelta) -> tuple[str, ...]:
+    """Create a perception for each plan that is due; return the conversations affected."""
+    fired: dict[str, None] = {}
+    for row in db.all("plans_due", now=stamp(now), most=AT_ONCE):
+        schedule_id = row["id"]
+        with Decoding("due", schedule_id):
+            at = instant(row["scheduled_for"])
+        if row["closed_at"] or (not row["asked_by"] and now - at > grace):
+            db.run("plan_fired", id=schedule_id, turn="", lapsed_at=stamp(now))
+            db.run("promise_dropped", plan=schedule_id)
+            continue
+        perception = _perception(db, row, at, now)
+        db.run("plan_fired", id=schedule_id, turn=turn_of(perception.key), lapsed_at=None)
+        keep(db, perception, stamp(now))
+        fired[row["conversation"]] = None
+    return tuple(fired)
+
+
+def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Perception:
+    schedule_id, conversation, process, text = row["id"], row["conversation"], row["process"], row["text"]
+    given = _params(schedule_id, row["params"])
+    known = given or {}
+    is_event = known.get("event") in (MILESTONE, PROMISE_DUE)
+    extra = ScheduledExtra(
+        schedule=schedule_id,
+        due_at=stamp(at),
+        process=(process or "") if given is not None else "",
+        params=known if process else {},
+        event=known["event"] if is_event else "",
+        level=known.get("level", 0.0) if is_event else 0.0,
+        what=known.get(WHAT, "" if is_event else text),
+        lapses_at=instant(known[LAPSES_AT]) if LAPSES_AT in known else None,
+        asked_by=row["asked_by"] or "",
+        in_answer=bool(row["in_answer"]),
+    )
+    is_late = now - at > LATE
+    return Perception(
+        key=f"due:{row['kind']}:{stamp(at)}",
+        conversation=conversation,
+        audience=row["audience"],
+        person=row["person"],
+        name="",
+        text=f"{text} (this was due at {at:%Y-%m-%d %H:%M} UTC)" if is_late else text,
+        at=now,
+        position=position(db, conversation, schedule_id),
+        kind=Kind.SCHEDULED,
+        origin=Origin.INTERNAL,
+        owes=bool(row["asked_by"]),
+        extra=extra,
+    )
+
+
+def _params(schedule_id: int, params: str) -> dict[str, Any] | None:
+    """Decode the parameters of a plan's process; None if damaged, in which case the plan's text is still heard."""
+    try:
+        with Decoding("due", schedule_id):
+            return parse_object(params)
+    except RowInvalid as error:
+        log.error("a plan runs without its process", extra={"error": error.message})  # noqa: TRY400 - no trace
+        return None
+
+
+class PlanStore:
     """Plans, and the jobs of the scheduler.
 
     A turn's own plans are written by its commit, which records in the turn's `changes` how many were refused.
     """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
 
     async def fire_due(self, now: datetime, grace_hours: float) -> tuple[str, ...]:
         """Create a perception for each plan that is due; return the conversations affected.
@@ -52,46 +246,84 @@ class PlanStore(Protocol):
         so does a plan for a conversation that the soul has ended. Each plan is heard exactly once, even with
         concurrent callers.
         """
-        ...
+        return await self._core.write(lambda db: fire_due(db, now, timedelta(hours=grace_hours)))
 
     async def next_due(self) -> datetime | None:
         """Return when the next plan is due; None if there is none."""
-        ...
+        with self._core.snapshot() as db:
+            at = db.value("plan_next")
+        with Decoding("due", "next"):
+            return None if at is None else instant(at)
 
     async def open_plans(self, conversation: str) -> int:
         """Return the number of pending plans of a conversation."""
-        ...
+        with self._core.snapshot() as db:
+            return open_plans(db, conversation)
 
     async def waiting(self, place: str, person: str) -> tuple[Waiting, ...]:
         """Return what a person asked for that waits in the conversations that begin so, soonest first."""
-        ...
+        with self._core.snapshot() as db:
+            rows = db.all("plans_here", place=place, until=f"{place}{LAST}", person=person)
+        found = [Waiting(row["id"], instant(row["scheduled_for"]), what_of(row)) for row in rows]
+        return tuple(sorted(found, key=lambda one: (one.at, one.id)))
 
     async def plan(self, schedule: Schedule) -> bool:
         """Store a plan outside any turn; False if `MOST_OPEN` are already pending there.
 
         A pending plan with the same conversation and key stays unchanged.
         """
-        ...
+        return await self._core.write(lambda db: plan(db, schedule))
 
     async def cancel(self, schedule_id: int) -> bool:
         """Cancel a plan that was not heard yet; False if there is none."""
-        ...
+        return bool(await self._core.write(lambda db: cancel(db, schedule_id)))
 
     async def jobs(self) -> Mapping[str, Due]:
         """Return every job that was ever armed."""
-        ...
+        with self._core.snapshot() as db:
+            return {row["job"]: Due(instant(row["next_due"]), row["failures"]) for row in db.all("jobs")}
 
     async def arm(self, due: Mapping[str, datetime], gone: Sequence[str] = ()) -> None:
         """Set when jobs are due next, and delete the jobs in `gone`."""
-        ...
+
+        def write(db: Database) -> None:
+            for job, at in due.items():
+                db.run("job_armed", job=job, next_due=stamp(at))
+            for job in gone:
+                db.run("job_gone", job=job)
+
+        await self._core.write(write)
 
     async def ring(self, job: str, conversation: str, due: datetime, next_due: datetime, now: datetime) -> bool:
         """Create a perception for a due job and set when it is due next, in one transaction.
 
         Returns False if nothing new is heard, because its last run still waits or this instant was heard before.
         """
-        ...
+        perception = Perception(
+            key=f"due:{job}:{stamp(due)}",
+            conversation=conversation,
+            audience=SELF,
+            person="",
+            name="",
+            text="",
+            at=now,
+            position=stamp(due),
+            kind=Kind.TICK,
+            origin=Origin.INTERNAL,
+            owes=False,
+            extra=TickExtra(job=job, due_at=stamp(due)),
+        )
+
+        def write(db: Database) -> bool:
+            if not db.change("job_rung", job=job, due=stamp(due), next_due=stamp(next_due)):
+                return False
+            if db.one("job_waits", conversation=conversation):
+                return False
+            return keep(db, perception, stamp(now))
+
+        return await self._core.write(write)
 
     async def job_ended(self, job: str, started_at: datetime, ended_at: datetime, outcome: str, failures: int) -> None:
         """Record the outcome of a job's work."""
-        ...
+        values = {"started_at": stamp(started_at), "ended_at": stamp(ended_at), "outcome": outcome}
+        await self._core.write(lambda db: db.change("job_ended", job=job, failures=failures, **values))

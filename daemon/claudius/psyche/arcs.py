@@ -17,7 +17,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.memory.stemming import FUNCTION_WORDS_OF, language_of
+from claudius.memory.ranking import FUNCTION_WORDS_OF, language_of
 from claudius.psyche.bands import arc_band
 from claudius.psyche.events import HIT
 from claudius.psyche.state import DAY_S, HOUR_S, drifted

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.memory.stemming import is_english
+from claudius.memory.ranking import is_english
 from claudius.psyche.events import ADDRESSED, Compound, Heard
 from claudius.psyche.state import Axes
 from claudius.psyche.words import (

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from claudius.memory.stemming import FUNCTION_WORDS
+from claudius.memory.ranking import FUNCTION_WORDS
 
 HEARD_CHARS = 2000
 """How much of a text is read."""

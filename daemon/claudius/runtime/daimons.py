@@ -42,9 +42,9 @@ from claudius.config import DaimonSettings, daimons
 from claudius.cortex.asking import ask as ask_once
 from claudius.errors import ClaudiusError, ProviderError, StaleTurn, UsageProblem
 from claudius.foreign import plain_message, unquoted
-from claudius.intent import Call, Intent
-from claudius.memory.inbox import Pending, turn_of
-from claudius.memory.turns import RecallLimits
+from claudius.intent import Call, Intent, turn_of
+from claudius.memory.inbox import Pending
+from claudius.memory.sql.recall import RecallLimits
 from claudius.memory.whispers import DaimonRecord, Transport, Whisper
 from claudius.observed import DaimonSpoke, DaimonWhispered
 from claudius.perception import Origin

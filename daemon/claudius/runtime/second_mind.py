@@ -18,7 +18,7 @@ from claudius.cortex.life import Cortex
 from claudius.cortex.models import Ties
 from claudius.cortex.observe import OBSERVED
 from claudius.errors import ClaudiusError
-from claudius.memory.sql.inner_records import reflection_row
+from claudius.memory.records import reflection_row
 from claudius.memory.store import Store
 from claudius.provider import Provider, SecondVoice, Slot
 from claudius.runtime.control import Connection

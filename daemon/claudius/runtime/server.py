@@ -24,7 +24,7 @@ from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
 from claudius.memory.erasure import Begun, Erasures, Posted
 from claudius.memory.leases import listens, may
-from claudius.memory.semantic import Semantic
+from claudius.memory.moments import Semantic
 from claudius.memory.store import Waiting
 from claudius.perception import SELF, Place
 from claudius.runtime.access import ChannelModes, Pairing

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from claudius.memory.turns import unpack
+from claudius.memory.seen import unpack
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive

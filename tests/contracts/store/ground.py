@@ -13,8 +13,8 @@ import msgspec
 
 from claudius.intent import Call, Intent, Utterance
 from claudius.memory.inbox import Pending
+from claudius.memory.sql.recall import RecallLimits
 from claudius.memory.store import Store
-from claudius.memory.turns import RecallLimits
 from claudius.perception import Perception, private, shared
 from claudius.provider import Usage
 from claudius.recollection import Entry, EntryType, ProcessState, Recollection

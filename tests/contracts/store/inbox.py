@@ -9,8 +9,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from claudius.errors import OverBudget, StaleTurn
-from claudius.intent import Planned
-from claudius.memory.inbox import RateLimits, turn_of
+from claudius.intent import Planned, turn_of
+from claudius.memory.inbox import RateLimits
 from claudius.memory.store import Store
 from claudius.perception import (
     DeleteExtra,

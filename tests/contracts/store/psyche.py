@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from claudius.memory.sql.recall import RecallLimits
 from claudius.memory.store import Store
-from claudius.memory.turns import RecallLimits
 from claudius.perception import SELF
 from claudius.psyche.change import Change, Event
 from claudius.psyche.mapping import IntentionUpdate

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from claudius.errors import StaleTurn
 from claudius.intent import Intent, ModelVersion, Planned, StateChange
+from claudius.memory.sql.recall import RecallLimits
 from claudius.memory.store import Store
-from claudius.memory.turns import RecallLimits
 from claudius.perception import SELF, Kind, Origin, private
 from claudius.recollection import Entry, EntryType, ProcessState, Shown, Summary
 from contracts.store.ground import (

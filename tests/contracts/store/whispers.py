@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from claudius.memory.turns import RecallLimits
+from claudius.memory.sql.recall import RecallLimits
 from claudius.memory.whispers import Whisper
 from claudius.perception import SELF, private
 from contracts.store.ground import (

@@ -25,7 +25,7 @@ from claudius.cognition.steps import STEPS
 from claudius.config import KOTHAR, load
 from claudius.errors import Cut, Overloaded, TimedOut
 from claudius.home import Home, shipped
-from claudius.memory.sql.core import Writer
+from claudius.memory.sql.connection import Writer
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.store import Store
 from claudius.memory.whispers import Whisper

@@ -19,19 +19,17 @@ from claudius.cognition.mind import Mind
 from claudius.cognition.prompt import assembly
 from claudius.errors import DeliveryError
 from claudius.intent import Intent, Utterance
+from claudius.memory import inbox
+from claudius.memory import store as sqlite_store
 from claudius.memory.archive import Archive, worker
 from claudius.memory.archive.changes import RoundStart
-from claudius.memory.documents import Document, Unarchived
-from claudius.memory.inbox import Pending, RateLimits
+from claudius.memory.documents import Document, DocumentStore, Unarchived
+from claudius.memory.inbox import InboxStore, Pending, RateLimits
 from claudius.memory.postgres import connection
 from claudius.memory.postgres.leases import PostgresLeases
-from claudius.memory.sql import inbox
-from claudius.memory.sql import store as sqlite_store
 from claudius.memory.sql.connection import Database
-from claudius.memory.sql.documents import SqlDocuments
-from claudius.memory.sql.inbox import SqlInbox
-from claudius.memory.sql.turns import SqlTurns
-from claudius.memory.turns import RecallLimits
+from claudius.memory.sql.recall import RecallLimits
+from claudius.memory.turns import TurnStore
 from claudius.perception import Perception
 from claudius.recollection import Recollection
 from claudius.runtime import delivery
@@ -43,7 +41,7 @@ from lab.simulation.town import TownAdapter
 
 _kept = Intake._keep
 _accepted = Intake.accept
-_committed, _apologised = SqlTurns.commit, turn.apologise
+_committed, _apologised = TurnStore.commit, turn.apologise
 _listened, _spoken = TownAdapter.listen, TownAdapter.speak
 _archived = Archive._commit
 _BEHIND: set[asyncio.Task[Any]] = set()
@@ -77,7 +75,7 @@ def said_before_committed() -> Iterator[None]:
         adapters.append(self)
         await _listened(self, accept)
 
-    async def commit(self: SqlTurns, intent: Intent) -> None:
+    async def commit(self: TurnStore, intent: Intent) -> None:
         for utterance in intent.utterances:
             with suppress(DeliveryError):
                 await _spoken(adapters[-1], utterance)
@@ -90,7 +88,7 @@ def said_before_committed() -> Iterator[None]:
     with (
         patch.object(TownAdapter, "listen", listen),
         patch.object(TownAdapter, "speak", speak),
-        patch.object(SqlTurns, "commit", commit),
+        patch.object(TurnStore, "commit", commit),
     ):
         yield
 
@@ -136,15 +134,15 @@ def never_looked() -> Iterator[None]:
 @contextmanager
 def whispers_used_when_recalled() -> Iterator[None]:
     """A whisper is used as soon as a turn feels it, and not when that turn is committed."""
-    recalled = SqlTurns.recall
+    recalled = TurnStore.recall
 
-    async def recall(self: SqlTurns, pending: Pending, **how: Any) -> Recollection:
+    async def recall(self: TurnStore, pending: Pending, **how: Any) -> Recollection:
         found = await recalled(self, pending, **how)
         for one in found.intuitions:
             await self._core.write(partial(_use, whisper=one.whisper, turn=found.turn))
         return found
 
-    with patch.object(SqlTurns, "recall", recall):
+    with patch.object(TurnStore, "recall", recall):
         yield
 
 
@@ -188,12 +186,12 @@ def archived_without_a_look() -> Iterator[None]:
 def own_files_known_by_the_next_few() -> Iterator[None]:
     """A file that is not as recorded is compared with the newest version and the next batch alone."""
 
-    async def has_written(self: SqlDocuments, document: Document, text: str, *, ever: bool) -> bool:
+    async def has_written(self: DocumentStore, document: Document, text: str, *, ever: bool) -> bool:
         del ever
         known = [one.markdown for one in await self.unarchived(worker.BATCH) if one.document == document]
         return text in (*known, await self.document(document))
 
-    with patch.object(SqlDocuments, "has_written", has_written):
+    with patch.object(DocumentStore, "has_written", has_written):
         yield
 
 
@@ -208,7 +206,7 @@ def apologies_recalled_for() -> Iterator[None]:
 
     with (
         patch("claudius.runtime.lanes.apologise", apologise),
-        patch.object(SqlInbox, "give_up", SqlInbox.withdraw),
+        patch.object(InboxStore, "give_up", InboxStore.withdraw),
     ):
         yield
 

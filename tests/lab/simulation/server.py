@@ -21,15 +21,14 @@ from unittest.mock import patch
 from msgspec import Struct
 
 from claudius.errors import StaleTurn, StoreError
+from claudius.memory.inbox import InboxStore
 from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import TRANSACTIONS, PostgresDatabase, load_texts
 from claudius.memory.postgres.schema import create_sql, known
 from claudius.memory.postgres.store import PostgresStore
 from claudius.memory.records import Records
-from claudius.memory.sql.connection import Connection, load_queries
-from claudius.memory.sql.core import Core, Writer
-from claudius.memory.sql.inbox import SqlInbox
+from claudius.memory.sql.connection import Connection, Core, Writer, load_queries
 from claudius.memory.sql.rows import stamp
 from claudius.memory.sqlite import SqliteRecords
 from claudius.memory.sqlite.backups import backups_of
@@ -165,13 +164,13 @@ class VirtualServer:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Remember when each row was taken; the writing comes later."""
-        take = SqlInbox.take
+        take = InboxStore.take
 
-        def decide(inbox: SqlInbox, seq: int, *how: Any) -> None:
+        def decide(inbox: InboxStore, seq: int, *how: Any) -> None:
             self.decided[seq] = self.now()
             take(inbox, seq, *how)
 
-        with patch.object(SqlInbox, "take", decide):
+        with patch.object(InboxStore, "take", decide):
             yield
 
     def wrote(self, db: Connection, worker: str) -> None:

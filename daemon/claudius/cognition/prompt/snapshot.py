@@ -20,7 +20,7 @@ from claudius.cognition.prompt.assembly import build_prompt
 from claudius.cognition.prompt.function_prompts import Drawn, PromptSource, redraw
 from claudius.decoding import decoder
 from claudius.memory.erasure import BLANK, ERASED
-from claudius.memory.records import KeptTexts
+from claudius.memory.records import Records
 from claudius.prompt import Prompt
 from claudius.recollection import Entry, EntryType, PastTurn, Person, Recollection, Shown, Summary
 from claudius.soul import SoulFile, SoulText, StepText
@@ -138,7 +138,7 @@ def settings_of(snapshot: bytes) -> EngineSettings | None:
     return None if snapshot == ERASED else decoder(_KeptSettings).decode(snapshot).settings
 
 
-def thaw(snapshot: bytes, texts: KeptTexts) -> tuple[Recollection, Plan, EngineSettings, SoulText]:
+def thaw(snapshot: bytes, texts: Records) -> tuple[Recollection, Plan, EngineSettings, SoulText]:
     """Rebuild what a turn knew.
 
     Raises: TextErased if the soul's texts are gone, Expired if an earlier turn was dropped, msgspec.DecodeError if the
@@ -149,7 +149,7 @@ def thaw(snapshot: bytes, texts: KeptTexts) -> tuple[Recollection, Plan, EngineS
     return _thawed(decoder(Snapshot).decode(snapshot), texts)
 
 
-def _thawed(kept: Snapshot, texts: KeptTexts) -> tuple[Recollection, Plan, EngineSettings, SoulText]:
+def _thawed(kept: Snapshot, texts: Records) -> tuple[Recollection, Plan, EngineSettings, SoulText]:
     known, remembered = kept.recollection, kept.plan.remembered
     recollection = replace(
         known,
@@ -180,14 +180,14 @@ def _thawed(kept: Snapshot, texts: KeptTexts) -> tuple[Recollection, Plan, Engin
     )
 
 
-def _text(key: str, texts: KeptTexts) -> bytes:
+def _text(key: str, texts: Records) -> bytes:
     found = texts.blob(key)
     if found is None:
         raise TextErased(key)
     return found
 
 
-def _past(kept: Snapshot, texts: KeptTexts) -> Iterator[PastTurn]:
+def _past(kept: Snapshot, texts: Records) -> Iterator[PastTurn]:
     for one in kept.past:
         if isinstance(one, str):
             yield decoder(PastTurn).decode(_text(one, texts))
@@ -205,14 +205,14 @@ def _blank(recollection: Recollection, number: int) -> PastTurn:
     return PastTurn(turn="", nonce=recollection.nonce, number=number, entries=(line,))
 
 
-def _whole_summary(summary: Summary, key: str, texts: KeptTexts) -> Summary:
+def _whole_summary(summary: Summary, key: str, texts: Records) -> Summary:
     if not key:
         return summary
     body = texts.blob(key)
     return summary if body is None else replace(summary, text=decoder(_KeptSummary).decode(body).text)
 
 
-def _whole_person(person: Person, texts: KeptTexts) -> Person:
+def _whole_person(person: Person, texts: Records) -> Person:
     models = tuple(
         replace(one, markdown=texts.portrait(one.person, one.audience, one.version) or "")
         if one.version and not one.markdown
@@ -222,13 +222,13 @@ def _whole_person(person: Person, texts: KeptTexts) -> Person:
     return replace(person, models=models)
 
 
-def _whole_shown(one: Shown, texts: KeptTexts) -> Shown:
+def _whole_shown(one: Shown, texts: Records) -> Shown:
     if one.text or one.pointer or not one.version:
         return one
     return replace(one, text=texts.portrait(one.person, one.audience, one.version) or "")
 
 
-def rebuild(snapshot: bytes, texts: KeptTexts, soul: SoulText | None = None) -> Prompt:
+def rebuild(snapshot: bytes, texts: Records, soul: SoulText | None = None) -> Prompt:
     """Rebuild a turn's prompt from its snapshot, optionally with another soul. Raises: TextErased, Expired."""
     if snapshot == ERASED:
         raise TextErased("the snapshot")

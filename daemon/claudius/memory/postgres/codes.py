@@ -8,13 +8,12 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from claudius.memory.codes import LIFE, WRONG_TRIES, OpenCode, admitted, find
-from claudius.memory.sql.connection import Database, Row
-from claudius.memory.sql.core import Core
+from claudius.memory.codes import LIFE, WRONG_TRIES, CodeStore, OpenCode, admitted, find
+from claudius.memory.sql.connection import Core, Database, Row
 from claudius.memory.sql.rows import instant, stamp
 
 
-class PostgresCodes:
+class PostgresCodes(CodeStore):
     """The codes that any process of the soul has opened."""
 
     def __init__(self, core: Core) -> None:

@@ -22,8 +22,8 @@ from claudius.errors import StaleTurn, StoreError, StoreFull, StoreMoved, StoreR
 from claudius.foreign import unquoted
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.remedies import away, check_server
+from claudius.memory.ranking import stemmed
 from claudius.memory.sql.connection import Cursor, Database, load_queries
-from claudius.memory.stemming import stemmed
 
 T = TypeVar("T")
 CONNECT_S = 10

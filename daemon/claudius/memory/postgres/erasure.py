@@ -19,8 +19,7 @@ from claudius.memory.erasure import Beyond, Probes
 from claudius.memory.postgres import dumps
 from claudius.memory.postgres.connection import PostgresConnection, ours
 from claudius.memory.search import ROWS, Needles, plain
-from claudius.memory.sql.connection import Database
-from claudius.memory.sql.core import in_thread
+from claudius.memory.sql.connection import Database, in_thread
 from claudius.memory.sql.erasure import ErasureStore
 from claudius.memory.sql.rows import dump
 

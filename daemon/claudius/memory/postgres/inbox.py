@@ -7,19 +7,28 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from claudius.errors import OverBudget
-from claudius.memory.inbox import UNLIMITED, Amended, RateLimits, RateVerdict, exceeds, in_force
-from claudius.memory.sql.amending import amend
-from claudius.memory.sql.connection import Database, Row
-from claudius.memory.sql.core import Core
-from claudius.memory.sql.inbox import SHUT_FOR_NOW, SqlInbox, accept_one
-from claudius.memory.sql.rows import dump_valid, perception_of, stamp
+from claudius.memory.inbox import (
+    SHUT_FOR_NOW,
+    UNLIMITED,
+    Amended,
+    InboxStore,
+    RateLimits,
+    RateVerdict,
+    accept_one,
+    amend,
+    exceeds,
+    in_force,
+    perception_of,
+)
+from claudius.memory.sql.connection import Core, Database, Row
+from claudius.memory.sql.rows import dump_valid, stamp
 from claudius.perception import Perception, amended_key
 
 MOST_SHUT = 1000
 """Who is refused without asking the server."""
 
 
-class PostgresInbox(SqlInbox):
+class PostgresInbox(InboxStore):
     """What was heard by any process of the soul."""
 
     def __init__(self, core: Core) -> None:

@@ -13,15 +13,14 @@ from msgspec.structs import replace
 from claudius.errors import StaleTurn
 from claudius.intent import Call, Intent
 from claudius.memory.inbox import Pending
+from claudius.memory.outbox import OutboxStore, settle
 from claudius.memory.postgres.connection import PostgresDatabase
 from claudius.memory.postgres.inbox import PostgresInbox
-from claudius.memory.sql.connection import Database
-from claudius.memory.sql.core import Core, Writer
-from claudius.memory.sql.outbox import SqlOutbox, settle
+from claudius.memory.sql.connection import Core, Database, Writer
+from claudius.memory.sql.recall import RecallLimits
 from claudius.memory.sql.rows import dump
-from claudius.memory.sql.turns import SqlTurns, spent_since
-from claudius.memory.sql.whispers import SqlWhispers
-from claudius.memory.turns import RecallLimits, SpendingCap
+from claudius.memory.turns import SpendingCap, TurnStore, spent_since
+from claudius.memory.whispers import WhisperStore
 from claudius.recollection import Recollection
 
 if TYPE_CHECKING:
@@ -86,10 +85,10 @@ class LaneInbox(PostgresInbox):
         self._taken.update(one.seq for one in (pending, *pending.further))
 
 
-class LaneTurns(SqlTurns):
+class LaneTurns(TurnStore):
     """What a turn recalls and commits as the holder of one lane: no other turn has its whispers."""
 
-    def __init__(self, core: LaneCore, open_turns: SqlTurns) -> None:
+    def __init__(self, core: LaneCore, open_turns: TurnStore) -> None:
         """Share the claims and the cache of the process's own turns."""
         super().__init__(core, open_turns.claims, open_turns.shelf)
         self._lane, self._leases, self._open_core = core.lane, core.leases, core.open_core
@@ -127,7 +126,7 @@ class LaneTurns(SqlTurns):
         self._core.writer.later(lambda db: db.run("booking_ends", conversation=self._lane["conversation"]), turn)
 
 
-class LaneWhispers(SqlWhispers):
+class LaneWhispers(WhisperStore):
     """What daimons keep, as the holder of one lane sees it."""
 
     def release(self, turn: str) -> None:
@@ -156,7 +155,7 @@ class _LaneWriter(Writer):
         return await self._writer.flush(*about)
 
 
-class LaneOutbox(SqlOutbox):
+class LaneOutbox(OutboxStore):
     """The outbox as the holder of one lane writes to it."""
 
     def __init__(self, core: LaneCore) -> None:

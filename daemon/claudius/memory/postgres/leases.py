@@ -16,8 +16,7 @@ from claudius.memory.postgres.letting_go import PostgresForgetting
 from claudius.memory.postgres.notices import listen, notice
 from claudius.memory.postgres.schema import too_old
 from claudius.memory.postgres.souls import NEWS, PostgresSouls
-from claudius.memory.sql.connection import Cursor, Database, Row
-from claudius.memory.sql.core import Core
+from claudius.memory.sql.connection import Core, Cursor, Database, Row
 from claudius.memory.sql.rows import dump
 from claudius.perception import Place
 from claudius.prompt import valid

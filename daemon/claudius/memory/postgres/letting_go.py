@@ -10,8 +10,7 @@ from functools import partial
 
 from claudius.errors import TryAgain
 from claudius.memory.leases import Asked
-from claudius.memory.sql.connection import Database, Row
-from claudius.memory.sql.core import Core
+from claudius.memory.sql.connection import Core, Database, Row
 from claudius.memory.sql.rows import dump, parse
 
 WITHDRAWN = "another process withdrew this erasure while it waited; it is resumed when this home's process starts again"

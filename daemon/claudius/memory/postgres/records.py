@@ -16,8 +16,8 @@ from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, translate
 from claudius.memory.postgres.schema import check_identity, is_empty, known
 from claudius.memory.postgres.souls import newest_soul
+from claudius.memory.records import Records
 from claudius.memory.sql.connection import Database, load_queries
-from claudius.memory.sql.records import SqlRecords
 from claudius.memory.sql.rows import dump
 from claudius.memory.sqlite.schema import empty_database, load_migrations
 from claudius.soul.pushed import PushedSoul
@@ -25,7 +25,7 @@ from claudius.soul.pushed import PushedSoul
 NO_LANES = {"held": 0, "ready": 0, "oldest_wait_s": 0.0, "paused": False}
 
 
-class PostgresRecords(SqlRecords):
+class PostgresRecords(Records):
     """A read-only view of one schema of PostgreSQL."""
 
     def __init__(self, place: StorePlace, memory_files: Path, *, memory: Path | None = None) -> None:

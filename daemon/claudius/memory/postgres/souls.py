@@ -6,8 +6,7 @@ import socket
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from claudius.memory.sql.connection import Database
-from claudius.memory.sql.core import Core
+from claudius.memory.sql.connection import Core, Database
 from claudius.soul.pushed import PushedSoul
 
 NEWS = "soul"

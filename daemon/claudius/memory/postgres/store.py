@@ -21,7 +21,7 @@ import claudius
 from claudius.home import shipped
 from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
 from claudius.memory.opening import StorePlace
-from claudius.memory.people import Mode
+from claudius.memory.people import Mode, PeopleStore
 from claudius.memory.postgres import dumps
 from claudius.memory.postgres.codes import PostgresCodes
 from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, ours, translate
@@ -32,16 +32,13 @@ from claudius.memory.postgres.leases import PostgresLeases
 from claudius.memory.postgres.records import PostgresRecords
 from claudius.memory.postgres.schema import known, prepare
 from claudius.memory.records import Records
-from claudius.memory.sql.connection import Database
-from claudius.memory.sql.core import Core, Writer
-from claudius.memory.sql.people import SqlPeople
+from claudius.memory.sql.connection import Core, Database, Writer
 from claudius.memory.sql.recall import Shelf
-from claudius.memory.sql.store import SqlStore
-from claudius.memory.sql.turns import SqlTurns
 from claudius.memory.store import Store, Waiting
+from claudius.memory.turns import TurnStore
 
 
-class PostgresPeople(SqlPeople):
+class PostgresPeople(PeopleStore):
     """People as every process sees them now: nothing of who may talk is kept in memory."""
 
     async def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
@@ -78,7 +75,7 @@ def _lives(pid: int) -> bool:
     return pid != os.getpid()
 
 
-class PostgresStore(SqlStore):
+class PostgresStore(Store):
     """The store of a process that takes turns, or of an owner's edit beside it. `open` or `start`, then `close` it."""
 
     writer: ClassVar[type[Writer]] = PostgresWriter
@@ -180,14 +177,14 @@ class PostgresStore(SqlStore):
     def shelf(self) -> Shelf:
         """The past turns that this process has at hand."""
         turns = self.turns
-        assert isinstance(turns, SqlTurns)  # noqa: S101 - made above
+        assert isinstance(turns, TurnStore)  # noqa: S101 - made above
         return turns.shelf
 
     def of_lane(self, core: LaneCore) -> Store:
         """Return this store as the holder of one lane writes to it."""
         lane = copy(self)
         turns = self.turns
-        assert isinstance(turns, SqlTurns)  # noqa: S101 - made above
+        assert isinstance(turns, TurnStore)  # noqa: S101 - made above
         lane.core = core
         lane.inbox, lane.outbox = LaneInbox(core), LaneOutbox(core)
         lane.turns, lane.whispers = LaneTurns(core, turns), LaneWhispers(core, turns.claims)

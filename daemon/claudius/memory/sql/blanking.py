@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from claudius.memory.erasure import BLANK, ERASED, Probes
 from claudius.memory.packing import pack, unpacked
 from claudius.memory.search import Needles
+from claudius.memory.seen import ERASED_SNAPSHOT, KeptTurn, is_damaged, unpack
 from claudius.memory.sql.connection import Database
-from claudius.memory.turns import ERASED_SNAPSHOT, KeptTurn, is_damaged, unpack
 
 NOBODY = "erased"
 """Replaces an id."""

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import queue
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import threading
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+from msgspec import Struct
+
+from claudius.errors import StoreError, StoreFull
+from claudius.foreign import unquoted
 from claudius.memory.search import tables
 
 
@@ -150,3 +160,310 @@ def _only(row: Row) -> Any:
 
 
 _REFERS = "SELECT count(*) AS refers FROM pragma_foreign_key_list(?)"
+
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+async def in_thread(work: Callable[..., T], *words: Any) -> T:
+    """Run work in a thread. Whoever is cancelled waits until it ends, because its connection is closed after that."""
+    doing = asyncio.ensure_future(asyncio.to_thread(work, *words))
+    try:
+        return await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.wait([doing])
+        if not doing.cancelled():
+            doing.exception()  # marks it as retrieved
+        raise
+
+
+class Core:
+    """One database: its writer and its reader while the store is open. Each topic object is given it."""
+
+    def __init__(
+        self, name: str, beside: Callable[[], Connection], translate: Callable[[Exception], StoreError]
+    ) -> None:
+        """`name` says to people which database it is; `beside` opens another connection that reads.
+
+        `translate` turns the database's own errors into ours.
+        """
+        self.name = name
+        self.translate = translate
+        self._beside = beside
+        self.boot = ""
+        """The boot that leases are taken for; empty until the store is started."""
+        self._opened: tuple[Writer, Database] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the database is open."""
+        return self._opened is not None
+
+    def open(self, writer: Writer, reader: Database) -> None:
+        """Begin to read and write with these."""
+        self._opened = (writer, reader)
+
+    def close(self) -> Writer:
+        """Close the reader and return the writer, which is to be stopped."""
+        writer, reader = self._now()
+        self._opened = None
+        reader.connection.close()
+        return writer
+
+    @property
+    def writer(self) -> Writer:
+        """The writer. Raises: StoreError if the store is not open."""
+        return self._now()[0]
+
+    @property
+    def reader(self) -> Database:
+        """The reader of the event loop's thread. Raises: StoreError if the store is not open."""
+        return self._now()[1]
+
+    def _now(self) -> tuple[Writer, Database]:
+        if self._opened is None:
+            raise StoreError(f"{self.name} is not open")
+        return self._opened
+
+    async def write(self, run: Callable[[Database], T]) -> T:
+        """Run a job in a transaction of the writer; return its result once it is durable. Raises: StoreError."""
+        return await self.writer.write(run)
+
+    async def alone(self, run: Callable[[Database], T]) -> T:
+        """Run a job with the writer's connection, outside of any transaction."""
+        return await self.writer.write(run, is_alone=True)
+
+    async def flush(self) -> None:
+        """Return once everything queued so far is durable."""
+        await self.write(lambda _: None)
+
+    def look(self, query: str, **values: Any) -> list[Row]:
+        """Run one query; a single statement is its own snapshot."""
+        reader = self.reader
+        try:
+            return reader.all(query, **values)
+        except reader.connection.Error as error:
+            raise self.translate(error) from error
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Database]:
+        """Yield the reader for several queries that see one state of the database."""
+        reader = self.reader
+        try:
+            reader.connection.execute("BEGIN")
+            try:
+                yield reader
+            finally:
+                reader.connection.execute("COMMIT")
+        except reader.connection.Error as error:
+            raise self.translate(error) from error
+
+    @contextmanager
+    def beside(self) -> Iterator[Database]:
+        """Yield a separate connection, with which a thread may read while turns go on."""
+        reader = self.reader
+        try:
+            with closing(self._beside()) as connection:
+                yield type(reader)(connection, reader.queries)
+        except reader.connection.Error as error:
+            raise self.translate(error) from error
+
+
+class _Job(Struct):
+    run: Callable[[Database], Any]
+    future: asyncio.Future[Any] | None
+    about: Hashable = None
+    is_last: bool = False
+    is_alone: bool = False
+    result: Any = None
+    error: Exception | None = None
+
+
+class Writer:
+    """Group commits in one thread until stopped. Jobs run in the order they were given.
+
+    Awaited jobs are committed at once, with everything that is queued by then: jobs queued in one step of the event
+    loop reach the thread together. The others are committed with the next awaited one, or alone after `linger_s`
+    seconds. The thread starts with the first job and wakes only for a commit.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        translate: Callable[[Exception], StoreError],
+        linger_s: float,
+        *,
+        relieve: Callable[[], bool] | None = None,
+    ) -> None:
+        """Own an open database from now on; `translate` turns its errors into ours.
+
+        If a transaction finds the disk full and `relieve` frees space, it is written a second time.
+        """
+        self._database = database
+        self._translate = translate
+        self._linger_s = linger_s
+        self._riding: list[_Job] = []
+        """Jobs that nobody waits for and that the thread does not have yet."""
+        self._alone: asyncio.TimerHandle | None = None
+        """Commits these jobs if no awaited job comes."""
+        self._soon: asyncio.Handle | None = None
+        """Commits these jobs once everything that can run now has run."""
+        self._jobs: queue.SimpleQueue[list[_Job]] = queue.SimpleQueue()
+        self._relieve = relieve or (lambda: False)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._unwritten: Counter[Hashable] = Counter()
+        """What the jobs that nobody waits for are about, until they are durable."""
+
+    async def write(self, run: Callable[[Database], T], *, is_alone: bool = False) -> T:
+        """Run a job and return its result once it is durable. Raises what the job raised, or StoreError.
+
+        A job with `is_alone` runs outside a transaction, after what was queued before it.
+        """
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._put(_Job(run, future, is_alone=is_alone))
+        return await future
+
+    def later(self, run: Callable[[Database], Any], about: Hashable = None) -> None:
+        """Queue a job that nobody waits for; its failure is logged. A `flush` of `about` waits for it."""
+        self._unwritten[about] += 1
+        self._riding.append(_Job(run, None, about))
+        if self._alone is None:
+            self._alone = asyncio.get_running_loop().call_later(self._linger_s, self._hand_over)
+
+    async def flush(self, *about: Hashable) -> bool:
+        """Return True once what was queued about these is durable; False, and at once, if nothing is queued."""
+        if self._unwritten.keys().isdisjoint(about):
+            return False
+        await self.write(lambda _: None)
+        return True
+
+    async def stop(self, last: Callable[[Database], object] | None = None) -> None:
+        """Commit what is queued and then `last`, close the database, end the thread."""
+        if self._thread is None and last is None:
+            self._database.connection.close()
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._put(_Job(last or (lambda _: None), future, is_last=True))
+        try:
+            await future
+        finally:
+            if self._thread is not None:
+                self._thread.join()
+
+    def _put(self, job: _Job) -> None:
+        """Queue a job without waking the thread for it alone: a waking thread takes the interpreter from the lanes."""
+        self._riding.append(job)
+        if self._soon is None:
+            self._soon = asyncio.get_running_loop().call_soon(self._hand_over)
+
+    def _hand_over(self) -> None:
+        for handle in (self._alone, self._soon):
+            if handle is not None:
+                handle.cancel()
+        self._alone = self._soon = None
+        self._loop = asyncio.get_running_loop()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._live, name="claudius-store-writer", daemon=True)
+            self._thread.start()
+        self._jobs.put(self._riding)
+        self._riding = []
+
+    def _live(self) -> None:
+        is_last = False
+        while not is_last:
+            batch = self._jobs.get()
+            while not self._jobs.empty():
+                batch += self._jobs.get()
+            is_last = bool([job for job in batch if job.is_last])
+            try:
+                self._commit(batch)
+            except Exception as error:  # noqa: BLE001 - it belongs to the callers, who would wait for ever
+                for job in batch:
+                    job.error = job.error or error
+            if is_last:
+                self._database.connection.close()
+            assert self._loop is not None  # noqa: S101 - the caller of the first job set it
+            try:
+                self._loop.call_soon_threadsafe(self._deliver, batch)
+            except RuntimeError:  # the loop is closed: nobody waits any more, and what is written stays written
+                log.debug("the event loop ended before the writer")
+
+    def _commit(self, batch: list[_Job]) -> None:
+        """Make a batch durable in one transaction; a job that fails is undone, and its caller gets the error."""
+        self._try([job for job in batch if not job.is_alone])
+        for job in batch:
+            if job.is_alone:
+                try:
+                    job.result = job.run(self._database)
+                except Exception as error:  # noqa: BLE001 - it belongs to the caller who waits for the job
+                    job.error = self._told(error)
+        unwritten = [job for job in batch if isinstance(job.error, StoreFull) and not job.is_alone]
+        if unwritten and self._relieve():
+            for job in unwritten:
+                job.error = None
+            self._try(unwritten)
+
+    def _try(self, batch: list[_Job]) -> None:
+        connection = self._database.connection
+        try:
+            if not self._run_together(batch):
+                connection.execute("BEGIN IMMEDIATE")
+                for job in batch:
+                    self._run_apart(job)
+                connection.execute("COMMIT")
+        except connection.Error as error:
+            if connection.in_transaction:
+                with suppress(connection.Error):  # a connection that is lost holds nothing
+                    connection.execute("ROLLBACK")
+            translated = self._translate(error)
+            for job in batch:
+                job.error = job.error or translated
+
+    def _run_together(self, batch: list[_Job]) -> bool:
+        """Run and commit a batch as a whole, the usual case; if any job fails, undo everything and return False."""
+        connection = self._database.connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            for job in batch:
+                job.result = job.run(self._database)
+        except Exception:  # noqa: BLE001 - each job is run again and then gets its own error
+            if connection.in_transaction:
+                with suppress(connection.Error):  # likewise
+                    connection.execute("ROLLBACK")
+            return False
+        connection.execute("COMMIT")
+        return True
+
+    def _run_apart(self, job: _Job) -> None:
+        """Run a job in its own savepoint, so that its failure affects no other job."""
+        connection = self._database.connection
+        connection.execute("SAVEPOINT job")
+        try:
+            job.result = job.run(self._database)
+        except Exception as error:  # it belongs to the caller who waits for the job
+            if not connection.in_transaction:  # the whole transaction was rolled back: no job of the batch holds
+                raise (
+                    error if isinstance(error, connection.Error) else connection.OperationalError(unquoted(error))
+                ) from error
+            connection.execute("ROLLBACK TO job")
+            job.error = self._told(error)
+        connection.execute("RELEASE job")
+
+    def _told(self, error: Exception) -> Exception:
+        return self._translate(error) if isinstance(error, self._database.connection.Error) else error
+
+    def _deliver(self, batch: list[_Job]) -> None:
+        for job in batch:
+            if job.future is not None:
+                if job.error is not None and not job.future.done():
+                    job.future.set_exception(job.error)
+                elif not job.future.done():
+                    job.future.set_result(job.result)
+                continue
+            self._unwritten[job.about] -= 1
+            if not self._unwritten[job.about]:
+                del self._unwritten[job.about]
+            if job.error is not None:
+                log.warning("a write that nobody waits for failed: %s", unquoted(job.error), exc_info=job.error)

@@ -21,11 +21,10 @@ from msgspec import Struct, field
 
 from claudius.memory.documents import sections
 from claudius.memory.erasure import Traces
-from claudius.memory.seen import Name, Seen, seen_in, state
+from claudius.memory.ranking import FUNCTION_WORDS, TEXT_CHARS, stemmed
+from claudius.memory.seen import KeptTurn, Name, Seen, is_damaged, seen_in, snapshot_of, state, unpack
 from claudius.memory.sql.connection import Database, Row
 from claudius.memory.sql.rows import dump, instant
-from claudius.memory.stemming import FUNCTION_WORDS, TEXT_CHARS, stemmed
-from claudius.memory.turns import KeptTurn, is_damaged, snapshot_of, unpack
 
 log = logging.getLogger(__name__)
 

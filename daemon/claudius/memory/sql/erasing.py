@@ -10,13 +10,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from claudius.intent import ModelVersion
+from claudius.intent import ModelVersion, turn_of
+from claudius.memory.documents import write_model
 from claudius.memory.erasure import BLANK, ERASED, Posted
-from claudius.memory.inbox import turn_of
 from claudius.memory.sql.blanking import lines_of_others
 from claudius.memory.sql.connection import Database
 from claudius.memory.sql.derived import Derived, put_back
-from claudius.memory.sql.documents import write_model
 from claudius.memory.sql.rows import dump, stamp
 from claudius.perception import Place, private
 

@@ -32,8 +32,7 @@ from claudius.memory.erasure import (
     nowhere,
 )
 from claudius.memory.sql.blanking import Blanker, blank_rows
-from claudius.memory.sql.connection import Database
-from claudius.memory.sql.core import Core, in_thread
+from claudius.memory.sql.connection import Core, Database, in_thread
 from claudius.memory.sql.derived import Derived, Source, traces_of
 from claudius.memory.sql.erasing import (
     ErasedPerson,

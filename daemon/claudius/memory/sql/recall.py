@@ -7,21 +7,21 @@ and the cortex: of the speaker, and of other people named.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.errors import StaleTurn
 from claudius.ledger_types import Belief, Peer
+from claudius.memory import ledger
 from claudius.memory.inbox import Pending
-from claudius.memory.knowledge import called
-from claudius.memory.sql import peer_rows
+from claudius.memory.knowledge import called, told_of_name
+from claudius.memory.ledger import belief_of
+from claudius.memory.psyche import psyche_if_whole
 from claudius.memory.sql.connection import Database, Row
-from claudius.memory.sql.knowing import told
-from claudius.memory.sql.ledger import belief_of
-from claudius.memory.sql.psyche import psyche_if_whole
 from claudius.memory.sql.rows import (
     Decoding,
     dump,
@@ -34,7 +34,6 @@ from claudius.memory.sql.rows import (
     stamp,
 )
 from claudius.memory.sql.seeing import Seeing
-from claudius.memory.turns import RecallLimits
 from claudius.perception import SELF, Origin
 from claudius.recollection import (
     STATE_DEFAULTS,
@@ -147,7 +146,7 @@ def _person(db: Database, seeing: Seeing, person: str, name: str, conversation: 
     return Person(
         person=canonical,
         name=called(
-            [fact for row in chain.from_iterable(rows) for fact in told(row) if seeing.may(fact.sources)], name
+            [fact for row in chain.from_iterable(rows) for fact in told_of_name(row) if seeing.may(fact.sources)], name
         ),
         models=models_of(db, seeing, canonical),
         turns_here=sum([row["turns"] or 0 for row in here]),
@@ -227,6 +226,28 @@ def state_of(db: Database, seeing: Seeing) -> tuple[StateValue, ...]:
 
 EXPIRED_AT_ONCE = 100
 """Turns that one recollection hands over to be summarised; the rest follow with the next."""
+
+
+class RecallLimits(Struct, frozen=True, kw_only=True):
+    """The settings that shape a recollection."""
+
+    ttl_hours: float
+    beliefs: bool = False
+    """Whether the cortex is running, so that its beliefs are read too."""
+    moments: int = 50_000
+    """Upper limit on moments kept of one audience."""
+    max_past: int = 400
+    """Upper limit on past turns read; compaction keeps far fewer."""
+    aged_at: datetime | None = None
+    """The instant that ages are measured from, where clocks are in doubt; None is the turn's own."""
+    daimons: Mapping[str, str] = field(default_factory=dict)
+    """Daimons that are on, with their modes; if empty, nothing of theirs is read."""
+    psyche: bool = False
+    """Whether the psyche is read."""
+    own_only: bool = False
+    """Read only what was learned from the speaker alone, or from no one: no place that anybody else sees."""
+    in_order: bool = False
+    """Refuse, as stale, what is no longer the next to be answered in its conversation."""
 
 
 class Shelf:
@@ -381,16 +402,16 @@ def company(
     named.
     """
     rows: list[Row] = []
-    counted = peer_rows.counted(db, seeing.speaker, seeing)
+    counted = ledger.counted(db, seeing.speaker, seeing)
     if beliefs or [row for row in counted if row["assessments"]]:
-        rows = db.all("counsel_recalled", peer_id=seeing.speaker, most=peer_rows.SCORED, beliefs=int(beliefs))
+        rows = db.all("counsel_recalled", peer_id=seeing.speaker, most=ledger.SCORED, beliefs=int(beliefs))
     found: list[Peer] = []
     if counted:
-        judged = [peer_rows.assessment_of(row, seeing.speaker) for row in rows if row["what"] == "assessment"]
+        judged = [ledger.assessment_of(row, seeing.speaker) for row in rows if row["what"] == "assessment"]
         showable = sorted([one for one in judged if seeing.may(one.sources)], key=lambda one: -one.id)
-        found.append(peer_rows.counted_peer(seeing.speaker, counted, showable[: peer_rows.SCORED]))
+        found.append(ledger.counted_peer(seeing.speaker, counted, showable[: ledger.SCORED]))
     named = _named(seeing, others, past, text)
-    found += [peer for one in named if (peer := peer_rows.peer(db, one, seeing, only_here=True))]
+    found += [peer for one in named if (peer := ledger.find_peer(db, one, seeing, only_here=True))]
     present = {seeing.speaker, *[other.person for other in others]}
     held = [belief_of(row) for row in rows if row["what"] == "belief"]
     return tuple(found), _kept_in_mind(held, seeing, present, now)

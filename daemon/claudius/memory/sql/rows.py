@@ -11,20 +11,16 @@ from types import TracebackType
 from typing import Any
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from claudius.decoding import decoder, misshapen
 from claudius.errors import RowInvalid
-from claudius.intent import Call, Utterance
-from claudius.memory.inbox import Pending
-from claudius.memory.outbox import Delivery
+from claudius.intent import Call
 from claudius.memory.sql.connection import Row
-from claudius.perception import Perception
 from claudius.prompt import valid
 from claudius.provider import Usage
 from claudius.recollection import Entry, EntryType
 
-_PERCEPTION = decoder(Perception)
 _OBJECT = decoder(dict[str, Any])
 _STRINGS = decoder(tuple[str, ...])
 _ENTRY_TYPES = {kind.value: kind for kind in EntryType}
@@ -101,11 +97,6 @@ def dump_valid(value: Any) -> str:
     return dump(_valid(msgspec.to_builtins(value))) if "\\u0000" in encoded else encoded
 
 
-def perception_of(payload: str) -> Perception:
-    """Decode a perception that `dump_valid` wrote. Pure."""
-    return _PERCEPTION.decode(payload)
-
-
 def call_row(turn: str, call: Call, at: str, conversation: str, person: str) -> dict[str, Any]:
     """Return the values of one model call's row. Pure."""
     whose = {"turn": turn, "at": at, "conversation": conversation, "person": person}
@@ -117,60 +108,6 @@ def call_of(row: Row) -> Call:
     usage = {name: row[name] for name in Usage.__struct_fields__} | {"estimated": bool(row["estimated"])}
     call = {name: row[name] for name in Call.__struct_fields__ if name != "usage"}
     return Call(**call, usage=Usage(**usage))
-
-
-def pending_of(row: Row) -> Pending:
-    """Decode a row of the query `oldest`, without its calls. Pure. Raises: RowInvalid."""
-    with Decoding("inbox", row["seq"]):
-        perception = perception_of(row["payload"])
-        if perception.owes != bool(row["owes"]):
-            perception = replace(perception, owes=bool(row["owes"]))
-        return Pending(
-            seq=row["seq"],
-            perception=perception,
-            turn=row["turn"],
-            state=row["state"],
-            attempts=row["attempts"],
-            boots=row["boots"],
-            not_before=maybe_instant(row["not_before"]),
-            heard_at=instant(row["heard_at"]),
-            inputs=parse_object(row["inputs"]),
-            held=row["held"],
-            is_stopped=bool(row["stopped"]),
-            is_taken_here=bool(row["here"]),
-        )
-
-
-def utterance_row(utterance: Utterance) -> dict[str, Any]:
-    """Return the values of one part's row, except its state. Pure."""
-    return {**asdict(utterance), "body": valid(utterance.body), "answers": dump(utterance.answers)}
-
-
-def delivery_of(row: Row) -> Delivery:
-    """Decode a row of the query `deliveries`. Pure. Raises: RowInvalid."""
-    with Decoding("outbox", row["key"]):
-        utterance = Utterance(
-            key=row["key"],
-            turn=row["turn"],
-            conversation=row["conversation"],
-            body=row["body"],
-            kind=row["kind"],
-            part=row["part"],
-            parts=row["parts"],
-            answers=parse_strings(row["answers"]),
-            person=row["person"] or "",
-            verb=row["verb"],
-            apology=row["apology"],
-        )
-        return Delivery(
-            utterance=utterance,
-            state=row["state"],
-            attempts=row["attempts"],
-            not_before=maybe_instant(row["not_before"]),
-            stream_ref=row["stream_ref"],
-            decided_at=instant(row["at"]),
-            reason=row["reason"] or "",
-        )
 
 
 def _valid(value: Any) -> Any:

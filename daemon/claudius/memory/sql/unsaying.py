@@ -11,20 +11,47 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from claudius.decoding import decoder
 from claudius.ledger_types import PREVIEW_CHARS
 from claudius.memory.erasure import ERASED
-from claudius.memory.inbox import Undone, Unsaid
 from claudius.memory.sql.blanking import lines_of_others
-from claudius.memory.sql.connection import Database, Row
-from claudius.memory.sql.core import Core, in_thread
+from claudius.memory.sql.connection import Core, Database, Row, in_thread
 from claudius.memory.sql.derived import Derived, SeenTurn, Source, marks
 from claudius.memory.sql.erasure import Erasure, changing, paged
 from claudius.memory.sql.rows import dump
 from claudius.perception import Place
 
 log = logging.getLogger(__name__)
+
+
+class Unsaid(Struct, frozen=True, kw_only=True):
+    """A message whose words have changed."""
+
+    turn: str
+    """The turn that heard it."""
+    conversation: str
+    number: int
+    record: int
+    at: str
+    person: str
+    moment: int
+    """Where it is found again; 0 = nowhere."""
+    before: str
+    now: str
+    """Empty if it was deleted."""
+
+
+class Undone(Struct, frozen=True):
+    """What follows for what runs."""
+
+    voided: tuple[tuple[str, str], ...] = ()
+    """Turns that are to be thought again, each with its conversation."""
+    is_new: bool = False
+    """Whether something may have been erased."""
+    is_left: bool = False
+    """Whether it is to be done again, because turns run that may have begun with words that are gone."""
 
 
 def note_unsaid(db: Database, change: Unsaid) -> None:

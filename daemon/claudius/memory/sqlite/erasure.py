@@ -9,8 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from claudius.memory.sql.connection import Database
-from claudius.memory.sql.core import Core
+from claudius.memory.sql.connection import Core, Database
 from claudius.memory.sql.erasure import ErasureStore
 from claudius.memory.sqlite.file import vacuum
 

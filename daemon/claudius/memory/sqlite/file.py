@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 from claudius.home import FILE_MODE
+from claudius.memory.ranking import stemmed
 from claudius.memory.sql.connection import Connection
-from claudius.memory.stemming import stemmed
 
 APPLICATION_ID = 0x436C6475
 """`Cldu` in the file's header marks the database as ours."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from claudius.errors import StoreError, StoreFull, StoreReadOnly
 from claudius.home import shipped
+from claudius.memory.records import Records
 from claudius.memory.sql.connection import Database, load_queries
-from claudius.memory.sql.records import SqlRecords
 from claudius.memory.sql.rows import dump
 from claudius.memory.sqlite.file import open_reader, pragma
 from claudius.memory.sqlite.schema import check_identity, check_new, empty_database, load_migrations, translate
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from claudius.soul.pushed import PushedSoul
 
 
-class SqliteRecords(SqlRecords):
+class SqliteRecords(Records):
     """A read-only view of one database file."""
 
     def __init__(self, path: Path, *, memory: Path | None = None, is_lasting: bool = False) -> None:

@@ -19,11 +19,9 @@ from msgspec import Struct
 
 from claudius.errors import RowInvalid, StoreError
 from claudius.home import shipped
-from claudius.memory.inbox import EVERY_NETWORK
-from claudius.memory.sql.connection import Database, load_queries
-from claudius.memory.sql.core import Core
-from claudius.memory.sql.inbox import accept_one
-from claudius.memory.sql.rows import Decoding, perception_of, stamp
+from claudius.memory.inbox import EVERY_NETWORK, accept_one, perception_of
+from claudius.memory.sql.connection import Core, Database, load_queries
+from claudius.memory.sql.rows import Decoding, stamp
 from claudius.memory.sqlite.file import open_reader, open_writer, siblings
 from claudius.memory.sqlite.schema import check_log, check_pages, look
 

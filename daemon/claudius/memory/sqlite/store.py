@@ -9,19 +9,18 @@ from functools import partial
 from pathlib import Path
 
 from claudius.home import shipped
+from claudius.memory.codes import CodeStore
 from claudius.memory.records import Records
-from claudius.memory.sql.connection import Database, load_queries
-from claudius.memory.sql.core import Core
-from claudius.memory.sql.store import SqlStore
+from claudius.memory.sql.connection import Core, Database, load_queries
 from claudius.memory.sqlite.backups import back_up, backups_of
-from claudius.memory.sqlite.codes import CodesInMemory
 from claudius.memory.sqlite.erasure import SqliteErasure
 from claudius.memory.sqlite.file import ONCE_KIB, open_reader, pragma
 from claudius.memory.sqlite.records import SqliteRecords
 from claudius.memory.sqlite.schema import check_database, load_migrations, open_database, translate
+from claudius.memory.store import Store
 
 
-class SqliteStore(SqlStore):
+class SqliteStore(Store):
     """The store of the process that takes turns, or of an owner's edit beside it.
 
     `open` or `start` it, then `close` it.
@@ -43,7 +42,7 @@ class SqliteStore(SqlStore):
         `relieve` is called in the writer's thread when the disk is full, to free space, and returns whether it did.
         """
         super().__init__(Core(str(path), partial(open_reader, path, cache_kib=ONCE_KIB), partial(translate, path=path)))
-        self.erasure, self.codes = SqliteErasure(self.core, path), CodesInMemory()
+        self.erasure, self.codes = SqliteErasure(self.core, path), CodeStore()
         self._path = path
         self._backups = backups or backups_of(path)
         self._memory = memory or shipped("memory")

@@ -14,7 +14,7 @@ from typing import Literal
 from msgspec import Struct
 
 from claudius.memory.facts import CONSTRAINTS, KEYS
-from claudius.memory.stemming import stemmed
+from claudius.memory.ranking import stemmed
 from claudius.providers.rehearsal.lines import Lines, plain, say
 from claudius.providers.rehearsal.reading import ReadLine, ReadRequest, hides, is_question, quoted, told_facts
 

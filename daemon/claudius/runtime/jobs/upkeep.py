@@ -13,11 +13,12 @@ from msgspec.structs import replace
 from claudius.cognition.summaries import fold_whole
 from claudius.cognition.timing import Timing, quiet_begin, read_hours
 from claudius.home import Home
+from claudius.intent import turn_of
 from claudius.memory.erasure import OVERWRITING
-from claudius.memory.inbox import Pending, turn_of
+from claudius.memory.inbox import Pending
 from claudius.memory.psyche import OldTraces
+from claudius.memory.sql.recall import RecallLimits
 from claudius.memory.store import Store
-from claudius.memory.turns import RecallLimits
 from claudius.perception import Kind, Origin, Perception
 from claudius.psyche.change import change_of
 from claudius.psyche_types import Edge
