@@ -33,7 +33,7 @@ from claudius.memory.erasure import (
 )
 from claudius.memory.sql.blanking import Blanker, blank_rows
 from claudius.memory.sql.connection import Core, Database, in_thread
-from claudius.memory.sql.derived import Derived, Source, traces_of
+from claudius.memory.sql.derived import Derived, Source, put_back, traces_of
 from claudius.memory.sql.erasing import (
     ErasedPerson,
     ErasedTurn,
@@ -193,6 +193,7 @@ class Erasure:
             versions = self._beside.dicts("portrait_versions", **place)
             texts = [text for one in versions for text in (one["markdown"], one["note"])]
             await in_thread(derived.weigh, self._beside, texts)
+            await in_thread(put_back, versions, derived.is_derived)  # so that the writer finds each text stemmed
             version = await self._write(partial(put_portrait_back, derived=derived, place=place, changed=changed))
             if version:
                 self._portraits.append(Portrait(**place, version=version))
