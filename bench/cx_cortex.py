@@ -15,7 +15,7 @@ from pathlib import Path
 
 import script
 from claudius.cognition.hooks import Hooks
-from claudius.cortex.document import build, ranked
+from claudius.cortex.beliefs import build, ranked
 from claudius.cortex.models import TRIGGERS, CortexEvent, Part, State, Thresholds
 from claudius.cortex.observe import MOST_EVENTS, OBSERVED, Buffer
 from claudius.cortex.triggers import evaluate

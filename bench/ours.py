@@ -32,6 +32,7 @@ from claudius.provider import Delta, Done, Event, Provider, Request, estimate
 from claudius.providers.chain import Chain
 from claudius.runtime.adapter import Accept, Gap, Link, Swept, nothing_missed
 from claudius.runtime.delivery import Post, deliver
+from claudius.runtime.lanes import RECONCILE_HOURS
 from claudius.soul import SoulSource
 from sides import cpu_s, serve
 
@@ -179,7 +180,7 @@ class Soul:
         turned = await take_turn(pending, self.mind)
         if self.archive and turned.intent.model:
             self.archive.wake()
-        post = Post(self.store, self.network, self.mind.clock, self.mind.config().runtime.reconcile_hours)
+        post = Post(self.store, self.network, self.mind.clock, RECONCILE_HOURS)
         wait_s = await deliver(await self.store.outbox.deliveries(conversation), post)
         took_ms = 1000 * (time.perf_counter() - started)
         assert wait_s is None

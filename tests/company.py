@@ -60,10 +60,8 @@ class Company:
             "SLACK_BOT_TOKEN": BOT_TOKEN,
             "SLACK_APP_TOKEN": APP_TOKEN,
             "CLAUDIUS_STORE_URL": self.url,
-            "CLAUDIUS_STORE_LOOK_S": "0.2",
             "CLAUDIUS_WORKER_LANES": "4",  # so that nobody does all of it
             "CLAUDIUS_WORKER_LEASE_S": "6",
-            "CLAUDIUS_WORKER_RENEW_S": "2",
             "CLAUDIUS_CORTEX_ENABLED": "false",
         }
         return made
@@ -127,7 +125,7 @@ class Company:
 
     async def drained(self, within_s: float) -> None:
         """Wait until nothing is left to be thought or said, so that what would come twice has come."""
-        from claudius.memory.postgres.records import PostgresRecords  # noqa: PLC0415 - an extra
+        from claudius.memory.postgres.store import PostgresRecords  # noqa: PLC0415 - an extra
 
         with closing(PostgresRecords(StorePlace(self.url), self.root)) as records:
             async with asyncio.timeout(within_s):

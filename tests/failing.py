@@ -128,7 +128,7 @@ class Place:
         url, self.settings = case.base_url.format(server=self.server), self.settings + 1
         (self.machine.home / "config.toml").write_text(
             f'providers = ["{case.provider}"]\n[{case.provider.partition("_")[0]}]\n'
-            f'base_url = "{url}"\nmodel = "{case.model}"\n[terminal]\nwait_s = {wait_s or case.wait_s}\n'
+            f'base_url = "{url}"\nmodel = "{case.model}"\n[runtime]\npatience_s = {wait_s or case.wait_s}\n'
             f"[model]\nretries = 1\nfirst_byte_s = {case.first_byte_s}\ntotal_s = {300 + self.settings}\n"
             "[psyche]\nenabled = false\n"
         )

@@ -146,7 +146,6 @@ async def operated(root: Path, **settings: str) -> AsyncIterator[Operated]:
     ours = {
         "CLAUDIUS_OWNERS": f"{SLACK_OWNER},{DISCORD_OWNER}",
         "CLAUDIUS_ALERTS_WEBHOOK": f"http://127.0.0.1:{port}/alerts",
-        "CLAUDIUS_ALERTS_DEAF_S": "0.3",
         "CLAUDIUS_CLOCK_QUIET": "00:00-00:00",
         "CLAUDIUS_CLOCK_TIMEZONE": "UTC",
         "CLAUDIUS_MODEL_RETRIES": "0",

@@ -61,7 +61,7 @@ async def test_the_audit_log_replays_a_day(tmp_path: Path) -> None:
         editor.chmod(0o755)
         await run("soul", "edit", "dossiers/house.md", env={"EDITOR": str(editor)})
         await run("state", "set", "currentTopic", "bees")
-        by_hand = daemon.home.config.read_text() + "\n[reply]\npost_chars = 2000\n"
+        by_hand = daemon.home.config.read_text() + "\n[history]\nbudget_tokens = 2000\n"
         daemon.home.config.write_text(by_hand)
         await daemon.until(lambda: daemon.rows("SELECT 1 FROM audit WHERE who = 'files'"), what="an edit is noticed")
         await run("users", "forget", BEN, "--yes")
@@ -87,7 +87,7 @@ async def test_the_audit_log_replays_a_day(tmp_path: Path) -> None:
         ("export", OPERATOR, erased, "cli"),
         ("soul", OPERATOR, "dossiers/house.md", "cli"),
         ("state", OPERATOR, "currentTopic", "cli"),
-        ("setting", "files", "reply.post_chars", "files"),
+        ("setting", "files", "history.budget_tokens", "files"),
         ("forget", OPERATOR, erased, "cli"),
     ]
     assert found == sorted(found, key=lambda one: str(one["at"]))

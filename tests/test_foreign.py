@@ -19,7 +19,7 @@ import pytest
 from slack_sdk.errors import SlackApiError
 
 from claudius.adapters.slack import web_api
-from claudius.adapters.slack.codes import CODES
+from claudius.adapters.slack.manifest import CODES
 from claudius.errors import BadRequest, StoreError
 from claudius.failure import Failure, KeptFailure, failure_of
 from claudius.foreign import UNLISTED, Foreign, plain_message, traced, unquoted

@@ -150,7 +150,7 @@ async def test_every_other_way_out_asks_the_proxy(tmp_path: Path) -> None:
             "CLAUDIUS_ALERTS_WEBHOOK": f"{await made.serve('hook.example', port)}/alert",
             "CLAUDIUS_ARCHIVE_REMOTE": f"{await made.serve('git.example', port)}/soul.git",
             "CLAUDIUS_CLOCK_QUIET": "00:00-00:00",
-            "CLAUDIUS_ALERTS_DEAF_S": "0.3",
+            "TEST_WATCHFUL": "1",
         }
         asks_model(made, "anthropic", await made.serve(MODELS, made.model.port))
         await made.start()

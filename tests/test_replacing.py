@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from claudius.errors import BadHome
-from claudius.home import Home
-from claudius.replacing import incoming, note_of, obey, replace
+from claudius.home import Home, incoming, note_of, obey, replace
 
 
 def put(path: Path, text: str) -> Path:

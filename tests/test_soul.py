@@ -11,7 +11,7 @@ from typing import get_args
 
 import pytest
 
-from claudius.cognition.processes.checks import process_problems
+from claudius.cognition.processes.shipped import process_problems
 from claudius.cognition.steps import STEPS
 from claudius.errors import BadSoul
 from claudius.home import shipped
@@ -378,14 +378,14 @@ class TestCheck:
 
     def test_the_shipped_soul_has_no_problem(self, ours: Path) -> None:
         """An untouched home has no problems."""
-        assert check(ours, shipped("soul"), 1000) == []
+        assert check(ours, shipped("soul")) == []
 
     def test_unused_files_are_named(self, ours: Path) -> None:
         """A file that nothing reads is reported, with the names that would be read."""
         for name in ("souls.md", "notes.txt", "steps/dream.md", "dossiers/looms.txt", "soul.md"):
             write(ours / name, '+++\ntag = "dream"\n+++\nDream.')
 
-        found = {Path(problem.file).relative_to(ours).as_posix() for problem in check(ours, shipped("soul"), 1000)}
+        found = {Path(problem.file).relative_to(ours).as_posix() for problem in check(ours, shipped("soul"))}
 
         assert found == {"souls.md", "notes.txt", "steps/dream.md", "dossiers/looms.txt"}
 
@@ -393,22 +393,22 @@ class TestCheck:
         """The registry decides which steps are used, not the shipped directory."""
         write(ours / "steps/dream.md", '+++\ntag = "dream"\n+++\nDream.')
 
-        assert check(ours, shipped("soul"), 1000, (*STEPS, "dream")) == []
+        assert check(ours, shipped("soul"), (*STEPS, "dream")) == []
 
     def test_an_oversized_personality_is_told(self, ours: Path) -> None:
         """A personality beyond its size limit is used all the same, and reported."""
         write(ours / "soul.md", "word " * 1000)
 
-        [problem] = check(ours, shipped("soul"), 1000)
+        [problem] = check(ours, shipped("soul"))
 
         assert "1250 tokens" in problem.detail
 
     def test_dossiers_beyond_the_budget_are_told(self, ours: Path) -> None:
         """A dossier that does not fit is named; it is not dropped silently."""
-        write(ours / "dossiers/a.md", "x" * 400)
-        write(ours / "dossiers/b.md", "x" * 400)
+        write(ours / "dossiers/a.md", "x" * 2400)
+        write(ours / "dossiers/b.md", "x" * 2400)
 
-        [problem] = check(ours, shipped("soul"), 150)
+        [problem] = check(ours, shipped("soul"))
 
         assert problem.file == str(ours / "dossiers/b.md")
 
@@ -416,7 +416,7 @@ class TestCheck:
         """What is only a warning in the running soul is an error here."""
         write(ours / "soul.md", b"# Vera\n\xff")
 
-        [problem] = check(ours, shipped("soul"), 1000)
+        [problem] = check(ours, shipped("soul"))
 
         assert (problem.line, problem.fix) == (2, "save it as UTF-8")
 

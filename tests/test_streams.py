@@ -54,7 +54,7 @@ class Place:
             f'providers = ["{name}"]\n[{name.partition("_")[0]}]\nbase_url = "{url}"\nmodel = "{MODEL}"\n'
             + "".join(f"{line}\n" for line in settings)
             + ("" if "[cortex]" in settings else "[cortex]\nenabled = false\n")  # it would take what a turn is to get
-            + f"[terminal]\nwait_s = 20\n[model]\ntotal_s = {300 + self.written}\n[psyche]\nenabled = false\n"
+            + f"[runtime]\npatience_s = 20\n[model]\ntotal_s = {300 + self.written}\n[psyche]\nenabled = false\n"
         )
         return server
 

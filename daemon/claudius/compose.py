@@ -324,7 +324,7 @@ def _source(home: Home, kept: Path, directory: Path) -> SoulSource:
 
 def _in_force(home: Home, kept: Path, souls: SoulStore) -> Source:
     """Return the soul of a store that several processes share: what was pushed there last, else the home's own."""
-    from claudius.soul.pushed import SoulInForce  # noqa: PLC0415 - only where several processes share a store
+    from claudius.soul.source import SoulInForce  # noqa: PLC0415 - only where several processes share a store
 
     def tell(sha256: str) -> None:
         souls.in_force = sha256[:12]
@@ -364,8 +364,7 @@ def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], roles: Seq
     shared = loaded.config.worker
     times = LeaseTimes(
         lease_s=shared.lease_s,
-        renew_s=shared.renew_s,
-        look_s=settings.look_s,
+        renew_s=min(LeaseTimes().renew_s, shared.lease_s / 3),
         most=shared.lanes,
         configuration=common(loaded) if place.is_postgres else "",
     )
@@ -382,7 +381,7 @@ def _notices(
     resources: ProcessResources, settings: Settings, soul: Source, voice: CurrentVoice, home: Home
 ) -> list[str]:
     """Return what the owner should know, one line each: files not in force, providers that refused us."""
-    chain = voice.chain
+    chain = voice.inner
     refused = [
         f"{name} refused our key or account: correct it in {home.env_file}; `claudius doctor --live` says why"
         for name in (chain.resting() if chain.last_error is None else ())  # told with the failure otherwise

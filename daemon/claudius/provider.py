@@ -266,7 +266,26 @@ LEAVE_S = 2.0
 """How long a turn waits for a call of the second mind to be broken off."""
 
 
-class SecondVoice:
+class Wrapped:
+    """A provider that stands for another, and changes how it is asked."""
+
+    name: str
+    model: str
+
+    def __init__(self, inner: Provider) -> None:
+        """Stand for `inner`."""
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what else the provider can, its name and its model as they are now."""
+        return getattr(self.inner, name)
+
+    async def aclose(self) -> None:
+        """Close the provider."""
+        await self.inner.aclose()
+
+
+class SecondVoice(Wrapped):
     """The provider of what thinks beside the turns. Where its server has one slot, it is never asked while a turn runs.
 
     A call that a turn breaks off is made again, from its beginning, when none runs any more.
@@ -274,35 +293,22 @@ class SecondVoice:
 
     def __init__(self, inner: Provider, slot: Slot) -> None:
         """Ask `inner`, as far as `slot` is free."""
-        self._inner, self._slot = inner, slot
-
-    @property
-    def name(self) -> str:
-        """The provider's name."""
-        return self._inner.name
-
-    @property
-    def model(self) -> str:
-        """The provider's model."""
-        return self._inner.model
-
-    def __getattr__(self, name: str) -> Any:
-        """Return what else the provider can."""
-        return getattr(self._inner, name)
+        super().__init__(inner)
+        self._slot = slot
 
     async def quiet(self) -> None:
         """Return when it may be asked."""
-        if (await limits_of(self._inner)).slots == 1:
+        if (await limits_of(self.inner)).slots == 1:
             await self._slot.quiet()
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply. Raises: ProviderError."""
-        is_alone = (await limits_of(self._inner)).slots == 1
+        is_alone = (await limits_of(self.inner)).slots == 1
         heard: asyncio.Queue[Event | None] = asyncio.Queue()
 
         async def listen() -> None:
             """Take every event of one call."""
-            async with aclosing(cast(AsyncGenerator[Event, None], self._inner.complete(request))) as events:
+            async with aclosing(cast(AsyncGenerator[Event, None], self.inner.complete(request))) as events:
                 async for event in events:
                     heard.put_nowait(event)
 
@@ -325,10 +331,6 @@ class SecondVoice:
         finally:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
-
-    async def aclose(self) -> None:
-        """Close the provider."""
-        await self._inner.aclose()
 
 
 async def quiet(provider: Provider) -> None:

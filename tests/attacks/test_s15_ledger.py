@@ -53,7 +53,7 @@ async def live(script: list[tuple[str, str] | None], secrets: dict[str, str]) ->
     with tempfile.TemporaryDirectory(prefix="claudius-s15-", dir=IN_MEMORY) as root:
         home = Home(Path(root))
         home.create()
-        async with second(home, interaction_threshold=1, max_directives=0) as it:
+        async with second(home, interaction_threshold=1, directives=False) as it:
             it.voice.default = lambda _: parrot(it)
             for place in PLACES:
                 await it.store.people.know_members(f"shared:{place.rpartition(':')[0]}", PEOPLE[:2], NOW)

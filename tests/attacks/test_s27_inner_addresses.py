@@ -50,7 +50,9 @@ async def test_s27_no_byte_leaves_for_another_spelling(host: str, monkeypatch: p
     """Decimal, hex and short forms, and a name that means loopback, are refused before a connection."""
     _answers(monkeypatch, ["127.0.0.1"])
     async with DaimonServer() as kothar:
-        answer = await ask(DaimonSettings(enabled=True, host=host, port=kothar.port), "t", {"source": "claudius"})
+        answer = await ask(
+            DaimonSettings(enabled=True, url=f"http://{host}:{kothar.port}"), "t", {"source": "claudius"}
+        )
 
     assert answer.outcome == "failed"
     assert kothar.heard == []
@@ -61,7 +63,7 @@ async def test_s27_a_host_is_resolved_once_and_connected_by_that_address(monkeyp
     asked = _answers(monkeypatch, ["127.0.0.1", "169.254.169.254"])
     async with DaimonServer() as kothar:
         answer = await ask(
-            DaimonSettings(enabled=True, host="localhost", port=kothar.port), "t", {"source": "claudius"}
+            DaimonSettings(enabled=True, url=f"http://localhost:{kothar.port}"), "t", {"source": "claudius"}
         )
 
     assert answer.outcome == "counsel"
@@ -73,7 +75,9 @@ async def test_s27_a_redirect_is_not_followed() -> None:
     async with DaimonServer() as inner:
         place = f"http://127.0.0.1:{inner.port}/api/whisper"
         async with DaimonServer([Whispers(status=307, headers={"Location": place})]) as kothar:
-            answer = await ask(DaimonSettings(enabled=True, port=kothar.port), "secret", {"source": "claudius"})
+            answer = await ask(
+                DaimonSettings(enabled=True, url=f"http://127.0.0.1:{kothar.port}"), "secret", {"source": "claudius"}
+            )
 
     assert answer.outcome == "failed"
     assert inner.heard == []
@@ -84,7 +88,9 @@ async def test_s27_proxy_variables_are_ignored(monkeypatch: pytest.MonkeyPatch) 
     async with DaimonServer() as proxy, DaimonServer() as kothar:
         for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
-        answer = await ask(DaimonSettings(enabled=True, port=kothar.port), "secret", {"source": "claudius"})
+        answer = await ask(
+            DaimonSettings(enabled=True, url=f"http://127.0.0.1:{kothar.port}"), "secret", {"source": "claudius"}
+        )
 
     assert answer.outcome == "counsel"
     assert proxy.heard == []

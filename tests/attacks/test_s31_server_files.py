@@ -47,7 +47,7 @@ async def daemon(tmp_path: Path, postgres_server: Server, postgres_url: str) -> 
         pytest.skip(f"{GIVEN}: its files are not ours to read")
     async with slack_daemon(tmp_path / "machine", CLAUDIUS_STORE_URL=postgres_url) as made:
         made.machine.env |= {"CLAUDIUS_PROVIDERS": "rehearsal", "CLAUDIUS_CLOCK_TIMEZONE": "UTC"}
-        made.machine.env |= {"CLAUDIUS_WORKER_LEASE_S": "6", "CLAUDIUS_WORKER_RENEW_S": "2"}
+        made.machine.env |= {"CLAUDIUS_WORKER_LEASE_S": "6"}
         await made.slack.add_user(TOM, NAME)
         await made.slack.join("C1", TOM, deliver=False)
         yield made

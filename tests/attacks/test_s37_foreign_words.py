@@ -348,7 +348,10 @@ async def test_s37_a_daimon_may_quote_nowhere(tmp_path: Path, answer: bytes) -> 
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     port = str(server.sockets[0].getsockname()[1])
-    async with server, heard(tmp_path, CLAUDIUS_KOTHAR_ENABLED="1", CLAUDIUS_KOTHAR_PORT=port) as soul:
+    async with (
+        server,
+        heard(tmp_path, CLAUDIUS_KOTHAR_ENABLED="1", CLAUDIUS_KOTHAR_URL=f"http://127.0.0.1:{port}") as soul,
+    ):
         asked = await asyncio.to_thread(soul.daemon.machine.run, "daimon", "whisper", "--json")
 
         assert CANARY not in asked.shown

@@ -19,7 +19,8 @@ from claudius.adapters.terminal import own_person
 from claudius.cli import MOVED, cli
 from claudius.cli.conversations import replay
 from claudius.cognition.prompt import assembly, snapshot
-from claudius.config import load
+from claudius.config import SETTINGS, load, retired
+from claudius.config.retired import RETIRED
 from claudius.errors import BadConfiguration
 from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteStore
@@ -468,7 +469,7 @@ def test_config_show_names_each_source(tmp_path: Path) -> None:
     """The order is environment, .env, config.toml, default. Secrets are shown only as set or unset."""
     machine = Machine(tmp_path, env={"CLAUDIUS_MEMORY_WINDOW": "5"})
     machine.home.mkdir(mode=0o700)
-    (machine.home / "config.toml").write_text("[memory]\nwindow = 7\nttl_hours = 3\n[history]\nsummary_chars = 9\n")
+    (machine.home / "config.toml").write_text("[memory]\nwindow = 7\nttl_hours = 3\n[history]\nbudget_tokens = 9\n")
     env_file = machine.home / ".env"
     env_file.write_text("CLAUDIUS_MEMORY_WINDOW=6\nCLAUDIUS_MEMORY_TTL_HOURS=4\nANTHROPIC_API_KEY=sk-ant-123456789\n")
     env_file.chmod(0o600)
@@ -477,10 +478,65 @@ def test_config_show_names_each_source(tmp_path: Path) -> None:
 
     assert shown["memory.window"] == {"value": 5, "source": "environment"}
     assert shown["memory.ttl_hours"] == {"value": 4.0, "source": ".env"}
-    assert shown["history.summary_chars"] == {"value": 9, "source": "config.toml"}
-    assert shown["history.budget_tokens"]["source"] == "default"
+    assert shown["history.budget_tokens"] == {"value": 9, "source": "config.toml"}
+    assert shown["memory.moments"]["source"] == "default"
     assert shown["ANTHROPIC_API_KEY"]["value"] == "set"
     assert "sk-ant" not in json.dumps(shown)
+
+
+@pytest.mark.parametrize("key", RETIRED)
+def test_a_setting_that_went_is_accepted_and_named(home: Home, key: str) -> None:
+    """One of an earlier release, in the file or the environment, changes nothing and gets one line with what holds now."""
+    table, _, name = key.rpartition(".")
+    tables, prefixes = [table], [f"CLAUDIUS_{table.replace('.', '_').upper()}"]
+    if table == "kothar":
+        tables, prefixes = [table, "daimons.urania"], [*prefixes, "CLAUDIUS_DAIMON_URANIA"]
+    env = {f"{prefix}_{name.upper()}": "7" for prefix in prefixes}
+    home.create()
+    home.config.write_text("".join(f"[{one}]\n{name} = 7\n" for one in tables))
+
+    lines = retired(home, env)
+
+    assert key not in SETTINGS
+    assert load(home, env).config == load(home, {}, "[daimons.urania]\n" if table == "kothar" else "").config
+    assert len(lines) == 2 * len(tables)
+    assert all(f"is no longer a setting ({RETIRED[key]})" in line for line in lines)
+
+
+def test_settings_that_went_are_named_once_by_check_and_doctor(tmp_path: Path) -> None:
+    """`config check` and `doctor` print the line, and neither fails for it."""
+    machine = Machine(tmp_path)
+    machine.ok("chat", "--once", "hello")
+    (machine.home / "config.toml").write_text("[turn]\nmax_hops = 3\n")
+
+    checked, found = machine.ok("config", "check"), machine.run("doctor")
+
+    for ran in (checked, found):
+        assert ran.shown.count("turn.max_hops is no longer a setting (now always 10)") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "env", "url"),
+    [
+        ("", {}, "http://127.0.0.1:3033"),
+        ("[kothar]\nport = 4\n", {}, "http://127.0.0.1:4"),
+        ('[kothar]\nhost = "::1"\ntls = true\n', {}, "https://[::1]:3033"),
+        ('[kothar]\nhost = "a.example"\n', {"CLAUDIUS_KOTHAR_PORT": "5"}, "http://a.example:5"),
+        ('[kothar]\nport = 4\nurl = "http://b.example"\n', {}, "http://b.example"),
+        ("[kothar]\nport = 4\n", {"CLAUDIUS_KOTHAR_URL": "http://c.example"}, "http://c.example"),
+    ],
+)
+def test_where_a_daimon_listens_is_read_as_earlier_releases_wrote_it(
+    home: Home, text: str, env: dict[str, str], url: str
+) -> None:
+    """Host, port and tls make the URL that is not given, of Kothar and of any other daimon."""
+    home.create()
+    home.config.write_text(text + text.replace("kothar", "daimons.urania"))
+
+    config = load(home, env | {name.replace("KOTHAR", "DAIMON_URANIA"): value for name, value in env.items()}).config
+
+    assert config.kothar.url == url
+    assert [one.url for one in config.daimons.values()] == [url] * len(config.daimons)
 
 
 def test_an_env_file_that_others_may_read_is_refused(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_scale_the_metrics_of_a_worker_are_its_own(machine: Machine) -> None:
 
 def test_scale_a_worker_that_is_drained_leaves_in_good_order(machine: Machine) -> None:
     """`claudius workers drain NAME`: it ends by itself when it renews; a name that is nobody's is an error."""
-    quick = {"CLAUDIUS_WORKER_LEASE_S": "3", "CLAUDIUS_WORKER_RENEW_S": "0.2"}
+    quick = {"CLAUDIUS_WORKER_LEASE_S": "3"}
     with worker(machine, **quick):
         (name,) = (one["worker"] for one in machine.ok("workers", "--json").json if one["state"] == "at work")
         nobody = machine.run("workers", "drain", "nobody")
@@ -185,7 +185,7 @@ def test_scale_doctor_finds_nothing_wrong_with_a_good_server(machine: Machine) -
 
 def test_scale_doctor_takes_a_setting_that_is_changed_everywhere(machine: Machine) -> None:
     """A live setting that is changed while a process runs is no difference once that process has renewed."""
-    quick = {"CLAUDIUS_WORKER_LEASE_S": "3", "CLAUDIUS_WORKER_RENEW_S": "0.2"}
+    quick = {"CLAUDIUS_WORKER_LEASE_S": "3"}
     with worker(machine, **quick) as pid:
         machine.ok("config", "set", "history.budget_tokens", "9000")
         until(pid, lambda: "configurations" not in failing(machine))

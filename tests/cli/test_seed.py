@@ -58,7 +58,7 @@ class TestTheHome:
 
         assert set(loaded.sources.values()) == {"default"}
         assert loaded.secrets == {}
-        assert check(fresh.soul, shipped("soul"), 1000) == []
+        assert check(fresh.soul, shipped("soul")) == []
 
     def test_existing_files_stay(self, fresh: Home) -> None:
         """A second run changes no file of the owner's."""

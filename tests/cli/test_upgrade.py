@@ -32,19 +32,6 @@ def test_no_index_is_asked_and_the_way_to_look_is_printed(tmp_path: Path) -> Non
     assert not machine.home.exists()
 
 
-def test_the_setting_of_earlier_releases_is_named_and_does_not_matter(tmp_path: Path) -> None:
-    """`upgrade.index_url` in an old file: one line says that it has no effect any more, and all goes on."""
-    machine = Machine(tmp_path)
-    machine.home.mkdir(mode=0o700)
-    (machine.home / "config.toml").write_text('[upgrade]\nindex_url = "http://127.0.0.1:9/index"\n')
-
-    checked = machine.ok("config", "check")
-    upgraded = machine.ok("upgrade", "--check", env={"CLAUDIUS_UPGRADE_INDEX_URL": "http://127.0.0.1:9/index"})
-
-    assert checked.shown.count("upgrade.index_url") == 1
-    assert "127.0.0.1" not in upgraded.stdout
-
-
 def test_a_database_of_a_later_release_is_told(tmp_path: Path) -> None:
     """A schema that this release does not know is a failure."""
     machine = Machine(tmp_path)

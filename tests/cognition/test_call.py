@@ -73,15 +73,6 @@ async def test_a_failing_repair_call_is_not_a_failing_turn(home: Home) -> None:
         assert (await one(soul)).startswith("I had that on the bench")
 
 
-async def test_repairs_may_be_switched_off(home: Home) -> None:
-    """`pipeline.repairs = 0`: there is one call a turn, whatever its result."""
-    voice = Scripted(["<internal_monologue>S1</internal_monologue>"])
-    async with alive(home, voice, settings={"CLAUDIUS_PIPELINE_REPAIRS": "0"}) as soul:
-        await one(soul)
-
-    assert len(voice.requests) == 1
-
-
 @pytest.mark.parametrize("fault", [Line(deltas=("x",), stop_reason="refusal"), RefusedReply()], ids=["stop", "error"])
 async def test_a_refusal_is_not_asked_again(home: Home, fault: Line | RefusedReply) -> None:
     """After a refusal no second call is made."""

@@ -15,7 +15,7 @@ from minds import by_tag, heard
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 ANA = "rehearsal:t:ana"
-ON = {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_TIMEZONE": "UTC", "CLAUDIUS_PSYCHE_WINDOW_PROACTIVE_S": "0"}
+ON = {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_TIMEZONE": "UTC"}
 ASKS = "Could you look at my kiln drawing again some day?"
 SINCE = (
     '{"operation": "create", "type": "follow_up", "target": "Ana", "horizon": "medium", "description": "ask how the kiln '

@@ -77,4 +77,4 @@ def test_one_function_asks_a_model() -> None:
     """One place asks a turn's model. Timeouts and retries wrap a provider, and a daimon is another mind."""
     askers = {place for place in awaits(".complete") if place.startswith("cognition/")}
 
-    assert askers == {"cognition/call.py"}
+    assert askers == {"cognition/asking.py"}

@@ -23,7 +23,7 @@ from minds import by_tag
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 DM, ANA = "rehearsal:t:dm-ana:", "rehearsal:t:ana"
-ON = {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_TIMEZONE": "UTC", "CLAUDIUS_PSYCHE_WINDOW_PROACTIVE_S": "0"}
+ON = {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_TIMEZONE": "UTC"}
 
 
 def ago(**by: float) -> datetime:

@@ -191,7 +191,7 @@ async def test_nobody_is_written_to_at_night_on_default_settings(home: Home, one
 async def test_who_agreed_is_written_to_in_the_morning(home: Home, one: Perception) -> None:
     """With consent and permission nothing is said at 03:05, and after 08:00 it is said once."""
     clock, voice = Clock(), Scripted(default=by_tag(external_dialogue="Good morning."))
-    async with alive(home, voice, clock=clock, settings=ON | {"CLAUDIUS_PSYCHE_WINDOW_PROACTIVE_S": "0"}) as soul:
+    async with alive(home, voice, clock=clock, settings=ON) as soul:
         await soul.mind.store.people.wish(ANA, proactive=True, now=clock())
         await at_night(soul, clock, one)
         early = len(soul.network.visible)
@@ -213,7 +213,7 @@ async def test_a_directive_of_the_evening_waits_for_the_morning(home: Home, acce
     at = datetime.fromisoformat(accepted + "+00:00")
     one = told(Kind.DIRECTIVE, extra={"action": "follow_up", "lapses_at": at + timedelta(hours=6)}, at=at)
     clock, voice = Clock(), Scripted(default=by_tag(external_dialogue="Good morning."))
-    async with alive(home, voice, clock=clock, settings=ON | {"CLAUDIUS_PSYCHE_WINDOW_PROACTIVE_S": "0"}) as soul:
+    async with alive(home, voice, clock=clock, settings=ON) as soul:
         await soul.mind.store.people.wish(ANA, proactive=True, now=clock())
         clock.now = at if at.hour != 16 else at.replace(hour=21, minute=10)  # the lane may be busy for hours
         await soul.mind.store.inbox.accept((one,), clock())
@@ -237,7 +237,7 @@ async def test_a_directive_that_nobody_took_up_lapses_two_hours_after_the_night(
     one = told(Kind.DIRECTIVE, extra={"action": "follow_up", "lapses_at": at + timedelta(hours=6)}, at=at)
     clock, voice = Clock(), Scripted(default=by_tag(external_dialogue="Good morning."))
     clock.now = datetime(2026, 1, 6, hour, 59, tzinfo=UTC)
-    async with alive(home, voice, clock=clock, settings=ON | {"CLAUDIUS_PSYCHE_WINDOW_PROACTIVE_S": "0"}) as soul:
+    async with alive(home, voice, clock=clock, settings=ON) as soul:
         await soul.mind.store.people.wish(ANA, proactive=True, now=clock())
         await soul.mind.store.inbox.accept((one,), clock())
         soul.server.wake(DM)
@@ -258,7 +258,7 @@ async def test_a_look_inward_drops_no_directive(home: Home, is_first: bool) -> N
     )
     clock, voice = Clock(), Scripted(default=by_tag(external_dialogue="Good day."))
     clock.now = noon
-    async with alive(home, voice, clock=clock, settings=ON | {"CLAUDIUS_PSYCHE_WINDOW_PROACTIVE_S": "0"}) as soul:
+    async with alive(home, voice, clock=clock, settings=ON) as soul:
         await soul.mind.store.people.wish(ANA, proactive=True, now=clock())
         await soul.mind.store.inbox.accept((check, directive), clock())
         soul.server.wake(DM)

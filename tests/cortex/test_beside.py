@@ -13,9 +13,9 @@ import pytest
 from msgspec.structs import asdict, replace
 
 from claudius.cognition.hooks import POINTS, TOLD, Hooks
-from claudius.cognition.second_thought import at_stake, is_wanted
+from claudius.cognition.proactive import at_stake, is_wanted
 from claudius.config import ConsultSettings
-from claudius.cortex import reflect, triggers
+from claudius.cortex import asking, reflect, triggers
 from claudius.cortex.asking import JOB
 from claudius.errors import Overloaded
 from claudius.home import Home
@@ -401,12 +401,12 @@ async def test_consultation_becomes_the_souls_own_thought(home: Home) -> None:
     ],
 )
 async def test_simulation_12_a_late_or_broken_consultation_gives_the_cautious_default(
-    home: Home, text: str, reply: Any, verdict: str
+    home: Home, monkeypatch: pytest.MonkeyPatch, text: str, reply: Any, verdict: str
 ) -> None:
     """Simulation 12: past its time limit the default applies, a late answer is dropped, and one reply is made."""
     spoken = voice(reflection=reply)
-    settings = CONSULT | {"CLAUDIUS_CORTEX_CONSULT_TIMEOUT_SECONDS": "0.05"}
-    async with alive(home, spoken, settings=settings, reflects=True) as soul:
+    monkeypatch.setattr(asking, "CONSULT_S", 0.05)
+    async with alive(home, spoken, settings=CONSULT, reflects=True) as soul:
         said = await converse(soul, text)
         await soul.idle()
 

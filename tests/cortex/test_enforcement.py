@@ -130,7 +130,7 @@ def test_anti_pattern_a_blocking_cycle() -> None:
         if "consult" in name or "cortex" in name
     }
 
-    assert awaited == {"cognition/second_thought.py: mind.consult"}
+    assert awaited == {"cognition/proactive.py: mind.consult"}
 
 
 def test_every_step_s_tag_is_known_to_the_parser() -> None:

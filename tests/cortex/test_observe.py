@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import asdict, replace
 
 from claudius.cortex.asking import name_of
-from claudius.cortex.document import activity, build, ranked
+from claudius.cortex.beliefs import activity, build, ranked
 from claudius.cortex.models import CortexEvent, Part
 from claudius.cortex.observe import MOST_EVENTS, OBSERVED, RETURNED_EVENTS, Buffer, Seen, messages
 from claudius.cortex.triggers import fullest

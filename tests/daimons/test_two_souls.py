@@ -29,7 +29,7 @@ def settings(own: str, other: str, ports: dict[str, int]) -> dict[str, str]:
         "CLAUDIUS_HTTP_LISTEN": f"127.0.0.1:{ports[own]}",
         "CLAUDIUS_HTTP_TOKEN": TOKENS[own],
         f"{prefix}ENABLED": "1",
-        f"{prefix}PORT": str(ports[other]),
+        f"{prefix}URL": f"http://127.0.0.1:{ports[other]}",
         f"{prefix}AUTH_TOKEN": TOKENS[other],
     }
 

@@ -18,6 +18,7 @@ from claudius.memory.whispers import Whisper
 from claudius.perception import SELF, private, shared
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
+from claudius.runtime import daimons as asking
 from claudius.testing.alive import OWNER, Alive, alive
 from driven import REPOSITORY
 from lab.loopback.daimon import LINE, DaimonServer, Whispers
@@ -232,11 +233,14 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("answer", "then", "detail"), ANSWERS, ids=lambda one: str(one)[:28])
-async def test_d06_what_goes_wrong_harms_nothing(home: Home, answer: Whispers, then: str | None, detail: str) -> None:
+async def test_d06_what_goes_wrong_harms_nothing(
+    home: Home, monkeypatch: pytest.MonkeyPatch, answer: Whispers, then: str | None, detail: str
+) -> None:
     """6: as in the table, the model replaces it or there is silence. No redirect is followed, and no turn waits."""
     mouth = voice()
+    monkeypatch.setattr(asking, "HTTP_S", 0.3)
     async with DaimonServer([answer]) as kothar:
-        settings = kothar.environment() | {"CLAUDIUS_KOTHAR_GROQ_ENABLED": "1", "CLAUDIUS_KOTHAR_TIMEOUT_S": "0.3"}
+        settings = kothar.environment() | {"CLAUDIUS_KOTHAR_GROQ_ENABLED": "1"}
         async with alive(home, mouth, settings=settings) as soul:
             await say(soul, "Hello.")
             found = await soul.services._daimons.get().now("kothar")

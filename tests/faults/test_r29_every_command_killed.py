@@ -175,7 +175,7 @@ def test_r29_the_receipt_names_what_was_set_aside(first: Machine, tmp_path: Path
 def test_r29_a_mutant_is_caught(first: Machine, tmp_path: Path, mutant: str, change: Change) -> None:
     """Files that are replaced without a note, and a note that no start obeys, are seen."""
     (tmp_path / "mutant").mkdir()
-    (tmp_path / "mutant" / "sitecustomize.py").write_text(f"import claudius.replacing as r\n{MUTANTS[mutant]}\n")
+    (tmp_path / "mutant" / "sitecustomize.py").write_text(f"import claudius.home as r\n{MUTANTS[mutant]}\n")
     machine = copied(first, tmp_path / "machine")
     machine.env["PYTHONPATH"] = str(tmp_path / "mutant")
 

@@ -106,7 +106,7 @@ async def _once(store: PostgresStore) -> None:
 
 def test_scale_f11_a_release_that_is_too_old_ends_with_78(postgres_url: str, tmp_path: Path) -> None:
     """A running process sees within a renewal that it is too old, and ends with 78 and one line; it starts no more."""
-    machine = Machine(tmp_path, env={"CLAUDIUS_STORE_URL": postgres_url, "CLAUDIUS_WORKER_RENEW_S": "1"})
+    machine = Machine(tmp_path, env={"CLAUDIUS_STORE_URL": postgres_url, "CLAUDIUS_WORKER_LEASE_S": "3"})
     with machine.foreground() as process:
         machine.until_logged("awake")
         with psycopg.connect(postgres_url, autocommit=True) as made:

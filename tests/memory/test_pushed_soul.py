@@ -14,7 +14,7 @@ from claudius.home import shipped
 from claudius.memory.leases import SoulStore
 from claudius.memory.opening import StorePlace
 from claudius.soul import SoulSource
-from claudius.soul.pushed import PushedSoul, SoulInForce, own_files, written
+from claudius.soul.source import PushedSoul, SoulInForce, own_files, written
 from contracts.store.ground import NOW
 
 

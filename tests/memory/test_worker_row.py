@@ -17,7 +17,7 @@ from claudius.home import Home, shipped
 from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.soul import SoulSource
-from claudius.soul.pushed import SoulInForce
+from claudius.soul.source import SoulInForce
 from contracts.store.ground import NOW
 
 if TYPE_CHECKING:

@@ -137,9 +137,12 @@ def test_without_the_library_it_is_unavailable(
         make()
 
 
-async def test_the_least_recent_client_goes(server: ModelServer, make: Callable[..., agent_sdk.AgentSdk]) -> None:
-    """The pool holds `claude.pool` clients; the least recently used one is ended."""
-    provider, before = make(CLAUDIUS_CLAUDE_POOL="2"), children()
+async def test_the_least_recent_client_goes(
+    server: ModelServer, make: Callable[..., agent_sdk.AgentSdk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pool holds POOL clients; the least recently used one is ended."""
+    monkeypatch.setattr(agent_sdk, "POOL", 2)
+    provider, before = make(), children()
 
     for name in ("a", "b", "c"):
         ending(await hear(provider, replace(ASK, conversation=name)))

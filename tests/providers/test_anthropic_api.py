@@ -146,25 +146,6 @@ async def test_the_temperature_is_left_out(voice: Voice) -> None:
     await provider.aclose()
 
 
-async def test_hour_long_caching_is_asked_for_and_priced(
-    server: ModelServer, settings: Callable[..., Loaded], home: Home
-) -> None:
-    """`anthropic.cache_ttl = 1h` marks the system part for an hour, before the shorter marks; such writes cost more."""
-    server.say(TEXT, TEXT)
-    usages = []
-    for ttl in ("5m", "1h"):
-        provider = anthropic_api.build(settings(CLAUDIUS_ANTHROPIC_CACHE_TTL=ttl), home)
-        request = replace(ASK, system=ttl * 3000, history=(Message("user", "x"),), model="claude-sonnet-5")
-        usages.append(ending(await hear(provider, request)).usage)
-        await provider.aclose()
-
-    short, long = (usage.cost_usd for usage in usages)
-    assert usages[0].cache_write_tokens == usages[1].cache_write_tokens
-    assert short is not None
-    assert long is not None
-    assert long > short
-
-
 async def test_an_unknown_model_has_no_price(voice: Voice) -> None:
     """Cost: an unknown price is None, never zero."""
     provider = voice.make()
@@ -248,7 +229,7 @@ async def test_a_reply_that_nobody_counted_is_estimated() -> None:
     answer = httpx2.Response(200, content=stream.encode(), headers={"content-type": "text/event-stream"})
     http = httpx2.AsyncClient(transport=httpx2.MockTransport(lambda _: answer))
     client = anthropic.AsyncAnthropic(api_key="sk-ant-none", http_client=http)
-    provider = anthropic_api.AnthropicApi(lambda: client, "claude-sonnet-5-5", cache_ttl="5m")
+    provider = anthropic_api.AnthropicApi(lambda: client, "claude-sonnet-5-5")
 
     usage = ending(await hear(provider, ASK)).usage
 

@@ -20,7 +20,7 @@ from claudius.errors import (
     Unreachable,
 )
 from claudius.provider import Delta, Done, Event, Reset
-from claudius.providers.claude.replies import ClaudeReply
+from claudius.providers.claude.sessions import ClaudeReply
 from claudius.providers.replies import REPLY_CHARS
 
 Line = dict[str, Any]

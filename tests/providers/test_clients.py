@@ -13,7 +13,7 @@ import pytest
 from claudius.compose import PROVIDERS
 from claudius.config import Loaded
 from claudius.home import Home
-from claudius.providers.clients import CALLS, Clients
+from claudius.providers.replies import CALLS, Clients
 from claudius.testing.model_calls import Reply
 from claudius.testing.provider_contract.voice import ASK, hear
 from lab.loopback.model import MODEL, ModelServer

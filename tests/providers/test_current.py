@@ -157,7 +157,7 @@ async def test_a_model_that_never_appears_is_told_with_what_to_do(home: Home) ->
     """After some seconds the call fails with what was told meanwhile; `status` names the remedy without any call."""
     search = Search(home, [NoVoice()])
     told: list[Failure] = []
-    at_once = search.voice.chain.last_error
+    at_once = search.voice.inner.last_error
 
     async def asked() -> None:
         """Note what is told until the call fails."""

@@ -152,7 +152,7 @@ def test_the_commands_show_draw_and_explain(tmp_path: Path) -> None:
 
 
 def test_a_temper_that_cannot_be_used_is_named(tmp_path: Path) -> None:
-    """`soul check` names the fault in soul.md's head; weights that could leave a message unanswered stop the start."""
+    """`soul check` names the fault in soul.md's head; a threshold that could leave a message unanswered stops the start."""
     machine = Machine(tmp_path)
     machine.ok("soul", "check")
     (machine.home / "soul").mkdir(parents=True, exist_ok=True)
@@ -166,4 +166,4 @@ def test_a_temper_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     assert checked.code == 1
     assert "no template 'pirate'" in checked.stdout
     assert weighed.code in {1, 78}
-    assert "psyche.threshold" in weighed.shown
+    assert "PSYCHE_THRESHOLD" in weighed.shown

@@ -15,6 +15,7 @@ from claudius.errors import DeliveryLater
 from claudius.home import Home
 from claudius.perception import private
 from claudius.providers.scripted import Scripted
+from claudius.runtime import alerts
 from claudius.runtime.alerts import Alerts, ToldAlert, decide
 from claudius.runtime.health import Problem
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources
@@ -37,7 +38,7 @@ def told(
     *found: Problem, before: tuple[ToldAlert, ...] = (), is_silent: bool = False
 ) -> tuple[list[str], tuple[ToldAlert, ...]]:
     """Return the state and kind of each alert, and what is told from now on."""
-    after, alerts = decide(before, found, NOW, SETTINGS, is_silent=is_silent)
+    after, alerts = decide(before, found, NOW, is_silent=is_silent)
     return [f"{one.state} {one.kind}" for one in alerts], after
 
 
@@ -128,11 +129,11 @@ def alerts_of(soul: Alive, *adapters: RehearsalAdapter) -> Alerts:
     return Alerts(soul.mind, soul.server.health, {one.name: one for one in adapters}, soul.home)
 
 
-async def test_an_owner_is_told_on_a_network_that_still_hears(home: Home) -> None:
+async def test_an_owner_is_told_on_a_network_that_still_hears(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """With linked accounts on two networks, one line arrives: on the network that is heard."""
     other = RehearsalAdapter(name="other")
-    settings = OWNERS | {"CLAUDIUS_ALERTS_DEAF_S": "0"}
-    async with alive(home, Scripted(), settings=settings, beside=(other,)) as soul:
+    monkeypatch.setattr(alerts, "DEAF_S", 0.0)
+    async with alive(home, Scripted(), settings=OWNERS, beside=(other,)) as soul:
         here = await soul.network.hear("hello")
         there = {"person": "other:t:ana", "conversation": "other:t:dm-ana:", "audience": private("other:t:ana")}
         assert other._accept

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from claudius.cognition import turn
 from claudius.errors import DeliveryRefused, DeliveryUnknown, StoreAway
 from claudius.home import Home
 from claudius.intent import Utterance
@@ -41,15 +42,18 @@ async def test_a_long_reply_is_said_in_posts_and_remembered_whole(home: Home) ->
     assert [one["content"] for one in entries if one["entry_type"] == "externalDialog"] == [LONG]
 
 
-async def test_the_setting_makes_posts_shorter_and_the_terminal_has_no_posts(home: Home) -> None:
-    """`reply.post_chars` limits posts where the network would allow more; a place without a limit is never split."""
+async def test_a_post_has_a_length_that_reads_well_and_the_terminal_has_no_posts(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """POST_CHARS limits posts where the network would allow more; a place without a limit is never split."""
+    monkeypatch.setattr(turn, "POST_CHARS", 600)
     short, whole = RehearsalAdapter(post_chars=10_000), RehearsalAdapter()
 
-    async with alive(home, say(LONG), network=short, settings={"CLAUDIUS_REPLY_POST_CHARS": "600"}) as soul:
+    async with alive(home, say(LONG), network=short) as soul:
         await short.hear("tell me")
         await short.until_visible(2)
         await soul.idle()
-    async with alive(home, say(LONG), network=whole, settings={"CLAUDIUS_REPLY_POST_CHARS": "600"}) as soul:
+    async with alive(home, say(LONG), network=whole) as soul:
         await whole.hear("tell me")
         await whole.until_visible(1)
         await soul.idle()

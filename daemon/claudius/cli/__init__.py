@@ -135,8 +135,7 @@ def cli(*, home: str) -> None:
     """Claudius: a soul that lives in your chat."""
     if home:
         os.environ["CLAUDIUS_HOME"] = home
-    from claudius.home import Home
-    from claudius.replacing import obey
+    from claudius.home import Home, obey
 
     try:
         root = Home.of(os.environ).root

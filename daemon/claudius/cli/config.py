@@ -87,7 +87,7 @@ def check(*, as_json: bool) -> int:
 
         home = Home.of(os.environ)
         check_names(load(home, os.environ), home)
-        notes = retired(home)
+        notes = retired(home, os.environ)
     except BadConfiguration as error:
         errors.append(error)
     problems = [{"file": one.file, "key": one.key, "detail": one.detail, "fix": one.fix} for one in errors]

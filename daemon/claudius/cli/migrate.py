@@ -20,14 +20,13 @@ from claudius.cli.output import json_option, print_result
 from claudius.config import check_setting, holds_password, load, overriding, parse_value
 from claudius.config import write_setting as write
 from claudius.errors import BadConfiguration, ClaudiusError, StoreError, TryAgain, UsageProblem
-from claudius.home import Home, shipped, write_private
+from claudius.home import Home, replace, shipped, write_private
 from claudius.memory.opening import MISSING, PASSWORD, SQLITE, StorePlace, place_of
-from claudius.replacing import replace
 from claudius.runtime.life import HomeLock
 
 if TYPE_CHECKING:
-    from claudius.memory.postgres.closed import Move
     from claudius.memory.postgres.moving import MovedTable, Told
+    from claudius.memory.postgres.session import Move
 
 KEY = "store.url"
 PAUSED = "runtime.paused"
@@ -73,7 +72,7 @@ def _asked(to: str) -> str:
 
 def _to_server(home: Home, url: str, *, is_kept: bool) -> dict[str, Any]:
     from claudius.memory.postgres import moving
-    from claudius.memory.postgres.closed import closed_at
+    from claudius.memory.postgres.session import closed_at
 
     secret = load(home, os.environ).secrets.get(PASSWORD)
     place, began_s = StorePlace(url, secret.reveal() if secret else ""), time.monotonic()
@@ -108,7 +107,7 @@ def _to_server(home: Home, url: str, *, is_kept: bool) -> dict[str, Any]:
 
 def _to_file(home: Home, is_kept: bool) -> dict[str, Any]:  # noqa: FBT001 - called once
     from claudius.memory.postgres import moving
-    from claudius.memory.postgres.closed import closed_at
+    from claudius.memory.postgres.session import closed_at
     from claudius.reports import soul as reports
 
     place, began_s = place_of(home), time.monotonic()
@@ -144,7 +143,7 @@ def _to_file(home: Home, is_kept: bool) -> dict[str, Any]:  # noqa: FBT001 - cal
 
 def _begun(home: Home, closed_by: str) -> tuple[Move, bool]:
     """Return the move that this home began, if it closed the server, else a new one; and whether its file is whole."""
-    from claudius.memory.postgres.closed import Move
+    from claudius.memory.postgres.session import Move
 
     note = _note_of(home)
     begun, _, rest = note.read_text("utf-8").partition(" ") if note.exists() else ("", "", "")

@@ -14,7 +14,7 @@ from claudius.errors import EXIT_FAILED, BadSoul
 from claudius.home import Home
 from claudius.memory.audit import CLI
 from claudius.reports import soul as reports
-from claudius.soul.pushed import FIX, OVERRULED
+from claudius.soul.source import FIX, OVERRULED
 
 
 @click.group(cls=Group)

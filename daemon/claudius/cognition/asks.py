@@ -1,6 +1,6 @@
 """Define cognitive steps as values (`Ask`): what is asked, how the answer is read and which line is remembered.
 
-An `Ask` does nothing by itself; `function_process` sends it, and `read` raises Unreadable for a bad answer. Source: the
+An `Ask` does nothing by itself; `asking` sends it, and `read` raises Unreadable for a bad answer. Source: the
 process design, section 2.
 """
 

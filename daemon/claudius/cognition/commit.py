@@ -10,7 +10,7 @@ import asyncio
 
 from msgspec.structs import replace
 
-from claudius.cognition.hooks import noted, show_calls, show_committed, show_concluded
+from claudius.cognition.hooks import noted, show_committed, show_concluded
 from claudius.cognition.intentions import acted
 from claudius.cognition.mind import Mind
 from claudius.cognition.plan import soul_name
@@ -39,7 +39,6 @@ async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_t
             from claudius.cognition.daimons import felt  # noqa: PLC0415 - stays unloaded while no daimon whispers
 
             intent = felt(intent, recollection)
-    show_calls(mind.hooks, recollection, intent.calls)
     intent = await allowed(intent, recollection, mind)
     if is_turn:
         intent = replace(intent, noted=noted(recollection, intent, mind.config()))
@@ -52,7 +51,7 @@ async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_t
             intent = within_limit(intent, recollection, mind.soul(), waiting)
         if reminder:
             intent = confirmed(intent, reminder, recollection, mind.soul())
-        show_concluded(mind.hooks, recollection, intent)
+    show_concluded(mind.hooks, recollection, intent.calls, intent.utterances if is_turn else ())
     intent = kept(intent, recollection, soul_name(mind.soul().text("soul.md")))
     await mind.store.turns.commit(intent)
     show_committed(mind.hooks, intent)

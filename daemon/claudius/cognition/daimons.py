@@ -35,6 +35,12 @@ from claudius.provider import Request
 from claudius.recollection import Entry, EntryType, Recollection, StateKey
 from claudius.soul import SoulText
 
+MONOLOGUE_CHARS = 200
+"""How much of a thought a daimon is told."""
+MAX_TOKENS = 150
+"""Tokens of the longest whisper of a model."""
+TTL_HOURS = 24
+"""After how long an unused whisper fades."""
 WHISPER_CHARS = 500
 REQUEST_BYTES = 4096
 STEP = "daimonic_intuition"
@@ -83,7 +89,7 @@ def told(scene: DaimonScene, daimon: DaimonSettings, owners: Collection[str]) ->
     is_owners = scene.audience.removeprefix("private:") in owners
     may = bool(scene.conversation) and (not is_private or is_owners or daimon.share_private)
     state = {key.value: scene.state.get(key, "")[:_STATE_CHARS] if may else "" for key in _TOLD}
-    thought = _one_line(valid(scene.monologue))[: daimon.monologue_chars] if may else ""
+    thought = _one_line(valid(scene.monologue))[:MONOLOGUE_CHARS] if may else ""
     has_learned = bool(thought or state[StateKey.CURRENT_TOPIC] or state[StateKey.CURRENT_PROJECT])
     context = Context(
         soul_state={**state, StateKey.EMOTIONAL_STATE.value: scene.mood},
@@ -152,7 +158,7 @@ def request(system: str, context: Context, soul: SoulText, nonce: str, daimon: D
         system=f"{system.strip()}\n\n{soul.text('whisper.md').strip()}",
         history=(),
         tail=fenced(context, nonce),
-        max_tokens=daimon.max_tokens,
+        max_tokens=MAX_TOKENS,
         keep_session=False,
         purpose=PURPOSE,
         model=model_of(daimon),

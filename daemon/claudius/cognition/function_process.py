@@ -1,47 +1,24 @@
 """Provide the API that a process function sees: think, say, schedule, keep values and look for new perceptions.
 
-`answers` asks for several values in one model call, with one repair call for unreadable ones; it raises Unreadable if
-that fails. Nothing a function does takes effect before its turn is committed. Source: the process design, sections 2,
-3, 6 and 8.
+Nothing a function does takes effect before its turn is committed. Source: the process design, sections 2, 3, 6 and 8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any, TypeVar, overload
 
-from msgspec.structs import replace
-
-from claudius.cognition.asks import QUERY, SPEECH, THOUGHT, Ask, external_dialogue, read, without_prefix
-from claudius.cognition.call import ModelReply, ask_model
+from claudius.cognition.asking import answers
+from claudius.cognition.asks import QUERY, SPEECH, THOUGHT, Ask, external_dialogue
 from claudius.cognition.mind import Stage
-from claudius.cognition.output.ladder import NeedsRepair, climb
-from claudius.cognition.plan import allowed_verbs
 from claudius.cognition.proactive import PROCESS as PROACTIVE
 from claudius.cognition.processes import Interruption, sections
-from claudius.cognition.prompt.function_prompts import (
-    NAME,
-    Asked,
-    PromptSource,
-    asked,
-    draw,
-    fresh,
-    is_told_apart,
-    prompt_of,
-    quoted,
-)
-from claudius.cognition.reply.parser import Parsed, Section, clean_text, read_verb
-from claudius.cognition.reply.tags import is_structured
-from claudius.cognition.steps import STEPS
 from claudius.cognition.turn_state import TurnState, Words, kept_json
 from claudius.cognition.working_memory import MemoryEntry, WorkingMemory
-from claudius.config import Config, blot
-from claudius.errors import Unreadable
-from claudius.failure import unspeakable
+from claudius.config import Config
 from claudius.perception import Cause, Perception, cause_of
-from claudius.prompt import RecordKind, data_line, fence
 from claudius.recollection import EntryType, Recollection
 
 T = TypeVar("T")
@@ -304,113 +281,3 @@ class Turn(Thinker):
         await self._hearing.look()
         if self.must_stop:
             raise Yielded(memory)
-
-
-DRAFT_CHARS = 4000
-
-
-async def answers(
-    turn: TurnState, source: PromptSource, memory: WorkingMemory, asks: Sequence[Ask[Any]], *, streams: bool = False
-) -> list[Any]:
-    """Ask for several values in one call. Returns them in order. Raises: Unreadable, ProviderError, BadSoul."""
-    wanted = asked(asks, source)
-    first = await _call(turn, source, memory, wanted, asks[0].step, streams=streams)
-    second: ModelReply | None = None
-    found: dict[int, Any] = {}
-    missing = list(range(len(asks)))
-    while True:
-        failed: dict[int, Unreadable] = {}
-        for place in missing:
-            try:
-                if asks[place].step == SPEECH:
-                    found[place] = _spoken(first, second, turn)
-                else:
-                    found[place] = _value(second or first, source, asks, place)
-            except Unreadable as error:
-                failed[place] = error
-        missing = sorted(failed)
-        if not missing:
-            fixed = [one for one in found.values() if isinstance(one, Words) and one.rung == "fixed"]
-            if fixed and turn.failure is None:
-                await turn.fail(unspeakable(fixed[0].flags, turn.calls[-1].provider))
-            return [_blotted(found[place], turn.mind.secrets) for place in range(len(asks))]
-        if second:
-            raise failed[missing[0]]
-        turn.guard(first.parsed.private)
-        again = _again(first.parsed, source, wanted, asks, failed)
-        second = await _call(turn, source, memory, again, asks[missing[0]].step)
-
-
-def _value(heard: ModelReply, source: PromptSource, asks: Sequence[Ask[Any]], place: int) -> Any:
-    ask, is_alone = asks[place], len(asks) == 1
-    tag = ask.step if ask.step in STEPS else "mental_query"
-    number = str(place + 1) if is_told_apart(asks, place) else None
-    found = _section(heard.parsed, tag, number)
-    if found is None and is_alone and not heard.parsed.truncated and not is_structured(heard.parsed.raw):
-        found = Section(name=tag, text=without_prefix(heard.parsed.raw, NAME))
-    if found is None:
-        raise Unreadable(ask.step, "it was not written, or not to its end")
-    if ask.schema is not str:
-        return read(ask, found.text)
-    text = read(ask, clean_text(without_prefix(found.text, NAME)))
-    if ask.step != THOUGHT:
-        return text
-    verbs, default = allowed_verbs(THOUGHT, source.plan, source.soul)
-    return Words.of(str(text), read_verb(found.verb, verbs, default)[0])
-
-
-def _section(parsed: Parsed, tag: str, number: str | None) -> Section | None:
-    if tag == THOUGHT:
-        return parsed.monologue if parsed.monologue and parsed.monologue.complete else None
-    named = (one for one in parsed.sections if one.name == tag and one.complete)
-    return next((one for one in named if number is None or one.section == number), None)
-
-
-def _spoken(first: ModelReply, second: ModelReply | None, turn: TurnState) -> Words:
-    rules = turn.rules
-    if second is None:
-        spoken = climb(first.parsed, rules, refused=first.is_refused, streamed=first.streamed)
-    else:
-        spoken = climb(first.parsed, replace(rules, repairs=0), streamed=first.streamed, repair=second.parsed)
-    if isinstance(spoken, NeedsRepair):
-        raise Unreadable(SPEECH, "nothing in it can be said aloud")
-    text = without_prefix(spoken.speech, NAME, tuple(rules.verbs)) if not first.streamed else spoken.speech
-    return Words.of(text, spoken.verb, spoken.rung, truncated=spoken.truncated, flags=spoken.flags)
-
-
-def _again(
-    parsed: Parsed, source: PromptSource, wanted: Asked, asks: Sequence[Ask[Any]], failed: Mapping[int, Unreadable]
-) -> Asked:
-    """Ask again for the failed sections, giving the reason and the earlier text."""
-    draft = fence(data_line({"kind": RecordKind.DRAFT, "text": parsed.raw[:DRAFT_CHARS]}), source.recollection.nonce)
-    words = source.soul.files["reask.md"]
-    told = [words.fill(step=asks[place].step, reason=quoted(failed[place].detail)) for place in sorted(failed)]
-    return Asked(
-        tags=tuple(wanted.tags[place] for place in sorted(failed)),
-        lines=tuple(wanted.lines[place] for place in sorted(failed)),
-        again="\n".join([draft, *told]),
-    )
-
-
-async def _call(
-    turn: TurnState, source: PromptSource, memory: WorkingMemory, wanted: Asked, purpose: str, *, streams: bool = False
-) -> ModelReply:
-    lines = fresh(memory, source.base)
-    turn.guard(line.content for line in lines if line.entry_type is EntryType.INTERNAL_MONOLOGUE)
-    return await ask_model(
-        turn,
-        prompt_of(source, memory, wanted),
-        purpose,
-        steps=wanted.tags,
-        drawn=draw(source, memory, wanted) if turn.first is None else None,
-        streams=streams,
-    )
-
-
-def _blotted(value: Any, secrets: Sequence[str]) -> Any:
-    if not isinstance(value, str) or not secrets:
-        return value
-    clean = blot(value, secrets)
-    if isinstance(value, Words):
-        return Words.of(clean, value.verb, value.rung, truncated=value.truncated, flags=value.flags)
-    return clean

@@ -239,15 +239,14 @@ def show_heard(hooks: Hooks, known: Recollection) -> None:
     """Emit the perceptions that a lane has taken."""
     hooks.remember(known.turn, known.audience)
     for one in known.perceptions:
-        where = {"turn": known.turn, "conversation": known.conversation, "audience": known.audience}
+        seen: _Seen = {**_seen(known), "timestamp": one.at}
         if one.origin is Origin.INTERNAL:
-            hooks.emit(InternalTaken(**where, timestamp=one.at, perception_id=one.key, kind=one.kind.value))
+            hooks.emit(InternalTaken(**seen, perception_id=one.key, kind=one.kind.value))
         elif hooks.has(MessageHeard.point):
             line = _line(known, one, known.speaker.person if known.speaker else one.person, "in", one.text, one.at)
             hooks.emit(
                 MessageHeard(
-                    **where,
-                    timestamp=one.at,
+                    **seen,
                     peer_id=line.peer_id,
                     direction=line.direction,
                     channel_type=line.channel_type,
@@ -266,12 +265,7 @@ class _Seen(TypedDict):
 
 
 def _seen(known: Recollection) -> _Seen:
-    return {
-        "turn": known.turn,
-        "conversation": known.conversation,
-        "audience": known.audience,
-        "timestamp": known.now,
-    }
+    return _Seen(turn=known.turn, conversation=known.conversation, audience=known.audience, timestamp=known.now)
 
 
 def show_prompt(hooks: Hooks, recollection: Recollection, steps: Sequence[str], prompt: Prompt, model: str) -> None:
@@ -285,8 +279,8 @@ def show_prompt(hooks: Hooks, recollection: Recollection, steps: Sequence[str], 
     hooks.emit(ModelAsked(**seen, model=model, steps=tuple(steps)))
 
 
-def show_calls(hooks: Hooks, recollection: Recollection, calls: Sequence[Call]) -> None:
-    """Emit the usage of each model call of a turn."""
+def show_concluded(hooks: Hooks, recollection: Recollection, calls: Sequence[Call], said: Sequence[Utterance]) -> None:
+    """Emit the usage of each model call of a turn, and what it says."""
     for call in calls:
         usage = call.usage
         hooks.emit(
@@ -298,11 +292,7 @@ def show_calls(hooks: Hooks, recollection: Recollection, calls: Sequence[Call]) 
                 stop_reason=call.stop_reason,
             )
         )
-
-
-def show_concluded(hooks: Hooks, recollection: Recollection, intent: Intent) -> None:
-    """Emit the utterances of a turn."""
-    for one in intent.utterances:
+    for one in said:
         hooks.emit(UtteranceMade(**_seen(recollection), recipient=one.conversation, chars=len(one.body)))
 
 
@@ -371,20 +361,11 @@ def show_failure(hooks: Hooks, pending: Pending, failure: Failure, at: datetime,
 
     If it does not, what was told of its thoughts does not count.
     """
-    hooks.emit(
-        TurnFailed(
-            turn=pending.turn,
-            conversation=pending.perception.conversation,
-            audience=pending.perception.audience,
-            timestamp=at,
-            error=type(error).__name__ if error else failure.kind,
-            station="turn" if error else "call",
-            detail=failure.line,
-        )
-    )
+    where, audience = pending.perception.conversation, pending.perception.audience
+    seen: _Seen = {"turn": pending.turn, "conversation": where, "audience": audience, "timestamp": at}
+    kind, station = (type(error).__name__, "turn") if error else (failure.kind, "call")
+    hooks.emit(TurnFailed(**seen, error=kind, station=station, detail=failure.line))
     if error and hooks.has(Thinking.point):
-        where, audience = pending.perception.conversation, pending.perception.audience
-        seen: _Seen = {"turn": pending.turn, "conversation": where, "audience": audience, "timestamp": at}
         hooks.emit(Thinking(**seen, step="", verb="", text="", is_void=True))
 
 

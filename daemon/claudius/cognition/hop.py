@@ -14,31 +14,35 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from claudius.cognition.asking import ModelReply, answers, ask_model, thoughts
 from claudius.cognition.asks import QUERY, SPEECH, THOUGHT, external_dialogue
-from claudius.cognition.call import ModelReply, ask_model
-from claudius.cognition.conclude.conclusion import conclude, heard, interpret
+from claudius.cognition.conclude.conclusion import conclude, heard
 from claudius.cognition.conclude.transitions import allowed, joined, judge, moved, stayed
-from claudius.cognition.function_process import Turn, Yielded, answers
+from claudius.cognition.function_process import Turn, Yielded
 from claudius.cognition.history import section
 from claudius.cognition.mind import StepVoice
 from claudius.cognition.output.gate import has_secret
-from claudius.cognition.output.ladder import NeedsRepair, climb
 from claudius.cognition.output.rules import SAID
 from claudius.cognition.plan import Plan, plan
 from claudius.cognition.processes import Interruption, Process, Transition, find
-from claudius.cognition.prompt.assembly import build_prompt, repair_tail, shows_intuition, this_turn
+from claudius.cognition.prompt.assembly import (
+    build_prompt,
+    form_of,
+    shows_intuition,
+    this_turn,
+)
 from claudius.cognition.prompt.function_prompts import Asked, PromptSource, draw, fresh, prompt_of
-from claudius.cognition.prompt.parts import form_of
-from claudius.cognition.prompt.small import words_tail
 from claudius.cognition.reply.parser import Parsed, read_bool
 from claudius.cognition.turn_state import Superseded, TurnState, Words, is_more, recorded
 from claudius.cognition.working_memory import DEFAULT, MemoryEntry, WorkingMemory
-from claudius.errors import ProcessError, ProviderError
-from claudius.failure import failure_of, unspeakable
+from claudius.errors import ProcessError
 from claudius.intent import Intent, Thought, Thoughts
 from claudius.perception import internal
 from claudius.recollection import EntryType, ProcessState
 from claudius.soul import SoulText
+
+MAX_HOPS = 10
+"""The most processes that may run one after the other in one turn."""
 
 Group = tuple[str, ...]
 """The steps requested in one call."""
@@ -98,7 +102,7 @@ def _is_replaced(turn: TurnState) -> bool:
 
 
 async def _hops(turn: TurnState) -> Intent:
-    limit, known = turn.config.turn.max_hops, turn.recollection
+    limit, known = MAX_HOPS, turn.recollection
     while True:
         transition = await (_declared(turn) if turn.process.run is None else _function(turn))
         if transition is None:
@@ -166,16 +170,14 @@ async def _function(turn: TurnState) -> Transition | None:
 
 async def _declared(turn: TurnState) -> Transition | None:
     """Run a declarative process: its steps in one or several calls, then its transition rule."""
-    thoughts = await _thoughts(turn)
+    found = await thoughts(turn, await _asked(turn))
     turn.hops.append(turn.process.name)
-    part = _concluded(turn, thoughts)
+    part = _concluded(turn, found)
     transition = _granted(turn, judge(turn.process, part, turn.recollection))
     if transition and transition.execute_now:
-        part = _concluded(turn, replace(thoughts, speech="", streamed=""))
-    elif thoughts.speech:
-        turn.lines.append(
-            Words.of(thoughts.speech, thoughts.verb, thoughts.rung, truncated=thoughts.truncated, flags=thoughts.flags)
-        )
+        part = _concluded(turn, replace(found, speech="", streamed=""))
+    elif found.speech:
+        turn.lines.append(Words.of(found.speech, found.verb, found.rung, truncated=found.truncated, flags=found.flags))
     turn.parts.append(part)
     if not turn.process.is_simple:  # for the hops after it, its entries are lines of working memory
         own = part.entries[len(heard(turn.recollection)) :]
@@ -183,54 +185,13 @@ async def _declared(turn: TurnState) -> Transition | None:
     return transition
 
 
-async def _thoughts(turn: TurnState) -> Thoughts:
-    """Ask the steps of a declarative process; send one repair call if nothing in the reply can be said.
-
-    If the plan asked for no speech, any speech in the reply is dropped.
-    """
-    first, answered = await _asked(turn)
-    spoken = climb(first, turn.rules, refused=answered.is_refused, streamed=answered.streamed)
-    if isinstance(spoken, NeedsRepair):
-        turn.guard(first.private)
-        prompt = build_prompt(turn.plan, turn.recollection, turn.soul, turn.settings)
-        again = (
-            words_tail(turn.plan, turn.recollection, turn.soul, turn.settings)
-            if turn.settings.profile == "small"
-            else repair_tail(turn.recollection, turn.soul, spoken.broken, turn.settings.message_chars)
-        )
-        prompt = replace(prompt, tail=again)
-        try:
-            second: Parsed | None = (await ask_model(turn, prompt, "repair")).parsed
-        except ProviderError as error:
-            second = None
-            await turn.fail(failure_of(error))
-        spoken = climb(first, replace(turn.rules, repairs=0), repair=second)
-    if isinstance(spoken, NeedsRepair):  # pragma: no cover - no repairs are left
-        raise AssertionError("the ladder asks for one repair at most")
-    if spoken.rung == "fixed" and turn.plan.speaks and turn.failure is None:
-        await turn.fail(unspeakable(spoken.flags, turn.calls[-1].provider))
-    thoughts, flags = interpret(first, turn.plan, turn.soul)
-    if not turn.plan.speaks:
-        flags = (*flags, "unasked:external_dialogue") if spoken.speech else flags
-        spoken = replace(spoken, speech="", rung="silent", truncated=False)
-    return Thoughts(
-        thoughts=thoughts,
-        speech=spoken.speech,
-        verb=spoken.verb,
-        rung=spoken.rung,
-        flags=tuple(dict.fromkeys((*spoken.flags, *flags))),
-        streamed=answered.streamed,
-        truncated=spoken.truncated,
-    )
-
-
-async def _asked(turn: TurnState) -> tuple[Parsed, ModelReply]:
+async def _asked(turn: TurnState) -> ModelReply:
     """Ask the steps of a plan in one call, or group by group, passing each group the earlier answers."""
     planned, mind = turn.plan, turn.mind
     is_split = turn.config.pipeline.mode == "split"
     turn.asked += [name for name in planned.asked if name not in turn.asked]
     if turn.process.is_simple and not is_split and not mind.voices:
-        reply = await ask_model(
+        return await ask_model(
             turn,
             build_prompt(planned, turn.recollection, turn.soul, turn.settings),
             "turn",
@@ -240,7 +201,6 @@ async def _asked(turn: TurnState) -> tuple[Parsed, ModelReply]:
             conversation=turn.recollection.conversation,
             keep_session=not shows_intuition(planned, turn.recollection),
         )
-        return reply.parsed, reply
     source = turn.source()
     memory = source.base + turn.entries
     turn.guard(line.content for line in turn.entries if line.entry_type is EntryType.INTERNAL_MONOLOGUE)
@@ -306,7 +266,7 @@ def _given(parsed: Parsed, group: Group) -> Iterator[str]:
             yield from (section(name, one.text, one.verb) for one in parsed.sections if one.name == name)
 
 
-def _joined(plan: Plan, found: Sequence[_Answer]) -> tuple[Parsed, ModelReply]:
+def _joined(plan: Plan, found: Sequence[_Answer]) -> ModelReply:
     """Merge the replies of several calls into one.
 
     Keeps from each reply the sections it was asked for, and from the first also those that no call asked for.
@@ -326,7 +286,7 @@ def _joined(plan: Plan, found: Sequence[_Answer]) -> tuple[Parsed, ModelReply]:
         truncated=any(reply.parsed.truncated for reply in spoken),
     )
     streamed = "".join(reply.streamed for reply in spoken)
-    return parsed, ModelReply(parsed, "", any(reply.is_refused for reply in spoken), streamed)
+    return ModelReply(parsed, "", any(reply.is_refused for reply in spoken), streamed)
 
 
 # -- the result of all hops ------------------------------------------------------------------------------------------

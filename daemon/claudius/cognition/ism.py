@@ -1,12 +1,13 @@
 """The implicit semantic machine: with a goal and a playbook, the soul chooses among a few actions until it is done.
 
-It is off by default, because a loop costs two or more calls where a turn costs one.
+It is off by default, because a loop costs two or more calls where a turn costs one. `problem_solving` uses it.
 Source: seed 003; the process design, section 9.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -14,12 +15,15 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.cognition.asks import Ask, cognitive_step, readable
+from claudius.cognition.asks import Ask, cognitive_step, external_dialogue, internal_monologue, readable
 from claudius.cognition.function_process import Turn
-from claudius.cognition.processes import Outcome, Transition
+from claudius.cognition.processes import Interruption, Outcome, Transition, mental_process
+from claudius.cognition.prompt.function_prompts import REMEMBERED
 from claudius.cognition.working_memory import MemoryEntry, WorkingMemory
 from claudius.errors import ProcessError, Unreadable
 
+MAX_CALLS, MAX_TOKENS, MAX_SECONDS = 12, 20_000, 120.0
+"""What one turn may take in which the soul chooses its own steps."""
 DONE = "DONE"
 CHOSEN, SAID_CHARS = 3, 200
 """The most actions in one choice; the most characters of a reasoning or outcome in the trail."""
@@ -127,9 +131,8 @@ async def run_ism(
 
 
 async def _is_spent(turn: Turn) -> bool:
-    settings = turn.config.ism
-    is_spent = turn.calls >= settings.max_calls or turn.tokens >= settings.max_tokens
-    return is_spent or turn.seconds >= settings.max_seconds or await turn.is_over_budget()
+    is_spent = turn.calls >= MAX_CALLS or turn.tokens >= MAX_TOKENS or turn.seconds >= MAX_SECONDS
+    return is_spent or await turn.is_over_budget()
 
 
 class _Machine(Struct):
@@ -180,3 +183,45 @@ def _told(loop: int, name: str, choice: ActionChoice, before: WorkingMemory, aft
     came = "; ".join(entry.content for entry in after.entries if entry.id not in known)
     outcome = " ".join(came.split())[:SAID_CHARS] or "nothing new"
     return f"{loop}. chose {readable(choice.actions)} because {choice.reasoning[:SAID_CHARS]} · {name}: {outcome}"
+
+
+@action("Think about what is really being asked, and what would settle it.")
+async def think(turn: Turn, memory: WorkingMemory) -> Continue:
+    """Think in private."""
+    memory, _ = await turn.think(
+        memory, internal_monologue("What is the question behind it, and what would settle it?")
+    )
+    return Continue(memory)
+
+
+@action("Search your own memory for what was said about it before.")
+async def recall(turn: Turn, memory: WorkingMemory) -> Continue:
+    """Look for what was said of it, as far as it may be shown here."""
+    found = await turn.recall(turn.perception.text)
+    line = "\n".join(found) or "Nothing of it comes back."
+    return Continue(memory.note(line, region=REMEMBERED, role="user"))
+
+
+@action("Say aloud what you have found, or ask the one question that an answer hangs on; then wait for the reply.")
+async def respond(turn: Turn, memory: WorkingMemory) -> WorkingMemory:
+    """Speak, and wait."""
+    memory, _ = await turn.speak(memory, external_dialogue())
+    return memory
+
+
+@action("Stop treating it as a problem: it is solved, it was none, or it is beyond you. Say so.")
+async def hand_over(turn: Turn, memory: WorkingMemory) -> Transition:
+    """Go back to ordinary talk, at once."""
+    del turn
+    return Transition(memory, "main_process", execute_now=True)
+
+
+@mental_process(
+    interruption=Interruption.YIELD, linger=timedelta(hours=8), may_execute_now=True, next=("main_process",)
+)
+async def problem_solving(turn: Turn, memory: WorkingMemory) -> Outcome:
+    """Let the soul choose its own way to an answer."""
+    actions = (think, recall, respond, hand_over)
+    end = await run_ism(turn, memory, turn.text("goal"), turn.text("playbook"), actions)
+    stay = end.transition or end.reason in (End.INTERRUPTED, End.ENDED)
+    return end.outcome if stay else Transition(end.memory, "main_process")

@@ -1,12 +1,15 @@
 """Decide whether the soul may write first. Every rule is code and runs before any model call.
 
-A refused message is withdrawn, or planned again for later. Source: the daimon design, section 8.
+A refused message is withdrawn, or planned again for later. Where much is at stake in an answer, the cortex is asked
+for counsel, which becomes a thought of the turn and grants no permission.
+Source: the daimon design, section 8; the cortex design, section 7.
 """
 
 from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta, tzinfo
 from hashlib import sha256
 
@@ -15,13 +18,17 @@ from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind, Stage
 from claudius.cognition.timing import is_quiet, known_zone, quiet_end, read_hours
+from claudius.config import ConsultSettings
 from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Planned, Schedule
 from claudius.memory.inbox import Pending
 from claudius.memory.store import Store
 from claudius.memory.turns import FirstWords
+from claudius.observed import ConsultAnswer, ConsultRequest
 from claudius.perception import Cause, Kind, Origin, Perception, Place, ScheduledExtra, cause_of, internal
 from claudius.psyche import Attention
+from claudius.psyche.classify import asks, critical
 from claudius.recollection import EntryType, Recollection
+from claudius.soul import SoulText
 
 log = logging.getLogger(__name__)
 
@@ -284,3 +291,61 @@ def _morning(perception: Perception, quiet: str, now: datetime, zone: tzinfo) ->
         return now
     share = int(sha256(perception.key.encode("utf-8", "surrogatepass")).hexdigest()[:8], 16) / 2**32
     return quiet_end(now, zone, hours) + SPREAD * share
+
+
+HIGH = frozenset({"money", "credentials", "permission", "destructive"})
+DISTRUST = -3
+Hold = Callable[[str], Awaitable[None]]
+"""Shows the holding line in the typing indicator, so that no second message is posted."""
+
+
+def at_stake(recollection: Recollection) -> tuple[str, ...]:
+    """Return the classes of what is at stake in a message; empty = it needs no second thought. Pure."""
+    one = recollection.perception
+    if one.origin is not Origin.EXTERNAL:
+        return ()
+    found = sorted(critical(one.text) & HIGH)
+    assessed = recollection.peers[0].assessments if recollection.peers else ()
+    if assessed and assessed[0].trust <= DISTRUST and asks(one.text):
+        found.append("distrust")
+    return tuple(found)
+
+
+def is_wanted(settings: ConsultSettings, conversation: str) -> bool:
+    """Return whether the owner enabled second thoughts for this conversation. Pure."""
+    channels = settings.channels
+    return settings.enabled and (not channels or any(conversation.startswith(channel) for channel in channels))
+
+
+async def think_twice(recollection: Recollection, mind: Mind, soul: SoulText, hold: Hold | None) -> Recollection:
+    """Ask for counsel if much is at stake, and return the recollection with it as the soul's own thought."""
+    if mind.consult is None or not is_wanted(mind.config().cortex.consult, recollection.conversation):
+        return recollection
+    classes = at_stake(recollection)
+    if not classes:
+        return recollection
+    line = soul.steps["external_dialogue"].hold
+    if hold and line:
+        await hold(line)
+    one = recollection.perception
+    counsel = await mind.consult(
+        ConsultRequest(
+            turn=recollection.turn,
+            audience=recollection.audience,
+            peer_id=recollection.speaker.person if recollection.speaker else one.person,
+            name=one.name,
+            text=one.text,
+            classes=classes,
+        )
+    )
+    return replace(recollection, second_thought=worded(counsel))
+
+
+def worded(counsel: ConsultAnswer) -> str:
+    """Format a counsel as one thought. Pure."""
+    parts = [f"{counsel.verdict}: {counsel.reasoning}"]
+    if counsel.conditions:
+        parts.append("Only if: " + "; ".join(counsel.conditions) + ".")
+    if counsel.suggested_response:
+        parts.append(f"It could be said so: {counsel.suggested_response}")
+    return " ".join(parts)

@@ -25,6 +25,10 @@ from claudius.psyche.context import ANNOUNCED
 from claudius.psyche.promises import matter
 from claudius.recollection import Entry, EntryType, Fact, Moment, Recollection, Remembered
 
+BLOCK_TOKENS = 600
+"""The most tokens of the moments and facts shown in a prompt."""
+FLOOR = 0.44
+"""The share of a question about somebody that one moment must hold to show any."""
 FACT_CHARS = 600
 """Room for the lines of facts, in characters."""
 LINE_CHARS, BEFORE_CHARS = 320, 160
@@ -147,8 +151,8 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
             break
         lines.append(line)
         rows.append(f"fact:{fact.id}")
-    left, most = memory.remembered_tokens - BLOCK_COSTS - sum(map(_cost, lines)), memory.remembered
-    floor = memory.floor if "?" in _heard(recollection) else 0.0  # a statement or a plan is never asked to match
+    left, most = BLOCK_TOKENS - BLOCK_COSTS - sum(map(_cost, lines)), memory.remembered
+    floor = FLOOR if "?" in _heard(recollection) else 0.0  # a statement or a plan is never asked to match
     is_news = [one for one in found.moments.values() if one.turn not in rendered]  # what the history holds is left out
     ranked = rank(asked, found, now.timestamp(), most=4 * most, floor=floor) if is_news else ()
     if recollection.listener:  # nobody has just spoken: what is only next to something found has nobody to ask for it

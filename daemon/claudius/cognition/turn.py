@@ -27,11 +27,17 @@ from claudius.cognition.hooks import show_heard
 from claudius.cognition.hop import begin, run
 from claudius.cognition.mind import Mind, Stage
 from claudius.cognition.plan import NO_PLAN, EngineSettings, attend_to, setback
-from claudius.cognition.proactive import PROCESS, follows, has_lapsed, is_to_speak, is_told_to_stop, withheld
+from claudius.cognition.proactive import (
+    PROCESS,
+    follows,
+    has_lapsed,
+    is_to_speak,
+    is_told_to_stop,
+    think_twice,
+    withheld,
+)
 from claudius.cognition.processes import route, sections
-from claudius.cognition.reflection import Idle
-from claudius.cognition.second_thought import think_twice
-from claudius.cognition.summaries import fold_expired
+from claudius.cognition.reflection import Idle, fold_expired
 from claudius.cognition.timing import zone_at, zone_name
 from claudius.cognition.turn_state import Surface, TurnState, recorded, settings_now
 from claudius.config import daimon_modes
@@ -49,6 +55,8 @@ log = logging.getLogger(__name__)
 
 UPDATES = ("user_model_update", "model_change_note")
 NO_SURFACE = Surface()
+POST_CHARS = 3000
+"""Characters of one post, where the network would take longer ones; a longer reply is split."""
 LEAST_CHARS = 1000
 """The least that is shown of a message, however long the model finds the prompt."""
 
@@ -75,10 +83,10 @@ async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE)
             return None
         if perception.audience != SELF and is_to_speak(perception) and await withheld(pending, mind):
             return None
-    now, nonce = _inputs(pending, mind)
-    turn = await _recalled(pending, mind, surface, now, nonce)
-    mind.store.inbox.take(pending.seq, {"now": now.isoformat(), "nonce": nonce}, mind.clock())
-    before = turn.recollection.summary
+    turn = await _recalled(pending, mind, surface)
+    known = turn.recollection
+    mind.store.inbox.take(pending.seq, {"now": known.now.isoformat(), "nonce": known.nonce}, mind.clock())
+    before = known.summary
     intent = await _concluded(turn, pending)
     if turn.recollection.summary is not before:
         intent = replace(intent, summary=turn.recollection.summary)
@@ -107,7 +115,7 @@ async def apologise(pending: Pending, mind: Mind, kind: ApologyKind, failure: Fa
 async def _with_prompt(intent: Intent, pending: Pending, mind: Mind) -> Intent:
     """Add the prompt that the turn would have sent to an apology, for `why` and `replay`, if it can be built."""
     try:
-        turn = await _recalled(pending, mind, NO_SURFACE, *_inputs(pending, mind))
+        turn = await _recalled(pending, mind, NO_SURFACE)
         begin(turn, route(turn.recollection, turn.soul, autonomous=turn.settings.autonomous))
         return replace(recorded(turn, intent), calls=intent.calls)
     except StoreError:
@@ -120,16 +128,14 @@ async def _with_prompt(intent: Intent, pending: Pending, mind: Mind) -> Intent:
 # -- recall ----------------------------------------------------------------------------------------------------------
 
 
-def _inputs(pending: Pending, mind: Mind) -> tuple[datetime, str]:
-    """Return the turn's time and nonce, reusing those of an earlier unfinished run."""
-    earlier = pending.inputs
+async def _recalled(pending: Pending, mind: Mind, surface: Surface) -> TurnState:
+    """Recall everything the turn needs, with the time and nonce of an earlier unfinished run, if there was one.
+
+    Raises: RowInvalid, StaleTurn, StoreError.
+    """
+    config, earlier = mind.config(), pending.inputs
     now = datetime.fromisoformat(earlier["now"]) if "now" in earlier else mind.clock()
-    return now, earlier.get("nonce") or mind.nonce()
-
-
-async def _recalled(pending: Pending, mind: Mind, surface: Surface, now: datetime, nonce: str) -> TurnState:
-    """Recall everything the turn needs. Raises: RowInvalid, StaleTurn, StoreError."""
-    config = mind.config()
+    nonce = earlier.get("nonce") or mind.nonce()
     limits = RecallLimits(
         ttl_hours=config.memory.ttl_hours,
         moments=config.memory.moments,
@@ -142,7 +148,7 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface, now: datetim
     recollection = await mind.store.turns.recall(pending, nonce=nonce, now=now, limits=limits)
     settings = EngineSettings.of(
         config,
-        post_chars=None if surface.post_chars is None else min(surface.post_chars, config.reply.post_chars),
+        post_chars=None if surface.post_chars is None else min(surface.post_chars, POST_CHARS),
         assesses=not mind.reflects(),
         zone=zone_name(zone_at(recollection, config.clock.timezone)),
     )

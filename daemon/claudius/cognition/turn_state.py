@@ -21,9 +21,8 @@ from claudius.cognition.mind import Mind, Show
 from claudius.cognition.output.rules import OutputRules, output_rules
 from claudius.cognition.plan import EngineSettings, Plan, silent_plan
 from claudius.cognition.processes import Process
-from claudius.cognition.prompt.assembly import build_prompt, prompt_sha256, system_text
+from claudius.cognition.prompt.assembly import build_prompt, fitted, prompt_sha256
 from claudius.cognition.prompt.function_prompts import Drawn, PromptSource
-from claudius.cognition.prompt.small import fitted
 from claudius.cognition.prompt.snapshot import freeze
 from claudius.cognition.working_memory import MemoryEntry
 from claudius.config import Config
@@ -312,7 +311,7 @@ async def settings_now(mind: Mind, recollection: Recollection, settings: EngineS
     limits = await limits_of(mind.provider)
     if limits == LARGE:
         return settings
-    return fitted(settings, limits, recollection, lambda chosen: system_text(mind.soul(), chosen))
+    return fitted(settings, limits, recollection, mind.soul())
 
 
 async def silent_turn(name: str, recollection: Recollection, mind: Mind) -> TurnState:

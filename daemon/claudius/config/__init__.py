@@ -8,6 +8,7 @@ from claudius.config.load import (
     Secret,
     Settings,
     blot,
+    check_setting,
     common,
     held,
     holds_password,
@@ -21,20 +22,22 @@ from claudius.config.load import (
     take_secrets,
     token_name,
     toml,
+    write_setting,
 )
 from claudius.config.schema import (
+    ALIASES,
     KOTHAR,
+    SETTINGS,
     Config,
     ConsultSettings,
     CortexSettings,
     DaimonSettings,
     ModelSettings,
+    Setting,
     daimon_modes,
     daimons,
 )
-from claudius.config.settings import ALIASES, SETTINGS, Setting
 from claudius.config.tables import AccessSettings, AlertSettings, BudgetSettings, SettingsTable
-from claudius.config.write import check_setting, write_setting
 
 __all__ = [
     "ALIASES",

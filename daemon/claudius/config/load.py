@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -19,11 +19,11 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Struct
 
-from claudius.config.schema import KOTHAR, Config, DaimonSettings
-from claudius.config.settings import ALIASES, SETTINGS, Setting
+from claudius.config.retired import keys, leave_out, named, read_old_places, why
+from claudius.config.schema import ALIASES, DAIMON_PREFIX, KOTHAR, SETTINGS, Config, DaimonSettings, Setting
 from claudius.decoding import ready
 from claudius.errors import BadConfiguration, BadHome
-from claudius.home import Home
+from claudius.home import Home, write_private
 
 log = logging.getLogger(__name__)
 
@@ -41,16 +41,14 @@ SECRETS = (
     "CLAUDIUS_ARCHIVE_TOKEN",
 )
 
-DAIMON_PREFIX = "CLAUDIUS_DAIMON_"
-"""The prefix of a further daimon's environment names: `CLAUDIUS_DAIMON_<NAME>_<KEY>`."""
 BLOT_CHARS = 6
 """A shorter secret is not redacted: it would match in ordinary words."""
 _DAIMON_KEYS = sorted((item.name for item in msgspec.structs.fields(DaimonSettings)), key=len, reverse=True)
-"""A daimon's settings, longest first, so that `llm_timeout_s` is not taken for `timeout_s`."""
+"""A daimon's settings, longest first, so that `groq_enabled` is not taken for `enabled`."""
 _PASSWORD = re.compile(r"\w+://[^/@]*:[^/@]*@")
 _PASSWORDS = {"password", "sslpassword"}
 _OWN_IT = "make it a text file that you own"
-OF_A_MACHINE = {"ensoul", "http", "log", "storage", "store", "terminal", "worker"}
+OF_A_MACHINE = {"ensoul", "http", "log", "storage", "store", "worker"}
 """Sections that may differ between the machines of one soul."""
 READ_ONCE = {
     "adapters",
@@ -63,14 +61,6 @@ READ_ONCE = {
     "slack.status",
 }
 """Settings that a process reads only when it starts, besides those of a machine."""
-RETIRED = {
-    "psyche.episode_threshold": "every message that says something is kept",
-    "psyche.top_k": "memory.remembered says how many moments are shown",
-    "upgrade.index_url": "no package index is asked",
-}
-"""Settings of earlier versions, each with why it is gone: a file that names one is warned of, not refused."""
-_DEEPEST = 4
-"""The maximum depth of nested tables; every setting is shallower."""
 _KINDS = {
     "bool": "true or false",
     "int": "a whole number",
@@ -121,11 +111,12 @@ def load(home: Home, env: Mapping[str, str], text: str | None = None) -> Loaded:
     `text`: what config.toml is going to hold, read in its place.
     """
     tree = _read_toml(home.config, text)
-    for key in _leave_out(tree):
-        why = RETIRED[key]
-        log.warning("a setting has no effect any more", extra={"setting": key, "file": str(home.config), "why": why})
-    sources = dict.fromkeys(SETTINGS, "default") | dict.fromkeys(_keys(tree), "config.toml")
+    for key in leave_out(tree):
+        facts = {"setting": key, "file": str(home.config), "why": why(key)}
+        log.warning("a setting has no effect any more", extra=facts)
     dotenv = read_env_file(home.env_file)
+    read_old_places(tree, dotenv, env)
+    sources = dict.fromkeys(SETTINGS, "default") | dict.fromkeys(keys(tree), "config.toml")
     _check(tree, str(home.config))
     for source, values in ((".env", dotenv), ("environment", env)):
         for setting in SETTINGS.values():
@@ -150,9 +141,6 @@ def load(home: Home, env: Mapping[str, str], text: str | None = None) -> Loaded:
     for key, url, name in urls:
         if holds_password(url):
             raise BadConfiguration(sources[key], key, "holds a password", f"put it into .env as CLAUDIUS_{name}")
-    if 3 * config.worker.renew_s > config.worker.lease_s:
-        fix = "make it at most a third of worker.lease_s"
-        raise BadConfiguration(sources["worker.renew_s"], "worker.renew_s", "one late renewal would lose a lease", fix)
     return Loaded(config, sources, secrets)
 
 
@@ -172,23 +160,10 @@ def networks_on(loaded: Loaded) -> list[str]:
     return list(dict.fromkeys(name for name in names if name != "terminal"))
 
 
-def retired(home: Home) -> tuple[str, ...]:
-    """Return a line for each setting of an earlier version that config.toml names. Raises: BadConfiguration."""
-    found = _leave_out(_read_toml(home.config, None))
-    return tuple(f"{home.config}: {key} is no longer a setting ({RETIRED[key]}): take it out" for key in found)
-
-
-def _leave_out(tree: dict[str, Any]) -> list[str]:
-    """Drop settings that have no effect any more and return their keys; an old file stays valid."""
-    dropped = []
-    for key in RETIRED:
-        table, _, name = key.partition(".")
-        found = tree.get(table)
-        if isinstance(found, dict) and found.pop(name, None) is not None:
-            dropped.append(key)
-            if not found and table not in Config.__struct_fields__:
-                del tree[table]
-    return dropped
+def retired(home: Home, env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a line for each setting of an earlier version that is still given. Raises: BadConfiguration."""
+    envs = {".env": read_env_file(home.env_file), "environment": env}
+    return named(_read_toml(home.config, None), str(home.config), envs)
 
 
 class Settings:
@@ -287,16 +262,8 @@ def _read_toml(path: Path, text: str | None) -> dict[str, Any]:
         raise BadConfiguration(str(path), "", f"cannot be read ({error})", _OWN_IT) from error
 
 
-def _keys(tree: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    for name, value in tree.items():
-        if isinstance(value, Mapping) and prefix.count(".") < _DEEPEST:
-            yield from _keys(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name
-
-
 def _check(tree: Mapping[str, Any], file: str) -> Config:
-    for key in _keys(tree):
+    for key in keys(tree):
         section, _, rest = key.partition(".")
         name, _, own = rest.partition(".")
         is_of_a_daimon = section == "daimons" and name.isidentifier() and own in _DAIMON_KEYS
@@ -442,3 +409,47 @@ def blot(text: str, secrets: Iterable[str]) -> str:
         if len(secret) >= BLOT_CHARS:
             text = text.replace(secret, "***")
     return text
+
+
+def write_setting(home: Home, key: str, value: Any, check: Callable[[Loaded], None] = lambda _: None) -> None:
+    """Write one setting to config.toml after checking that it can be read back. Raises: BadConfiguration.
+
+    `check` looks at all settings, and raises BadConfiguration if the file is to stay as it was.
+    """
+    home.create()
+    write_private(home.config.resolve(), check_setting(home, key, value, check))
+
+
+def check_setting(home: Home, key: str, value: Any, check: Callable[[Loaded], None] = lambda _: None) -> str:
+    """Check that a setting can be written to config.toml and read back; return the file's new text.
+
+    Writes nothing. Raises: BadConfiguration, also by `check`; BadHome.
+    """
+    file = home.config.resolve()  # it may be a symlink to where the owner keeps such files
+    before = file.read_text("utf-8-sig") if file.exists() else ""
+    if file.parent.exists() and not os.access(file.parent, os.W_OK):
+        raise BadHome(f"{file.parent} cannot be written to: {key} is set there")
+    text = _with(before, key, toml(value))
+    check(load(home, {}, text))
+    return text
+
+
+def _with(text: str, key: str, value: str) -> str:
+    """Set `key` in TOML text without changing any other line."""
+    table, _, name = key.rpartition(".")
+    lines = text.splitlines()
+    starts = [i for i, line in enumerate(lines) if re.match(r"\s*\[", line)]
+    if table:
+        header = next((i for i in starts if re.fullmatch(rf"\s*\[\s*{re.escape(table)}\s*\]\s*(#.*)?", lines[i])), None)
+        if header is None:
+            return "\n".join([*lines, *([""] if lines else []), f"[{table}]", f"{name} = {value}"]) + "\n"
+        first, last = header + 1, next((i for i in starts if i > header), len(lines))
+    else:
+        first, last = 0, starts[0] if starts else len(lines)
+    for place in range(first, last):
+        if re.match(rf"\s*{re.escape(name)}\s*=", lines[place]):
+            return "\n".join([*lines[:place], f"{name} = {value}", *lines[place + 1 :]]) + "\n"
+    for place in range(first, last):
+        if re.match(rf"\s*#\s*{re.escape(name)}\s*=", lines[place]):
+            return "\n".join([*lines[: place + 1], f"{name} = {value}", *lines[place + 1 :]]) + "\n"
+    return "\n".join([*lines[:first], f"{name} = {value}", *lines[first:]]) + "\n"

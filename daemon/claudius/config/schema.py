@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -30,6 +31,8 @@ HOURS = r"^(\d{1,2}:\d{2}-\d{1,2}:\d{2})?$"
 """A span of local hours, as in `21:00-08:00`; empty = none."""
 QUIET = "21:00-08:00"
 KOTHAR = "kothar"
+DAIMON_PREFIX = "CLAUDIUS_DAIMON_"
+"""The prefix of a further daimon's environment names: `CLAUDIUS_DAIMON_<NAME>_<KEY>`."""
 GROQ = "https://api.groq.com/openai/v1"
 TRIGGER = r"^\s*(timer|interaction_count(\s*[:=]\s*[1-9]\d{0,5})?|promise_timeout|farming|new_peer|manual)\s*$"
 """The allowed trigger names; without this check a misspelt name would silently disable a trigger."""
@@ -39,7 +42,6 @@ class ConsultSettings(SettingsTable, frozen=True):
     """Thinking twice before speaking where much is at stake."""
 
     enabled: Annotated[bool, Meta(description="consult the cortex before answering when much is at stake")] = False
-    timeout_seconds: Annotated[Seconds, Meta(description="seconds until the cautious default is taken")] = 20.0
     channels: Annotated[
         tuple[str, ...], Meta(description="network:workspace:channel prefixes where it consults; empty = all")
     ] = ()
@@ -69,9 +71,6 @@ class CortexSettings(SettingsTable, frozen=True):
     reflection_timeout_seconds: Annotated[Seconds, Meta(description="seconds until a cycle is abandoned")] = 60.0
     context_window: Annotated[Positive, Meta(description="interactions of a peer that a cycle sees")] = 10
     max_peers: Annotated[Positive, Meta(description="peers that a cycle sees")] = 8
-    max_context_tokens: Annotated[
-        int, Meta(ge=500, description="tokens (characters / 4) of a cycle's prompt, at most")
-    ] = 2500
     history_size: Annotated[Positive, Meta(description="cycles kept in the history")] = 50
     provider: Annotated[str, Meta(description="the cortex's own provider; empty = the main one")] = ""
     model: Annotated[str, Meta(description="the cortex's own model; empty = the provider's")] = ""
@@ -80,7 +79,6 @@ class CortexSettings(SettingsTable, frozen=True):
     ] = "deep"
     triage_model: Annotated[str, Meta(description="a small model that says whether a cycle is worth it")] = ""
     directives: Annotated[bool, Meta(description="the cortex may ask the soul to write to someone")] = True
-    max_directives: Annotated[NotNegative, Meta(description="the most directives of one cycle")] = 2
     soul_alignment: Annotated[bool, Meta(description="keep the cortex's verdict on the soul's own conduct")] = True
     adaptive: Annotated[bool, Meta(description="triggers adjust themselves by how often they prove useful")] = False
     consult: ConsultSettings = ConsultSettings()
@@ -95,30 +93,9 @@ class PsycheSettings(SettingsTable, frozen=True):
     acknowledge: Annotated[
         Literal["line", "emoji"], Meta(description="how thanks to the soul are answered if the network has reactions")
     ] = "line"
-    weights: Annotated[
-        tuple[float, float, float, float, float],
-        Meta(description="weights of salience, pressed need, hot subject, stakes, and (subtracted) spent energy"),
-    ] = (0.50, 0.15, 0.15, 0.15, 0.10)
-    threshold: Annotated[float, Meta(gt=0, le=1, description="the least meaning at which the soul thinks")] = 0.32
-    window_thread_s: Annotated[float, Meta(ge=0, description="seconds between unprompted thoughts in a thread")] = 60.0
-    window_ambient_s: Annotated[float, Meta(ge=0, description="seconds between thoughts about what is overheard")] = (
-        300.0
-    )
-    window_proactive_s: Annotated[float, Meta(ge=0, description="seconds between thoughts of the soul's own")] = (
-        21_600.0
-    )
-    max_arcs: Annotated[Positive, Meta(description="the most subjects on the soul's mind at once")] = 12
-
+    threshold: Annotated[float, Meta(gt=0, le=0.34, description="the least meaning at which the soul thinks")] = 0.32
+    """With a higher one, a message that is owed a reply could stay below it: salience .98 of a spent soul gives .39."""
     proactive: Annotated[bool, Meta(description="the soul may write first, to those who agreed to it")] = False
-
-    def __post_init__(self) -> None:
-        """Reject weights that could keep a message that is owed a reply below the threshold. Raises: ValueError."""
-        salience, *_, spent = self.weights
-        if min(self.weights) < 0 or salience * 0.98 - spent < self.threshold + 0.05:
-            raise ValueError(
-                "psyche.weights and psyche.threshold: the first weight times .98, less the last, "
-                "must be at least the threshold plus .05, else an owed message could go unanswered"
-            )
 
 
 class EnsoulSettings(SettingsTable, frozen=True):
@@ -141,7 +118,6 @@ class AnthropicSettings(SettingsTable, frozen=True):
 
     model: Annotated[str, Meta(description="model asked by anthropic_api")] = "claude-sonnet-5-5"
     base_url: Annotated[Url, Meta(description="another server than Anthropic's; also ANTHROPIC_BASE_URL")] = ""
-    cache_ttl: Annotated[Literal["5m", "1h"], Meta(description="how long the system part stays cached")] = "5m"
 
 
 class ClaudeSettings(SettingsTable, frozen=True):
@@ -149,7 +125,6 @@ class ClaudeSettings(SettingsTable, frozen=True):
 
     model: Annotated[str, Meta(description="model asked by agent_sdk and claude_cli")] = "sonnet"
     cli_path: Annotated[str, Meta(description="the claude command; empty = the bundled one, else PATH")] = ""
-    pool: Annotated[Positive, Meta(description="warm Agent SDK clients kept")] = 4
 
 
 class OpenAISettings(SettingsTable, frozen=True):
@@ -191,10 +166,6 @@ class UserModelSettings(SettingsTable, frozen=True):
     interval: Annotated[
         NotNegative, Meta(description="point to the speaker's portrait again every N of their turns; 0 = never")
     ] = 5
-    max_bytes: Annotated[Positive, Meta(description="bytes of the largest portrait that is kept")] = 8192
-    shrink_floor: Annotated[
-        float, Meta(ge=0, le=1, description="the share of its old length that a rewritten portrait must keep")
-    ] = 0.6
 
 
 class MemorySettings(SettingsTable, frozen=True):
@@ -209,10 +180,6 @@ class MemorySettings(SettingsTable, frozen=True):
     ] = 365
     moments: Annotated[Positive, Meta(description="moments kept of one audience; the less important go")] = 50_000
     remembered: Annotated[NotNegative, Meta(description="the most moments shown in a prompt")] = 8
-    remembered_tokens: Annotated[NotNegative, Meta(description="the most tokens of those moments and of facts")] = 600
-    floor: Annotated[
-        float, Meta(ge=0, le=1, description="share of a question about somebody that one moment must hold to show any")
-    ] = 0.44
 
 
 class RecallSettings(SettingsTable, frozen=True):
@@ -229,13 +196,6 @@ class HistorySettings(SettingsTable, frozen=True):
     budget_tokens: Annotated[
         Positive, Meta(description="tokens (characters / 4) of history above which the oldest turns leave the prompt")
     ] = 8000
-    summary_chars: Annotated[Positive, Meta(description="characters of the longest summary")] = 1500
-
-
-class SoulSettings(SettingsTable, frozen=True):
-    """The soul's files."""
-
-    dossier_tokens: Annotated[NotNegative, Meta(description="the most tokens of dossiers in the prompt")] = 1000
 
 
 class PipelineSettings(SettingsTable, frozen=True):
@@ -250,17 +210,10 @@ class PipelineSettings(SettingsTable, frozen=True):
             description="steps with a provider of their own, asked separately: `STEP=PROVIDER` or `STEP=PROVIDER/MODEL`"
         ),
     ] = ()
-    repairs: Annotated[int, Meta(ge=0, le=1, description="repair calls for a reply that cannot be spoken")] = 1
     stream: Annotated[tuple[str, ...], Meta(description="adapters that show a reply while it is generated")] = (
         "terminal",
     )
     max_tokens: Annotated[Positive, Meta(description="tokens of the longest reply asked of a provider")] = 4096
-
-
-class ReplySettings(SettingsTable, frozen=True):
-    """What is said."""
-
-    post_chars: Annotated[int, Meta(ge=200, description="characters of one post; longer replies are split")] = 3000
 
 
 class RuntimeSettings(SettingsTable, frozen=True):
@@ -272,7 +225,6 @@ class RuntimeSettings(SettingsTable, frozen=True):
     patience_s: Annotated[Seconds, Meta(description="seconds that a message waits for a model before the apology")] = (
         600.0
     )
-    attempts: Annotated[Positive, Meta(description="how often a turn that fails is tried before the apology")] = 3
     merge_while_busy: Annotated[
         bool | Literal["direct"],
         Meta(
@@ -291,25 +243,6 @@ class RuntimeSettings(SettingsTable, frozen=True):
         False
     )
     catch_up_hours: Annotated[Positive, Meta(description="hours of history that are read after a gap")] = 24
-    reconcile_hours: Annotated[
-        Positive, Meta(description="hours until an unconfirmed or refused post is abandoned")
-    ] = 24
-
-
-class TerminalSettings(SettingsTable, frozen=True):
-    """The terminal."""
-
-    wait_s: Annotated[
-        Seconds, Meta(description="seconds without a sign of life from a model before a terminal hears the apology")
-    ] = 60.0
-
-
-class TurnSettings(SettingsTable, frozen=True):
-    """One turn of a mental process."""
-
-    max_hops: Annotated[
-        Positive, Meta(description="the most processes that may run one after the other in one turn")
-    ] = 10
 
 
 class IsmSettings(SettingsTable, frozen=True):
@@ -317,23 +250,6 @@ class IsmSettings(SettingsTable, frozen=True):
 
     enabled: Annotated[bool, Meta(description="let problem_solving choose its own way; off = deep_work runs")] = False
     max_loops: Annotated[Positive, Meta(description="the most choices in one turn")] = 5
-    max_calls: Annotated[Positive, Meta(description="the most model calls in one turn")] = 12
-    max_tokens: Annotated[Positive, Meta(description="the most tokens of all calls of one turn")] = 20_000
-    max_seconds: Annotated[Seconds, Meta(description="the most seconds of one turn")] = 120.0
-
-
-class ScheduleSettings(SettingsTable, frozen=True):
-    """What the soul plans for later."""
-
-    grace_hours: Annotated[
-        float, Meta(gt=0, le=876_000, description="hours after which a plan of the soul's own lapses")
-    ] = 24.0
-
-
-class SubprocessSettings(SettingsTable, frozen=True):
-    """What is done while a conversation is idle."""
-
-    max_seconds: Annotated[Seconds, Meta(description="the most seconds of one subprocess")] = 300.0
 
 
 class SlackSettings(SettingsTable, frozen=True):
@@ -383,9 +299,7 @@ class DaimonSettings(SettingsTable, frozen=True):
 
     enabled: Annotated[bool, Meta(description="ask it over HTTP: POST /api/whisper")] = False
     groq_enabled: Annotated[bool, Meta(description="ask a model in its name; if both are on, HTTP first")] = False
-    host: Annotated[str, Meta(description="the host where it listens")] = "127.0.0.1"
-    port: Annotated[int, Meta(ge=1, le=65535, description="the port where it listens")] = 3033
-    tls: Annotated[bool, Meta(description="whether it listens with TLS")] = False
+    url: Annotated[Url, Meta(description="where it listens, as in http://host:port")] = "http://127.0.0.1:3033"
     provider: Annotated[str, Meta(description="the provider of the model in its name")] = "openai_compat"
     base_url: Annotated[Url, Meta(description="that model's server, if it is a chat-completions server")] = GROQ
     model: Annotated[str, Meta(description="that model; empty = the provider's own")] = "llama-3.3-70b-versatile"
@@ -395,14 +309,8 @@ class DaimonSettings(SettingsTable, frozen=True):
         Meta(description="whisper = felt in the prompt; speak = aloud after the reply; both; off"),
     ] = "whisper"
     interval_min: Annotated[Positive, Meta(description="minutes between two requests")] = 45
-    jitter: Annotated[float, Meta(ge=0, le=0.9, description="share by which the interval varies at random")] = 0.2
     daily_max: Annotated[Positive, Meta(description="the most whispers in a day")] = 24
-    timeout_s: Annotated[Seconds, Meta(description="seconds for a request over HTTP")] = 5.0
-    llm_timeout_s: Annotated[Seconds, Meta(description="seconds for the model in its name")] = 10.0
-    ttl_hours: Annotated[float, Meta(gt=0, le=8760, description="hours after which an unused whisper fades")] = 24.0
     temperature: Annotated[float, Meta(ge=0, le=2, description="sampling temperature of that model")] = 0.9
-    max_tokens: Annotated[Positive, Meta(description="tokens of that model's longest reply")] = 150
-    monologue_chars: Annotated[int, Meta(ge=0, le=2000, description="how much of a thought it is told")] = 200
     share_private: Annotated[bool, Meta(description="also tell it thoughts from others' direct messages")] = False
 
     @property
@@ -429,15 +337,9 @@ class Config(SettingsTable, frozen=True):
     memory: MemorySettings = MemorySettings()
     recall: RecallSettings = RecallSettings()
     history: HistorySettings = HistorySettings()
-    soul: SoulSettings = SoulSettings()
     pipeline: PipelineSettings = PipelineSettings()
-    reply: ReplySettings = ReplySettings()
     runtime: RuntimeSettings = RuntimeSettings()
-    terminal: TerminalSettings = TerminalSettings()
-    turn: TurnSettings = TurnSettings()
     ism: IsmSettings = IsmSettings()
-    schedule: ScheduleSettings = ScheduleSettings()
-    subprocess: SubprocessSettings = SubprocessSettings()
     slack: SlackSettings = SlackSettings()
     discord: DiscordSettings = DiscordSettings()
     access: AccessSettings = AccessSettings()
@@ -466,3 +368,38 @@ def daimons(config: Config) -> dict[str, DaimonSettings]:
 def daimon_modes(config: Config) -> dict[str, str]:
     """Return the modes of the enabled daimons. Pure."""
     return {name: one.mode for name, one in daimons(config).items() if one.is_on}
+
+
+ALIASES: Mapping[str, str] = {"anthropic.base_url": "ANTHROPIC_BASE_URL"}
+"""Settings that also have a well-known environment name; ours takes precedence over it."""
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """One setting: its key (`section.name`, or a bare name), type, default and description."""
+
+    key: str
+    type: Any
+    default: Any
+    description: str
+
+    @property
+    def env(self) -> str:
+        """Its environment name: `CLAUDIUS_SECTION_KEY`."""
+        return env_name(self.key)
+
+
+def env_name(key: str) -> str:
+    """Return the environment name of a setting: `CLAUDIUS_SECTION_KEY`. Pure."""
+    return "CLAUDIUS_" + key.replace(".", "_").upper()
+
+
+def _settings(struct: type[msgspec.Struct], prefix: str = "") -> Iterator[Setting]:
+    for item in msgspec.structs.fields(struct):
+        if isinstance(item.type, type) and issubclass(item.type, SettingsTable):
+            yield from _settings(item.type, f"{prefix}{item.name}.")
+        elif item.name != "daimons":  # each daimon's keys are listed under the name that the owner gave it
+            description = next((meta.description for meta in item.type.__metadata__ if meta.description), "")
+            yield Setting(prefix + item.name, item.type, item.default, description)
+
+
+SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _settings(Config)}

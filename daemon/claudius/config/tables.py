@@ -80,12 +80,6 @@ class AlertSettings(SettingsTable, frozen=True):
     webhook: Annotated[Url, Meta(description="a URL that gets each alert as a JSON document by POST; empty = none")] = (
         ""
     )
-    deaf_s: Annotated[
-        float, Meta(ge=0, le=86_400, description="seconds for which a network is not heard before an alert")
-    ] = 120.0
-    apologies_per_hour: Annotated[
-        NotNegative, Meta(description="an alert if there were more apologies in an hour; 0 = never")
-    ] = 10
     disk_days: Annotated[
         NotNegative, Meta(description="an alert if the disk will be full in fewer days; 0 = never")
     ] = 30
@@ -129,11 +123,6 @@ class WorkerSettings(SettingsTable, frozen=True):
 
     lanes: Annotated[Positive, Meta(description="the most conversations that one process holds at a time")] = 64
     lease_s: Annotated[Seconds, Meta(description="after how long a dead process's conversations are taken over")] = 60.0
-    renew_s: Annotated[
-        float,
-        Meta(gt=0, le=30, description="how often a process renews its leases; at most 30, and a third of lease_s"),
-    ] = 20.0
-    """A process that has not renewed for a minute counts as gone, whatever the settings of who looks."""
     roles: Annotated[
         tuple[Annotated[str, Meta(pattern=ROLE)], ...],
         Meta(description="what it may do: all, or lanes, listen, listen/slack, listen/discord, clock, cortex, archive"),
@@ -156,8 +145,7 @@ class StoreSettings(SettingsTable, frozen=True):
         Meta(
             pattern=r"^(store\.url|postgres(ql)?://\S*)?$",
             description="the way on which processes hear of each other at once, if another than store.url: past a "
-            "pooler in transaction mode; empty = none, so that each looks every look_s",
+            "pooler in transaction mode; empty = none, so that each looks every second",
         ),
     ] = "store.url"
-    look_s: Annotated[Seconds, Meta(description="how often a worker looks for lanes with something to do")] = 1.0
     failover: Annotated[bool, Meta(description="a standby takes over: `doctor` asks for a synchronous one")] = False

@@ -29,6 +29,8 @@ from claudius.soul import SoulText
 
 log = logging.getLogger(__name__)
 
+CONSULT_S = 20.0
+"""After how long without advice the cautious default is taken."""
 MAX_TOKENS = 800
 JOB = "cortex"
 """The job name under which usage is booked."""
@@ -215,7 +217,7 @@ async def _judge(ties: Ties, asked: ConsultRequest) -> ConsultAnswer:
     }
     nonce = nonce_for(ties, content)
     wanted = request(system_text(soul, "consult.md"), content, nonce, model=settings.model)
-    answer = await ask(ties.voice(settings.provider), wanted, settings.consult.timeout_seconds)
+    answer = await ask(ties.voice(settings.provider), wanted, CONSULT_S)
     book(ties, f"cortex:consult:{asked.turn}:{nonce}", answer, ties.clock())
     return read_counsel(answer.text)
 

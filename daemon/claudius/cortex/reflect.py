@@ -17,8 +17,7 @@ from msgspec.structs import replace
 from claudius.cortex import beliefs
 from claudius.cortex import triggers as triage
 from claudius.cortex.asking import Unparsable, ask, book, nonce_for, one_line, parse, request, system_text
-from claudius.cortex.beliefs import learn
-from claudius.cortex.document import build, ranked
+from claudius.cortex.beliefs import build, learn, ranked
 from claudius.cortex.models import Cycle, CycleDocument, Ended, ModelAnswer, Output, Part, Thresholds, Ties
 from claudius.errors import ClaudiusError, TimedOut
 from claudius.ledger_types import Directive, Known, Outcome, Proposal, Reflected, Reflection
@@ -30,6 +29,9 @@ from claudius.soul import tokens
 
 log = logging.getLogger(__name__)
 
+CONTEXT_TOKENS = 2500
+"""The most tokens (characters / 4) of a cycle's prompt."""
+MAX_DIRECTIVES = 2
 TRIAGE_TOKENS = 200
 ACTIONS = ("follow_up", "ask", "remind", "thank", "apologise")
 TEXT_CHARS = 400
@@ -81,7 +83,7 @@ async def _prepare(
         trigger=triggers[0],
         soul=soul.text("soul.md"),
         now=now,
-        budget_tokens=settings.max_context_tokens - tokens(system),
+        budget_tokens=CONTEXT_TOKENS - tokens(system),
         secrets=ties.secrets,
     )
     cycle = Cycle(
@@ -199,7 +201,7 @@ def conclude(cycle: Cycle, output: Output, usage: Usage, duration_s: float) -> R
         most=settings.max_beliefs,
     )
     shown = [one for one in cycle.grounds.peers if one.peer.peer_id in document.peers]
-    most = settings.max_directives if settings.directives else 0
+    most = MAX_DIRECTIVES if settings.directives else 0
     told = directives(output.directives, shown, audience=audience, cycle=cycle.number, now=cycle.at, most=most)
     proposals = assessments(output, document, cycle.start, settings.max_trust_delta)
     lessons, lost = learn(cycle.grounds.every_lesson, changed.put, cycle.at)

@@ -19,7 +19,7 @@ from claudius.provider import Rests
 
 if TYPE_CHECKING:
     from claudius.memory.store import Store
-    from claudius.soul.pushed import PushedSoul
+    from claudius.soul.source import PushedSoul
 
 
 def may(role: str, allowed: Sequence[str]) -> bool:

@@ -40,7 +40,7 @@ from claudius.memory.sql.seeing import EPOCH, Seeing, alone
 from claudius.perception import SELF, Place
 from claudius.psyche_types import Edge, Numbers, Psyche
 from claudius.recollection import PastTurn, Shown
-from claudius.soul.pushed import PushedSoul
+from claudius.soul.source import PushedSoul
 
 
 class Expired(LookupError):

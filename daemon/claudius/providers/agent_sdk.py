@@ -30,14 +30,15 @@ from claudius.providers.claude.command import (
     find,
     flags,
 )
-from claudius.providers.claude.replies import ClaudeReply
-from claudius.providers.claude.sessions import SessionPool, user_message
+from claudius.providers.claude.sessions import ClaudeReply, SessionPool, user_message
 from claudius.providers.replies import load_prices, refused
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeSDKClient
 
 NAME = "agent_sdk"
+POOL = 4
+"""Warm clients kept."""
 START_S = 30.0
 """The SDK itself would wait a minute for a child that does not start, and then raise a bare Exception."""
 IDLE_S = 900.0
@@ -58,7 +59,7 @@ class AgentSdk:
     def __init__(self, command: Command, loaded: Loaded, places: ClaudeDirectories) -> None:
         self.model = loaded.config.claude.model
         self._command, self._loaded, self._places = command, loaded, places
-        self._pool: SessionPool[_Warm] = SessionPool(loaded.config.claude.pool)
+        self._pool: SessionPool[_Warm] = SessionPool(POOL)
         self._children = Children()
         self._ending: set[asyncio.Task[None]] = set()
 

@@ -16,9 +16,9 @@ from claudius.errors import Cut, ProviderError, TimedOut, Unavailable, Unreachab
 from claudius.foreign import UNLISTED
 from claudius.home import Home
 from claudius.provider import Done, Event, Request, Role, StopReason, Usage, estimate
-from claudius.providers.clients import Clients
 from claudius.providers.replies import (
     LINE_BYTES,
+    Clients,
     StreamedReply,
     by_kind,
     by_status,
@@ -96,15 +96,10 @@ class AnthropicApi:
     sees = True
     """It accepts images."""
 
-    def __init__(
-        self, make: Callable[[], AsyncAnthropic], model: str, *, cache_ttl: str, base_url: str = BASE_URL
-    ) -> None:
-        """Prepare to ask `model`.
-
-        `make` builds a client, in a thread. `cache_ttl` is `5m` or `1h`, for the system part.
-        """
+    def __init__(self, make: Callable[[], AsyncAnthropic], model: str, *, base_url: str = BASE_URL) -> None:
+        """Prepare to ask `model`; `make` builds a client, in a thread."""
         self.model = model
-        self._clients, self._ttl, self._base_url = Clients(make, lambda one: one.close()), cache_ttl, base_url
+        self._clients, self._base_url = Clients(make, lambda one: one.close()), base_url
         self._rung: dict[str, int] = {}
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
@@ -168,7 +163,7 @@ class AnthropicApi:
         """Return the request body. It omits `temperature`, which this version of the API refuses for every model."""
         from anthropic import omit  # noqa: PLC0415 - as above
 
-        system = {"type": "text", "text": request.system, "cache_control": {"type": "ephemeral", "ttl": self._ttl}}
+        system = {"type": "text", "text": request.system, "cache_control": {"type": "ephemeral", "ttl": "5m"}}
         return {
             "model": model,
             "max_tokens": request.max_tokens,
@@ -270,7 +265,7 @@ def build(loaded: Loaded, home: Home) -> AnthropicApi:
         raise Unavailable("the anthropic library is not installed: pip install 'claudius-daemon[api]'", provider=NAME)
     base_url = settings.base_url or BASE_URL
     make = partial(_client, key, base_url, loaded.config.model, cache(_trusted))
-    return AnthropicApi(make, settings.model, cache_ttl=settings.cache_ttl, base_url=base_url)
+    return AnthropicApi(make, settings.model, base_url=base_url)
 
 
 def _trusted() -> SSLContext:

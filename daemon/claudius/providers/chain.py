@@ -18,7 +18,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 
-from claudius.cognition.reply.thoughts import ThoughtFilter
+from claudius.cognition.reply.tags import ThoughtFilter
 from claudius.config import Loaded, ModelSettings, networks_on
 from claudius.errors import (
     AuthFailed,
@@ -184,9 +184,11 @@ class Chain:
     def _all_resting(self) -> tuple[Resting, ...]:
         now, names = self._clock(), {one.name for one in self.providers}
         return tuple(
-            Resting(name, until - now, error.message)
-            for (mark, name), (until, error) in self._resting.items()
-            if mark == self._mark and name in names and until > now
+            [
+                Resting(name, until - now, error.message)
+                for (mark, name), (until, error) in self._resting.items()
+                if mark == self._mark and name in names and until > now
+            ]
         )
 
     def notices(self) -> list[str]:

@@ -14,8 +14,7 @@ from claudius.errors import Crashed, ProviderError, SessionGone
 from claudius.home import Home
 from claudius.provider import Done, Event, Request
 from claudius.providers.claude.command import Child, Children, ClaudeDirectories, Command, child_env, find, flags
-from claudius.providers.claude.replies import GONE, ClaudeReply
-from claudius.providers.claude.sessions import SessionPool, user_message
+from claudius.providers.claude.sessions import GONE, ClaudeReply, SessionPool, user_message
 from claudius.providers.replies import load_prices, refused
 
 NAME = "claude_cli"

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from claudius.config import Loaded
 from claudius.errors import ClaudiusError
-from claudius.provider import Done, Event, Failing, ModelLimits, Request, VoiceState
+from claudius.provider import Done, Event, Failing, ModelLimits, Request, VoiceState, Wrapped
 from claudius.providers.chain import AUTO, NO_MODEL, NO_VOICE, REHEARSAL, Chain
 
 LOOK_AGAIN_S, LOOK_SHARE = 1.0, 20
@@ -30,12 +30,15 @@ UNREAL = (REHEARSAL, "scripted", NO_VOICE, "")
 log = logging.getLogger(__name__)
 
 
-class CurrentVoice:
+class CurrentVoice(Wrapped):
     """The chain that the current settings name. A replaced chain is closed when its last call has ended.
 
     If no chain can be built from the settings, the last good one stays in use and `problem` holds the error. While
     `auto` has found no model, each call looks for one again.
     """
+
+    inner: Chain
+    """The chain in use."""
 
     def __init__(
         self,
@@ -51,8 +54,7 @@ class CurrentVoice:
 
         `met` is called once when a model has answered; `clock` returns seconds of any origin.
         """
-        self.chain = chain
-        """The chain in use."""
+        super().__init__(chain)
         self._loaded, self._build = loaded, build
         self._met: Callable[[], None] | None = met
         self._clock, self._sleep, self._look_at = clock, sleep, clock() + LOOK_AGAIN_S
@@ -61,21 +63,6 @@ class CurrentVoice:
         self._changing = asyncio.Lock()
         self.problem: ClaudiusError | None = None
 
-    @property
-    def name(self) -> str:
-        """The name of the first provider."""
-        return self.chain.name
-
-    @property
-    def model(self) -> str:
-        """The first provider's model."""
-        return self.chain.model
-
-    @property
-    def sees(self) -> bool:
-        """Whether the first provider accepts images."""
-        return self.chain.sees
-
     async def limits(self) -> ModelLimits:
         """Return what the first model of the current chain can take."""
         return await (await self._now()).limits()
@@ -83,10 +70,6 @@ class CurrentVoice:
     async def prepare(self) -> None:
         """Have the current chain do now what its first call would wait for."""
         await (await self._now()).prepare()
-
-    def patience_s(self, request: Request) -> float:
-        """Return the least time that the first byte may take."""
-        return self.chain.patience_s(request)
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply of the current chain. Raises: ProviderError."""
@@ -109,15 +92,11 @@ class CurrentVoice:
 
     def state(self) -> VoiceState:
         """Return how the last attempt of the current chain went, and who rests."""
-        return self.chain.state()
-
-    async def forget(self, conversation: str) -> None:
-        """Make every provider end what it keeps of a conversation."""
-        await self.chain.forget(conversation)
+        return self.inner.state()
 
     async def aclose(self) -> None:
         """Close every open chain."""
-        for chain in {self.chain, *self._calls}:
+        for chain in {self.inner, *self._calls}:
             await chain.aclose()
 
     async def _now(self) -> Chain:
@@ -125,9 +104,9 @@ class CurrentVoice:
             loaded = self._loaded()
             asked = _named(loaded)
             is_search = asked == self._asked
-            has_none = AUTO in loaded.config.providers and self.chain.name in (REHEARSAL, NO_VOICE)
+            has_none = AUTO in loaded.config.providers and self.inner.name in (REHEARSAL, NO_VOICE)
             if is_search and not (has_none and self._clock() >= self._look_at):  # `auto` has found no model yet
-                return self.chain
+                return self.inner
             began = self._clock()
             try:
                 fresh = await asyncio.to_thread(self._build, loaded)
@@ -135,14 +114,14 @@ class CurrentVoice:
             except ClaudiusError as error:
                 self.problem, self._asked = error, asked
                 log.warning("the voice stays as it was", extra={"problem": error.message})
-                return self.chain
+                return self.inner
             finally:
                 took_s = self._clock() - began
                 self._look_at = self._clock() + max(LOOK_AGAIN_S, LOOK_SHARE * took_s)
-            if is_search and fresh.name == self.chain.name:
+            if is_search and fresh.name == self.inner.name:
                 await fresh.aclose()
-                return self.chain
-            old, self.chain, self.problem = self.chain, fresh, None
+                return self.inner
+            old, self.inner, self.problem = self.inner, fresh, None
             log.info("another voice speaks from now on", extra={"voice": fresh.name, "model": fresh.model})
         await self._let_go(old)
         return fresh
@@ -150,7 +129,7 @@ class CurrentVoice:
     async def _let_go(self, chain: Chain) -> None:
         if not self._calls.get(chain):
             self._calls.pop(chain, None)
-            if chain is not self.chain:
+            if chain is not self.inner:
                 await chain.aclose()
 
 

@@ -23,7 +23,6 @@ from claudius.errors import BadRequest, Cut, ProviderError, TimedOut, TooLong, U
 from claudius.foreign import status_words
 from claudius.home import Home
 from claudius.provider import Event, Image, ModelLimits, Request
-from claudius.providers.clients import CALLS, Clients
 from claudius.providers.local_server import (
     ASK_S,
     LOCAL_MODELS,
@@ -40,6 +39,8 @@ from claudius.providers.local_server import (
     read,
 )
 from claudius.providers.replies import (
+    CALLS,
+    Clients,
     by_status,
     drain,
     load_prices,

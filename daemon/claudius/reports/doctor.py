@@ -12,7 +12,7 @@ from typing import Any
 
 from claudius.cognition.steps import STEPS
 from claudius.cognition.timing import FAILS
-from claudius.config import TOKENS, Config, Loaded, blot, daimon_modes, held, load
+from claudius.config import TOKENS, Config, Loaded, blot, daimon_modes, held, load, retired
 from claudius.errors import BadConfiguration, ClaudiusError, StoreAway, StoreError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
 from claudius.memory.opening import place_of
@@ -169,6 +169,7 @@ def _configuration(home: Home) -> Iterator[Check]:
             yield Check(network, ok=False, detail=detail, fix=fix)
     yield from exchanged_tokens(loaded)
     yield from own_servers(loaded)
+    yield from (Check("retired", ok=True, detail=line) for line in retired(home, os.environ))
     changed = sum(source != "default" for source in loaded.sources.values())
     yield Check("configuration", ok=True, detail=f"{changed or 'no'} setting{'' if changed == 1 else 's'} of your own")
 

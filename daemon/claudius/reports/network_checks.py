@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
-from claudius.adapters.slack.codes import CODES
-from claudius.adapters.slack.manifest import SCOPES
+from claudius.adapters.slack.manifest import CODES, SCOPES
 from claudius.config import Loaded, load
 from claudius.foreign import listed
 from claudius.home import Home

@@ -82,7 +82,7 @@ def _named(loaded: Loaded) -> Iterator[tuple[str, str]]:
             yield key, value
     for name, daimon in daimons(loaded.config).items():
         if daimon.enabled:
-            yield f"{name}.host", f"http://{daimon.host}:{daimon.port}"
+            yield f"{name}.url", daimon.url
 
 
 def _dead(url: str) -> str:

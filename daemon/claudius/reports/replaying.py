@@ -337,29 +337,16 @@ def _state(
 
 async def _asked(state: TurnState, prompt: Prompt) -> Intent:
     """Ask one prompt, and conclude what would be said from the reply, as a turn does. Raises: ProviderError."""
-    from claudius.cognition.call import ask_model
-    from claudius.cognition.conclude.conclusion import conclude, interpret
-    from claudius.cognition.output.ladder import NeedsRepair, climb
-    from claudius.cognition.prompt.parts import form_of
-    from claudius.intent import Thoughts
+    from claudius.cognition.asking import ask_model, spoken_of, thoughts_of
+    from claudius.cognition.conclude.conclusion import conclude
+    from claudius.cognition.prompt.assembly import form_of
 
     plan = state.plan
     reply = await ask_model(
         state, prompt, PURPOSE, steps=plan.asked, form=form_of(plan, state.soul, state.settings), keep_session=False
     )
-    spoken = climb(reply.parsed, replace(state.rules, repairs=0), refused=reply.is_refused)
-    if isinstance(spoken, NeedsRepair):  # pragma: no cover - no repairs are left
-        raise AssertionError("the ladder asks for no repair")
-    thoughts, flags = interpret(reply.parsed, plan, state.soul)
-    concluded = Thoughts(
-        thoughts=thoughts,
-        speech=spoken.speech if plan.speaks else "",
-        verb=spoken.verb,
-        rung=spoken.rung,
-        flags=tuple(dict.fromkeys((*spoken.flags, *flags))),
-        truncated=spoken.truncated,
-    )
-    return conclude(plan, state.recollection, concluded, state.soul, state.settings, state.rules, None)
+    found = thoughts_of(state, reply, spoken_of(state, reply, (None,)))
+    return conclude(plan, state.recollection, found, state.soul, state.settings, state.rules, None)
 
 
 def _book(home: Home, turn: str, call: Call) -> None:

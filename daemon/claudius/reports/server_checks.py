@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 from claudius.config import OF_A_MACHINE, Loaded, common, load, networks_on
 from claudius.errors import ClaudiusError
 from claudius.home import Home
+from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import StorePlace, place_of
 from claudius.reports.network_checks import Check
 from claudius.reports.opened import records
 from claudius.reports.workers import workers_of
 from claudius.runtime.life import fingerprints, is_held
-from claudius.soul.pushed import FIX, OVERRULED
+from claudius.soul.source import FIX, OVERRULED
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.session import Made
@@ -54,7 +55,7 @@ def server(home: Home) -> Iterator[Check]:
         fix="let both machines set their clocks by NTP",
     )
     yield _session(place)
-    yield _notices(place, loaded)
+    yield _notices(place)
     yield from _of_workers(home, loaded)
     yield from _of_tokens(home, loaded, place)
 
@@ -67,7 +68,7 @@ def _one(made: Made, sql: str) -> Any:
 
 def _of_moves(made: Made, place: StorePlace) -> Iterator[Check]:
     """Report a server at which nothing can start."""
-    from claudius.memory.postgres.closed import closed_by
+    from claudius.memory.postgres.session import closed_by
 
     closed = closed_by(made)
     if closed:
@@ -98,7 +99,7 @@ def _of_text(made: Made) -> Iterator[Check]:
 
 def _of_copies(made: Made, place: StorePlace) -> Check:
     """Look whether copies can be made and put back, before one is needed."""
-    from claudius.memory.postgres.dumps import LACKS, check_program, grant, programs
+    from claudius.memory.postgres.moving import LACKS, check_program, grant, programs
 
     if not _one(made, "SELECT has_database_privilege(current_database(), 'CREATE')"):
         return Check("copies", ok=False, detail=LACKS, fix=grant(made))
@@ -126,12 +127,12 @@ def _session(place: StorePlace) -> Check:
     return Check("way to the server", ok=is_kept, detail=detail, fix=fix)
 
 
-def _notices(place: StorePlace, loaded: Loaded) -> Check:
+def _notices(place: StorePlace) -> Check:
     """Send a notice as a process does, and look whether it arrives where a process listens."""
-    from claudius.memory.postgres.notices import CHANNEL
+    from claudius.memory.postgres.leases import CHANNEL
     from claudius.memory.postgres.session import connected
 
-    url, look_s = place.notices_url, loaded.config.store.look_s
+    url, look_s = place.notices_url, LeaseTimes().look_s
     if not url:
         detail = f"none are wanted (store.listen_url is empty): each process looks every {look_s:g} s"
         return Check("notices", ok=True, detail=detail)
@@ -160,7 +161,7 @@ def _of_workers(home: Home, loaded: Loaded) -> Iterator[Check]:
         detail = f"{_named(one)} runs with other settings than this home's"
         fix = (
             f"make config.toml the same (but {', '.join(sorted(OF_A_MACHINE))}); the process shows it within "
-            "worker.renew_s, or, for what is read only at its start, once it is restarted"
+            "a third of worker.lease_s, or, for what is read only at its start, once it is restarted"
         )
         fix += "; `/claudius owner` writes `owners` on the machine that heard it alone"
         yield Check("configurations", ok=False, detail=detail, fix=fix)

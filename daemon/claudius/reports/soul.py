@@ -18,17 +18,16 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from claudius.cognition.processes import find, known_names
-from claudius.cognition.processes.checks import own_steps, process_problems
+from claudius.cognition.processes.shipped import own_steps, process_problems
 from claudius.cognition.reflection import subprocess_problems
 from claudius.cognition.steps import STEPS
-from claudius.config import load
 from claudius.errors import BadSoul, ClaudiusError, UsageProblem, near
 from claudius.home import DIRECTORY_MODE, Home, shipped, write_private
 from claudius.memory.opening import place_of
 from claudius.reports.opened import edit, noted, records
 from claudius.soul import FOLDERS, SoulSource, SoulText, shadowed
 from claudius.soul import check as check_soul
-from claudius.soul.pushed import NAME, PushedSoul, differs, own_files, written
+from claudius.soul.source import NAME, PushedSoul, differs, own_files, written
 
 if TYPE_CHECKING:
     from claudius.memory.store import Store
@@ -281,9 +280,8 @@ def problems_of(home: Home, drafted: Path | None = None) -> list[BadSoul]:
     from claudius.psyche.personality import BadPersonality, Fingerprint
 
     own = drafted or home.soul
-    tokens = load(home, os.environ).config.soul.dossier_tokens
     found = SoulSource(own, shipped("soul"), steps=tuple(STEPS)).current()
-    problems = list(check_soul(own, shipped("soul"), tokens, tuple(STEPS), own_steps(found)))
+    problems = list(check_soul(own, shipped("soul"), tuple(STEPS), own_steps(found)))
     problems += [*process_problems(found), *subprocess_problems(found), *misfits(own)]
     personality = found.files["soul.md"]
     try:

@@ -20,7 +20,7 @@ from msgspec import Struct
 import claudius
 from claudius.cognition.mind import Mind
 from claudius.cognition.timing import is_quiet, known_zone, read_hours
-from claudius.config import AlertSettings, blot
+from claudius.config import blot
 from claudius.decoding import decoder
 from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown, StoreError
 from claudius.foreign import unquoted
@@ -37,6 +37,8 @@ URGENT: tuple[Kind, ...] = ("network", "store", "disk")
 """Told at once, even in quiet hours."""
 OF_THE_MACHINE: Kind = "disk"
 """Told of each machine, though they share a soul."""
+DEAF_S = 120.0
+"""For how long a network is not heard before an alert."""
 VOICE_S = 30.0
 """For how long the model must fail before it is told: a retry often succeeds."""
 KEPT_HOURS = 24
@@ -81,7 +83,7 @@ class Alert(Struct, frozen=True, kw_only=True):
 
 
 def decide(
-    told: Sequence[ToldAlert], found: Sequence[Problem], now: datetime, settings: AlertSettings, *, is_silent: bool
+    told: Sequence[ToldAlert], found: Sequence[Problem], now: datetime, *, is_silent: bool
 ) -> tuple[tuple[ToldAlert, ...], tuple[Alert, ...]]:
     """Return what counts as told from now on, and the alerts to send now. Pure.
 
@@ -90,7 +92,7 @@ def decide(
     due = [
         one
         for one in found
-        if (one.kind in URGENT or not is_silent) and now - (one.since or now) >= _patience(one.kind, settings)
+        if (one.kind in URGENT or not is_silent) and now - (one.since or now) >= _patience(one.kind)
     ]
     known = {(one.kind, one.subject): one for one in told}
     standing = {(one.kind, one.subject) for one in found}
@@ -114,8 +116,8 @@ def _alert(state: Literal["firing", "resolved"], told: ToldAlert, detail: str, f
     return Alert(state=state, kind=told.kind, subject=told.subject, detail=detail, fix=fix, since=told.since, at=now)
 
 
-def _patience(kind: Kind, settings: AlertSettings) -> timedelta:
-    return timedelta(seconds=settings.deaf_s if kind == "network" else VOICE_S if kind == "voice" else 0.0)
+def _patience(kind: Kind) -> timedelta:
+    return timedelta(seconds=DEAF_S if kind == "network" else VOICE_S if kind == "voice" else 0.0)
 
 
 class _Unsent(Struct):
@@ -147,7 +149,7 @@ class Alerts:
         config, now = self._mind.config(), self._mind.clock()
         report = await self._health.look()
         is_silent = is_quiet(now, known_zone(config.clock.timezone), read_hours(config.clock.quiet))
-        told, alerts = decide(self._told, report.problems, now, config.alerts, is_silent=is_silent)
+        told, alerts = decide(self._told, report.problems, now, is_silent=is_silent)
         for alert in await self._not_told_elsewhere(told, alerts):
             log.warning(
                 "alert", extra={"state": alert.state, "kind": alert.kind, "subject": alert.subject, "why": alert.detail}

@@ -18,6 +18,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -26,8 +27,10 @@ from msgspec.structs import replace
 
 from claudius.cognition.commit import commit_whole
 from claudius.cognition.daimons import (
+    MAX_TOKENS,
     PURPOSE,
     SPEECH_CHARS,
+    TTL_HOURS,
     Context,
     character,
     conclude_daimon,
@@ -56,7 +59,8 @@ log = logging.getLogger(__name__)
 
 PATH = "/api/whisper"
 ANSWER_BYTES = 8192
-CONNECT_S = 1.0
+CONNECT_S, HTTP_S, MODEL_S = 1.0, 5.0, 10.0
+"""For a connection, a whole request, and a model in a daimon's name."""
 MOST_RETRY_S = 86_400.0
 
 Outcome = Literal["counsel", "silence", "refused", "dreaming", "failed"]
@@ -127,7 +131,7 @@ class _Once(AbstractResolver):
 async def ask(daimon: DaimonSettings, token: str, body: Mapping[str, Any]) -> DaimonAnswer:
     """Ask a daimon within its timeout. Never raises for failures of the other side."""
     try:
-        async with asyncio.timeout(daimon.timeout_s):
+        async with asyncio.timeout(HTTP_S):
             return await _ask(daimon, token, body)
     except TimeoutError:
         return DaimonAnswer(outcome="failed", detail="it did not answer in time")
@@ -136,18 +140,17 @@ async def ask(daimon: DaimonSettings, token: str, body: Mapping[str, Any]) -> Da
 
 
 async def _ask(daimon: DaimonSettings, token: str, body: Mapping[str, Any]) -> DaimonAnswer:
-    host = daimon.host.strip().strip("[]").lower()
+    host = urlsplit(daimon.url).hostname or ""
     try:
         check_address(host, host)  # a literal address does not go through the resolver
     except Refused:
         raise
     except ValueError:
         pass
-    place = f"[{host}]" if ":" in host else host
-    url = f"{'https' if daimon.tls else 'http'}://{place}:{daimon.port}{PATH}"
+    url = daimon.url.rstrip("/") + PATH
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     connector = aiohttp.TCPConnector(resolver=_Once(), use_dns_cache=False, force_close=True)
-    timeout = aiohttp.ClientTimeout(total=daimon.timeout_s, sock_connect=CONNECT_S)
+    timeout = aiohttp.ClientTimeout(total=HTTP_S, sock_connect=CONNECT_S)
     async with (
         aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as session,
         session.post(url, json=body, headers=headers, allow_redirects=False) as response,
@@ -294,12 +297,11 @@ class Daimons:
             log.info("no whisper", extra={"daimon": name, "outcome": answer.outcome, "detail": answer.detail})
             reason = "it is silent" if answer.outcome == "silence" else answer.detail
             return Whispered(daimon=name, transport=transport, reason=reason)
-        return await self._keep(name, daimon, standing, context, answer, transport, now)
+        return await self._keep(name, standing, context, answer, transport, now)
 
     async def _keep(
         self,
         name: str,
-        daimon: DaimonSettings,
         standing: DaimonRecord,
         context: Context,
         answer: DaimonAnswer,
@@ -315,7 +317,7 @@ class Daimons:
             transport=transport,
             sources=context.sources,
             at=now,
-            expires_at=now + timedelta(hours=daimon.ttl_hours),
+            expires_at=now + timedelta(hours=TTL_HOURS),
             influence=answer.influence,
             conversation=context.conversation,
         )
@@ -345,7 +347,7 @@ class Daimons:
             return DaimonAnswer(outcome="failed", detail=f"it has no character: write soul/daimons/{name}.md")
         asked = request(system, context, soul, self._mind.nonce(), daimon)
         try:
-            text = await self.think(self._voice(daimon), asked, daimon.llm_timeout_s, f"{name}:{now.isoformat()}")
+            text = await self.think(self._voice(daimon), asked, MODEL_S, f"{name}:{now.isoformat()}")
         except (ProviderError, TimeoutError) as error:
             return DaimonAnswer(
                 outcome="failed",
@@ -380,7 +382,7 @@ class Daimons:
         """Return what a daimon says aloud, from its own model, or the soul's if it has none. Raises as `think`."""
         voice = self._voice(daimon) if daimon.groq_enabled else self._mind.provider
         asked = replace(asked, model=model_of(daimon) if daimon.groq_enabled else None)
-        return await self.think(voice, asked, daimon.llm_timeout_s, f"{name}:aloud:{turn}")
+        return await self.think(voice, asked, MODEL_S, f"{name}:aloud:{turn}")
 
     def _voice(self, daimon: DaimonSettings) -> Provider:
         key = (daimon.provider, daimon.base_url)
@@ -389,8 +391,7 @@ class Daimons:
         return self._voices[key]
 
     def _print(self, name: str, daimon: DaimonSettings) -> str:
-        place = f"{daimon.host}:{daimon.port}:{daimon.tls}:{self._token(name)}"
-        return sha256(place.encode()).hexdigest()[:8]
+        return sha256(f"{daimon.url}:{self._token(name)}".encode()).hexdigest()[:8]
 
     def _rests(self, name: str, daimon: DaimonSettings, standing: DaimonRecord, now: datetime) -> bool:
         """Return whether HTTP is suspended: until its time, or until the daimon's address or token changes."""
@@ -486,7 +487,7 @@ def _request(system: str, daimon: DaimonSettings, said: Sequence[Entry], mind: M
         system=f"{system.strip()}\n\n{mind.soul().text('aloud.md').strip()}",
         history=(),
         tail="\n".join(fence(data_line(record), nonce) for record in shown),
-        max_tokens=max(daimon.max_tokens, SPEECH_CHARS // 4),
+        max_tokens=max(MAX_TOKENS, SPEECH_CHARS // 4),
         keep_session=False,
         purpose=PURPOSE,
         temperature=daimon.temperature,

@@ -9,7 +9,6 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing, asynccontextmanager, suppress
-from functools import partial
 from typing import cast
 
 from msgspec import Struct
@@ -19,9 +18,11 @@ from claudius.cognition.mind import Mind
 from claudius.errors import OverBudget, ProviderError, RowInvalid, TimedOut, TooLong
 from claudius.intent import ApologyKind
 from claudius.perception import Origin, Perception, is_terminal
-from claudius.provider import Event, Failing, Provider, Request, limits_of, patience_of
+from claudius.provider import Event, Failing, Provider, Request, Wrapped, patience_of
 
 BASE_S, CAP_S = 1.0, 60.0
+TERMINAL_S = 60.0
+"""After how long without a sign of life from a model a terminal, which somebody watches, hears the apology."""
 
 
 class Retry(Struct, frozen=True):
@@ -68,7 +69,7 @@ def patience_s(mind: Mind, perception: Perception) -> float:
     """Return how long a message waits for a model before the apology; somebody watches a terminal, so it waits less."""
     config = mind.config()
     is_watched = is_terminal(perception.conversation) and perception.origin is Origin.EXTERNAL
-    return min(config.runtime.patience_s, config.terminal.wait_s) if is_watched else config.runtime.patience_s
+    return min(config.runtime.patience_s, TERMINAL_S) if is_watched else config.runtime.patience_s
 
 
 def patient(mind: Mind, perception: Perception, heard_s: float) -> Mind:
@@ -85,7 +86,7 @@ def patient(mind: Mind, perception: Perception, heard_s: float) -> Mind:
     return replace(mind, provider=TimedProvider(mind.provider, until, least_s), voices=voices)
 
 
-class TimedProvider:
+class TimedProvider(Wrapped):
     """A provider, with its retries and fallbacks, that is abandoned if it says nothing in time; for one turn.
 
     It stands for the patience of the person who waits. Source: the reliability design, section 7 (`runtime.patience_s`)
@@ -94,25 +95,15 @@ class TimedProvider:
 
     def __init__(self, inner: Provider, until: float, least_s: float) -> None:
         """Give up at `until`, an instant of the running loop; a call that begins late still has `least_s` seconds."""
-        self._inner, self._until, self._least_s = inner, until, least_s
-        self.limits, self.patience_s = partial(limits_of, inner), partial(patience_of, inner)
-
-    @property
-    def name(self) -> str:
-        """The provider's name."""
-        return self._inner.name
-
-    @property
-    def model(self) -> str:
-        """The provider's model."""
-        return self._inner.model
+        super().__init__(inner)
+        self._until, self._least_s = until, least_s
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply. Raises: ProviderError; if nothing came in time, the last one met, or else TimedOut."""
         failed: ProviderError | None = None
-        least_s = max(self._least_s, patience_of(self._inner, request))
+        least_s = max(self._least_s, patience_of(self.inner, request))
         latest = max(self._until, asyncio.get_running_loop().time() + least_s)
-        async with aclosing(cast(AsyncGenerator[Event, None], self._inner.complete(request))) as events:
+        async with aclosing(cast(AsyncGenerator[Event, None], self.inner.complete(request))) as events:
             try:
                 while True:
                     async with asyncio.timeout_at(latest):
@@ -129,9 +120,6 @@ class TimedProvider:
             yield first
             async for event in events:
                 yield event
-
-    async def aclose(self) -> None:
-        """Do nothing: the provider belongs to whoever made it."""
 
 
 CAREFUL_S = 60.0

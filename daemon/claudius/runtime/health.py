@@ -24,6 +24,7 @@ Kind = Literal["network", "voice", "store", "budget", "backup", "apologies", "gi
 
 EMPTY_BYTES = 525_000
 """About the size of a database before its first turn: empty tables and indexes take a page each."""
+APOLOGIES_PER_HOUR = 10
 FRESH_S = 5.0
 """For how long what was read from the store is used again."""
 WRITES_S = 2.0
@@ -141,7 +142,7 @@ def problems(facts: HealthFacts, settings: AlertSettings) -> tuple[Problem, ...]
     if kept.backup_failure:
         fix = "free some space or correct the path, then run `claudius backup create`"
         found.append(Problem(kind="backup", detail=f"the last backup failed: {kept.backup_failure}", fix=fix))
-    if settings.apologies_per_hour and facts.apologies > settings.apologies_per_hour:
+    if facts.apologies > APOLOGIES_PER_HOUR:
         detail = f"{facts.apologies} in the last hour"
         fix = "`claudius daemon logs` names each turn that failed, `claudius why TURN` its reason"
         found.append(Problem(kind="apologies", detail=detail, fix=fix, fails=False))

@@ -18,7 +18,7 @@ from typing import Any
 from aiohttp import web
 from msgspec import Struct
 
-from claudius.cognition.daimons import Context, character, request, sanitised
+from claudius.cognition.daimons import TTL_HOURS, Context, character, request, sanitised
 from claudius.cognition.mind import Mind, Stage, day_start
 from claudius.config import DaimonSettings, daimons
 from claudius.errors import BadConfiguration, ClaudiusError, StoreError
@@ -327,7 +327,7 @@ class WhisperApi:
             transport="offer",
             sources=(SELF,),
             at=now,
-            expires_at=now + timedelta(hours=daimon.ttl_hours),
+            expires_at=now + timedelta(hours=TTL_HOURS),
             influence=influence if influence in ("subtle", "strong") else "",
         )
         number = await mind.store.whispers.keep_whisper(kept)

@@ -41,6 +41,10 @@ from claudius.runtime.turn_log import TurnLog
 
 log = logging.getLogger(__name__)
 
+ATTEMPTS = 3
+"""How often a turn that fails is tried before the apology."""
+RECONCILE_HOURS = 24
+"""After how long an unconfirmed or refused post is given up."""
 STUMBLE_S = 5.0
 """How long a lane rests after an error that no turn explains."""
 ALONE_AFTER, ENDED_PROCESSES = 2, 3
@@ -292,8 +296,8 @@ class Lanes:
             return STUMBLE_S  # the lease is nearly past: nothing is sent any more unless it is renewed
         if lane.adapter is None or not (parts := await mind.store.outbox.deliveries(lane.conversation)):
             return None
-        hours = mind.config().runtime.reconcile_hours
-        post = Post(mind.store, lane.adapter, self._resources.clock.steady, hours, mind.hooks, mind.acknowledgement)
+        steady = self._resources.clock.steady
+        post = Post(mind.store, lane.adapter, steady, RECONCILE_HOURS, mind.hooks, mind.acknowledgement)
         lane.speaking_s = asyncio.get_running_loop().time()
         lane.end_passage()  # from here on it waits for a network
         try:
@@ -331,7 +335,7 @@ class Lanes:
                 attempts=attempts,
                 waited_s=asyncio.get_running_loop().time() - heard_s,
                 patience_s=patience_s(mind, pending.perception),
-                tries=mind.config().runtime.attempts,
+                tries=ATTEMPTS,
                 chance=self._chance(),
             )
             facts = {"turn": pending.turn, "attempts": attempts, "fate": type(fate).__name__, "said": failure.said}

@@ -30,8 +30,7 @@ import claudius
 from claudius.config import Secret
 from claudius.errors import AlreadyRunning, BadHome, ClaudiusError
 from claudius.foreign import unquoted
-from claudius.home import FILE_MODE, Home, write_all
-from claudius.replacing import discard_incoming, obey
+from claudius.home import FILE_MODE, Home, discard_incoming, obey, write_all
 from claudius.runtime.control import Connection, ControlSocket, allow_files
 from claudius.runtime.logs import PrivateFile, start_log, unheard
 

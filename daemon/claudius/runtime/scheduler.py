@@ -71,6 +71,8 @@ async def open_bell(ring: Callable[[], None]) -> Bell:
 
 LOOK_S = 30.0
 """The longest time between two checks: the clock may have been set, and other commands may make plans."""
+GRACE_HOURS = 24.0
+"""After how long a plan of the soul's own lapses."""
 FIRST_S = 0.05
 SETTLED_S = 2.0
 """For how long the process counts as starting."""
@@ -80,7 +82,7 @@ QUICK_S = 0.5
 
 async def fire_due(now: datetime, mind: Mind, wake: Callable[[str], None]) -> None:
     """Turn what is due into perceptions, and wake their conversations. Raises: StoreError."""
-    for conversation in await mind.store.plans.fire_due(now, mind.config().schedule.grace_hours):
+    for conversation in await mind.store.plans.fire_due(now, GRACE_HOURS):
         log.info("due", extra={"conversation": conversation})
         wake(conversation)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claudius.adapters.slack.shown import shows
+from claudius.adapters.slack.text import shows
 from claudius.provider import Request
 from claudius.providers.scripted import Line, Reply, Scripted
 from claudius.shown import How

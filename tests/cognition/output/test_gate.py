@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from claudius.cognition.output.gate import HOLD_CHARS, Gated, OutputRules, StreamGate, gate
-from claudius.cognition.output.rewrites import reveal, rewrite, settled
+from claudius.cognition.output.gate import HOLD_CHARS, Gated, OutputRules, StreamGate, gate, reveal, rewrite, settled
 from claudius.cognition.output.rules import Mentionable, Overlap
 from replies import cut_up, sizes
 

@@ -24,6 +24,7 @@ from claudius.home import Home
 from claudius.perception import SELF
 from claudius.providers.scripted import Scripted
 from claudius.recollection import ProcessState
+from claudius.runtime import lanes
 from lab.sample import NOW, recollection
 from lab.sample import soul as soul_text
 from minds import Clock, by_tag, declarative, minds, say, standing, wanted
@@ -89,7 +90,7 @@ async def test_c19_execute_now_runs_the_target_on_the_same_perception(home: Home
     assert turn["changes"]["process"] == {"from": "greeting", "to": "second", "execute_now": True}
 
 
-async def test_c20_a_circle_of_execute_now_ends_as_a_whole(home: Home) -> None:
+async def test_c20_a_circle_of_execute_now_ends_as_a_whole(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """20 ✗: the eleventh hop is an error: the state is as before the turn, and the perception is not run for ever."""
     ran: list[str] = []
 
@@ -103,9 +104,9 @@ async def test_c20_a_circle_of_execute_now_ends_as_a_whole(home: Home) -> None:
 
         return mental_process(may_execute_now=True)(circle)
 
-    settings = {"CLAUDIUS_RUNTIME_ATTEMPTS": "2"}
+    monkeypatch.setattr(lanes, "ATTEMPTS", 2)
     made = {"greeting": circling("greeting", "other"), "other": circling("other", "greeting")}
-    async with minds(home, Scripted(default=by_tag()), settings=settings, **made) as soul:
+    async with minds(home, Scripted(default=by_tag()), **made) as soul:
         said = await say(soul, "round")
         state = standing(soul)
         counts = soul.records().counts(NOW)
@@ -150,7 +151,7 @@ async def test_c22_a_transition_to_itself_is_honoured(home: Home) -> None:
 
 @pytest.mark.parametrize("returned", [None, "main_process", ["memory"], 7], ids=str)
 async def test_c23_what_is_neither_memory_nor_transition_is_an_error(
-    home: Home, returned: object, caplog: pytest.LogCaptureFixture
+    home: Home, returned: object, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """23 ✗: for a process that returns nothing, a string or a list, the error names the process and the type."""
 
@@ -158,8 +159,8 @@ async def test_c23_what_is_neither_memory_nor_transition_is_an_error(
         """Return a value of the wrong type."""
         return returned
 
-    settings = {"CLAUDIUS_RUNTIME_ATTEMPTS": "1"}
-    async with minds(home, Scripted(), settings=settings, greeting=mental_process()(wrong)) as soul:
+    monkeypatch.setattr(lanes, "ATTEMPTS", 1)
+    async with minds(home, Scripted(), greeting=mental_process()(wrong)) as soul:
         await say(soul, "m")
 
     errors = [str(getattr(record, "error", "")) for record in caplog.records]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from claudius.cognition.reply.thoughts import ThoughtFilter
+from claudius.cognition.reply.tags import ThoughtFilter
 from claudius.provider import Delta, Done, Event, Reset, Usage
 from stream_rows import ROWS
 

@@ -65,7 +65,11 @@ class DaimonServer:
     def environment(self, name: str = "KOTHAR") -> dict[str, str]:
         """Return what a person sets to be whispered to by it."""
         prefix = "CLAUDIUS_KOTHAR_" if name == "KOTHAR" else f"CLAUDIUS_DAIMON_{name}_"
-        return {f"{prefix}ENABLED": "1", f"{prefix}PORT": str(self.port), f"{prefix}AUTH_TOKEN": "token-of-the-daimon"}
+        return {
+            f"{prefix}ENABLED": "1",
+            f"{prefix}URL": f"http://127.0.0.1:{self.port}",
+            f"{prefix}AUTH_TOKEN": "token-of-the-daimon",
+        }
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         is_asked = request.path == PATH and request.can_read_body

@@ -8,8 +8,8 @@ from __future__ import annotations
 import aiohttp
 import discord
 
+from claudius.adapters.chat_adapter import is_refused_by_proxy
 from claudius.adapters.incoming import MISREAD
-from claudius.adapters.outage import is_refused_by_proxy
 from claudius.errors import AdapterRefused, DeliveryError, DeliveryLater, DeliveryRefused, DeliveryUnknown
 
 NETWORK, TOKEN = "discord", "DISCORD_TOKEN"

@@ -24,11 +24,10 @@ import discord.http
 import yarl
 from msgspec import Struct, field
 
-from claudius.adapters.chat_adapter import NotConnected, Timings
+from claudius.adapters.chat_adapter import NotConnected, Outage, Timings
 from claudius.adapters.discord.api_errors import FAILURES, NETWORK, TOKEN, WAITS_S
 from claudius.adapters.discord.incoming import DiscordBot, KnownChannels, position
 from claudius.adapters.incoming import MISREAD
-from claudius.adapters.outage import Outage
 from claudius.errors import AdapterRefused
 from claudius.foreign import unquoted
 from claudius.proxies import proxy_of

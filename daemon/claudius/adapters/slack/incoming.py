@@ -16,8 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.adapters.incoming import Ignored, deleted, own_text
-from claudius.adapters.slack.shown import files_of, object_of, shows, text_of
-from claudius.adapters.slack.text import MENTIONS, read
+from claudius.adapters.slack.text import MENTIONS, files_of, object_of, read, shows, text_of
 from claudius.perception import (
     Kind,
     MessageExtra,

@@ -21,8 +21,8 @@ from slack_sdk.http_retry.response import HttpResponse
 from slack_sdk.http_retry.state import RetryState
 from slack_sdk.web.async_client import AsyncWebClient
 
-from claudius.adapters.outage import is_refused_by_proxy
-from claudius.adapters.slack.codes import CODES
+from claudius.adapters.chat_adapter import is_refused_by_proxy
+from claudius.adapters.slack.manifest import CODES
 from claudius.errors import DeliveryError, DeliveryLater, DeliveryRefused, DeliveryUnknown
 from claudius.foreign import listed
 from claudius.proxies import proxy_of

@@ -17,8 +17,6 @@ from claudius.psyche.scrubber import FEELINGS, spoken_without_numbers
 
 CUT_CHARS = 40
 """A cut dialogue shorter than this is not said; its last sentence end is searched for beyond this point."""
-BROKEN_CHARS = 4000
-"""The number of characters of a broken reply that the repair call is shown."""
 
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+(?=\s|\Z)|[。！？]++[”’」』）]*+")
 _BABBLE = re.compile(
@@ -49,8 +47,6 @@ class NeedsRepair(Struct, frozen=True):
     """Nothing can be said yet: request external_dialogue once more, then climb again with that reply."""
 
     flags: tuple[str, ...]
-    broken: str
-    """The beginning of the reply, to be shown as a fenced line."""
 
 
 def climb(
@@ -76,7 +72,7 @@ def climb(
     if not rules.owed:
         return Spoken(speech="", rung="silent", verb=rules.default_verb, flags=flags)
     if repair is None and rules.repairs > 0 and not refused:
-        return NeedsRepair(flags, reply.raw[:BROKEN_CHARS])
+        return NeedsRepair(flags)
     for candidate in (repair, reply):
         cut = _cut(candidate, rules) if candidate else None
         if cut:

@@ -43,7 +43,7 @@ PROCESSES: dict[str, str] = {
     "frustrated": "claudius.cognition.processes.shipped:FRUSTRATED",
     "proactive": "claudius.cognition.processes.shipped:PROACTIVE",
     "looking_inward": "claudius.cognition.processes.shipped:LOOKING_INWARD",
-    "problem_solving": "claudius.cognition.problem_solving:problem_solving",
+    "problem_solving": "claudius.cognition.ism:problem_solving",
 }
 
 

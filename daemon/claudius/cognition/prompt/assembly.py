@@ -1,45 +1,48 @@
 """Assemble the prompt of a turn: static system part, append-only history, this turn's tail.
 
-Equal arguments give equal bytes. Source: the pipeline design, section 3; the prompt-cache rules of the performance
-design, section 4.
+Equal arguments give equal bytes. A small model is asked the same turn in fewer words: `small_tail`. Source: the
+pipeline design, section 3; the prompt-cache rules of the performance design, section 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from string import Template
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from claudius.cognition.history import (
     feels,
     fixed,
     heard_records,
     intuition_record,
+    lengths,
     merged,
     perception_record,
     render_left_out,
     render_summary,
     shown_record,
 )
-from claudius.cognition.plan import EngineSettings, Plan, kernel_of
-from claudius.cognition.prompt import small
-from claudius.cognition.prompt.parts import PRESENT, exchanges, present, soul_state
+from claudius.cognition.plan import SPEECH, THOUGHT, EngineSettings, Plan, allowed_verbs, kernel_of, soul_name
 from claudius.cognition.steps import PSYCHE_STEPS
+from claudius.cognition.timing import zone_of
 from claudius.memory.ledger import format_beliefs, format_peers
-from claudius.prompt import Prompt, RecordKind, Scalar, clear_nonce, data_line, fence, nested_line
-from claudius.provider import Message
+from claudius.prompt import Prompt, RecordKind, Scalar, ago, clear_nonce, data_line, fence, nested_line
+from claudius.provider import FormStep, Message, ModelLimits
+from claudius.psyche.context import MOOD
 from claudius.psyche.personality import personality
-from claudius.recollection import LeftOut, Recollection
+from claudius.recollection import STATE_DEFAULTS, LeftOut, Recollection
 from claudius.soul import SoulText, dossiers
 
 
 def system_text(soul: SoulText, settings: EngineSettings) -> str:
     """Assemble the static part: who the soul is, what its owner tells it, how it reads and answers. Pure."""
     if settings.profile == "small":
-        return small.system_text(soul, settings)
+        return _small_system(soul, settings)
     key = ("system", settings.dossier_tokens, settings.psyche, settings.wording)
     known = soul.derived.get(key)
     if known is not None:
@@ -91,7 +94,7 @@ def build_prompt(plan: Plan, recollection: Recollection, soul: SoulText, setting
     """Assemble the whole prompt of a turn. Pure."""
     messages, cached = history(recollection, plan)
     if settings.profile == "small":
-        return Prompt(system_text(soul, settings), messages, small.tail(plan, recollection, soul, settings), cached)
+        return Prompt(system_text(soul, settings), messages, small_tail(plan, recollection, soul, settings), cached)
     blocks = context_blocks(plan, recollection, soul, settings).values()
     tail = "\n".join([this_turn(plan, soul), *blocks, soul.text("tail.md").strip()])
     return Prompt(system_text(soul, settings), messages, tail, cached)
@@ -161,7 +164,7 @@ def repair_tail(recollection: Recollection, soul: SoulText, broken: str, chars: 
     `chars`: the most that is shown of each message.
     """
     heard = [perception_record(one, recollection.called(one), chars) for one in recollection.perceptions]
-    draft: Mapping[str, Scalar] = {"kind": RecordKind.DRAFT, "text": broken[:4000]}
+    draft: Mapping[str, Scalar] = {"kind": RecordKind.DRAFT, "text": broken[:BROKEN_CHARS]}
     message = _fenced([Block("Current Message", [*heard, draft])], recollection.nonce)
     return "\n".join([*message.values(), soul.text("repair.md").strip()])
 
@@ -193,3 +196,168 @@ def _fenced(blocks: Sequence[Block], nonce: str) -> dict[str, str]:
         lines = [fence(line, nonce) for line in unfenced]
         shown[block.heading] = "\n".join([f"## {block.heading}", *lead, *lines])
     return shown
+
+
+PRESENT = "The Present"
+BROKEN_CHARS = 4000
+"""The number of characters of an unusable reply that the second call is shown."""
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+"""English, as the rest of the prompt is, whatever the machine's locale."""
+
+
+def exchanges(soul: SoulText) -> str:
+    """Return the sample exchanges; empty if they are another soul's. Pure."""
+    file = soul.files.get("exchanges.md")
+    whose = str(file.head.get("soul", "")).casefold() if file else ""
+    return file.text if file and whose in ("", soul_name(soul.text("soul.md"))) else ""
+
+
+def present(recollection: Recollection, soul: SoulText, zone: str) -> str:
+    """Name the instant of the turn in a zone, and how long ago the speaker last spoke here. Pure.
+
+    Empty without a zone, or if the soul's texts are older than these words.
+    """
+    words, now = soul.files["tail.md"].head, recollection.now.astimezone(zone_of(zone))
+    if not zone or "now" not in words:
+        return ""
+    day = f"{now.day} {MONTHS[now.month - 1]} {now.year}"
+    values = {"weekday": WEEKDAYS[now.weekday()], "date": day, "time": f"{now:%H:%M}", "zone": zone}
+    said = Template(words["now"]).substitute(values)
+    if recollection.speaker is None or recollection.speaker.spoke_at is None:
+        return said
+    since = ago((recollection.now - recollection.speaker.spoke_at).total_seconds())
+    return f"{said} {Template(words['since']).substitute(ago=since)}"
+
+
+def soul_state(plan: Plan, recollection: Recollection) -> dict[str, str]:
+    """Return the soul state that a prompt shows, with the mood from the bands. Pure."""
+    state = {value.key: value.value for value in recollection.state if value.value}
+    if plan.felt.emotional_state:
+        word = plan.felt.emotional_state  # the mood from the bands; a default mood is left out
+        state = ({MOOD: word} if word != STATE_DEFAULTS[MOOD] else {}) | {k: v for k, v in state.items() if k != MOOD}
+    return state
+
+
+def form_of(plan: Plan, soul: SoulText, settings: EngineSettings) -> tuple[FormStep, ...]:
+    """Return the sections that a server is to enforce: those of this plan and no others. Pure."""
+    if settings.form == "words":
+        return ()
+    return tuple(
+        [
+            FormStep(
+                name=name,
+                value=soul.steps[name].value,
+                verbs=allowed_verbs(name, plan, soul)[0],
+                check=plan.conditional.get(name, ""),
+            )
+            for name in plan.asked
+            if name in soul.steps
+        ]
+    )
+
+
+SMALL = "small.md"
+PORTRAIT_CHARS = 1200
+"""The most that is shown of a portrait (300 tokens)."""
+MEMORY_CHARS = 800
+"""The most that is shown of memory, facts first (with its keys some 300 tokens)."""
+TAIL_TOKENS = 700
+"""Kept free for the tail, besides what was heard."""
+REPLY_LEAST, REPLY_MOST = 256, 1024
+WINDOW = 4
+"""The number of entries that always stay in the history."""
+_OTHERS = re.compile(r"<((?!internal_monologue|external_dialogue)[a-z_]+)\b[^>]*>.*?</\1>\s*", re.DOTALL)
+_ALL_ASKED = "Asked for all of it, you write:"
+
+
+def _small_system(soul: SoulText, settings: EngineSettings) -> str:
+    """Assemble the static part. Pure."""
+    key = ("small", settings.form)
+    known = soul.derived.get(key)
+    if known is None:
+        known = soul.derived[key] = "\n\n".join(part.strip() for part in _small_parts(soul, settings) if part.strip())
+    return str(known)
+
+
+def _small_parts(soul: SoulText, settings: EngineSettings) -> Iterator[str]:
+    yield soul.text("soul.md")
+    head = soul.files[SMALL].head if SMALL in soul.files else {}
+    yield "\n".join(filter(None, [soul.text(SMALL), str(head.get(settings.form, ""))]))
+    if settings.form == "words":
+        yield exchanges(soul)
+        return
+    yield _OTHERS.sub("", soul.text("example.md")).replace(_ALL_ASKED, "You write:")
+    yield from (soul.steps[name].instruction for name in (THOUGHT, SPEECH) if name in soul.steps)
+
+
+def small_tail(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> str:
+    """Assemble this turn's part: every record in one fence, the rare steps' instructions, and what to write. Pure."""
+    lines = [data_line(record) for record in _small_records(plan, recollection, settings.message_chars)]
+    nonce = clear_nonce(recollection.nonce, lines)
+    data = ["## Data", fence("\n".join(lines), nonce)] if lines else []
+    rare = [soul.steps[name].instruction for name in plan.asked if name not in (THOUGHT, SPEECH) and name in soul.steps]
+    said = [override for name, override in plan.overrides.items() if name in plan.asked]
+    now = filter(None, [present(recollection, soul, settings.zone)])
+    return "\n".join([*now, *data, *rare, *said, _wanted(plan, soul, settings)])
+
+
+def words_tail(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> str:
+    """Assemble the tail of a repair: the words aloud alone. A small model that is shown its draft repeats it. Pure."""
+    alone = replace(plan, asked=(SPEECH,), overrides={})
+    return small_tail(alone, recollection, soul, replace(settings, form="words"))
+
+
+def _wanted(plan: Plan, soul: SoulText, settings: EngineSettings) -> str:
+    words = soul.files[SMALL].head
+    if settings.form == "words" and plan.asked == (SPEECH,):
+        return str(words["words"])
+    return Template(str(words["order"])).substitute(steps=", ".join(plan.asked))
+
+
+def _small_records(plan: Plan, recollection: Recollection, chars: int) -> Iterator[Mapping[str, Scalar]]:
+    """Yield what the turn knows, then at most `chars` characters of each message heard."""
+    if state := soul_state(plan, recollection):
+        yield {"kind": RecordKind.SOUL_STATE, **state}
+    if feels(plan.asked):
+        yield from map(intuition_record, recollection.intuitions)
+    for shown in plan.shown:
+        if not shown.pointer and shown.version:
+            yield shown_record(replace(shown, text=shown.text[:PORTRAIT_CHARS]))
+    told = {
+        RecordKind.SECOND_THOUGHT: recollection.second_thought,
+        RecordKind.BELIEFS: format_beliefs(recollection.beliefs),
+    }
+    yield from ({"kind": kind, "text": text} for kind, text in told.items() if text)
+    if plan.felt.record:
+        yield {"kind": RecordKind.PSYCHE, **plan.felt.record}
+    room = MEMORY_CHARS
+    for line in plan.remembered.lines:
+        room -= sum(map(len, line.values()))
+        if room < 0:
+            break
+        yield {"kind": RecordKind.MEMORY, **line}
+    yield from heard_records(recollection, chars)
+
+
+def fitted(settings: EngineSettings, limits: ModelLimits, recollection: Recollection, soul: SoulText) -> EngineSettings:
+    """Return the settings for a model with these limits: the history gets what system, tail and reply leave. Pure."""
+    settings = replace(settings, profile=limits.profile, form=limits.form)
+    if not limits.context_tokens:
+        return settings
+    reply = min(settings.max_tokens, max(REPLY_LEAST, min(REPLY_MOST, limits.context_tokens // 4)))
+    summary = len(recollection.summary.text) if recollection.summary else 0
+    heard = sum(min(length, settings.message_chars) for length in lengths(recollection.perceptions))
+    known = len(system_text(soul, settings)) + summary + heard
+    left_chars = (limits.context_tokens - reply - TAIL_TOKENS) * limits.chars_per_token - known
+    past = [fixed(turn) for turn in recollection.past]
+    chars_per_token = sum(one.chars for one in past) / max(1, sum(one.tokens for one in past)) if past else 4.0
+    return replace(
+        settings,
+        max_tokens=reply,
+        budget_tokens=int(min(settings.budget_tokens, max(1.0, left_chars / max(1.0, chars_per_token)))),
+        window=min(settings.window, WINDOW),
+    )

@@ -18,8 +18,7 @@ from msgspec.structs import replace
 from claudius.cognition.asks import QUERY, SPEECH, Ask
 from claudius.cognition.history import feels, merged, section
 from claudius.cognition.plan import EngineSettings, Plan
-from claudius.cognition.prompt.assembly import context_blocks, history, system_text
-from claudius.cognition.prompt.parts import PRESENT
+from claudius.cognition.prompt.assembly import PRESENT, context_blocks, history, system_text
 from claudius.cognition.steps import STEPS
 from claudius.cognition.working_memory import CORE, DEFAULT, ORDER, SUMMARY, MemoryEntry, WorkingMemory
 from claudius.errors import BadSoul

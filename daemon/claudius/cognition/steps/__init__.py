@@ -1,23 +1,34 @@
-"""Define what a cognitive step is, and load it by its name.
+"""Define what a cognitive step is, load it by its name, and define those that ship, but for the user model's.
 
 A step is a `Step` in a module here, a text in `soul/steps/` and a line in `STEPS`, which stands where the parser reads
-it. The code says when it is asked, how its answer is stored, and what else it changes.
+it. The code says when it is asked, how its answer is stored, and what else it changes. What is said aloud has no effect
+here: its entry and utterance are made after the output ladder and gate judge it. Source: the pipeline design, section
+9; the cortex design, section 1.
 """
 
 from __future__ import annotations
 
 import importlib
+import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct, field
 
+from claudius.cognition.reply.parser import read_bool, read_state
 from claudius.cognition.reply.tags import STEPS as STEPS
 from claudius.intent import ModelVersion, StateChange, Thought
 from claudius.ledger_types import Proposal
-from claudius.psyche.mapping import IntentionUpdate, Shift
-from claudius.recollection import Entry, Person, Recollection
+from claudius.memory.ledger import MAX_TRUST_DELTA, clamp_trust
+from claudius.perception import SELF
+from claudius.prompt import short_name
+from claudius.psyche.context import MOOD, MOOD_WORD
+from claudius.psyche.gate import sign_named
+from claudius.psyche.mapping import ACTIONS, IntentionUpdate, Shift, read_action, read_shifts, read_updates
+from claudius.recollection import STATE_DEFAULTS, Entry, EntryType, Person, Recollection, StateKey
 
 
 class Situation(Struct, frozen=True, kw_only=True):
@@ -110,3 +121,154 @@ def step(name: str) -> Step:
     module, _, attribute = STEPS[name].partition(":")
     found: Step = getattr(importlib.import_module(module), attribute)
     return found
+
+
+def _thought(reading: Reading) -> Effect:
+    thought = reading.thoughts["internal_monologue"][0]
+    if not thought.content.strip():
+        return NOTHING
+    entry = Entry(
+        entry_type=EntryType.INTERNAL_MONOLOGUE,
+        content=thought.content.strip(),
+        verb=thought.verb,
+        at=reading.recollection.now,
+    )
+    return Effect(entries=(entry,))
+
+
+def _people(recollection: Recollection) -> dict[str, str]:
+    """Return the ids of those present, keyed by what a model may call them: short names, and unambiguous names."""
+    present = {one.person: recollection.called(one) for one in recollection.perceptions if one.person}
+    canonical = recollection.speaker.person if recollection.speaker else ""
+    ids = {person: canonical or person for person in present}
+    present |= {other.person: other.name for other in recollection.others}
+    ids |= {other.person: other.person for other in recollection.others}
+    counts = Counter(name.casefold() for name in present.values() if name)
+    named = {name.casefold(): ids[person] for person, name in present.items() if counts[name.casefold()] == 1}
+    return named | {short_name(person): ids[person] for person in present}
+
+
+def _shifted(reading: Reading) -> Effect:
+    """Read changes of stance towards someone, in words; tables, not the model, map them to numbers."""
+    said = reading.thoughts["stance_shifts"]
+    shifts, dropped = read_shifts("\n".join(one.content for one in said), _people(reading.recollection))
+    told = [{"person": one.person, "stance": one.stance, "strength": one.strength} for one in shifts]
+    changes = {"stances": told} if told else {}
+    return Effect(shifts=shifts, changes=changes, flags=("dropped:stance_shifts",) if dropped else ())
+
+
+def _intended(reading: Reading) -> Effect:
+    """Read what the soul intends beyond this reply, in words from closed lists."""
+    said = reading.thoughts["intention_updates"]
+    updates, dropped = read_updates("\n".join(one.content for one in said), _people(reading.recollection))
+    told = [{"operation": one.operation, "type": one.type, "horizon": one.horizon} for one in updates]
+    changes = {"intentions": told} if told else {}
+    return Effect(intentions=updates, changes=changes, flags=("dropped:intention_updates",) if dropped else ())
+
+
+def _chosen(reading: Reading) -> Effect:
+    """Read the choice, where no reply is owed, of an emoji or of silence instead of speech."""
+    action, name = read_action(reading.thoughts["chosen_action"][0].content)
+    if action == ACTIONS[0]:
+        return NOTHING
+    sign = sign_named(name) if action == "react" else ""
+    return Effect(action=action, sign=sign, changes={"action": f"{action}: {name}" if name else action})
+
+
+MONOLOGUE = Step(name="internal_monologue", gate=always, effect=_thought)
+"""Private reasoning, kept in memory and never heard."""
+DIALOGUE = Step(name="external_dialogue", gate=attrgetter("speaks"))
+QUERY = Step(name="mental_query")
+"""Is a statement true? Only programmatic processes ask it, and they supply the statement."""
+ACTION_CHOICE = Step(name="action_choice")
+"""Which action the soul takes next. Only the implicit semantic machine asks it."""
+STANCES = Step(name="stance_shifts", gate=always, effect=_shifted)
+INTENTIONS = Step(name="intention_updates", gate=always, effect=_intended)
+ACTION = Step(name="chosen_action", gate=always, effect=_chosen)
+
+
+def _is_due(situation: Situation) -> bool:
+    interval = situation.intervals.get("soul_state_check", 0)
+    return interval > 0 and situation.number % interval == 0
+
+
+def _is_changed(reading: Reading) -> bool:
+    return read_bool([one.content for one in reading.thoughts.get("soul_state_check", ())])
+
+
+def _said(reading: Reading) -> dict[str, str]:
+    return read_state("\n".join(one.content for one in reading.thoughts.get("soul_state_update", ())))
+
+
+def _checked(reading: Reading) -> Effect:
+    truth = _is_changed(reading)
+    word = _said(reading).get(MOOD, "") if truth and "soul_state_update" in reading.asked else ""
+    entry = Entry(
+        entry_type=EntryType.MENTAL_QUERY,
+        content=f"Claudius judged whether his own state has changed: {str(truth).lower()}",
+        at=reading.recollection.now,
+        metadata={"query": "soul_state_check", "result": truth} | ({MOOD_WORD: word} if word else {}),
+    )
+    return Effect(entries=(entry,))
+
+
+def _updated(reading: Reading) -> Effect:
+    if not _is_changed(reading):
+        return Effect(changes={"soul_state": {"result": "refused:check"}})
+    now = {value.key: value.value for value in reading.recollection.state}
+    said = _said(reading)
+    mood = said.get(MOOD, "")
+    moved = {key: value for key, value in said.items() if value != now.get(key, STATE_DEFAULTS[key])}
+    if not moved:
+        return Effect(mood=mood)
+    audience = reading.recollection.audience
+    changes = tuple(
+        StateChange(key=key, value=value, audience=SELF if key == StateKey.EMOTIONAL_STATE else audience)
+        for key, value in moved.items()
+    )
+    return Effect(state=changes, changes={"soul_state": moved}, mood=mood)
+
+
+STATE_CHECK = Step(name="soul_state_check", gate=_is_due, effect=_checked)
+STATE_UPDATE = Step(name="soul_state_update", gate=always, after="soul_state_check", effect=_updated)
+
+
+EACH = 5
+"""The step is asked at every fifth exchange with a person."""
+RATIONALE_CHARS = 1000
+
+
+def _is_assessed_now(situation: Situation) -> bool:
+    peers = situation.recollection.peers
+    if not situation.assesses or situation.person is None or not peers:
+        return False
+    return peers[0].peer_id == situation.person.person and (peers[0].messages + 1) % EACH == 0
+
+
+def _assessed(reading: Reading) -> Effect:
+    if reading.person is None:
+        return NOTHING
+    try:
+        found = json.loads(reading.thoughts["assess_peer"][0].content)
+    except (ValueError, RecursionError):
+        return Effect(changes={"assessment": {"result": "unreadable"}})
+    if not isinstance(found, dict) or found.get("peer_id") != reading.person.person:
+        return Effect(changes={"assessment": {"result": "refused:person"}})
+    rationale = found.get("rationale")
+    why = " ".join(rationale.split())[:RATIONALE_CHARS] if isinstance(rationale, str) else ""
+    trust = clamp_trust(0, found.get("trust"), 10)
+    if trust is None or not why:
+        return Effect(changes={"assessment": {"result": "unreadable"}})
+    proposal = Proposal(
+        peer_id=reading.person.person,
+        trust=trust,
+        rationale=why,
+        author="inline",
+        sources=(reading.recollection.audience,),
+        limit=MAX_TRUST_DELTA,
+    )
+    told = {"result": "stored", "person": proposal.peer_id, "trust": trust, "rationale": why}
+    return Effect(proposal=proposal, changes={"assessment": told})
+
+
+ASSESSMENT = Step(name="assess_peer", gate=_is_assessed_now, effect=_assessed)

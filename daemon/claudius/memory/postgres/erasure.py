@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 
 from claudius.memory.erasure import Beyond, Probes
-from claudius.memory.postgres import dumps
+from claudius.memory.postgres import moving
 from claudius.memory.postgres.connection import PostgresConnection, ours
 from claudius.memory.search import ROWS, Needles, plain
 from claudius.memory.sql.connection import Database, in_thread
@@ -85,7 +85,7 @@ class PostgresErasure(ErasureStore):
 
 def _drop_beside(db: Database) -> None:
     """Delete what restores have set aside: it holds everybody whom the store held then."""
-    for row in db.connection.execute(dumps.LEFT_BESIDE).fetchall():
+    for row in db.connection.execute(moving.LEFT_BESIDE).fetchall():
         db.connection.execute(f'DROP SCHEMA "{row["name"]}" CASCADE')
 
 

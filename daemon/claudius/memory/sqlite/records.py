@@ -17,7 +17,7 @@ from claudius.memory.sqlite.file import open_reader, pragma
 from claudius.memory.sqlite.schema import check_identity, check_new, empty_database, load_migrations, translate
 
 if TYPE_CHECKING:
-    from claudius.soul.pushed import PushedSoul
+    from claudius.soul.source import PushedSoul
 
 
 class SqliteRecords(Records):

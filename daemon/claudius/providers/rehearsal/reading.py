@@ -1,22 +1,26 @@
 """Read a request: its records, the steps it asks for, what was said before, and what a message reveals by its words.
 
-A message reveals facts about its speaker, a topic, a mood, and what it asks for.
+A message reveals facts about its speaker, a topic, a mood, and what it asks for. A question is answered from memory's
+lines, this conversation, and the notes on the speaker: only the speaker's own lines answer a question about themself,
+and what somebody else said is told with their name. Pure.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from typing import Any, Literal
 
 from msgspec import Struct
 
-from claudius.memory.facts import TELLS, stated_facts
+from claudius.memory.facts import CONSTRAINTS, KEYS, TELLS, stated_facts
+from claudius.memory.ranking import stemmed
 from claudius.perception import Kind
 from claudius.prompt import RecordKind
 from claudius.provider import Message, Request
-from claudius.providers.rehearsal.lines import EDGES, FactKind, Lines, fits, plain
+from claudius.providers.rehearsal.lines import EDGES, FactKind, Lines, fits, plain, say
 from claudius.recollection import Fact
 
 READ_CHARS = 4000
@@ -103,7 +107,9 @@ class ReadRequest(Struct, frozen=True, kw_only=True):
 
 def read(request: Request) -> ReadRequest:
     """Parse the request of one turn. Pure."""
-    opening, history = _opening(request)
+    opening, history = "", request.history
+    if len(history) > 1 and "## Current Message" in history[-2].content and "## Current Message" not in request.tail:
+        opening, history = history[-2].content, history[:-2]  # a part of this turn was already asked
     tail = list(records(f"{opening}\n{request.tail}"))
     heard = [record for record in tail if record.get("kind") == RecordKind.MESSAGE]
     who = heard[-1].get("who") if heard else None
@@ -113,6 +119,7 @@ def read(request: Request) -> ReadRequest:
     headings = re.findall(r"^## +(.+?) *$", request.system, re.MULTILINE)
     titles = re.findall(r"^# +(.+?) *$", request.system, re.MULTILINE)
     found = {str(record.get("kind")): record for record in tail}
+    lines = found.get(RecordKind.MEMORY, {}).get("lines")
     _, _, present = request.tail.partition("## The Present\n")
     summaries = [_text(record) for record in shown if record.get("kind") == RecordKind.SUMMARY]
     earlier = [record for record in before if record.get("kind") == RecordKind.MESSAGE]
@@ -124,7 +131,14 @@ def read(request: Request) -> ReadRequest:
         said=tuple([_text(record) for record in earlier if record.get("who") == who]),
         spoken=spoken(history),
         who=str(who or ""),
-        remembered=tuple(_remembered(found.get(RecordKind.MEMORY, {}))),
+        remembered=tuple(
+            [
+                ReadLine(
+                    by=str(line.get("from", "")), **{key: str(line.get(key, "")) for key in ("text", "when", "ago")}
+                )
+                for line in (lines if isinstance(lines, list) else ())
+            ]
+        ),
         models=_models(shown, who),
         state={key: str(value) for key, value in found.get(RecordKind.SOUL_STATE, {}).items()},
         felt={key: str(value) for key, value in found.get(RecordKind.PSYCHE, {}).items()},
@@ -136,14 +150,6 @@ def read(request: Request) -> ReadRequest:
         title=titles[0] if titles else "",
         headings=tuple(headings[:4]),
     )
-
-
-def _opening(request: Request) -> tuple[str, Sequence[Message]]:
-    """Split off this turn's opening message from earlier history, if part of the turn was already asked. Pure."""
-    if "## Current Message" in request.tail or len(request.history) < 2:
-        return "", request.history
-    *before, opening, _ = request.history
-    return (opening.content, before) if "## Current Message" in opening.content else ("", request.history)
 
 
 def records(text: str) -> Iterator[Mapping[str, Any]]:
@@ -180,13 +186,6 @@ def _quoted_in(text: str) -> str:
     """Return what is between the first and the last quotation mark of a text. Pure."""
     _, _, opened = text.partition('"')
     return opened.rpartition('"')[0]
-
-
-def _remembered(record: Mapping[str, Any]) -> Iterator[ReadLine]:
-    lines = record.get("lines")
-    for line in lines if isinstance(lines, list) else ():
-        words = {key: str(line.get(key, "")) for key in ("text", "when", "ago")}
-        yield ReadLine(by=str(line.get("from", "")), **words)
 
 
 def _models(shown: Sequence[Mapping[str, Any]], who: Any) -> tuple[ShownModel, ...]:
@@ -305,3 +304,175 @@ def _bare(words: str, lines: Lines) -> str:
         if not blank or first.lower().strip(EDGES) not in lines.words.small_words:
             return rest
         rest = after.lstrip(EDGES)
+
+
+MOST = 2
+"""How many lines are read out at most."""
+MOST_LIMITS = 6
+LINE_CHARS = 240
+WHOLE, MORE, HALF = 1.0, 0.6, 0.5
+"""The share of a question's stems that an answer holds: all of them; what is enough for a long question; for others."""
+MOST_PLAIN = 2
+YOU = "you"
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+_OF_THE_SOUL = re.compile(
+    r"^ (?:\w+ )?(?:do|are|can|could|would|will|did|have|were|does|what do|what are|why do|why are) you (\w+)"
+)
+_SAID_BY_SOUL = re.compile(r" you (?:say|said|tell|told|promise|promised|answer|answered|call|called|think|thought) ")
+
+_DIET = re.compile(r"vegan|vegetarian|pescatarian|coeliac|celiac|intolerant|diabetic|teetotal|sober", re.IGNORECASE)
+
+By = Literal["speaker", "soul", "other"]
+Section = Literal["recalled", "recalled beside", "recalled of others", "recalled of mine", "not remembered", ""]
+
+
+class Candidate(Struct, frozen=True):
+    """Something that may answer a question."""
+
+    line: ReadLine
+    by: By
+    stems: frozenset[str]
+    is_fact: bool = False
+    """It is a fact of memory's, `key: value`, and not the words that were said."""
+    is_note: bool = False
+
+
+class Recalled(Struct, frozen=True):
+    """How a question is answered: by which section of the lines, with what read out."""
+
+    section: Section = ""
+    text: str = ""
+
+
+def recall(seen: ReadRequest, lines: Lines, cue: str) -> Recalled:
+    """Return what memory says to a message that asks, beyond the words of the `cue` that it was recognised by. Pure."""
+    text = plain(seen.message)
+    wanted = _wanted(text.replace(cue.strip(), " "), lines, is_rest=True) if cue else _wanted(text, lines)
+    if not wanted:
+        return Recalled()
+    of_soul = _OF_THE_SOUL.match(text)
+    is_own = bool(_SAID_BY_SOUL.search(text))
+    if of_soul and not is_own and of_soul[1] not in lines.words.remembering:
+        return Recalled()
+    is_about_them = any(f" {word} " in text for word in (*lines.words.third_person, "we", "our", "us"))
+    found = [
+        one for one in _candidates(seen, lines) if _may_answer(one, text, is_own=is_own, is_about_them=is_about_them)
+    ]
+    best = max([_share(one, wanted) for one in found], default=0.0)
+    if best < (HALF if is_about_them or len(wanted) <= MOST_PLAIN else MORE):
+        return Recalled("not remembered") if is_about_them and _is_recall(text, lines) else Recalled()
+    fitting = _told([one for one in found if _share(one, wanted) == best])
+    section: Section = "recalled" if is_about_them or best == WHOLE else "recalled beside"
+    section = "recalled of mine" if is_own else section
+    if all(one.by == "other" for one in fitting):
+        section = "recalled of others"
+    return Recalled(section, "\n".join(filter(None, [_line(one, lines) for one in fitting[:MOST]])))
+
+
+def warned(seen: ReadRequest, lines: Lines) -> str:
+    """Return what the speaker said that they must not, if what they say now touches it; "" if nothing does. Pure."""
+    heard = frozenset(stemmed(seen.message))
+    for value, told in _limits(seen, lines):
+        if not heard.isdisjoint(stemmed(value)) and plain(value) not in plain(seen.message):
+            return _line(told, lines)
+    return ""
+
+
+def limits(seen: ReadRequest, lines: Lines) -> str:
+    """Return what the speaker said that they must not, one line each, the newest here first; "" if nothing. Pure."""
+    told = dict.fromkeys([_line(one, lines) for _, one in _limits(seen, lines)])
+    return "\n".join(list(filter(None, told))[:MOST_LIMITS])
+
+
+def _limits(seen: ReadRequest, lines: Lines) -> Iterator[tuple[str, Candidate]]:
+    """Yield each thing that the speaker must not, with the words to tell it in: those said here, then memory's."""
+    every = list(_candidates(seen, lines))
+    for one in every:
+        if one.by == "speaker" and not one.is_note:
+            key, _, value = one.line.text.partition(": ") if one.is_fact else ("", "", "")
+            said = [(key, value)] if one.is_fact else [(fact.key, fact.value) for fact in told_facts(one.line.text)]
+            for key, value in said:
+                if key in CONSTRAINTS[:-1] or (key in CONSTRAINTS and _DIET.search(value)):
+                    yield value, _told([one, *every])[0]
+
+
+def _is_recall(text: str, lines: Lines) -> bool:
+    """Return whether a question asks for what was, and not for advice ("should I", "how do I"). Pure."""
+    return not any(text.startswith(f" {opening} ") for opening in lines.words.asks_advice)
+
+
+def _wanted(text: str, lines: Lines, *, is_rest: bool = False) -> frozenset[str]:
+    """Return the stems that an answer should hold: those of the rarer words, else, of a whole text, of all. Pure."""
+    every = frozenset(stemmed(" ".join(word for word in text.split() if word not in lines.words.small_words)))
+    rarer = every - frozenset(stemmed(" ".join(lines.words.asks_with)))
+    return rarer if rarer or is_rest else every
+
+
+def _may_answer(one: Candidate, text: str, *, is_own: bool, is_about_them: bool) -> bool:
+    if is_own != (one.by == "soul"):
+        return False
+    if one.by == "other":
+        return any(len(word) > 2 and plain(one.line.by).startswith(f" {word}") for word in text.split())
+    return one.by == "speaker" or is_own or not is_about_them
+
+
+def _share(one: Candidate, wanted: frozenset[str]) -> float:
+    return len(one.stems & wanted) / len(wanted)
+
+
+def _candidates(seen: ReadRequest, lines: Lines) -> Iterator[Candidate]:
+    """Yield what may answer, and no secret: the newest words here, memory's facts and moments, then the notes. Pure."""
+    for text in reversed(seen.said):
+        if not (is_question(text) or hides(text, lines)):
+            yield Candidate(ReadLine(by=seen.name, text=text), "speaker", frozenset(stemmed(text)))
+    for line in seen.remembered:
+        key = line.text.partition(": ")[0]
+        by: By = "soul" if line.by == YOU else "speaker" if _is_speaker(line.by, seen) else "other"
+        if not (is_question(line.text) or hides(line.text, lines)):
+            stems = frozenset(stemmed(line.text, line.by if by == "other" else ""))
+            yield Candidate(line, by, stems, is_fact=key in KEYS and ": " in line.text)
+    for model in seen.models:
+        for note in model.notes():
+            yield Candidate(ReadLine(by=seen.name, text=note), "speaker", frozenset(stemmed(note)), is_note=True)
+
+
+def _is_speaker(name: str, seen: ReadRequest) -> bool:
+    return name in (seen.name, seen.who, f"{seen.name} ({seen.who})")
+
+
+def _told(found: Iterable[Candidate]) -> list[Candidate]:
+    """Return candidates without repeating a fact that the speaker's own words hold; the words stand for it. Pure."""
+    kept: list[Candidate] = []
+    found = list(found)
+    for one in found:
+        value = one.line.text.partition(": ")[2]
+        words = [
+            other
+            for other in found
+            if one.is_fact and not (other.is_fact or other.is_note) and plain(value) in plain(other.line.text)
+        ]
+        told = words[0] if words else one
+        if told not in kept and not (one.is_note and kept):
+            kept.append(told)
+    return kept
+
+
+def _line(one: Candidate, lines: Lines) -> str:
+    words = quoted(one.line.text.partition(": ")[2] if one.is_fact else one.line.text, LINE_CHARS)
+    values = {"words": words, "when": _when(one.line), "name": quoted(one.line.by, 40)}
+    values["key"] = one.line.text.partition(": ")[0] if one.is_fact else ""
+    told = lines.words.recalled
+    form = "fact" if one.is_fact else "note" if one.is_note else "here" if not one.line.when else one.by
+    return say(told[form], values) or ""
+
+
+def _when(line: ReadLine) -> str:
+    """Return `15 December 2025, three weeks ago`. Pure."""
+    try:
+        day = date.fromisoformat(line.when)
+    except ValueError:
+        return line.ago
+    return ", ".join(filter(None, [f"{day.day} {_MONTHS[day.month - 1]} {day.year}", line.ago]))

@@ -86,12 +86,9 @@ class About:
         said = [line for line in section.splitlines() if line.startswith("- ")]
         if f"- {text}" in said:
             return f"I have that already: {text}"
-        config = self._mind.config().user_model
         merged = merge_update(
             current,
             [(CORRECTIONS, "\n".join([*said, f"- {text}"]))],
-            max_bytes=config.max_bytes,
-            shrink_floor=config.shrink_floor,
             person=person,
         )
         if merged.markdown is None:

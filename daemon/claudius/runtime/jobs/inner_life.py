@@ -34,6 +34,8 @@ RECENT = timedelta(days=1)
 """Conversations quiet for longer are not reviewed."""
 MOST_REVIEWED = 20
 REVIEW = "looking_inward"
+JITTER = 0.2
+"""The share by which the interval between two whispers varies."""
 OPEN_AIMS = ("follow_up", "raise", "support", "repair", "learn")
 """The intentions that are a reason to write to somebody."""
 
@@ -200,5 +202,5 @@ def whisper_job(name: str, daimon: DaimonSettings) -> Job:
         found = await tools.daimons().due(name, quiet=tools.is_quiet)
         return "a whisper came" if found.stored else found.reason
 
-    timing = Timing(every=timedelta(minutes=daimon.interval_min), jitter=daimon.jitter)
+    timing = Timing(every=timedelta(minutes=daimon.interval_min), jitter=JITTER)
     return Job(f"{name}_whisper", timing, work)

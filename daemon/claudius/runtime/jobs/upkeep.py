@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from claudius.cognition.summaries import fold_whole
+from claudius.cognition.reflection import fold_whole
 from claudius.cognition.timing import Timing, quiet_begin, read_hours
 from claudius.home import Home
 from claudius.intent import turn_of

@@ -1,0 +1,410 @@
+"""Ask a model, and ask once more where something of the reply cannot be used: the one loop of hops and of functions.
+
+`ask_model` is the only function in a turn that awaits a model: it sends a request or reuses a paid reply, parses the
+stream, and shows what the output gate allows. If the stream breaks after its first piece, the partial reply counts as
+cut off by length; if nothing arrived, it raises ProviderError. A declarative hop needs one thing of its reply, the
+words aloud; a process function needs a value for each of its asks.
+Source: the pipeline design, section 6; the process design, section 2.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack, aclosing
+from functools import partial
+from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from claudius.cognition.asks import SPEECH, THOUGHT, Ask, read, without_prefix
+from claudius.cognition.conclude.conclusion import interpret
+from claudius.cognition.hooks import ThoughtStream, show_prompt
+from claudius.cognition.mind import Show, StepVoice
+from claudius.cognition.output.gate import StreamGate
+from claudius.cognition.output.ladder import NeedsRepair, Spoken, climb
+from claudius.cognition.plan import allowed_verbs
+from claudius.cognition.prompt.assembly import BROKEN_CHARS, build_prompt, prompt_sha256, repair_tail, words_tail
+from claudius.cognition.prompt.function_prompts import (
+    NAME,
+    Asked,
+    Drawn,
+    PromptSource,
+    asked,
+    draw,
+    fresh,
+    is_told_apart,
+    prompt_of,
+    quoted,
+)
+from claudius.cognition.remembering import REHEARSAL
+from claudius.cognition.reply.parser import Parsed, Parser, Section, clean_text, read_verb
+from claudius.cognition.reply.tags import is_structured
+from claudius.cognition.steps import STEPS
+from claudius.cognition.timing import known_zone
+from claudius.cognition.turn_state import SUMMARY_CALL, FirstCall, TurnState, Words
+from claudius.cognition.working_memory import WorkingMemory
+from claudius.config import blot
+from claudius.errors import OverBudget, ProviderError, RefusedReply, Unreadable
+from claudius.failure import Failure, failure_of, unspeakable
+from claudius.intent import Call, Thoughts
+from claudius.memory.knowledge import greeted, told
+from claudius.observed import Thinking
+from claudius.prompt import Prompt, RecordKind, data_line, fence
+from claudius.provider import (
+    Delta,
+    Done,
+    Event,
+    Failing,
+    FormStep,
+    Provider,
+    Request,
+    Reset,
+    Usage,
+    estimate,
+    patience_of,
+)
+from claudius.recollection import EntryType
+
+
+class ModelReply(Struct, frozen=True):
+    """One parsed reply."""
+
+    parsed: Parsed
+    text: str
+    """The full reply, with secrets masked."""
+    is_refused: bool = False
+    streamed: str = ""
+    """The part of the reply that was already shown."""
+
+
+async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; each has a default
+    turn: TurnState,
+    prompt: Prompt,
+    purpose: str,
+    *,
+    steps: Sequence[str] = (),
+    form: tuple[FormStep, ...] = (),
+    drawn: Drawn | None = None,
+    voice: StepVoice | None = None,
+    streams: bool = False,
+    conversation: str = "",
+    keep_session: bool = True,
+    number: int | None = None,
+) -> ModelReply:
+    """Make one model call for a turn and store it, or reuse the paid reply of an earlier run.
+
+    `form`: the sections that a server may enforce. `conversation` lets a transport continue that conversation's
+    session; `keep_session` says whether the prompt may stay in it. `drawn` is the form in which a snapshot stores the
+    prompt. A reply that breaks off after its first piece counts as cut off by length, and the ladder decides what is
+    said. Raises: ProviderError, StoreError; OverBudget if other processes have meanwhile booked what is left.
+    """
+    mind, sha = turn.mind, prompt_sha256(prompt)
+    if turn.first is None and number is None:
+        turn.first = FirstCall(sha, turn.plan, drawn)
+    turn.asked += [step for step in steps if step not in turn.asked]
+    provider = voice.provider if voice else mind.provider
+    is_final = not turn.process.may_execute_now and not turn.lines  # nothing may be shown before the last hop
+    show = turn.surface.show if streams and is_final else None
+    thoughts = ThoughtStream(mind.hooks, turn.recollection, mind.secrets) if mind.hooks.has(Thinking.point) else None
+    gate = StreamGate(turn.rules) if show else None
+    reading = _Reading(Parser(think=thoughts.tell if thoughts else None), gate, show, turn.surface.tell, thoughts)
+    made = turn.paid.get(sha)
+    if made is not None:
+        await reading.take(made.response)
+    else:
+        if turn.calls:
+            await mind.store.flush()  # a paid reply must be durable before the next call is paid for
+        request = Request(
+            system=prompt.system,
+            history=prompt.history,
+            tail=prompt.tail,
+            max_tokens=turn.settings.max_tokens,
+            cached=prompt.cached,
+            conversation=conversation,
+            keep_session=keep_session,
+            purpose=purpose,
+            model=voice.model if voice else None,
+            is_first=turn.recollection.is_first,
+            known=await _known(turn) if provider.name == REHEARSAL else "",
+            images=() if voice else turn.images,
+            form=form,
+            tries_shut=any(one.is_owner for one in turn.recollection.perceptions),
+        )
+        with ExitStack() as undo:
+            undo.callback(mind.store.turns.call_failed, turn.recollection.conversation)
+            if not await mind.may_ask(turn.recollection):
+                raise OverBudget
+            if thoughts:
+                undo.callback(thoughts.void)
+            show_prompt(mind.hooks, turn.recollection, steps, prompt, provider.model)
+            started = time.monotonic()
+            if turn.surface.read and patience_of(provider, request):
+                await turn.surface.read(f"… reading about {estimate(request, '').input_tokens:,} tokens")
+            with turn.surface.waiting():
+                done = await _read(turn, provider, request, reading)
+            undo.pop_all()
+        if number is None:  # above every call of this turn and of earlier runs
+            known = (*turn.calls, *turn.paid.values())
+            number = max([call.n for call in known if call.n < SUMMARY_CALL], default=-1) + 1
+        made = Call(
+            n=number,
+            purpose=purpose,
+            request_sha256=sha,
+            response=blot(reading.text, mind.secrets),
+            stop_reason=done.stop_reason,
+            usage=done.usage,
+            provider=done.provider or provider.name,
+            model=done.model or provider.model,
+            ms=round((time.monotonic() - started) * 1000),
+        )
+        mind.store.turns.keep_call(turn.turn, made)
+    turn.calls.append(made)
+    turn.streamed += reading.shown
+    parsed = reading.parser.finish(truncated=made.stop_reason == "max_tokens")
+    if thoughts:
+        thoughts.end()
+    return ModelReply(parsed, made.response, made.stop_reason == "refusal", reading.shown)
+
+
+async def _known(turn: TurnState) -> str:
+    """Return who the speaker is to the soul, as far as it may be said aloud here; "" if nobody spoke."""
+    perception = turn.recollection.perception
+    if turn.recollection.speaker is None:
+        return ""
+    known = await turn.mind.store.people.known_in(perception)
+    return "\n".join([greeted(known), *told(known, known_zone(known.zone, turn.settings.zone))])
+
+
+class _Reading(Struct):
+    """A reply being read as it streams; speakable text is shown at once."""
+
+    parser: Parser
+    gate: StreamGate | None = None
+    show: Show | None = None
+    tell: Callable[[Failure], Awaitable[object]] | None = None
+    thoughts: ThoughtStream | None = None
+    shown: str = ""
+    text: str = ""
+    is_void: bool = False
+    """The transport restarted the request, so nothing more is shown before the end."""
+
+    async def hear(self, event: Event) -> None:
+        """Read the next event."""
+        match event:
+            case Delta(text):
+                await self.take(text)
+            case Reset():
+                self.restart()
+            case Failing(error, is_told):
+                if self.tell and is_told:
+                    await self.tell(failure_of(error))
+            case Done(text=text):
+                if not self.text:
+                    await self.take(text)
+
+    async def take(self, piece: str) -> None:
+        """Read the next piece."""
+        self.text += piece
+        visible = self.parser.feed(piece)
+        if visible and self.gate and self.show and not self.is_void:
+            passed = self.gate.show(visible)
+            if passed:
+                self.shown += passed
+                await self.show(passed)
+
+    def restart(self) -> None:
+        """Start over: discard the text so far. The final utterance will replace what was shown of it."""
+        self.parser = Parser(think=self.thoughts.tell if self.thoughts else None)
+        self.text, self.shown, self.is_void = "", "", True
+        if self.thoughts:
+            self.thoughts.void()
+
+
+async def _read(turn: TurnState, provider: Provider, request: Request, reading: _Reading) -> Done:
+    """Read one reply to its end, or as far as it arrived. Raises: ProviderError if nothing arrived."""
+    try:
+        async with aclosing(cast(AsyncGenerator[Event, None], provider.complete(request))) as events:
+            async for event in events:
+                await reading.hear(event)
+                if isinstance(event, Done):
+                    return event
+                if reading.parser.full:
+                    break
+    except RefusedReply as error:
+        await turn.fail(failure_of(error))
+        return Done(text="", usage=Usage(), stop_reason="refusal")
+    except ProviderError as error:
+        if not reading.text:
+            raise
+        await turn.fail(failure_of(error))
+    return Done(text="", usage=estimate(request, reading.text), stop_reason="max_tokens")
+
+
+Replies = Sequence[ModelReply | None]
+"""The first reply, and the second one if there was a second call; None = that call failed."""
+Failed = Mapping[int, Unreadable]
+
+
+async def _read_or_repair(
+    turn: TurnState,
+    first: ModelReply,
+    parts: Sequence[Callable[[ModelReply, Replies], Any]],
+    again: Callable[[Failed], Awaitable[ModelReply | None]],
+) -> list[Any]:
+    """Read the parts of a reply, in order, and ask again, once, for those that cannot be used.
+
+    Each of `parts` is called with the first reply and, after the second call, with its reply. Raises: Unreadable,
+    ProviderError.
+    """
+    found: dict[int, Any] = {}
+    second: Replies = ()
+    while True:
+        failed: dict[int, Unreadable] = {}
+        for place, part in enumerate(parts):
+            try:
+                found[place] = found[place] if place in found else part(first, second)
+            except Unreadable as error:
+                failed[place] = error
+        if not failed:
+            break
+        if second:
+            raise next(iter(failed.values()))
+        turn.guard(first.parsed.private)
+        second = (await again(failed),)
+    fixed = [one for one in found.values() if isinstance(one, Spoken) and one.rung == "fixed"]
+    if fixed and turn.failure is None:
+        await turn.fail(unspeakable(fixed[0].flags, turn.calls[-1].provider))
+    return [found[place] for place in range(len(parts))]
+
+
+def spoken_of(turn: TurnState, first: ModelReply, second: Replies) -> Spoken:
+    """Return what may be said of a reply. Raises: Unreadable if the words aloud must be asked for once more."""
+    rules = replace(turn.rules, repairs=0) if second else turn.rules
+    repair = second[0].parsed if second and second[0] else None
+    spoken = climb(first.parsed, rules, refused=first.is_refused, streamed=first.streamed, repair=repair)
+    if isinstance(spoken, NeedsRepair):
+        raise Unreadable(SPEECH, "nothing in it can be said aloud")
+    return spoken
+
+
+# -- a declarative hop -----------------------------------------------------------------------------------------------
+
+
+async def thoughts(turn: TurnState, reply: ModelReply) -> Thoughts:
+    """Return what the reply of a declarative hop says, after a second call if nothing in it can be said."""
+
+    async def again(_: Failed) -> ModelReply | None:
+        prompt = build_prompt(turn.plan, turn.recollection, turn.soul, turn.settings)
+        tail = (
+            words_tail(turn.plan, turn.recollection, turn.soul, turn.settings)
+            if turn.settings.profile == "small"
+            else repair_tail(turn.recollection, turn.soul, reply.parsed.raw, turn.settings.message_chars)
+        )
+        try:
+            return await ask_model(turn, replace(prompt, tail=tail), "repair")
+        except ProviderError as error:
+            await turn.fail(failure_of(error))
+            return None
+
+    (spoken,) = await _read_or_repair(turn, reply, (partial(spoken_of, turn),), again)
+    return thoughts_of(turn, reply, spoken)
+
+
+def thoughts_of(turn: TurnState, reply: ModelReply, spoken: Spoken) -> Thoughts:
+    """Gather what a reply says and thinks. If the plan asked for no speech, any speech is dropped. Pure."""
+    found, flags = interpret(reply.parsed, turn.plan, turn.soul)
+    if not turn.plan.speaks:
+        flags = (*flags, "unasked:external_dialogue") if spoken.speech else flags
+        spoken = replace(spoken, speech="", rung="silent", truncated=False)
+    return Thoughts(
+        thoughts=found,
+        speech=spoken.speech,
+        verb=spoken.verb,
+        rung=spoken.rung,
+        flags=tuple(dict.fromkeys((*spoken.flags, *flags))),
+        streamed=reply.streamed,
+        truncated=spoken.truncated,
+    )
+
+
+# -- a process function ----------------------------------------------------------------------------------------------
+
+
+async def answers(
+    turn: TurnState, source: PromptSource, memory: WorkingMemory, asks: Sequence[Ask[Any]], *, streams: bool = False
+) -> list[Any]:
+    """Ask for several values in one call. Returns them in order. Raises: Unreadable, ProviderError, BadSoul."""
+    wanted = asked(asks, source)
+
+    async def once(wanted: Asked, purpose: str, *, streams: bool = False) -> ModelReply:
+        lines = fresh(memory, source.base)
+        turn.guard(line.content for line in lines if line.entry_type is EntryType.INTERNAL_MONOLOGUE)
+        return await ask_model(
+            turn,
+            prompt_of(source, memory, wanted),
+            purpose,
+            steps=wanted.tags,
+            drawn=draw(source, memory, wanted) if turn.first is None else None,
+            streams=streams,
+        )
+
+    async def again(failed: Failed) -> ModelReply:
+        return await once(_again(first, source, wanted, asks, failed), asks[min(failed)].step)
+
+    first = await once(wanted, asks[0].step, streams=streams)
+    parts = [
+        partial(spoken_of, turn) if ask.step == SPEECH else partial(_value, source, asks, place)
+        for place, ask in enumerate(asks)
+    ]
+    found = await _read_or_repair(turn, first, parts, again)
+    return [_clean(one, turn, first) for one in found]
+
+
+def _value(source: PromptSource, asks: Sequence[Ask[Any]], place: int, first: ModelReply, second: Replies) -> Any:
+    parsed = (second[0] if second and second[0] else first).parsed
+    ask, is_alone = asks[place], len(asks) == 1
+    tag = ask.step if ask.step in STEPS else "mental_query"
+    number = str(place + 1) if is_told_apart(asks, place) else None
+    if tag == THOUGHT:
+        found = parsed.monologue if parsed.monologue and parsed.monologue.complete else None
+    else:
+        named = (one for one in parsed.sections if one.name == tag and one.complete)
+        found = next((one for one in named if number is None or one.section == number), None)
+    if found is None and is_alone and not parsed.truncated and not is_structured(parsed.raw):
+        found = Section(name=tag, text=without_prefix(parsed.raw, NAME))
+    if found is None:
+        raise Unreadable(ask.step, "it was not written, or not to its end")
+    if ask.schema is not str:
+        return read(ask, found.text)
+    text = read(ask, clean_text(without_prefix(found.text, NAME)))
+    if ask.step != THOUGHT:
+        return text
+    verbs, default = allowed_verbs(THOUGHT, source.plan, source.soul)
+    return Words.of(str(text), read_verb(found.verb, verbs, default)[0])
+
+
+def _again(first: ModelReply, source: PromptSource, wanted: Asked, asks: Sequence[Ask[Any]], failed: Failed) -> Asked:
+    """Ask again for the failed sections, giving the reason and the earlier text."""
+    broken = {"kind": RecordKind.DRAFT, "text": first.parsed.raw[:BROKEN_CHARS]}
+    words = source.soul.files["reask.md"]
+    told = [words.fill(step=asks[place].step, reason=quoted(error.detail)) for place, error in failed.items()]
+    return Asked(
+        tags=tuple(wanted.tags[place] for place in failed),
+        lines=tuple(wanted.lines[place] for place in failed),
+        again="\n".join([fence(data_line(broken), source.recollection.nonce), *told]),
+    )
+
+
+def _clean(value: Any, turn: TurnState, first: ModelReply) -> Any:
+    """Return a value as a process function gets it: words aloud without the soul's name, secrets blotted out."""
+    if isinstance(value, Spoken):
+        text = value.speech if first.streamed else without_prefix(value.speech, NAME, tuple(turn.rules.verbs))
+        value = Words.of(text, value.verb, value.rung, truncated=value.truncated, flags=value.flags)
+    if not isinstance(value, str) or not turn.mind.secrets:
+        return value
+    clean = blot(value, turn.mind.secrets)
+    if isinstance(value, Words):
+        return Words.of(clean, value.verb, value.rung, truncated=value.truncated, flags=value.flags)
+    return clean
