@@ -184,6 +184,18 @@ class Erasures(Struct, frozen=True):
         _write(fresh, msgspec.json.encode(begun), os.O_TRUNC)
         fresh.replace(path)
 
+    def keep_receipt(self, begun: Begun, receipt: Mapping[str, Any], *, is_told: bool = False) -> None:
+        """Keep a receipt until it was given, and until what was deleted is overwritten. Raises: OSError."""
+        is_told = is_told or begun.asked is None
+        if is_told and not receipt.get("later"):
+            self.drop(begun.ids)
+        else:
+            self.keep(msgspec.structs.replace(begun, excerpts=(), traces=None, receipt=receipt, is_told=is_told))
+
+    def waiting(self) -> list[Begun]:
+        """Return each erasure whose deleted rows wait for a quiet hour."""
+        return [one for one in self.kept() if one.receipt and one.receipt.get("later")]
+
     def kept(self) -> list[Begun]:
         """Return each erasure that has not ended, or whose receipt was not given yet."""
         found = [_read_begun(path) for path in sorted(self.directory.glob("erasing-*.json"))]

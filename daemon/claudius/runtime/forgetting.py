@@ -174,7 +174,7 @@ class Forgetting:
         """Note that the receipt was given to the person; keep nothing more, unless a second line is to follow."""
         for begun in self._ledger.kept():
             if person in begun.ids and begun.receipt is not None:
-                self._keep_receipt(begun, begun.receipt, is_told=True)
+                self._ledger.keep_receipt(begun, begun.receipt, is_told=True)
 
     @property
     def is_unsaying(self) -> bool:
@@ -233,8 +233,8 @@ class Forgetting:
             await leases.forgetting.have_let_go(person.number)
         if self._archive and not asked:
             self._archive.rests = False
-        if self._waiting and not await self._store.erasure.is_to_be_overwritten():  # another process has done it
-            self._overwritten()
+        if self._ledger.waiting() and not await self._store.erasure.is_to_be_overwritten():
+            self._overwritten()  # another process has done it
 
     async def finish(self, leases: LeaseStore) -> None:
         """Erase from the store what a process left that failed or died, so that the person is heard again; for ever.
@@ -280,16 +280,15 @@ class Forgetting:
             elif begun.receipt is None:  # it died before it was recorded: nothing was changed, and nobody was told so
                 self._ledger.drop(begun.ids)
         if waiting := self._ledger.unfinished():
-            ids = self._ledger.among((await self._store.erasure.everyone())[0], waiting)
-            if ids:
+            if ids := self._ledger.among((await self._store.erasure.everyone())[0], waiting):
                 await self._resume(Begun(ids=tuple(ids), is_resumed=True), waiting, now, owner)
             else:
                 self._ledger.done(sorted(waiting), now)
-        if self._waiting and self._is_quick:
+        if self._ledger.waiting() and self._is_quick:
             with suppress(StoreError):  # else the quiet hour does it
                 await self.overwrite()
-        kept = self._ledger.kept()
-        return [(one.asked, one.receipt) for one in kept if one.receipt and one.asked and not one.is_told]
+        kept = [one for one in self._ledger.kept() if not one.is_told]
+        return [(one.asked, one.receipt) for one in kept if one.receipt and one.asked]
 
     async def _resume(self, begun: Begun, by: Mapping[str, str], now: datetime, owner: str) -> None:
         async with self._one_at_a_time:
@@ -298,9 +297,8 @@ class Forgetting:
                 if not begun.folders:  # nothing is erased yet, and perhaps the audit log does not know of it
                     own = self._ledger.among(begun.ids, [key for key, who in by.items() if who == THEMSELF])
                     for one in begun.ids:
-                        await self._note(
-                            one, *((THEMSELF, one.rpartition(":")[0]) if one in own else (owner, CLI)), now
-                        )
+                        who, origin = (THEMSELF, one.rpartition(":")[0]) if one in own else (owner, CLI)
+                        await self._note(one, who, origin, now)
                     begun = await self._looked_up(begun)
                 else:
                     begun = replace(begun, is_resumed=True)
@@ -336,16 +334,8 @@ class Forgetting:
                 log.error("not everything was overwritten yet", extra={"left": in_use})
             else:
                 receipt = _verified(receipt)
-        self._keep_receipt(begun, receipt)
+        self._ledger.keep_receipt(begun, receipt)
         return receipt
-
-    def _keep_receipt(self, begun: Begun, receipt: Mapping[str, Any], *, is_told: bool = False) -> None:
-        """Keep the receipt until it was given, and until what was deleted is overwritten."""
-        is_told = is_told or begun.asked is None
-        if is_told and receipt.get("later") is None:
-            self._ledger.drop(begun.ids)
-        else:
-            self._ledger.keep(replace(begun, excerpts=(), traces=None, receipt=receipt, is_told=is_told))
 
     async def _overwrite_later(self, at: datetime) -> datetime:
         """Note that deleted rows are to be overwritten, and plan when. Returns when."""
@@ -357,7 +347,7 @@ class Forgetting:
     async def overwrite(self) -> str:
         """Overwrite what erasures have left to a quiet hour; return the outcome. Raises: StoreError."""
         async with self._one_at_a_time:
-            if not self._waiting and not await self._store.erasure.is_to_be_overwritten():
+            if not self._ledger.waiting() and not await self._store.erasure.is_to_be_overwritten():
                 return "nobody was erased since the last time"
             if left := await self._store.erasure.overwrite():
                 return f"in use all the while, so tomorrow: {', '.join(left)}"
@@ -369,15 +359,11 @@ class Forgetting:
         """Whether overwriting keeps nobody waiting who shares the store."""
         return self._store.leases is None and (not self._is_daemon or self._store.erasure.is_quick)
 
-    @property
-    def _waiting(self) -> Sequence[Begun]:
-        return [one for one in self._ledger.kept() if one.receipt and one.receipt.get("later")]
-
     def _overwritten(self) -> None:
         """Keep nothing more of erasures whose deleted rows are overwritten now, and send the second line of each."""
-        for begun in self._waiting:
+        for begun in self._ledger.waiting():
             receipt = _verified(begun.receipt or {})
-            self._keep_receipt(begun, receipt, is_told=begun.is_told)
+            self._ledger.keep_receipt(begun, receipt, is_told=begun.is_told)
             if begun.is_told:
                 self._second_line(begun, overwritten(receipt))
 
@@ -433,7 +419,7 @@ class Forgetting:
         }
         # It is done, even where something is left that we may not delete; the receipt says so. An erasure that began
         # again at each start would take what the person has said since.
-        self._keep_receipt(begun, receipt)
+        self._ledger.keep_receipt(begun, receipt)
         self._ledger.finish(ids, now)
         log.info("somebody was forgotten", extra={"rows": dict(erased.rows), "left": left})
         return receipt
