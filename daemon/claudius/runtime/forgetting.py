@@ -357,7 +357,7 @@ class Forgetting:
     @property
     def _is_quick(self) -> bool:
         """Whether overwriting keeps nobody waiting who shares the store."""
-        return self._store.leases is None and (not self._is_daemon or self._store.erasure.is_quick)
+        return not self._store.is_shared and (not self._is_daemon or self._store.erasure.is_quick)
 
     def _overwritten(self) -> None:
         """Keep nothing more of erasures whose deleted rows are overwritten now, and send the second line of each."""
