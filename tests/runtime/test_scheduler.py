@@ -20,31 +20,10 @@ from claudius.runtime.jobs import Job, Tools
 from claudius.runtime.jobs.upkeep import superfluous
 from claudius.runtime.scheduler import open_bell
 from claudius.testing.alive import Alive, alive
-from minds import by_tag
+from minds import Wall, by_tag
 
 INNER = "self:claudius:inner:"
 ZONE = {"CLAUDIUS_CLOCK_TIMEZONE": "Europe/Rome"}
-
-
-class Wall:
-    """A clock that a test moves: `passes` advances the machine's time as well; setting `now` changes only the clock."""
-
-    def __init__(self, text: str) -> None:
-        self.now = datetime.fromisoformat(text).replace(tzinfo=UTC)
-        self.lived = 0.0
-
-    def __call__(self) -> datetime:
-        """Return the time."""
-        return self.now
-
-    def running(self) -> float:
-        """Return how long the machine has run."""
-        return self.lived
-
-    def passes(self, **by: float) -> None:
-        """Advance the clock."""
-        self.now += timedelta(**by)
-        self.lived += timedelta(**by).total_seconds()
 
 
 def awake(home: Home, voice: Scripted, wall: Wall, **more: Any) -> Any:

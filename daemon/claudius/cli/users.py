@@ -12,8 +12,7 @@ from typing import Any
 import click
 from msgspec import to_builtins
 
-from claudius.cli.explained import clock
-from claudius.cli.output import Group, json_option, print_result, safe
+from claudius.cli.output import Group, clock, json_option, print_result, safe
 from claudius.cognition.timing import known_zone
 from claudius.errors import EXIT_FAILED, UsageProblem
 from claudius.home import Home

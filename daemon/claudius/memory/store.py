@@ -71,8 +71,12 @@ class Store:
         self.whispers = WhisperStore(core, claims)
         self.psyche = PsycheStore(core)
         self.audit = AuditStore(core)
-        self.leases: LeaseStore | None = None
-        """None = no other process takes turns of this store."""
+        self.leases = LeaseStore(self)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes may take turns of it, too."""
+        return self.leases.is_shared
 
     @abstractmethod
     async def open(self) -> None:

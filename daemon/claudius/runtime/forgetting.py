@@ -41,7 +41,7 @@ from claudius.memory.erasure import (
     Voided,
     nothing_runs,
 )
-from claudius.memory.leases import Asked, LeaseStore
+from claudius.memory.leases import Asked
 from claudius.memory.opening import set_aside
 from claudius.memory.sqlite.backups import is_ours
 from claudius.memory.store import Store
@@ -186,7 +186,7 @@ class Forgetting:
 
         It rests as long as it worked, so that a flood of edits is undone together. Raises: StoreError.
         """
-        inbox, leases = self._store.inbox, self._store.leases
+        inbox, is_shared = self._store.inbox, self._store.is_shared
         while True:
             self._is_unsaying, began_s = True, time.monotonic()
             try:
@@ -202,7 +202,7 @@ class Forgetting:
                 self._archive.wake()  # git may hold what is gone
             await asyncio.sleep(time.monotonic() - began_s)
             with suppress(TimeoutError):
-                async with asyncio.timeout(UNSAY_AGAIN_S if undone.is_left or leases else None):
+                async with asyncio.timeout(UNSAY_AGAIN_S if undone.is_left or is_shared else None):
                     await inbox.unsaid()
 
     async def _note(self, person: str, by: str, origin: str, now: datetime) -> None:
@@ -210,18 +210,18 @@ class Forgetting:
         who = alias if by == THEMSELF else by
         await self._store.audit.note(AuditEntry(who=who, act="forget", target=alias, origin=origin), now)
 
-    async def look(self, leases: LeaseStore) -> Sequence[Asked]:
+    async def look(self) -> Sequence[Asked]:
         """Hear nobody whom any process erases now, and return who that is."""
-        asked = await leases.forgetting.asked()
+        asked = await self._store.leases.forgetting.asked()
         self._frozen_elsewhere = frozenset(one for person in asked for one in person.ids)
         return asked
 
-    async def let_go(self, leases: LeaseStore) -> None:
+    async def let_go(self) -> None:
         """Keep nothing more of whom another process is erasing, and say so; hear them again once it is done.
 
         While this process erases somebody it lets nobody else go: the other erasure waits for that.
         """
-        asked = await self.look(leases)
+        asked = await self.look()
         for person in (one for one in asked if not one.is_done and not self._is_erasing):
             for conversation in person.conversations:
                 await self._end_session(conversation)
@@ -230,26 +230,26 @@ class Forgetting:
             await asyncio.to_thread(self._leave_out, naming(person.ids))
             if self._archive:
                 await self._archive.let_go(person.ids)
-            await leases.forgetting.have_let_go(person.number)
+            await self._store.leases.forgetting.have_let_go(person.number)
         if self._archive and not asked:
             self._archive.rests = False
         if self._ledger.waiting() and not await self._store.erasure.is_to_be_overwritten():
             self._overwritten()  # another process has done it
 
-    async def finish(self, leases: LeaseStore) -> None:
+    async def finish(self) -> None:
         """Erase from the store what a process left that failed or died, so that the person is heard again; for ever.
 
         Files, copies and the search are the business of that process's home, when it starts again.
         """
         while True:
             try:
-                await self._finish(leases)
+                await self._finish()
             except ClaudiusError as error:
                 log.error("an erasure is not finished yet", extra={"error": error.message})  # noqa: TRY400 - no trace
-            await asyncio.sleep(leases.times.renew_s)
+            await asyncio.sleep(self._store.leases.times.renew_s)
 
-    async def _finish(self, leases: LeaseStore) -> None:
-        async with self._one_at_a_time, leases.forgetting.left() as person:
+    async def _finish(self) -> None:
+        async with self._one_at_a_time, self._store.leases.forgetting.left() as person:
             if person:
                 log.warning("an erasure that another process left is finished")
                 await self._store.erasure.erase(person.ids, person.aliases, self._voided)
@@ -307,22 +307,22 @@ class Forgetting:
                 self.frozen = frozenset()
 
     async def _forget(self, begun: Begun, now: datetime, *, at_once: bool = False) -> dict[str, Any]:
-        ids, leases, began_s = begun.ids, self._store.leases, time.monotonic()
+        ids, shared, began_s = begun.ids, self._store.leases, time.monotonic()
 
         def clock() -> datetime:
             return now + timedelta(seconds=time.monotonic() - began_s)
 
         try:
-            if leases is None:
+            if not shared.is_shared:
                 receipt = await self._erase(begun, clock)
                 at_once = at_once or self._is_quick
             else:
                 for left in self._home.state.glob(f"{self._home.database.name}*"):
                     left.unlink()  # a file that the soul left, or that was there before `store.url` was set
                 await self._overwrite_later(now)
-                async with leases.forgetting.letting_go(ids, self._ledger.aliases(ids)) as at_rest:
+                async with shared.forgetting.letting_go(ids, self._ledger.aliases(ids)) as at_rest:
                     receipt = await self._erase(begun, clock, at_rest)
-                at_once = at_once or (not self._is_daemon and leases.forgetting.is_alone())
+                at_once = at_once or (not self._is_daemon and shared.forgetting.is_alone())
         finally:
             self._is_erasing = False
         if at_once:
@@ -357,7 +357,7 @@ class Forgetting:
     @property
     def _is_quick(self) -> bool:
         """Whether overwriting keeps nobody waiting who shares the store."""
-        return self._store.leases is None and (not self._is_daemon or self._store.erasure.is_quick)
+        return not self._store.is_shared and (not self._is_daemon or self._store.erasure.is_quick)
 
     def _overwritten(self) -> None:
         """Keep nothing more of erasures whose deleted rows are overwritten now, and send the second line of each."""
@@ -415,7 +415,7 @@ class Forgetting:
             "unsearched": unsearched,
             "not_ours": [one.where or one.kind for one in beyond],
             "beyond": [one.kind for one in beyond],
-            "store": "file" if self._store.leases is None else "server",
+            "store": "server" if self._store.is_shared else "file",
         }
         # It is done, even where something is left that we may not delete; the receipt says so. An erasure that began
         # again at each start would take what the person has said since.

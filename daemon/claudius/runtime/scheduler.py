@@ -76,8 +76,6 @@ GRACE_HOURS = 24.0
 FIRST_S = 0.05
 SETTLED_S = 2.0
 """For how long the process counts as starting."""
-QUICK_S = 0.5
-"""Nothing is loaded while something is due sooner than this."""
 
 
 async def fire_due(now: datetime, mind: Mind, wake: Callable[[str], None]) -> None:
@@ -103,33 +101,27 @@ async def tick(mind: Mind, wake: Callable[[str], None], look: Look | None = None
 
 
 async def keep_time(mind: Mind, wake: Callable[[str], None], planned: asyncio.Event, look: Look | None = None) -> None:
-    """Check the clock for as long as the process lives; `planned` is set when a plan may have been made.
+    """Check the clock for as long as the process lives; `planned` is set when a plan may have been made."""
 
-    The first checks use no scheduler, because it takes long to load and a start should be quick.
-    """
-    bell: Bell | None = None
-    looks = 0
+    async def due_in_s() -> float:
+        planned.clear()
+        try:
+            return await tick(mind, wake, look)
+        except (StoreError, RowInvalid) as error:
+            log.warning("what is due could not be read", extra={"error": error.message})
+            return LOOK_S
+
+    settled_s = min(await due_in_s(), SETTLED_S)
+    with contextlib.suppress(TimeoutError):  # it takes a quarter of a second to load the timer, and a start is quick
+        async with asyncio.timeout(settled_s):
+            await planned.wait()
+    bell = await open_bell(planned.set)
     try:
         while True:
-            planned.clear()
-            try:
-                wait_s = await tick(mind, wake, look)
-            except (StoreError, RowInvalid) as error:
-                log.warning("what is due could not be read", extra={"error": error.message})
-                wait_s = LOOK_S
-            looks += 1
-            if bell is None and looks > 1 and wait_s > QUICK_S:
-                bell = await open_bell(planned.set)
-            if bell:
-                bell.ring_in(wait_s)
-                await planned.wait()
-                continue
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(wait_s, SETTLED_S)):
-                    await planned.wait()
+            bell.ring_in(await due_in_s())
+            await planned.wait()
     finally:
-        if bell:
-            bell.close()
+        bell.close()
 
 
 INNER = "self:claudius:inner:"
