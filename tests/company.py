@@ -125,7 +125,7 @@ class Company:
 
     async def drained(self, within_s: float) -> None:
         """Wait until nothing is left to be thought or said, so that what would come twice has come."""
-        from claudius.memory.postgres.records import PostgresRecords  # noqa: PLC0415 - an extra
+        from claudius.memory.postgres.store import PostgresRecords  # noqa: PLC0415 - an extra
 
         with closing(PostgresRecords(StorePlace(self.url), self.root)) as records:
             async with asyncio.timeout(within_s):

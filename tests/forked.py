@@ -25,7 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-IMPORTED_LATER = {"__main__", "adapters", "claude_code", "console", "eval", "postgres", "providers", "testing"}
+IMPORTED_LATER = {"__main__", "adapters", "claude_code", "console", "eval", "testing"}
 """What few commands need: whoever does imports it, as ever."""
 ONE_BY_ONE = threading.Lock()
 

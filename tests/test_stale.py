@@ -23,7 +23,7 @@ ALLOWED = {
     "cortex/observe.py: Watch.new_peers": f"{ONE_TASK}: the second mind's own, which asks this at each look",
     "memory/archive/aligning.py: Aligning.look": f"{ONE_TASK}: the archive holds its lock around each round",
     "memory/archive/worker.py: Archive._commit_all": f"{ONE_TASK}: the archive holds its lock around each round",
-    "memory/postgres/inbox.py: PostgresInbox.accept": "it only saves asking the store again, which decides",
+    "memory/postgres/store.py: PostgresInbox.accept": "it only saves asking the store again, which decides",
     "runtime/delivery.py: Stream.__call__": f"{ONE_TASK}: the turn that it streams",
     "runtime/thread_backfill.py: ThreadBackfill.read": f"{ONE_TASK}: the conversation's lane",
     "testing/adapter_contract/small.py: TerminalStage._at": f"{ONE_TASK}: the test that stands on this stage",

@@ -29,7 +29,7 @@ OF_THE_OWNERS = {
 READ_ONLY = {
     "foreign.py": "it is what takes the words out",
     "failure.py": "a `Foreign` is made of it, for the record of the turn",
-    "memory/postgres/remedies.py": "it picks our own words for it",
+    "memory/postgres/session.py": "it picks our own words for it",
     "adapters/slack/web_api.py": "a status, and a code that is looked up in a list",
     "providers/anthropic_api.py": "a status, headers, and what becomes a `Foreign`",
     "providers/agent_sdk.py": "it becomes a `Foreign`",

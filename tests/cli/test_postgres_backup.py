@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from claudius.memory.postgres.dumps import BESIDE, NAME_CHARS
+from claudius.memory.postgres.moving import BESIDE, NAME_CHARS
 from driven import Machine
 
 MARK = "walnut cakes"

@@ -13,8 +13,7 @@ import pytest
 
 from claudius.errors import StoreAway, StoreError, StoreRefused
 from claudius.memory.opening import StorePlace
-from claudius.memory.postgres.connection import translate
-from claudius.memory.postgres.remedies import check_server
+from claudius.memory.postgres.session import check_server, translate
 from driven import Machine
 from lab import postgres
 

@@ -65,7 +65,7 @@ def check_oracle(machine: Machine, kills: int) -> None:
 
 def points(machine: Machine, trace: Path) -> list[tuple[str, int]]:
     """Count the writes of one undisturbed turn, by system call and thread, as the tracer counts them."""
-    argv = ["strace", "-f", "-qq", "-o", str(trace), "-e", "trace=" + ",".join(WRITES)]
+    argv = ["strace", "-f", "-qq", "--seccomp-bpf", "-o", str(trace), "-e", "trace=" + ",".join(WRITES)]
     subprocess.run(
         [*argv, str(CLAUDIUS), "chat", "--once", "undisturbed"],
         env=machine.environment(),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MOST = 60
 """More statements than the writer sends from the first word to the end of the lane."""
-POINTS = range(0, MOST, 1 if os.environ.get("CLAUDIUS_TEST_PROFILE") == "nightly" else 3)
+POINTS = range(0, MOST, 1 if os.environ.get("CLAUDIUS_TEST_PROFILE") == "nightly" else 8)
 
 
 class Wire:

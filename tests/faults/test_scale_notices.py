@@ -179,7 +179,7 @@ async def test_scale_a_lost_connection_for_notices_is_made_anew(
     postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server ends the listeners' connections; what was missed meanwhile is looked for, what follows is heard."""
-    from claudius.memory.postgres import notices  # noqa: PLC0415 - an extra
+    from claudius.memory.postgres import leases as notices  # noqa: PLC0415 - an extra
 
     monkeypatch.setattr(notices, "FIRST_S", 0.01)
     world = World(postgres_url, tmp_path)
@@ -202,7 +202,7 @@ async def test_scale_two_souls_of_one_database_do_not_hear_each_other(
     postgres_server: postgres.Server, postgres_url: str
 ) -> None:
     """A notice is of one schema; what is no notice of ours means no more than that it is time to look."""
-    from claudius.memory.postgres import notices  # noqa: PLC0415 - an extra
+    from claudius.memory.postgres import leases as notices  # noqa: PLC0415 - an extra
 
     told: dict[str, list[object]] = {"ours": [], "theirs": []}
     sending = "SELECT pg_notify('claudius_' || current_schema()::regnamespace::oid, %s)"
@@ -228,7 +228,7 @@ async def test_scale_two_souls_of_one_database_do_not_hear_each_other(
 
 def test_scale_a_notice_that_would_be_too_long_names_nothing() -> None:
     """The server refuses a notice of 8,000 bytes: then it only says that it is time to look."""
-    from claudius.memory.postgres.notices import notice  # noqa: PLC0415 - an extra
+    from claudius.memory.postgres.leases import notice  # noqa: PLC0415 - an extra
 
     assert notice("w1", {DM: "t"}) == f'["w1",{{"{DM}":"t"}}]'
     assert notice("w1", {f"{DM}{n}": "" for n in range(1000)}) == '["w1",{}]'

@@ -24,7 +24,7 @@ A_TURN = 110
 @pytest.fixture
 def trips(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[int]]:
     """Return how often each transaction waited for an answer, by the function that read or wrote in it; "" = all."""
-    from claudius.memory.postgres import inbox  # noqa: PLC0415 - an extra
+    from claudius.memory.postgres import store as postgres_store  # noqa: PLC0415 - an extra
     from claudius.memory.postgres.connection import PostgresConnection, TimedConnection  # noqa: PLC0415 - likewise
 
     found: dict[str, list[int]] = defaultdict(list)
@@ -54,7 +54,7 @@ def trips(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[int]]:
     monkeypatch.setattr(TimedConnection, "wait", waits)
     monkeypatch.setattr(PostgresConnection, "_begin", begins)
     monkeypatch.setattr(PostgresConnection, "_end", ends)
-    for module, name in ((inbox, "_accept"), (turns, "recall"), (turns, "commit"), (moments, "find_moments")):
+    for module, name in ((postgres_store, "_accept"), (turns, "recall"), (turns, "commit"), (moments, "find_moments")):
         original = getattr(module, name)
 
         def noted(db: Any, *words: Any, _name: str = name, _original: Any = original, **more: Any) -> Any:

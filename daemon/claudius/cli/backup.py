@@ -97,9 +97,9 @@ def create(path: Path | None, *, as_json: bool) -> None:
         directory = (path.parent if is_file else path) if path else home.backups
         name = path.name if path and is_file else ""
         if place.is_postgres:
-            from claudius.memory.postgres import dumps
+            from claudius.memory.postgres import moving
 
-            made = dumps.back_up(place, directory, now, shipped("memory"), name)
+            made = moving.back_up(place, directory, now, shipped("memory"), name)
         else:
             made = back_up(home.database, directory, now, name)
     except sqlite3.Error as error:
@@ -272,9 +272,8 @@ def _put_back(
 
 def _put_back_at(home: Home, place: StorePlace, copy: Path) -> tuple[list[str], str]:
     """Restore a copy beside a server's store, mend it as one of a file, and exchange the two in one transaction."""
-    from claudius.memory.postgres import dumps
-    from claudius.memory.postgres.records import PostgresRecords
-    from claudius.memory.postgres.store import PostgresStore
+    from claudius.memory.postgres import moving
+    from claudius.memory.postgres.store import PostgresRecords, PostgresStore
     from claudius.memory.sqlite.restored import heard
 
     async def heard_there() -> Heard:
@@ -287,9 +286,9 @@ def _put_back_at(home: Home, place: StorePlace, copy: Path) -> tuple[list[str], 
 
     with closing(PostgresRecords(place, home.memory)) as kept:
         before = _Before(asyncio.run(heard_there()), kept.audit("", EVERY))
-    beside = PostgresStore(dumps.restore_beside(place, copy, shipped("memory")))
+    beside = PostgresStore(moving.restore_beside(place, copy, shipped("memory")))
     lines = asyncio.run(_mend(home, beside, home.database, before, copy.name))
-    return lines, f"the schema {dumps.put_in_force(place, datetime.now(UTC))}"
+    return lines, f"the schema {moving.put_in_force(place, datetime.now(UTC))}"
 
 
 class _Before(NamedTuple):
@@ -363,9 +362,9 @@ async def _forget_again(home: Home, store: Store, database: Path, *, is_new_home
 def _verified(path: Path, server: StorePlace | None) -> Backup:
     if server is None:
         return verify(path)
-    from claudius.memory.postgres import dumps
+    from claudius.memory.postgres import moving
 
-    return dumps.verify(server, path, shipped("memory"))
+    return moving.verify(server, path, shipped("memory"))
 
 
 def _check_export(directory: Path) -> tuple[str, ...]:

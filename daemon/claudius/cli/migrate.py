@@ -25,8 +25,8 @@ from claudius.memory.opening import MISSING, PASSWORD, SQLITE, StorePlace, place
 from claudius.runtime.life import HomeLock
 
 if TYPE_CHECKING:
-    from claudius.memory.postgres.closed import Move
     from claudius.memory.postgres.moving import MovedTable, Told
+    from claudius.memory.postgres.session import Move
 
 KEY = "store.url"
 PAUSED = "runtime.paused"
@@ -72,7 +72,7 @@ def _asked(to: str) -> str:
 
 def _to_server(home: Home, url: str, *, is_kept: bool) -> dict[str, Any]:
     from claudius.memory.postgres import moving
-    from claudius.memory.postgres.closed import closed_at
+    from claudius.memory.postgres.session import closed_at
 
     secret = load(home, os.environ).secrets.get(PASSWORD)
     place, began_s = StorePlace(url, secret.reveal() if secret else ""), time.monotonic()
@@ -107,7 +107,7 @@ def _to_server(home: Home, url: str, *, is_kept: bool) -> dict[str, Any]:
 
 def _to_file(home: Home, is_kept: bool) -> dict[str, Any]:  # noqa: FBT001 - called once
     from claudius.memory.postgres import moving
-    from claudius.memory.postgres.closed import closed_at
+    from claudius.memory.postgres.session import closed_at
     from claudius.reports import soul as reports
 
     place, began_s = place_of(home), time.monotonic()
@@ -143,7 +143,7 @@ def _to_file(home: Home, is_kept: bool) -> dict[str, Any]:  # noqa: FBT001 - cal
 
 def _begun(home: Home, closed_by: str) -> tuple[Move, bool]:
     """Return the move that this home began, if it closed the server, else a new one; and whether its file is whole."""
-    from claudius.memory.postgres.closed import Move
+    from claudius.memory.postgres.session import Move
 
     note = _note_of(home)
     begun, _, rest = note.read_text("utf-8").partition(" ") if note.exists() else ("", "", "")

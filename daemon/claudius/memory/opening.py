@@ -117,10 +117,10 @@ def set_aside(home: Home, store: Store) -> Iterator[tuple[str, SqliteStore | Pos
         if file.exists() or (aside / home.memory.name).exists():
             yield str(aside.relative_to(home.root)), SqliteStore(file, backups=home.backups), file
     if store.leases is not None:
-        from claudius.memory.postgres import dumps  # noqa: PLC0415 - an extra
+        from claudius.memory.postgres import moving  # noqa: PLC0415 - an extra
         from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - likewise
 
-        for place in dumps.set_aside(store.place) if isinstance(store, PostgresStore) else ():
+        for place in moving.set_aside(store.place) if isinstance(store, PostgresStore) else ():
             yield place.shown, PostgresStore(place), home.database
 
 
@@ -132,7 +132,7 @@ def open_records(home: Home, *, is_lasting: bool = False) -> Records:
     place = place_of(home)
     if place.is_postgres:
         try:
-            from claudius.memory.postgres.records import PostgresRecords  # noqa: PLC0415 - an extra
+            from claudius.memory.postgres.store import PostgresRecords  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise StoreError(MISSING) from error
         return PostgresRecords(place, home.memory)

@@ -68,7 +68,7 @@ def _one(made: Made, sql: str) -> Any:
 
 def _of_moves(made: Made, place: StorePlace) -> Iterator[Check]:
     """Report a server at which nothing can start."""
-    from claudius.memory.postgres.closed import closed_by
+    from claudius.memory.postgres.session import closed_by
 
     closed = closed_by(made)
     if closed:
@@ -99,7 +99,7 @@ def _of_text(made: Made) -> Iterator[Check]:
 
 def _of_copies(made: Made, place: StorePlace) -> Check:
     """Look whether copies can be made and put back, before one is needed."""
-    from claudius.memory.postgres.dumps import LACKS, check_program, grant, programs
+    from claudius.memory.postgres.moving import LACKS, check_program, grant, programs
 
     if not _one(made, "SELECT has_database_privilege(current_database(), 'CREATE')"):
         return Check("copies", ok=False, detail=LACKS, fix=grant(made))
@@ -129,7 +129,7 @@ def _session(place: StorePlace) -> Check:
 
 def _notices(place: StorePlace) -> Check:
     """Send a notice as a process does, and look whether it arrives where a process listens."""
-    from claudius.memory.postgres.notices import CHANNEL
+    from claudius.memory.postgres.leases import CHANNEL
     from claudius.memory.postgres.session import connected
 
     url, look_s = place.notices_url, LeaseTimes().look_s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -20,7 +21,7 @@ from claudius.runtime.life import holder
 if TYPE_CHECKING:
     from claudius.soul.source import PushedSoul
 
-EVERY = -1
+EVERY = sys.maxsize
 """As a number of acts: all of them."""
 
 

@@ -32,7 +32,7 @@ def closed(home: Home) -> str:
     place = place_of(home)
     if not place.is_postgres:
         return ""
-    from claudius.memory.postgres.closed import closed_at
+    from claudius.memory.postgres.session import closed_at
 
     found = closed_at(place)
     return found.line(place.shown, place.url) if found else ""

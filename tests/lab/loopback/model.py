@@ -6,7 +6,7 @@ header block), and records every request. Alone, it prints its port as one line 
 
     PYTHONPATH=tests python -m lab.loopback.model --port 0 --replies FILE
 
-Another process drives it over `/_control/say`, `/_control/requests` and `/_control/reset`.
+Another process drives it over `/_control/say` and `/_control/reset`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,6 @@ class ModelServer:
         """Listen."""
         app = web.Application(client_max_size=2 * BODY_LIMIT)
         app.router.add_post("/_control/say", self._say)
-        app.router.add_get("/_control/requests", self._requests)
         app.router.add_post("/_control/reset", self._reset)
         app.router.add_route("*", "/{path:.*}", self._answer)
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
@@ -222,20 +221,6 @@ class ModelServer:
         except (TypeError, ValueError, msgspec.MsgspecError) as error:
             return web.json_response({"error": str(error)}, status=400)
         return web.json_response({"left": len(self._queue)})
-
-    async def _requests(self, _: web.Request) -> web.Response:
-        return web.json_response(
-            [
-                {
-                    "method": call.method,
-                    "path": call.path,
-                    "headers": call.headers,
-                    "body": call.body,
-                    "gone": call.gone,
-                }
-                for call in self.calls
-            ]
-        )
 
     async def _reset(self, _: web.Request) -> web.Response:
         self.reset()

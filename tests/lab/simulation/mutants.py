@@ -280,7 +280,7 @@ def notices_believed() -> Iterator[None]:
     taken = PostgresLeases.take
 
     async def take(self: Any, networks: Sequence[str], most: int, wanted: Sequence[str] = ()) -> Sequence[str]:
-        worker, is_new = self._store, not self.tally.looks
+        worker, is_new = self._of_lane.__self__, not self.tally.looks
         is_told, worker.is_told = worker.is_told, False
         return await taken(self, networks, most if wanted or is_told or is_new else 0, wanted)
 

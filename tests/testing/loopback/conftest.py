@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 from slack_sdk.http_retry.builtin_async_handlers import AsyncRateLimitErrorRetryHandler
@@ -11,7 +11,6 @@ from slack_sdk.web.async_client import AsyncWebClient
 from lab.loopback.slack.server import SlackServer
 from lab.loopback.slack.state import BOT_TOKEN
 from lab.loopback.slack.world import SlackWorld
-from slack_ear import Ear
 
 
 @pytest.fixture
@@ -34,20 +33,3 @@ def client(server: SlackServer) -> AsyncWebClient:
     made = AsyncWebClient(BOT_TOKEN, base_url=server.base_url, timeout=3)
     made.retry_handlers = [AsyncRateLimitErrorRetryHandler(max_retry_count=3)]
     return made
-
-
-@pytest.fixture
-async def listen(client: AsyncWebClient, slack: SlackWorld) -> AsyncIterator[Callable[[], Awaitable[Ear]]]:
-    """Give what starts a Bolt app and connects it."""
-    ears: list[Ear] = []
-
-    async def start() -> Ear:
-        """Connect one more."""
-        ears.append(Ear(client))
-        await ears[-1].handler.connect_async()
-        await slack.until_connected(len(ears))
-        return ears[-1]
-
-    yield start
-    for ear in ears:
-        await ear.handler.close_async()

@@ -18,21 +18,18 @@ from psycopg.rows import DictRow, dict_row
 from psycopg.types.numeric import Int8Dumper
 from psycopg.types.string import StrDumper
 
-from claudius.errors import StaleTurn, StoreError, StoreFull, StoreMoved, StoreReadOnly
-from claudius.foreign import unquoted
+from claudius.errors import StoreError
 from claudius.memory.opening import StorePlace
-from claudius.memory.postgres.remedies import away, check_server
+from claudius.memory.postgres.session import CONNECT_S, OURS, check_server
 from claudius.memory.ranking import stemmed
 from claudius.memory.sql.connection import Cursor, Database, load_queries
 
 T = TypeVar("T")
-CONNECT_S = 10
 SILENT_S, LOCK_S = 15.0, 60.0
 ON_THE_WAY_S = 1.0
 """How much longer than by the server itself an answer is waited for."""
 MOMENT_S = 0.5
 """How long the event loop waits for a connection that is made anew."""
-OURS = {"application_name": "claudius", "connect_timeout": str(CONNECT_S)}
 _ALIVE = {
     "keepalives": "1",
     "keepalives_idle": "5",
@@ -332,9 +329,6 @@ class PostgresConnection:
         self._made.execute(b"DELETE FROM moment_new")
 
 
-LOST, MOVED = "CL001", "CL002"
-"""What `lane_held` and `soul_is_here` raise on the server: the lane's token has moved; the soul is not there."""
-MOVED_AWAY = "a move has not finished, or the soul has moved away: `claudius doctor` says what to do"
 ENDS = ("COMMIT", "ROLLBACK")
 _MOMENTS_COME = ("INSERT INTO moment ", "UPDATE moment ", 'UPDATE "moment" ')
 _NEW_MOMENTS = b"""SELECT m.id, m.text, m.pictures, m.name, m.audience_number
@@ -385,21 +379,3 @@ def load_texts(memory: Path) -> dict[str, str]:
     """Read every named query, those with words of their own for PostgreSQL in these."""
     queries, own = load_queries(memory / "queries"), memory / "postgres"
     return {**queries, **load_queries(own, "queries.sql"), **load_queries(own, "leases.sql")}
-
-
-def translate(error: Exception, name: str) -> StoreError:
-    """Translate an error of PostgreSQL or of the way to it into one of ours, with a one-line message.
-
-    The server's own words show the row that it refuses, so that none of them is in it.
-    """
-    if isinstance(error, psycopg.Error) and error.sqlstate == LOST:
-        return StaleTurn()
-    if isinstance(error, psycopg.Error) and error.sqlstate == MOVED:
-        return StoreMoved(f"{name}: {MOVED_AWAY}")
-    if isinstance(error, psycopg.errors.DiskFull):
-        return StoreFull(f"{name}: no space left to write to; free some, nothing was accepted meanwhile")
-    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
-        return StoreReadOnly(f"{name} takes no writes ({unquoted(error)}): `store.url` must name the primary")
-    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
-        return away(name, error)
-    return StoreError(f"{name}: {unquoted(error)}")

@@ -18,7 +18,7 @@ import psycopg
 
 from claudius.errors import StoreError
 from claudius.memory.erasure import Beyond, Erased, Posts, Probes, Traces, Voided, nothing_runs, nowhere
-from claudius.memory.postgres import dumps
+from claudius.memory.postgres import moving
 from claudius.memory.postgres.connection import PostgresConnection, ours
 from claudius.memory.search import ROWS, Needles, plain
 from claudius.memory.sql.connection import Database, in_thread
@@ -114,7 +114,7 @@ class PostgresErasure(SqlErasure):
 
 def _drop_beside(db: Database) -> None:
     """Delete what restores have set aside: it holds everybody whom the store held then."""
-    for row in db.connection.execute(dumps.LEFT_BESIDE).fetchall():
+    for row in db.connection.execute(moving.LEFT_BESIDE).fetchall():
         db.connection.execute(f'DROP SCHEMA "{row["name"]}" CASCADE')
 
 

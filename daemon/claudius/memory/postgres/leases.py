@@ -1,32 +1,44 @@
-"""`store.leases` in PostgreSQL: lanes taken, renewed and given back by the server's clock."""
+"""`store.leases` in PostgreSQL: lanes and roles under leases of the server's clock, and what all processes let go of.
+
+What the processes of one soul tell each other at once is a notice. It only saves time: whoever misses one finds the
+same at the next look, and a turn that is void is refused when it is committed.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+import psycopg
+from msgspec import Struct
+from psycopg.abc import PQGen
 
 from claudius import errors
-from claudius.errors import ProviderError
-from claudius.memory.leases import ForgettingStore, LeaseTally, LeaseTimes, RoleStore
-from claudius.memory.postgres.lane import AHEAD_AT_MOST, HeldLane, LaneCore
-from claudius.memory.postgres.letting_go import PostgresForgetting
-from claudius.memory.postgres.notices import listen, notice
+from claudius.decoding import decoder
+from claudius.errors import ProviderError, StaleTurn, TryAgain
+from claudius.foreign import unquoted
+from claudius.memory.leases import Asked, ForgettingStore, LeaseTally, LeaseTimes, RoleStore
+from claudius.memory.opening import StorePlace
+from claudius.memory.postgres.connection import PostgresDatabase, parameters
 from claudius.memory.postgres.schema import too_old
-from claudius.memory.postgres.souls import NEWS, PostgresSouls
-from claudius.memory.sql.connection import Core, Cursor, Database, Row
-from claudius.memory.sql.rows import dump
+from claudius.memory.sql.connection import Core, Cursor, Database, Row, Writer
+from claudius.memory.sql.rows import dump, parse
+from claudius.memory.store import Store
 from claudius.perception import Place
 from claudius.prompt import valid
 from claudius.provider import Account, Rests
-
-if TYPE_CHECKING:
-    from claudius.memory.postgres.store import PostgresStore
-    from claudius.memory.store import Store
+from claudius.soul.source import PushedSoul
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 RESTS = "rests"
 """What has changed when a provider rests."""
 UNREAD_S = 40.0
@@ -35,6 +47,75 @@ DOUBTED_S = 3600.0
 """For how long after a switch to another server an earlier message may have been answered without its knowing."""
 TRUSTED = 0.9
 """The part of a lease in which this process trusts its own clock."""
+AHEAD_AT_MOST = timedelta(hours=1)
+"""A clock that differs by more from the server's was set like that on purpose, as `CLAUDIUS_CLOCK` does."""
+WITHDRAWN = "another process withdrew this erasure while it waited; it is resumed when this home's process starts again"
+NEWS = "soul"
+"""Under this name every process hears of a push."""
+FIRST_S, MOST_S = 0.5, 60.0
+"""How long to wait before the connection is made anew, at first and at most."""
+LONGEST = 7000
+"""The longest notice in bytes; the server takes less than 8,000."""
+CHANNEL = "SELECT 'claudius_' || current_schema()::regnamespace::oid"
+"""The name on which the processes of one soul speak: several souls may share a database."""
+
+
+class HeldLane(Struct, eq=False):
+    """A lane that this process holds."""
+
+    token: int
+    until_s: float
+    """Until when, by this process's monotonic clock, counted from before it asked."""
+    heard: int
+    """The lane's mark at the last look for lanes."""
+    taken: set[int] = msgspec.field(default_factory=set)
+    """The perceptions whose turns were begun under this token."""
+
+
+class LaneCore(Core):
+    """The core of a store as one lane's holder sees it: a write under a token that has moved is refused."""
+
+    def __init__(self, core: Core, conversation: str, held: HeldLane, leases: PostgresLeases) -> None:
+        """Write through `core` as long as the lane's token is that of `held`."""
+        self.open_core, self.name, self.translate, self._beside = core, core.name, core.translate, core._beside  # noqa: SLF001 - of its own kind
+        self.boot, self.leases = core.boot, leases
+        self.lane: Mapping[str, Any] = {"conversation": conversation, "token": held.token}
+        self.held = held
+
+    def _now(self) -> tuple[Writer, Database]:
+        writer, reader = self.open_core._now()  # noqa: SLF001 - likewise
+        return _LaneWriter(writer, self), reader
+
+    def fenced(self, run: Callable[[Database], T]) -> Callable[[Database], T]:
+        """Return a job that is refused if the lane's token has moved."""
+
+        def fenced(db: Database) -> T:
+            assert isinstance(db, PostgresDatabase)  # noqa: S101 - it is opened with one
+            db.fence(**self.lane)
+            self.leases.see_server(db)
+            return run(db)
+
+        return fenced
+
+
+class _LaneWriter(Writer):
+    """The writer of a lane: what nobody waits for is fenced as well."""
+
+    def __init__(self, writer: Writer, core: LaneCore) -> None:
+        self._writer, self._core = writer, core
+
+    async def write(self, run: Callable[[Database], T], *, is_alone: bool = False) -> T:
+        try:
+            return await self._writer.write(self._core.fenced(run), is_alone=is_alone)
+        except StaleTurn:
+            self._core.leases.tally.stale += 1
+            raise
+
+    def later(self, run: Callable[[Database], Any], about: Hashable = None) -> None:
+        self._writer.later(self._core.fenced(run), about)
+
+    async def flush(self, *about: Hashable) -> bool:
+        return await self._writer.flush(*about)
 
 
 class PostgresLeases:
@@ -42,14 +123,23 @@ class PostgresLeases:
 
     def __init__(
         self,
-        store: PostgresStore,
+        core: Core,
+        place: StorePlace,
         times: LeaseTimes,
+        schema: int,
         *,
+        of_lane: Callable[[LaneCore], Store],
+        keep_nothing: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
         home: str = "",
     ) -> None:
-        """Hold lanes of `store`; `clock` is monotonic, in seconds; `home` is the path of this process's home."""
-        self._store, self._core, self._clock = store, store.core, clock
+        """Hold lanes of the store of `core` at `place`, whose newest `schema` is known here.
+
+        `of_lane` returns the store as a lane's holder writes to it; `keep_nothing` empties what this process has at
+        hand; `clock` is monotonic, in seconds; `home` is the path of this process's home.
+        """
+        self._core, self._place, self._schema, self._clock = core, place, schema, clock
+        self._of_lane = of_lane
         self.times, self._lease_s = times, times.lease_s
         self._held: dict[str, HeldLane] = {}
         self.is_draining, self._seen = False, 0
@@ -62,11 +152,9 @@ class PostgresLeases:
         self._server: datetime | None = None
         """The server's time when the own monotonic clock showed 0."""
         self._seen_made, self._doubts_until_s = 0, 0.0
-        self.roles: RoleStore = PostgresRoles(store.core, self._lease_s, clock)
-        self.souls = PostgresSouls(store.core)
-        self.forgetting: ForgettingStore = PostgresForgetting(
-            store.core, times.lease_s, times.look_s, home, store.shelf.clear
-        )
+        self.roles: RoleStore = PostgresRoles(core, self._lease_s, clock)
+        self.souls = PostgresSouls(core)
+        self.forgetting: ForgettingStore = PostgresForgetting(core, times.lease_s, times.look_s, home, keep_nothing)
 
     @property
     def tally(self) -> LeaseTally:
@@ -126,7 +214,7 @@ class PostgresLeases:
         worker, before = self._core.boot, dict(self._held)
         room = max(0, min(most, self.times.most - len(before)))
         values = {"worker": worker, "lease_s": self._lease_s, "networks": dump(list(networks)), "most": room}
-        values |= {"schema": self._store.schema}
+        values |= {"schema": self._schema}
         tokens = dump([one.token for one in before.values()])
         is_asked = bool(before) and (self._is_told or self._clock() - self._marked_s >= self.times.look_s)
         if is_asked:  # not each time something is heard here: with many lanes that would be most of the work
@@ -195,8 +283,8 @@ class PostgresLeases:
             self.is_draining = bool(db.value("worker_seen", **self._seen_as(worker, configuration)))
             release = db.one("release_shown")
             self.souls.newest_number = release["soul"] if release else None
-            if release and release["oldest"] > self._store.schema:
-                raise too_old(self._core.name, release["schema"], self._store.schema)
+            if release and release["oldest"] > self._schema:
+                raise too_old(self._core.name, release["schema"], self._schema)
             rests.extend(db.all("rests"))
             self.read_clock(db)
             return db.values("lanes_renew", worker=worker, lease_s=self._lease_s, tokens=tokens) if before else []
@@ -237,7 +325,7 @@ class PostgresLeases:
         return held is not None and self._clock() < held.until_s - (1 - TRUSTED) * self._lease_s
 
     def store_of(self, conversation: str) -> Store:
-        return self._store.of_lane(LaneCore(self._core, conversation, self._held[conversation], self))
+        return self._of_lane(LaneCore(self._core, conversation, self._held[conversation], self))
 
     def _outlive(self, lane: HeldLane) -> None:
         """Say that this process goes on without a lane: what it thought of there has not ended it."""
@@ -289,7 +377,7 @@ class PostgresLeases:
             self._rests.now[row["mark"], row["provider"]] = (time.monotonic() + row["left_s"], error)
 
     async def tell(self, about: Mapping[str, str]) -> None:
-        if self._store.place.notices_url:
+        if self._place.notices_url:
             payload = notice(self._core.boot, about)
             with self._asking():
                 await self._core.alone(lambda db: db.run("notice", payload=payload))
@@ -299,8 +387,8 @@ class PostgresLeases:
             self._is_told = True
             told(about)
 
-        if self._store.place.notices_url:
-            await listen(self._store.place, self._core.boot, hear)
+        if self._place.notices_url:
+            await listen(self._place, self._core.boot, hear)
 
     async def heard(self, conversation: str) -> int:
         held = self._held.get(conversation)
@@ -386,3 +474,178 @@ class PostgresRoles:
 
     def _of(self, roles: Sequence[str]) -> list[tuple[str, int]]:
         return [(role, self._held[role][0]) for role in roles if role in self._held]
+
+
+class PostgresForgetting:
+    """Whom this process, or another one, is erasing."""
+
+    def __init__(self, core: Core, lease_s: float, look_s: float, home: str, keep_nothing: Callable[[], None]) -> None:
+        """Ask all processes of `core`'s store; `home` is this one's, `keep_nothing` empties what it has at hand."""
+        self._core, self._lease_s, self._look_s = core, lease_s, look_s
+        self._home, self._keep_nothing = home, keep_nothing
+        self._own: set[int] = set()
+        """The requests that are under way here."""
+        self._beginning = asyncio.Lock()
+
+    @asynccontextmanager
+    async def letting_go(self, ids: Sequence[str], aliases: Mapping[str, str]) -> AsyncIterator[Sequence[str]]:
+        values = {"worker": self._core.boot, "ids": dump(list(ids)), "aliases": dump(dict(aliases))}
+        async with self._beginning:
+            number = int(await self._core.write(lambda db: db.value("letting_go_begins", **values)))
+            self._own.add(number)
+        async with self._waited_for(number):
+            at = {"host": socket.gethostname(), "home": self._home, "lease_s": self._lease_s}
+            yield [_place(row) for row in self._core.look("homes_at_rest", **at)]
+
+    @asynccontextmanager
+    async def left(self) -> AsyncIterator[Asked | None]:
+        values = {"worker": self._core.boot, "lease_s": self._lease_s}
+        async with self._beginning:
+            number = await self._core.write(lambda db: db.value("letting_go_taken_over", **values))
+            if number is not None:
+                self._own.add(number)
+        if number is None:
+            yield None
+            return
+        async with self._waited_for(number):
+            yield next((one for one in map(_asked, self._rows()) if one.number == number), None)
+
+    @asynccontextmanager
+    async def _waited_for(self, number: int) -> AsyncIterator[None]:
+        """Wait for all others, then withdraw the request; what fails in the block leaves it to whoever finishes it."""
+        asked = {"number": number, "worker": self._core.boot, "lease_s": self._lease_s}
+        try:
+            while True:
+                row = self._core.look("letting_go_waits", **asked)[0]
+                if row["is_withdrawn"]:
+                    raise TryAgain(WITHDRAWN)
+                if not row["waiting"]:
+                    break
+                await asyncio.sleep(self._look_s)
+            yield
+            await self._core.write(lambda db: db.run("letting_go_ends", number=number, lease_s=self._lease_s))
+        finally:
+            self._own.discard(number)
+
+    def is_alone(self) -> bool:
+        return not self._core.look("workers_beside", worker=self._core.boot, lease_s=self._lease_s)[0]["found"]
+
+    async def asked(self) -> Sequence[Asked]:
+        rows, worker = self._rows(), self._core.boot
+        async with self._beginning:
+            failed = [row["number"] for row in rows if row["worker"] == worker and row["number"] not in self._own]
+        for number in failed:
+            await self._core.write(partial(_give_up, number=number, worker=worker))
+        return [_asked(row) for row in rows]
+
+    async def have_let_go(self, number: int) -> None:
+        self._keep_nothing()
+        await self._core.write(lambda db: db.run("let_go_now", number=number, worker=self._core.boot))
+
+    def _rows(self) -> list[Row]:
+        return self._core.look("letting_go_asked", worker=self._core.boot)
+
+
+def _give_up(db: Database, number: int, worker: str) -> None:
+    db.run("letting_go_given_up", number=number, worker=worker)
+
+
+def _asked(row: Row) -> Asked:
+    return Asked(
+        number=row["number"],
+        ids=tuple(parse(row["ids"])),
+        aliases=parse(row["aliases"]),
+        conversations=tuple(parse(row["conversations"])),
+        audiences=tuple(parse(row["audiences"])),
+        is_done=bool(row["is_done"]),
+    )
+
+
+def _place(row: Row) -> str:
+    return f"{row['home']} on {row['host']}" if row["home"] else str(row["host"])
+
+
+class PostgresSouls:
+    """What was pushed last."""
+
+    def __init__(self, core: Core) -> None:
+        """Read and write in the store of `core`."""
+        self._core, self.in_force, self._known = core, "", 0
+        self.pushed: Callable[[], bool] = lambda: True
+        self.newest_number: int | None = None
+        """Of the newest push, as of the last renewal."""
+
+    async def push(self, files: Mapping[str, str], sha256: str) -> int:
+        def write(db: Database) -> int:
+            number = int(db.value("soul_pushed", sha256=sha256, host=socket.gethostname()))
+            db.each("soul_push_file", ({"push": number, "name": name, "content": text} for name, text in files.items()))
+            db.run("soul_push_only", number=number)
+            db.run("changed", name=NEWS)
+            return number
+
+        return await self._core.write(write)
+
+    def newest(self) -> PushedSoul | None:
+        with self._core.snapshot() as db:
+            return newest_soul(db)
+
+    def look(self) -> None:
+        """Have this process look, if what was pushed last is not what it knows."""
+        if self.newest_number and self.newest_number != self._known and self.pushed():
+            self._known = self.newest_number
+
+
+def newest_soul(db: Database) -> PushedSoul | None:
+    """Return what was pushed last; None if nothing ever was."""
+    row = db.one("soul_in_force")
+    if row is None:
+        return None
+    files = {one["name"]: one["content"] for one in db.all("soul_files", push=row["number"])}
+    at = datetime.fromisoformat(row["at"])
+    return PushedSoul(number=row["number"], sha256=row["sha256"], host=row["host"], at=at, files=files)
+
+
+class _Ear(psycopg.AsyncConnection[Any]):
+    """A connection that sleeps until something comes; psycopg looks ten times a second besides."""
+
+    async def wait(self, gen: PQGen[T], interval: float = MOST_S, timeout: float | None = None) -> T:  # noqa: ASYNC109 - psycopg's own word
+        """Wait for what psycopg waits for. Raises: psycopg.Error."""
+        return await super().wait(gen, interval, timeout)
+
+
+def notice(worker: str, about: Mapping[str, str]) -> str:
+    """Return a notice of a process, which says only that there is something if it would be too long. Pure."""
+    text = dump([worker, dict(about)])
+    return text if len(text.encode()) <= LONGEST else dump([worker, {}])
+
+
+async def listen(place: StorePlace, worker: str, told: Callable[[Mapping[str, str]], None]) -> None:
+    """Call `told` with what another process than `worker` says, on a connection of its own, until cancelled.
+
+    A connection that is lost is made anew. `told` is then called with nothing, because something may have been missed.
+    """
+    pause_s = FIRST_S
+    while True:
+        try:
+            words = parameters(place, place.notices_url)
+            async with await _Ear.connect(words, autocommit=True) as ear:
+                (channel,) = await (await ear.execute(CHANNEL.encode())).fetchone() or ("",)
+                await ear.execute(f'LISTEN "{channel}"'.encode())
+                pause_s = FIRST_S
+                told({})
+                async for heard in ear.notifies():
+                    who, about = _read(heard.payload)
+                    if who != worker:
+                        told(about)
+        except (psycopg.Error, OSError) as error:
+            log.info("no notices are heard", extra={"error": unquoted(error), "again_s": pause_s})
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, MOST_S)
+
+
+def _read(payload: str) -> tuple[str, Mapping[str, str]]:
+    """Return who says what; of what is no notice of ours, that something was said. Pure."""
+    try:
+        return decoder(tuple[str, dict[str, str]]).decode(payload)
+    except msgspec.DecodeError:
+        return "", {}

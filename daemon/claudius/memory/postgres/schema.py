@@ -12,9 +12,18 @@ from pathlib import Path
 
 from claudius.errors import StoreCorrupt, StoreTooNew, TryAgain
 from claudius.memory.opening import StorePlace
-from claudius.memory.postgres.closed import SQL, closed_of
 from claudius.memory.postgres.connection import PostgresConnection
-from claudius.memory.postgres.session import FOREIGN, IS_EMPTY, IS_OURS, ROOM, check_room, connected, value_of
+from claudius.memory.postgres.session import (
+    CLOSED_SQL,
+    FOREIGN,
+    IS_EMPTY,
+    IS_OURS,
+    ROOM,
+    check_room,
+    closed_of,
+    connected,
+    value_of,
+)
 
 BASE = 25
 """The version of `schema.sql`, and the SQLite schema that it mirrors; later ones are files beside it, `NNNN_*.sql`."""
@@ -105,7 +114,7 @@ AND seen_at > clock_timestamp() - interval '60 s' ORDER BY started_at LIMIT 1"""
 
 def check_settled(connection: PostgresConnection, name: str) -> None:
     """Check that no move to this server is unfinished, and that the soul has not left it. Raises: TryAgain."""
-    if closed := closed_of(connection.execute(SQL).fetchone()):
+    if closed := closed_of(connection.execute(CLOSED_SQL).fetchone()):
         raise TryAgain(closed.line(name, connection.url))
 
 

@@ -1,4 +1,8 @@
-"""`PostgresStore`: the store in PostgreSQL, with one writer thread and one reader in the event loop's thread."""
+"""`PostgresStore`: the store in PostgreSQL, with one writer thread and one reader in the event loop's thread.
+
+Its topics are those of every store, but for what several processes share: rates, early changes and codes are rows, and
+a lane's holder is refused once the lane's token has moved. `PostgresRecords` is what commands read.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from copy import copy
 from datetime import datetime
@@ -16,26 +20,138 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import psycopg
+from msgspec.structs import asdict, replace
 
 import claudius
+from claudius.errors import OverBudget, StaleTurn
 from claudius.home import shipped
+from claudius.intent import Call, Intent
+from claudius.memory.codes import LIFE, WRONG_TRIES, CodeStore, OpenCode, admitted, find
+from claudius.memory.inbox import (
+    SHUT_FOR_NOW,
+    UNLIMITED,
+    Amended,
+    InboxStore,
+    Pending,
+    RateLimits,
+    RateVerdict,
+    accept_one,
+    amend,
+    exceeds,
+    in_force,
+    perception_of,
+)
 from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
 from claudius.memory.opening import StorePlace
+from claudius.memory.outbox import OutboxStore, settle
 from claudius.memory.people import Mode, PeopleStore
-from claudius.memory.postgres import dumps
-from claudius.memory.postgres.codes import PostgresCodes
-from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, ours, translate
+from claudius.memory.postgres import moving
+from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, ours
 from claudius.memory.postgres.erasure import PostgresErasure
-from claudius.memory.postgres.inbox import PostgresInbox
-from claudius.memory.postgres.lane import LaneCore, LaneInbox, LaneOutbox, LaneTurns, LaneWhispers
-from claudius.memory.postgres.leases import PostgresLeases
-from claudius.memory.postgres.records import PostgresRecords
-from claudius.memory.postgres.schema import known, prepare
+from claudius.memory.postgres.leases import AHEAD_AT_MOST, LaneCore, PostgresLeases, newest_soul
+from claudius.memory.postgres.schema import check_identity, is_empty, known, prepare
+from claudius.memory.postgres.session import translate
 from claudius.memory.records import Records
-from claudius.memory.sql.connection import Core, Database, Writer
-from claudius.memory.sql.recall import Shelf
+from claudius.memory.sql.connection import Core, Database, Row, Writer, load_queries
+from claudius.memory.sql.recall import RecallLimits
+from claudius.memory.sql.rows import dump, dump_valid, instant, stamp
+from claudius.memory.sqlite.schema import empty_database, load_migrations
 from claudius.memory.store import Store, Waiting
-from claudius.memory.turns import TurnStore
+from claudius.memory.turns import SpendingCap, TurnStore, spent_since
+from claudius.memory.whispers import WhisperStore
+from claudius.perception import Perception, amended_key
+from claudius.recollection import Recollection
+from claudius.soul.source import PushedSoul
+
+MOST_SHUT = 1000
+"""Who is refused without asking the server."""
+NO_LANES = {"held": 0, "ready": 0, "oldest_wait_s": 0.0, "paused": False}
+
+
+class PostgresInbox(InboxStore):
+    """What was heard by any process of the soul."""
+
+    def __init__(self, core: Core) -> None:
+        super().__init__(core)
+        self._shut_until_s: dict[tuple[str, str], float] = {}
+        """By person and conversation, by this process's clock. It only saves writing for one who asks too often."""
+
+    async def accept(
+        self, perceptions: Sequence[Perception], now: datetime, limits: RateLimits = UNLIMITED
+    ) -> tuple[bool, ...]:
+        at, is_counted = stamp(now), limits.person_per_minute is not None
+        places = [(one.person, one.conversation) for one in perceptions]
+        if is_counted and any(time.monotonic() < self._shut_until_s.get(place, 0.0) for place in places):
+            raise OverBudget(SHUT_FOR_NOW)
+        found = await self._core.write(lambda db: [_accept(db, one, at, limits) for one in perceptions])
+        for place, (verdict, shut_s) in zip(places, found, strict=True):
+            if verdict is RateVerdict.SHUT:
+                if len(self._shut_until_s) >= MOST_SHUT:
+                    self._shut_until_s.clear()
+                self._shut_until_s[place] = time.monotonic() + shut_s
+                raise OverBudget(SHUT_FOR_NOW)
+        return tuple(verdict in (RateVerdict.WITHIN, RateVerdict.OVER_NOW) for verdict, _ in found)
+
+    async def amend(self, perception: Perception, now: datetime) -> Amended:
+        def write(db: Database) -> Amended:
+            amended = amend(db, perception, stamp(now))
+            if amended.is_early:
+                _wait(db, perception)
+            return amended
+
+        return await self._amend(write)
+
+
+def _accept(db: Database, heard: Perception, at: str, limits: RateLimits) -> tuple[RateVerdict | None, float]:
+    """Store one perception; None if it is known or not to be kept.
+
+    What the rates refuse is deleted again: that is rare. Returns for how many seconds more nothing of its speaker is
+    heard, too.
+    """
+    by = {"person": heard.person, "conversation": heard.conversation}
+    is_counted = limits.person_per_minute is not None or (heard.is_bot and limits.bot_turns is not None)
+    if not accept_one(db, heard, at):
+        return None, 0.0
+    if is_counted:
+        counts = db.all("rates", **by)[0]
+        verdict, shuts = _judge(counts, limits, is_bot=heard.is_bot)
+        if verdict in (RateVerdict.SHUT, RateVerdict.DROPPED):
+            db.run("not_heard", key=heard.key)
+            return verdict, counts["shut_s"]
+        if verdict is RateVerdict.OVER_NOW:
+            db.run("heard_over_budget", key=heard.key)
+        db.run("rate_counts", **by, shuts=shuts)
+        db.run("rate_past", person=heard.person)
+    if payload := db.value("early", message=heard.key):
+        amend(db, perception_of(payload), at)
+        db.run("early_applied", message=heard.key)
+    return RateVerdict.WITHIN, 0.0
+
+
+def _judge(before: Row, limits: RateLimits, *, is_bot: bool) -> tuple[RateVerdict, str]:
+    """Judge one message more than these; return also whose rate it is the first over. Pure."""
+    if is_bot and exceeds(before["turns"] + 1, limits.bot_turns):
+        return RateVerdict.DROPPED, ""
+    if limits.person_per_minute is None:
+        return RateVerdict.WITHIN, ""
+    if before["shut_s"] > 0:
+        return RateVerdict.SHUT, ""
+    in_minute, in_day = before["in_minute"] + 1, before["in_day"] + 1
+    if exceeds(in_minute, limits.person_per_minute) or exceeds(in_day, limits.person_per_day):
+        return RateVerdict.OVER_NOW, "person"
+    if exceeds(before["in_hour"] + 1, limits.conversation_per_hour):
+        return RateVerdict.OVER_NOW, "conversation"
+    return RateVerdict.WITHIN, ""
+
+
+def _wait(db: Database, change: Perception) -> None:
+    """Keep a change until its message is accepted."""
+    message = amended_key(change)
+    kept = db.value("early", message=message)
+    holds = in_force(perception_of(kept) if kept else None, change)
+    by = {"person": holds.person, "conversation": holds.conversation}
+    db.run("early_past")
+    db.run("early_waits", message=message, payload=dump_valid(holds), **by)
 
 
 class PostgresPeople(PeopleStore):
@@ -44,6 +160,150 @@ class PostgresPeople(PeopleStore):
     async def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
         (row,) = self._core.look("access", person=person, place=place)
         return bool(row["paired"]), row["mode"]
+
+
+class PostgresCodes(CodeStore):
+    """The codes that any process of the soul has opened."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    async def open(self, asked: OpenCode, most: int) -> OpenCode | None:
+        def write(db: Database) -> OpenCode | None:
+            db.run("codes_past", before=stamp(asked.asked_at - LIFE))
+            made = admitted(asked, _valid(db.all("codes", kind=asked.kind), asked.asked_at), most)
+            if made:
+                db.run("code_opened", **asdict(made) | {"asked_at": stamp(made.asked_at)})
+            return made
+
+        return await self._core.write(write)
+
+    async def valid(self, kind: str, now: datetime) -> Sequence[OpenCode]:
+        return _valid(self._core.look("codes", kind=kind), now)
+
+    async def redeem(self, kind: str, code: str, now: datetime) -> OpenCode | None:
+        def write(db: Database) -> OpenCode | None:
+            found = find(code, _valid(db.all("codes", kind=kind), now))
+            if found:
+                db.run("code_closed", kind=kind, person=found.person)
+                db.run("codes_right", kind=kind)
+            else:
+                db.run("codes_wrong", kind=kind)
+                db.run("codes_void", kind=kind, most=WRONG_TRIES)
+            return found
+
+        return await self._core.write(write)
+
+    async def drop(self, kind: str, person: str) -> bool:
+        return await self._core.write(lambda db: db.change("code_closed", kind=kind, person=person)) > 0
+
+
+def _valid(rows: Sequence[Row], now: datetime) -> list[OpenCode]:
+    return [one for one in map(_code, rows) if one.is_valid(now)]
+
+
+def _code(row: Row) -> OpenCode:
+    values: dict[str, Any] = {name: row[name] for name in OpenCode.__struct_fields__}
+    return OpenCode(**values | {"asked_at": instant(row["asked_at"])})
+
+
+class LaneInbox(PostgresInbox):
+    """The inbox as the holder of one lane sees it, who notes what turns it has begun."""
+
+    def __init__(self, core: LaneCore) -> None:
+        super().__init__(core)
+        self._taken = core.held.taken
+
+    def take(self, seq: int, inputs: Mapping[str, str], now: datetime) -> None:
+        super().take(seq, inputs, now)
+        self._taken.add(seq)
+
+    async def meet(self, pending: Pending) -> None:
+        await super().meet(pending)
+        self._taken.update(one.seq for one in (pending, *pending.further))
+
+
+class LaneTurns(TurnStore):
+    """What a turn recalls and commits as the holder of one lane: no other turn has its whispers."""
+
+    def __init__(self, core: LaneCore, open_turns: TurnStore) -> None:
+        """Share the claims and the cache of the process's own turns."""
+        super().__init__(core, open_turns.claims, open_turns.shelf)
+        self._lane, self._leases, self._open_core = core.lane, core.leases, core.open_core
+
+    async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
+        known = await super().recall(pending, nonce=nonce, now=now, limits=limits)
+        if known.last_at and now < known.last_at < now + AHEAD_AT_MOST:  # another process's clock was ahead
+            known = replace(known, now=known.last_at)
+        if not known.intuitions:
+            return known
+        wanted = {"turn": pending.turn, "whispers": dump([one.whisper for one in known.intuitions]), **self._lane}
+        claimed = await self._core.write(lambda db: db.values("whispers_claim", **wanted))
+        return replace(known, intuitions=tuple(one for one in known.intuitions if one.whisper in claimed))
+
+    async def commit(self, intent: Intent) -> None:
+        await super().commit(intent)
+        if self._leases.is_doubtful:
+            await self._core.write(lambda db: db.run("outbox_doubted", turn=intent.turn))
+
+    async def reserve(self, conversation: str, person: str, caps: Sequence[SpendingCap]) -> bool:
+        def write(db: Database) -> bool:
+            db.run("booking_ends", conversation=conversation)
+            is_open = all(spent_since(db, cap.since, cap.person, cap.channel) < cap.limit_usd for cap in caps)
+            if is_open:
+                db.run("booking_begins", **self._lane, person=person)
+            return is_open
+
+        return await self._core.write(write)
+
+    def call_failed(self, conversation: str) -> None:  # noqa: ARG002 - the lane's
+        self._open_core.writer.later(lambda db: db.run("booking_fails", **self._lane))
+
+    def keep_call(self, turn: str, call: Call) -> None:
+        super().keep_call(turn, call)
+        self._core.writer.later(lambda db: db.run("booking_ends", conversation=self._lane["conversation"]), turn)
+
+
+class LaneWhispers(WhisperStore):
+    """What daimons keep, as the holder of one lane sees it."""
+
+    def release(self, turn: str) -> None:
+        if turn in self._claims.held.values():
+            self._core.writer.later(lambda db: db.run("whispers_let_go", turn=turn))
+        super().release(turn)
+
+
+class LaneOutbox(OutboxStore):
+    """The outbox as the holder of one lane writes to it."""
+
+    def __init__(self, core: LaneCore) -> None:
+        """Refuse every write once the lane is lost, but one: what was seen to be visible is believed."""
+        super().__init__(core)
+        self._open = core.open_core
+
+    async def attempt(self, key: str) -> bool:
+        boot = self._open.boot
+
+        def take(db: Database) -> bool:
+            if db.change("attempt", key=key, boot=boot):
+                return True
+            found = db.one("part_state", key=key)
+            if found and (found["state"], found["boot"]) != ("taken", boot):
+                raise StaleTurn(key)  # whoever had the lane meanwhile has sent it, or sends it
+            return found is not None
+
+        return await self._core.write(take)
+
+    async def settle(self, key: str, receipt: str, now: datetime) -> str:
+        boot = self._open.boot
+        try:
+            settled = await self._core.write(lambda db: settle(db, key, receipt, now, boot))
+        except StaleTurn:
+            settled = await self._open.write(lambda db: settle(db, key, receipt, now, boot, goes_on=False))
+        if settled.rowcount:
+            return receipt
+        kept = self._open.look("receipt_of", key=key)
+        return str(kept[0]["receipt"] or receipt) if kept else ""
 
 
 class PostgresWriter(Writer):
@@ -105,13 +365,13 @@ class PostgresStore(Store):
         self.inbox, self.people = PostgresInbox(self.core), PostgresPeople(self.core)
         self.codes = PostgresCodes(self.core)
         self.erasure = PostgresErasure(self.core)
-        self.leases: LeaseStore | None = PostgresLeases(self, times, clock=clock, home=home)
-        self._lease_s, self._home = times.lease_s, home
-        self.place, self._roles, self._configuration = place, roles, times.configuration
-        self._memory_files = memory_files
-        self._memory = memory or shipped("memory")
+        self._memory_files, self._memory = memory_files, memory or shipped("memory")
         self.schema = known(self._memory)
         """The newest schema that this release knows."""
+        leases = partial(PostgresLeases, self.core, place, times, self.schema, clock=clock, home=home)
+        self.leases: LeaseStore | None = leases(of_lane=self.of_lane, keep_nothing=self.turns.shelf.clear)
+        self._lease_s, self._home = times.lease_s, home
+        self.place, self._roles, self._configuration = place, roles, times.configuration
         self._linger_s = linger_s
         self._relieve = relieve
 
@@ -173,18 +433,9 @@ class PostgresStore(Store):
         finally:
             await super().close(clean=clean)
 
-    @property
-    def shelf(self) -> Shelf:
-        """The past turns that this process has at hand."""
-        turns = self.turns
-        assert isinstance(turns, TurnStore)  # noqa: S101 - made above
-        return turns.shelf
-
     def of_lane(self, core: LaneCore) -> Store:
         """Return this store as the holder of one lane writes to it."""
-        lane = copy(self)
-        turns = self.turns
-        assert isinstance(turns, TurnStore)  # noqa: S101 - made above
+        lane, turns = copy(self), self.turns
         lane.core = core
         lane.inbox, lane.outbox = LaneInbox(core), LaneOutbox(core)
         lane.turns, lane.whispers = LaneTurns(core, turns), LaneWhispers(core, turns.claims)
@@ -199,7 +450,7 @@ class PostgresStore(Store):
 
     def back_up(self, directory: Path, now: datetime) -> Path | None:
         is_there = shutil.which("pg_dump") is not None  # else the server's operator makes copies
-        return dumps.back_up(self.place, directory, now, self._memory).path if is_there else None
+        return moving.back_up(self.place, directory, now, self._memory).path if is_there else None
 
     def records(self) -> Records:
         return PostgresRecords(self.place, self._memory_files, memory=self._memory)
@@ -211,3 +462,78 @@ class PostgresStore(Store):
                     connection.execute(f'SELECT count(*) AS rows FROM "{table}"')  # noqa: S608 - names of our own schema
         except psycopg.Error as error:
             raise self.core.translate(error) from error
+
+
+class PostgresRecords(Records):
+    """A read-only view of one schema of PostgreSQL."""
+
+    def __init__(self, place: StorePlace, memory_files: Path, *, memory: Path | None = None) -> None:
+        """Connect; `memory_files` is the directory of the archive. Raises: StoreCorrupt, StoreTooNew, StoreError."""
+        super().__init__(_open(place, memory or shipped("memory")), memory_files, partial(translate, name=place.shown))
+
+    def served(self) -> Mapping[str, Any] | None:
+        """Return `{"version", "round_trip_ms", "standby", "lanes", "roles"}`.
+
+        Of the lanes `{"held", "ready", "oldest_wait_s", "paused"}`: whether the soul is paused for every process.
+        """
+        with self._snapshot() as db:
+            if type(db) is Database:  # nobody has begun there yet
+                return {"version": "", "round_trip_ms": None, "standby": None, "lanes": NO_LANES, "roles": []}
+            began_s = time.perf_counter()
+            db.run("round_trip")
+            round_trip_s = time.perf_counter() - began_s
+            server, lanes = db.dicts("server_shown")[0], db.dicts("lanes_shown")[0]
+            roles = db.dicts("roles_shown")
+        return {
+            **server,
+            "round_trip_ms": round(1000 * round_trip_s, 2),
+            "lanes": lanes,
+            "roles": roles,
+        }
+
+    def pushed_soul(self) -> PushedSoul | None:
+        """Return the soul that was pushed last; None if none ever was."""
+        with self._snapshot() as db:
+            return None if type(db) is Database else newest_soul(db)
+
+    def workers(self) -> Sequence[Mapping[str, Any]]:
+        """Return the processes that share the store, oldest first."""
+        with self._snapshot() as db:
+            rows = [] if type(db) is Database else db.dicts("workers_shown")
+        return [row | {"clean": bool(row["clean"]), "holds": row["holds"].split()} for row in rows]
+
+    def marks(self, seen: int) -> tuple[int, str]:
+        """Return the next number, and an opaque mark of what the console shows."""
+        with self._snapshot() as db:
+            return seen + 1, dump(db.dicts("what_changed")[0])
+
+    def size(self) -> Mapping[str, Any]:
+        """Return the size of the tables, the number of turns and days; free pages are the server's to return."""
+        with self._snapshot() as db:
+            row = db.one("turns_span")
+            bytes_ = 0 if type(db) is Database else db.connection.execute(_BYTES).fetchone()["bytes"]
+        turns = row["turns"] if row else 0  # in how many days does not matter: its disk is not this machine's
+        return {"bytes": bytes_, "turns": turns, "days": 0.0, "gives_back": True}
+
+    def integrity(self) -> Sequence[str]:
+        """Return nothing: the server holds foreign keys, and its pages have checksums where the operator wants them."""
+        return []
+
+
+_BYTES = """SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) AS bytes FROM pg_class c
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'"""
+
+
+def _open(place: StorePlace, memory: Path) -> Database:
+    try:
+        with ExitStack() as undo:
+            connection = PostgresConnection(place)
+            undo.callback(connection.close)
+            if not is_empty(connection):
+                check_identity(connection, place.shown, known(memory))
+                database = PostgresDatabase(connection, load_texts(memory))
+                undo.pop_all()
+                return database
+    except psycopg.Error as error:
+        raise translate(error, place.shown) from error
+    return Database(empty_database(load_migrations(memory / "schema")), load_queries(memory / "queries"))

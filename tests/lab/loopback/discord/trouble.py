@@ -65,14 +65,6 @@ class Trouble:
         self.service.sessions.open.clear()
         return number
 
-    async def ask_heartbeat(self) -> int:
-        """Ask every socket for a heartbeat (op 1); give their number."""
-        return await self.service.gateway.each(lambda socket: socket.put(1))
-
-    async def lose_events(self, times: int, event: str = "") -> None:
-        """Lose so many events to come, of one name or of any; negative = all."""
-        self.service.post.losing = Meant(times, event)
-
     async def double_events(self, times: int, event: str = "") -> None:
         """Bring so many events to come twice, each with a number of its own."""
         self.service.post.doubling = Meant(times, event)

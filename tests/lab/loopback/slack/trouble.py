@@ -61,10 +61,6 @@ class Trouble:
         for socket in list(self.service.sockets.open.values()):
             self.service.post.start(self.service.sockets.announce(socket, reason), f"slack-refresh-{socket.id}")
 
-    async def lose_events(self, times: int) -> None:
-        """Lose so many events (and commands and buttons) to come."""
-        self.service.post.losing = times
-
     async def double_events(self, times: int) -> None:
         """Bring so many events to come twice, each in an envelope of its own."""
         self.service.post.doubling = times
