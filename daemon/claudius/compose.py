@@ -38,7 +38,7 @@ from claudius.memory.store import Store
 from claudius.observed import Thinking
 from claudius.provider import CallTally, Provider, Rests, Slot, prepare
 from claudius.providers.chain import NO_VOICE, Chain, NoVoice, choose, may_rehearse, met_model
-from claudius.providers.current import CurrentVoice, mark_of
+from claudius.providers.current import CurrentVoice, mark_of, notices
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.life import HomeLock, Pause, fingerprints
@@ -322,7 +322,7 @@ def _server(
     terminal = TerminalAdapter(
         given.resources.clock.now,
         answered=given.store.outbox.answered,
-        notices=partial(_notices, given),
+        notices=partial(notices, given.voice, given.settings, given.soul, given.resources.disk, given.home.env_file),
         thoughts=partial(mind.hooks.listen, Thinking),
     )
     embedder = embedder_of(given.settings.loaded.config) if networks else None
@@ -403,20 +403,6 @@ def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], roles: Seq
         configuration=common(loaded) if place.is_postgres else "",
     )
     return open_store(home, place, relieve, roles=",".join(roles or shared.roles), times=times)
-
-
-def _notices(given: _Inputs) -> list[str]:
-    """Return what the owner should know, one line each: files not in force, providers that refused us."""
-    chain, disk, problems = given.voice.inner, given.resources.disk, (given.settings.problem, given.voice.problem)
-    refused = [
-        f"{name} refused our key or account: correct it in {given.home.env_file}; `claudius doctor --live` says why"
-        for name in (chain.resting() if chain.last_error is None else ())  # told with the failure otherwise
-    ]
-    last_good = "(the last good version stays in use)"
-    in_soul = [f"{problem.message} {last_good}" for problem in given.soul.problems]
-    elsewhere = [f"{one.message} {last_good}" for one in problems if one]
-    shut = [f"nothing new is accepted: {disk.shut.error.message}"] if disk.shut else []
-    return [*shut, *in_soul, *refused, *chain.notices(), *elsewhere]
 
 
 def _load(name: str, registry: Mapping[str, str], key: str) -> Any:
