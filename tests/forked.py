@@ -48,7 +48,7 @@ class Forked(subprocess.Popen[Any]):
         self._report = os.fdopen(ours, "rb", buffering=0)
         self.pid = int(self._report.read(12))
         self._child_created = True
-        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined] # private to subprocess
 
     def _internal_poll(self, *_: Any, **__: Any) -> int | None:
         return self._ended(0)
@@ -162,7 +162,7 @@ def _become(order: int, standard: Sequence[int]) -> None:
     sys.argv = wanted["args"]
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         old = getattr(sys, name)
-        new = open(number, "w" if number else "r", encoding=old.encoding, errors=old.errors, closefd=False)  # noqa: SIM115
+        new = open(number, "w" if number else "r", encoding=old.encoding, errors=old.errors, closefd=False)  # noqa: SIM115 - open as long as the process
         new.reconfigure(line_buffering=number == 2 or new.isatty())
         setattr(sys, name, new)
         setattr(sys, f"__{name}__", new)

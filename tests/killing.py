@@ -126,7 +126,7 @@ def furnish(machine: Machine) -> None:
     machine.scripted(answer((ADA, 3), beliefs=[belief]))
     machine.ok("cortex", "reflect")
     machine.ok("backup", "create", str(machine.root / "copy.db"))
-    machine.ok("backup", "export", str(machine.root / "export"))
+    machine.ok("backup", "create", "--portable", str(machine.root / "export"))
     machine.ok("chat", "--once", "Remind me tomorrow at 9 to pay the rent.", env={"CLAUDIUS_PROVIDERS": "rehearsal"})
     with closing(sqlite3.connect(machine.home / "state" / "claudius.db")) as kept, kept:
         kept.execute("UPDATE due SET id = ? WHERE kind LIKE 'schedule/%'", (PLAN,))

@@ -15,9 +15,9 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.psyche.arcs import advance_arcs
 from claudius.psyche.bands import arc_band, edge_bands, edge_words, mood_words, numbers_bands, wants_words
-from claudius.psyche.plot import Move, moves_of
 from claudius.psyche.state import advance, advance_edge
 from claudius.psyche_types import DRIVES, Arc, Edge
+from claudius.reports.life import Move, moves_of
 from living import MONDAY, Days, lived
 from minds import by_tag, heard
 

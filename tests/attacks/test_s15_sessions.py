@@ -99,9 +99,9 @@ async def test_s15_whoami_in_a_session_tells_what_the_owner_alone_taught(tmp_pat
         await store.documents.set_model(ada, audience, text, "by hand", "owner", now)
     await store.close(clean=True)
 
-    told = [machine.ok("ensoul", "whoami", *more).stdout for more in ((), ("--json",))]
+    told = [machine.ok("ensoul", "status", "--me", *more).stdout for more in ((), ("--json",))]
     machine.ok("config", "set", "ensoul.shared", "true")
-    all_told = machine.ok("ensoul", "whoami").stdout
+    all_told = machine.ok("ensoul", "status", "--me").stdout
 
     assert all("Builds footbridges." in one and "CANARY" not in one for one in told)
     assert "CANARY" in all_told

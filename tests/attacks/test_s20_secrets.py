@@ -71,7 +71,7 @@ def _read_all(machine: Machine) -> list[Ran]:
         ("config", "show"), ("config", "show", "--json"), ("config", "check"), ("soul", "show"), ("soul", "check"),
         *(("config", "get", name) for name in SECRETS), ("state", "show"), ("conversations", "list"),
         ("conversations", "show", conversation["conversation"]), ("users", "list"), ("users", "show", PERSON),
-        ("users", "log", PERSON), ("users", "diff", PERSON), ("users", "blame", PERSON), ("usage",),
+        ("users", "log", PERSON), ("users", "log", PERSON, "--diff"), ("users", "log", PERSON, "--blame"), ("usage",),
         ("why", turns[-1]), ("why", turns[-1], "--json"), ("replay", turns[-1]),
     ]  # fmt: skip
     return [machine.run(*args) for args in asked]

@@ -19,7 +19,7 @@ from claudius.testing.alive import OWNER, Alive, alive
 from driven import CLAUDIUS, Machine
 
 ID = "6a0a612e-d380-4604-a7ee-f58bde425ad4"
-HEAVY = ("sqlite3", "msgspec", "aiohttp", "httpx", "git", "rich", "anthropic", "slack_bolt", "discord", "asyncio")
+HEAVY = ("sqlite3", "msgspec", "aiohttp", "httpx", "git", "anthropic", "slack_bolt", "discord", "asyncio")
 
 
 def hook(home: Home, event: str, env: dict[str, str] | None = None, session: str = ID, **given: Any) -> str:

@@ -1,4 +1,4 @@
-"""`claudius backup export` and `import`: moving a whole soul to another home."""
+"""`claudius backup create --portable` and `restore`: moving a whole soul to another home."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def carried(tmp_path: Path) -> tuple[Machine, Path, dict[str, Any]]:
     (machine.home / ".env").write_text("GROQ_API_KEY=gsk_canary\n")
     (machine.home / ".env").chmod(0o600)
     machine.ok("chat", "--once", "I build bridges.")
-    return machine, out, machine.ok("backup", "export", str(out), "--json").json
+    return machine, out, machine.ok("backup", "create", "--portable", str(out), "--json").json
 
 
 def test_an_exported_soul_lives_on_in_another_home(
@@ -40,8 +40,8 @@ def test_an_exported_soul_lives_on_in_another_home(
     there.scripted()
     there.ok("chat", "--once", "somebody else's talk")
 
-    refused = there.run("backup", "import", str(out))
-    there.ok("backup", "import", str(out), "--yes")
+    refused = there.run("backup", "restore", str(out))
+    there.ok("backup", "restore", str(out), "--yes")
     there.ok("chat", "--once", "Are you there?")
 
     (model,) = there.ok("users", "show", ADA, "--json").json["models"]
@@ -69,10 +69,10 @@ def test_an_export_that_was_changed_is_not_imported(carried: tuple[Machine, Path
     """With one changed byte, or one path outside the export, nothing of the home is touched."""
     machine, out, _ = carried
     (out / "soul" / "soul.md").write_text("# Somebody\n")
-    changed = machine.run("backup", "import", str(out), "--yes")
+    changed = machine.run("backup", "restore", str(out), "--yes")
     (out / "MANIFEST.json").write_text(json.dumps({"files": {"../x": "0"}}))
 
-    outside = machine.run("backup", "import", str(out), "--yes")
+    outside = machine.run("backup", "restore", str(out), "--yes")
 
     assert (changed.code, outside.code) == (1, 1)
     assert "nothing was imported" in changed.stderr
@@ -110,7 +110,7 @@ def with_code(carried: tuple[Machine, Path, dict[str, Any]], tmp_path: Path) -> 
     )
     (machine.home / "soul" / "processes").mkdir()
     (machine.home / "soul" / "processes" / "tutor.md").write_text('+++\npython = "mypkg.tutor:tutor"\n+++\nA tutor.\n')
-    machine.ok("backup", "export", str(out), "--json")
+    machine.ok("backup", "create", "--portable", str(out), "--json")
     return out
 
 
@@ -118,9 +118,9 @@ def test_an_import_names_the_code_that_it_takes_over(with_code: Path, tmp_path: 
     """Import strings run as the owner, so they are listed before anything is replaced, also with --yes."""
     there = Machine(tmp_path / "there")
 
-    refused = there.run("backup", "import", str(with_code))
+    refused = there.run("backup", "restore", str(with_code))
     nothing_yet = there.run("config", "get", "cortex.provider").stdout.strip()
-    agreed = there.ok("backup", "import", str(with_code), "--yes")
+    agreed = there.ok("backup", "restore", str(with_code), "--yes")
 
     assert refused.code == 2
     assert len(refused.stderr.strip().splitlines()) == 1
@@ -138,7 +138,7 @@ def test_a_person_is_asked_before_an_import(with_code: Path, tmp_path: Path, ans
     """At a terminal it asks, and a no leaves the home as it is."""
     there = Machine(tmp_path / "there")
 
-    with there.terminal("backup", "import", str(with_code)) as terminal:
+    with there.terminal("backup", "restore", str(with_code)) as terminal:
         terminal.until("mypkg.tutor:tutor")
         terminal.until("Import it?")
         terminal.type(answer)
@@ -150,7 +150,7 @@ def test_a_person_is_asked_before_an_import(with_code: Path, tmp_path: Path, ans
 
 def test_an_import_does_not_name_shipped_code(carried: tuple[Machine, Path, dict[str, Any]], tmp_path: Path) -> None:
     """Claudius's own names need no warning."""
-    ran = Machine(tmp_path / "there").run("backup", "import", str(carried[1]))
+    ran = Machine(tmp_path / "there").run("backup", "restore", str(carried[1]))
 
     assert ran.code == 2
     assert "code" not in ran.stderr

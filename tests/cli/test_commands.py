@@ -127,7 +127,7 @@ def test_users_blame_names_the_turn_of_each_line(talked: Talked) -> None:
     """Each line of a model is traced to the version, turn and note that added it."""
     machine, turns = talked
 
-    blame = {row["line"]: row for row in machine.ok("users", "blame", ADA, "--json").json}
+    blame = {row["line"]: row for row in machine.ok("users", "log", ADA, "--blame", "--json").json}
 
     assert blame["- Builds bridges."]["turn"] == turns[0]["turn"]
     assert blame["- Builds boats."]["note"] == "Boats too."
@@ -137,7 +137,7 @@ def test_users_diff(talked: Talked) -> None:
     """The diff shows what one version changed."""
     machine, _ = talked
 
-    assert "+- Builds boats." in machine.ok("users", "diff", ADA, "1", "2").stdout.splitlines()
+    assert "+- Builds boats." in machine.ok("users", "log", ADA, "1", "2", "--diff").stdout.splitlines()
 
 
 def test_state_show(talked: Talked) -> None:
@@ -250,7 +250,7 @@ def test_every_reading_command_speaks_to_a_person_too(talked: Talked) -> None:
         ("users", "list"),
         ("users", "show", ADA),
         ("users", "log", ADA),
-        ("users", "blame", ADA),
+        ("users", "log", ADA, "--blame"),
         ("state", "show"),
         ("state", "show", "--all"),
         ("usage",),
@@ -749,13 +749,13 @@ def test_config_set_refuses_a_name_that_is_not_there(tmp_path: Path, key: str, v
 
 
 def test_a_person_without_a_model_has_an_empty_history(talked: Talked) -> None:
-    """For a known person without a model, `users log` and `users blame` print empty lists, not an error."""
+    """For a known person without a model, `users log` prints empty lists, not an error."""
     machine, _ = talked
     machine.scripted(reply("Hello."))
     person = machine.ok("chat", "--once", "hi", "--as", "bo", "--conversation", "bo", "--json").json["person"]
 
     assert machine.ok("users", "log", person, "--json").json == []
-    assert machine.ok("users", "blame", person, "--json").json == []
+    assert machine.ok("users", "log", person, "--blame", "--json").json == []
 
 
 def test_a_blank_name_is_refused(tmp_path: Path) -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
 
-from claudius.cli.ledger import bar, picture
+from claudius.cli.ledger import bar
 from driven import Machine, reply
 from reflecting import answer
 
@@ -55,10 +52,9 @@ def test_fr_cx_08_ledger_peers(machine: Machine) -> None:
     assert "trust +3" in machine.ok("ledger", "peers").stdout
 
 
-def test_fr_cx_08_ledger_show(machine: Machine, tmp_path: Path) -> None:
-    """FR-CX-08: one peer by id or name, with assessments and timeline, and a drawing of trust over time."""
-    picture_file = tmp_path / "trust.svg"
-    found = machine.ok("ledger", "show", ADA, "--out", str(picture_file), "--json").json
+def test_fr_cx_08_ledger_show(machine: Machine) -> None:
+    """FR-CX-08: one peer by id or name, with assessments and timeline."""
+    found = machine.ok("ledger", "show", ADA, "--json").json
     shown = machine.ok("ledger", "show", "ada").stdout
 
     assert [one["trust"] for one in found["assessments"]] == [3]
@@ -69,7 +65,6 @@ def test_fr_cx_08_ledger_show(machine: Machine, tmp_path: Path) -> None:
         ("out", "second"),
     ]
     assert "│███" in shown
-    assert ET.parse(picture_file).getroot().tag.endswith("svg")  # noqa: S314 - we wrote it ourselves
     assert machine.run("ledger", "show", "nobody").code == 1
 
 
@@ -123,15 +118,18 @@ def test_the_reflection_is_booked_under_its_own_job(machine: Machine) -> None:
 
 def test_the_owner_can_edit_beliefs(machine: Machine) -> None:
     """A belief is pinned, disputed and deleted by its key. An unknown key is reported with exit 1."""
-    assert machine.ok("cortex", "pin", "ada-builds").stdout == "ada-builds is pinned\n"
+    assert machine.ok("cortex", "belief", "ada-builds", "--pin").stdout == "ada-builds is pinned\n"
     assert machine.ok("cortex", "beliefs", "--json").json["beliefs"][0]["expires_at"] is None
-    assert machine.ok("cortex", "dispute", "ada-builds", "--json").json == {"key": "ada-builds", "state": "disputed"}
+    assert machine.ok("cortex", "belief", "ada-builds", "--dispute", "--json").json == {
+        "key": "ada-builds",
+        "state": "disputed",
+    }
     machine.scripted(reply("third"))
     machine.ok("chat", "--once", "What do you believe?")
     last = json.loads(machine.requests.read_text().splitlines()[-1])
     assert "## Cortex Beliefs" not in last["tail"]
-    assert machine.ok("cortex", "delete", "ada-builds").stdout == "ada-builds is deleted\n"
-    assert machine.run("cortex", "pin", "ada-builds").code == 1
+    assert machine.ok("cortex", "belief", "ada-builds", "--delete").stdout == "ada-builds is deleted\n"
+    assert machine.run("cortex", "belief", "ada-builds", "--pin").code == 1
     assert machine.ok("cortex", "beliefs", "--json").json["beliefs"] == []
 
 
@@ -165,20 +163,6 @@ def test_drift_twice_running_is_a_warning(tmp_path: Path) -> None:
     assert "soul alignment" not in checks[0]
     assert "soul alignment" in checks[1]
     assert machine.ok("cortex", "beliefs", "--json").json["beliefs"][0]["key"] == "self-alignment"
-
-
-def judged(trust: int, day: int, **more: Any) -> dict[str, Any]:
-    """Return an assessment in the shape of `ledger show`."""
-    at = datetime(2026, 1, day, tzinfo=UTC)
-    return {"at": at, "trust": trust, "info_score": 4, "rationale": "a <b> & c", "author": "cortex"} | more
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, 50])
-def test_the_drawing_is_always_a_valid_svg(count: int) -> None:
-    """It is a valid SVG with a dot for each assessment, whatever text the words hold."""
-    drawn = ET.fromstring(picture("<Ann> & co", [judged(n % 10, 1 + n % 28) for n in range(count)]))  # noqa: S314 - we wrote it ourselves
-
-    assert len(drawn.findall(".//{http://www.w3.org/2000/svg}circle")) == count
 
 
 def test_a_bar_reads_from_minus_ten_to_ten() -> None:

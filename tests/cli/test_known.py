@@ -44,12 +44,12 @@ def test_a_newcomer_is_known_by_what_they_told(machine: Machine, row: Row) -> No
 
 
 def test_every_way_shows_one_document(machine: Machine) -> None:
-    """`users show`, `!whoami`, `ensoul whoami` and the rehearsal voice differ in their first line alone."""
+    """`users show`, `!whoami`, `ensoul status --me` and the rehearsal voice differ in their first line alone."""
     (row,) = rows("newcomer", "any", only="users-show")
     assert row.values[0].right == {"must": ["the same document as whoami and Home"]}
     machine.ok("chat", "--once", "My name is Annabel, I am vegan.")
     machine.ok("chat", "--once", "Remind me in 3 hours to water the fern.")
-    ways = [("users", "show", "annabel"), ("chat", "--once", "!whoami"), ("ensoul", "whoami")]
+    ways = [("users", "show", "annabel"), ("chat", "--once", "!whoami"), ("ensoul", "status", "--me")]
     documents = [machine.ok(*way).stdout.strip().splitlines()[1:] for way in ways]
     said = machine.ok("chat", "--once", "What do you know about me?").stdout
     asked = machine.ok("users", "show", "Annabel", "--json").json

@@ -98,7 +98,7 @@ def test_console_w34_a_daimon_whispers_when_asked(machine: Machine, tabs: Tabs) 
         assert "waits to be felt" in page.inner_text("[aria-label=Whispers]")
         assert tab.problems == []
 
-    assert machine.ok("daimon", "whispers", "--json").json[0]["daimon"] == "kothar"
+    assert machine.ok("daimon", "list", "--whispers", "--json").json[0]["daimon"] == "kothar"
 
 
 def test_console_w32_one_links_two_ids_of_one_person(machine: Machine, console: Console, tabs: Tabs) -> None:

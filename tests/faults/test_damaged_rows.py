@@ -348,7 +348,7 @@ def test_a_damaged_record_is_told_in_one_line(tmp_path: Path) -> None:
     damaged(Home(machine.home), "UPDATE turn_record SET kept = x'01ff' WHERE id = 1")
     damaged(Home(machine.home), "UPDATE psyche_trace SET moved = x'01ff' WHERE id = 1")
 
-    asked = [("why", first), ("replay", first), ("replay", second), ("psyche", "plot")]
+    asked = [("why", first), ("replay", first), ("replay", second), ("psyche", "plot", "--json")]
     told = [machine.run(*one) for one in asked]
 
     assert [ran.code for ran in told] == [EXIT_FAILED] * len(asked)

@@ -19,7 +19,13 @@ from driven import CLAUDIUS, TIMEOUT_S, Machine, Ran, reply
 from faults.test_r17_read_only import mode, obey_modes
 
 ANA = "terminal:local:as-ana"
-LOOKS = (("why", "--json"), *(("users", what, ANA, "--json") for what in ("show", "log", "diff", "blame", "export")))
+LOOKS = (
+    ("why", "--json"),
+    *(
+        ("users", what, ANA, "--json", *more)
+        for what, *more in (("show",), ("log",), ("log", "--diff"), ("log", "--blame"), ("export",))
+    ),
+)
 NOT_NOTED = "claudius: this look could not be noted in the audit log: "
 PAGE_BYTES = 4096
 

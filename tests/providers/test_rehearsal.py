@@ -172,167 +172,10 @@ def state_of(parsed: Parsed) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in value(parsed, "soul_state_update").splitlines())
 
 
-class TestHonesty:
-    """It says once that no model is attached."""
-
-    def test_it_says_once_a_home_that_no_model_is_attached_and_how_to_attach_one(self) -> None:
-        """The first reply of a home says that no model is attached and names both remedies; no other repeats it."""
-        first, second = speech(Scene(is_first=True).say("Hello!")), speech(Scene().say("How are you?"))
-
-        assert UNATTACHED in first
-        assert "ANTHROPIC_API_KEY" in first
-        assert ".env" in first
-        assert "claudius config set openai.base_url" in first
-        assert UNATTACHED not in second
-
-    def test_asked_how_to_attach_a_model_it_says_so_at_any_time(self) -> None:
-        """The remedy stays one question away."""
-        assert "ANTHROPIC_API_KEY" in speech(Scene().say("How do I attach a model?"))
-
-    def test_it_does_not_pretend_to_answer_a_real_question(self) -> None:
-        """A question that needs a model is quoted and declined; no answer is invented."""
-        said = speech(Scene().say("What is the capital of Mongolia?"))
-
-        assert "“What is the capital of Mongolia?”" in said
-        assert "Ulaanbaatar" not in said
-        assert "no model" in said
-
-    @pytest.mark.parametrize(
-        "question",
-        ["Who am I?", "What do you remember?", "What were we talking about?", "What did I say?"],
-    )
-    def test_it_says_so_when_it_holds_nothing(self, question: str) -> None:
-        """Asked for memories that the prompt does not contain, it says that there are none."""
-        said = speech(Scene(name="").say(question))
-
-        assert re.search(r"[Nn]othing|still empty", said)
-
-
-class TestRecall:
-    """It answers from what the prompt contains."""
-
-    MODEL = "# Tom\n\n## Persona\n- Is called Tom.\n- Is a weaver.\n\n## Interests & Domains\n- Likes green tea."
-
-    @pytest.mark.parametrize(
-        "question",
-        [
-            "Who am I?",
-            "who am i to you",
-            "Do you know me?",
-            "What do you know about me?",
-            "What is my name?",
-            "what do I like",
-            "What do you remember about me?",
-        ],
-    )
-    def test_who_am_i(self, question: str) -> None:
-        """Asked who they are, a person hears their portrait word for word."""
-        said = speech(Scene(model=self.MODEL, name="tom77").say(question))
-
-        assert "- Is a weaver." in said
-        assert "- Likes green tea." in said
-        assert "Tom" in said
-
-    def test_who_am_i_without_a_portrait(self) -> None:
-        """Without a portrait it knows the display name, and says that this is all."""
-        said = speech(Scene(name="Ada").say("Who am I to you?"))
-
-        assert "Ada" in said
-        assert NOTHING in said
-
-    def test_what_do_you_remember(self) -> None:
-        """Asked what it remembers, it recites its notes about the person."""
-        said = speech(Scene(model=self.MODEL, state={"currentTopic": "the new loom"}).say("What do you remember?"))
-
-        assert "- Is a weaver." in said
-
-    def test_what_do_you_remember_of_this_talk(self) -> None:
-        """Without notes it quotes what was said here."""
-        scene = Scene()
-        scene.say("The warp is too tight on the left side.")
-
-        assert "The warp is too tight on the left side." in speech(scene.say("What do you remember?"))
-
-    def test_what_are_we_talking_about(self) -> None:
-        """The topic comes from the soul's state."""
-        said = speech(Scene(state={"currentTopic": "the new loom"}).say("What are we talking about?"))
-
-        assert "the new loom" in said
-
-    def test_what_are_we_talking_about_from_the_history(self) -> None:
-        """If the state has no topic yet, the topic comes from the history."""
-        scene = Scene()
-        scene.say("The warp of the second loom is too tight.")
-
-        assert "warp of the second loom" in speech(scene.say("What were we talking about?"))
-
-    def test_what_did_i_say(self) -> None:
-        """The speaker's own words are quoted, the newest last."""
-        scene = Scene()
-        scene.say("The warp is too tight.")
-        scene.say("Is it the beam?")
-
-        said = speech(scene.say("What did I say?"))
-
-        assert said.index("“The warp is too tight.”") < said.index("“Is it the beam?”")
-
-    def test_only_the_speakers_own_words_are_quoted_to_them(self) -> None:
-        """Another person's message in the same thread is not quoted as the speaker's."""
-        scene = Scene()
-        record: dict[str, Scalar] = {"kind": "message", "who": "p999999", "from": "Sam", "text": "I broke the loom."}
-        scene.history.append(Message("user", data(**record)))
-
-        assert "broke the loom" not in speech(scene.say("What did I say?"))
-
-    def test_only_the_speakers_portrait_is_read_out(self) -> None:
-        """Another person's portrait in the prompt is not used for the answer."""
-        scene = Scene()
-        record: dict[str, Scalar] = {"kind": "user_model", "who": "p999999", "version": 3, "text": "- Owes Tom money."}
-        scene.history.append(Message("user", data(**record)))
-
-        assert "money" not in speech(scene.say("Who am I?"))
-
-    def test_a_portrait_shown_earlier_is_still_known(self) -> None:
-        """A pointer in the tail refers to the portrait in the history."""
-        shown: dict[str, Scalar] = {
-            "kind": "user_model",
-            "who": WHO,
-            "version": 2,
-            "writable": True,
-            "text": self.MODEL,
-        }
-        pointer: dict[str, Scalar] = {"kind": "user_model", "who": WHO, "version": 2, "above": True}
-        scene = Scene(history=[Message("user", data(**shown))])
-        request = scene.request("What do you remember?")
-        version_0: dict[str, Scalar] = {"kind": "user_model", "who": WHO, "version": 0, "writable": True}
-        request = replace(request, tail=request.tail.replace(data(**version_0), data(**pointer)))
-
-        assert "- Is a weaver." in speech(read(reply(request, LINES)))
-
-    def test_a_summary_is_recalled(self) -> None:
-        """Folded turns are recalled from the summary."""
-        record: dict[str, Scalar] = {"kind": "summary", "text": "Tom asked for a loom with nine heddles."}
-        scene = Scene(history=[Message("user", data(**record))])
-
-        assert "nine heddles" in speech(scene.say("What did I say?"))
-
-    def test_who_are_you(self) -> None:
-        """It names itself by its soul's title and headings, and says that this is only the rehearsal."""
-        said = speech(Scene().say("Who are you?"))
-
-        assert "Claudius, Artifex Maximus" in said
-        assert "Persona" in said
-
-    def test_how_are_you(self) -> None:
-        """It answers with the mood of its state."""
-        assert "sardonic" in speech(Scene(state={"emotionalState": "sardonic"}).say("How are you?"))
-
-    def test_what_can_you_do(self) -> None:
-        """It names what it can do, and no more."""
-        said = speech(Scene().say("What can you do?"))
-
-        assert "my name is" in said or "your name" in said
-        assert "odel" in said
+PAGE = "# Tom\n\n## Persona\n- Is called Tom.\n- Is a weaver.\n\n## Interests & Domains\n- Likes green tea."
+WEAVER, WARP = "# Tom\n\n## Persona\n- Is a weaver.", "The warp is too tight on the left side."
+NOTHING_HELD, DATED = r"[Nn]othing|still empty", "15 December 2025, three weeks ago: "
+SAM: dict[str, Scalar] = {"who": "p999999"}
 
 
 def line(text: str, by: str = "Tom", when: str = "2025-12-15", ago: str = "three weeks ago") -> Mapping[str, str]:
@@ -340,234 +183,143 @@ def line(text: str, by: str = "Tom", when: str = "2025-12-15", ago: str = "three
     return {"when": when, "ago": ago, "from": by, "text": text}
 
 
-class TestMemory:
-    """It answers from what memory found, and never takes one person's words for another's."""
-
-    def test_a_question_about_oneself_is_answered_in_ones_own_words_with_the_date(self) -> None:
-        """The words that hold a fact are quoted in place of the fact."""
-        scene = Scene(remembered=(line("birthday: 3 May"), line("My birthday is on 3 May.")))
-
-        assert "15 December 2025, three weeks ago: “My birthday is on 3 May.”" in speech(
-            scene.say("When is my birthday?")
-        )
-
-    def test_a_fact_is_told_where_the_words_are_gone(self) -> None:
-        """A fact without its moment is told with its date, and not as a quotation."""
-        said = speech(Scene(remembered=(line("birthday: 3 May"),)).say("What's my birthday?"))
-
-        assert "15 December 2025, three weeks ago: birthday 3 May" in said
-        assert "“birthday" not in said
-
-    def test_what_one_says_of_oneself_is_acknowledged_as_kept_for_good(self) -> None:
-        """What memory keeps as a fact is not said to be kept for this talk alone."""
-        told, noted = speech(Scene().say("My birthday is on 3 May.")), speech(Scene().say("I am allergic to walnuts"))
-
-        assert re.search(r"for good|not only for today", told)
-        assert re.search(r"stands on your page|have it written down", noted)
-
-    @pytest.mark.parametrize("asked", ["What must I not eat?", "Am I allergic to anything?", "What can't I eat?"])
-    def test_what_one_must_not_is_told_from_here_and_from_memory(self, asked: str) -> None:
-        """An allergy, a ban and a diet are found whatever the words of the question; a liking is none of them."""
-        scene = Scene(remembered=(line("must not: eat shellfish"), line("loves: pears"), line("is: a teacher")))
-        scene.say("I am allergic to walnuts")
-        scene.say("I'm vegan")
-
-        said = speech(scene.say(asked))
-
-        assert all(words in said for words in ("allergic to walnuts", "vegan", "must not eat shellfish"))
-        assert "pears" not in said
-        assert "teacher" not in said
-
-    def test_what_one_must_not_and_never_told_is_no_invention(self) -> None:
-        """With nothing told, it says so."""
-        assert "You have told me of nothing that you must not" in speech(Scene().say("What must I not eat?"))
-
-    def test_a_ban_told_here_is_remembered_in_the_same_conversation(self) -> None:
-        """Whoever proposes what they must not is reminded, also where memory shows nothing yet."""
-        scene = Scene()
-        scene.say("I am allergic to walnuts")
-
-        assert "“I am allergic to walnuts”" in speech(scene.say("Shall we bake a walnut cake?"))
-
-    @pytest.mark.parametrize("day", ["last week", "yesterday", "on Friday", "this morning"])
-    def test_what_was_said_on_a_day_is_declined_plainly(self, day: str) -> None:
-        """It finds by words, not by date: it says so, and gives neither today's topic for the answer nor an empty page."""
-        scene = Scene()
-        scene.say("my sister Mia visits me tomorrow")
-
-        assert "by its words, not by its date" in speech(scene.say(f"What did we talk about {day}?"))
-
-    @pytest.mark.parametrize(
-        "asked",
-        ["What is my password?", "What did I say?", "What did I say about my password?", "What do you remember?"],
-    )
-    def test_a_secret_is_never_said_back(self, asked: str) -> None:
-        """What looks like a secret is quoted in no answer, neither from here nor from memory, and that is said."""
-        scene = Scene(remembered=(line("my password is hunter2"),))
-
-        told = speech(scene.say("my password is hunter2"))
-
-        assert "looks like a secret" in told
-        assert "hunter2" not in told + speech(scene.say(asked))
-
-    @pytest.mark.parametrize("by", ["Sam", "you", "Tom (p123abc)", "someone"])
-    def test_what_others_said_answers_no_question_about_oneself(self, by: str) -> None:
-        """Neither a stranger's words, nor a namesake's, nor the soul's own stand for the speaker's."""
-        said = speech(Scene(remembered=(line("My birthday is on 9 September.", by),)).say("When is my birthday?"))
-
-        assert "September" not in said
-        assert re.search(r"[Nn]othing", said)
-
-    def test_what_others_said_is_told_with_their_name(self) -> None:
-        """Asked for somebody else's words by their name, it names them."""
-        scene = Scene(remembered=(line("I love coffee.", "Sam"),))
-
-        assert "Sam, 15 December 2025, three weeks ago: “I love coffee.”" in speech(
-            scene.say("What did Sam say about coffee?")
-        )
-        assert "“I love coffee" not in speech(scene.say("Do I love coffee?"))
-
-    def test_remembered_words_are_not_what_was_just_said(self) -> None:
-        """A statement is not answered with what was recalled, and a recalled fact is not quoted as heard."""
-        said = speech(Scene(remembered=(line("birthday: 3 May"),)).say("It rains on the roof."))
-
-        assert "birthday" not in said
-
-    def test_the_souls_own_words_are_told_as_its_own(self) -> None:
-        """Asked what it said, it quotes itself."""
-        scene = Scene(remembered=(line("Oak holds best in rain.", "you"),))
-
-        assert re.search(r"I said:\n- .*“Oak holds best in rain.”", speech(scene.say("What did you say about oak?")))
-
-    def test_what_was_said_here_comes_first(self) -> None:
-        """A newer word in this conversation goes before an older one elsewhere."""
-        scene = Scene(remembered=(line("My loom is made of oak."),))
-        scene.say("My loom is made of ash now.")
-
-        assert "here: “My loom is made of ash now.”" in speech(scene.say("What is my loom made of?"))
-
-    def test_a_question_that_was_asked_before_is_no_answer(self) -> None:
-        """An earlier question holds all the words and answers nothing."""
-        scene = Scene(remembered=(line("What is my loom made of?"),))
-
-        assert re.search(r"[Nn]othing", speech(scene.say("What is my loom made of?")))
-
-    def test_what_wants_thinking_says_so_beside_what_it_recalls(self) -> None:
-        """A general question is not answered by a memory that only touches it."""
-        scene = Scene(remembered=(line("The kiln broke again on Monday."),))
-
-        said = speech(scene.say("Why does a kiln break?"))
-
-        assert "no model" in said
-        assert "“The kiln broke again on Monday.”" in said
-
-    def test_a_statement_that_touches_what_they_must_not_is_met_with_it(self) -> None:
-        """An allergy is brought up by the cake that it concerns, not by another."""
-        scene = Scene(remembered=(line("allergic to: walnuts"), line("I'm allergic to walnuts.")))
-
-        assert "“I'm allergic to walnuts.”" in speech(scene.say("I am baking a walnut cake."))
-        assert "allergic" not in speech(scene.say("I am baking an apple cake."))
-
-    @pytest.mark.parametrize("question", ["Do you like coffee?", "Are you fond of coffee?", "Would you drink coffee?"])
-    def test_a_question_about_the_soul_is_not_answered_with_the_speakers_words(self, question: str) -> None:
-        """What they like is not what it likes."""
-        said = speech(Scene(remembered=(line("I like coffee."),)).say(question))
-
-        assert "I like coffee" not in said
+def above(**record: Scalar) -> dict[str, Any]:
+    """Return a scene with one record in its history."""
+    return {"history": [Message("user", data(**record))]}
 
 
-class TestReminders:
-    """It keeps the clock's promises in words."""
-
-    def test_a_request_is_agreed_to_and_left_to_the_clock(self) -> None:
-        """The time is added by code, so the line is short and asks nothing."""
-        said = speech(Scene().say("Remind me in half an hour to stretch."))
-
-        assert len(said) < 40
-        assert "?" not in said
-
-    def test_a_request_without_a_time_is_asked_for_it(self) -> None:
-        """Nothing can be kept without a time."""
-        assert re.search(r"When\?|what time\?", speech(Scene().say("Remind me to stretch.")))
-
-    def test_what_comes_due_is_said_in_the_words_that_asked(self) -> None:
-        """At its time the reminder is said, quoted from the perception."""
-        request = Scene().request("x")
-        record = data(kind="scheduled", text='It is time. They said: "Remind me at 5 to stretch." Say it.')
-        request = replace(request, tail=request.tail.replace(Scene().heard("x"), record))
-
-        assert "“Remind me at 5 to stretch.”" in speech(read(reply(request, LINES)))
+def known(*lines: str | Mapping[str, str]) -> dict[str, Any]:
+    """Return a scene in which memory found these lines; a plain one is the speaker's."""
+    return {"remembered": tuple(line(one) if isinstance(one, str) else one for one in lines)}
 
 
-class TestManners:
-    """Small talk, and one question back."""
+ANSWERS: list[tuple[dict[str, Any], str | list[str], list[str], list[str]]] = [
+    # It says once a home that no model is attached, and at any time how to attach one.
+    ({"is_first": True}, "Hello!", [UNATTACHED, "ANTHROPIC_API_KEY", r"\.env", "claudius config set openai.base_url"], []),
+    ({}, "How are you?", [], [UNATTACHED]),
+    ({}, "How do I attach a model?", ["ANTHROPIC_API_KEY"], []),
+    # A question that needs a model is quoted and declined.
+    ({}, "What is the capital of Mongolia?", ["“What is the capital of Mongolia\\?”", "no model"], ["Ulaanbaatar"]),
+    # Asked for what the prompt does not contain, it says so.
+    *(({"name": ""}, asked, [NOTHING_HELD], []) for asked in ("Who am I?", "What do you remember?", "What were we talking about?", "What did I say?")),
+    # Asked who they are, a person hears their portrait word for word; without one their name, and that this is all.
+    *(({"model": PAGE, "name": "tom77"}, asked, ["- Is a weaver.", "- Likes green tea.", "Tom"], []) for asked in ("Who am I?", "who am i to you", "Do you know me?", "What do you know about me?", "What is my name?", "what do I like", "What do you remember about me?")),
+    ({"name": "Ada"}, "Who am I to you?", ["Ada", re.escape(NOTHING)], []),
+    ({"model": PAGE, "state": {"currentTopic": "the new loom"}}, "What do you remember?", ["- Is a weaver."], []),
+    ({}, [WARP, "What do you remember?"], [WARP], []),
+    # The topic is the state's, else the history's; the speaker's own words are quoted, the newest last.
+    ({"state": {"currentTopic": "the new loom"}}, "What are we talking about?", ["the new loom"], []),
+    ({}, ["The warp of the second loom is too tight.", "What were we talking about?"], ["warp of the second loom"], []),
+    ({}, ["The warp is too tight.", "Is it the beam?", "What did I say?"], ["(?s)“The warp is too tight.”.*“Is it the beam\\?”"], []),
+    # Another person's message or portrait is not the speaker's; folded turns are recalled from the summary.
+    (above(kind="message", **SAM | {"from": "Sam"}, text="I broke the loom."), "What did I say?", [], ["broke the loom"]),
+    (above(kind="user_model", **SAM, version=3, text="- Owes Tom money."), "Who am I?", [], ["money"]),
+    (above(kind="summary", text="Tom asked for a loom with nine heddles."), "What did I say?", ["nine heddles"], []),
+    # Itself: its title and headings, its mood, what it can do.
+    ({}, "Who are you?", ["Claudius, Artifex Maximus", "Persona"], []),
+    ({"state": {"emotionalState": "sardonic"}}, "How are you?", ["sardonic"], []),
+    ({}, "What can you do?", ["my name is|your name", "odel"], []),
+    # A question about oneself is answered in one's own words with the date, else with the fact, never quoted.
+    (known("birthday: 3 May", "My birthday is on 3 May."), "When is my birthday?", [f"{DATED}“My birthday is on 3 May.”"], []),
+    (known("birthday: 3 May"), "What's my birthday?", [f"{DATED}birthday 3 May"], ["“birthday"]),
+    # What memory keeps as a fact is not said to be kept for this talk alone.
+    ({}, "My birthday is on 3 May.", ["for good|not only for today"], []),
+    ({}, "I am allergic to walnuts", ["stands on your page|have it written down"], []),
+    # An allergy, a ban and a diet are found whatever the words of the question; a liking is none of them.
+    *((known("must not: eat shellfish", "loves: pears", "is: a teacher"), ["I am allergic to walnuts", "I'm vegan", asked], ["allergic to walnuts", "vegan", "must not eat shellfish"], ["pears", "teacher"]) for asked in ("What must I not eat?", "Am I allergic to anything?", "What can't I eat?")),
+    ({}, "What must I not eat?", ["You have told me of nothing that you must not"], []),
+    ({}, ["I am allergic to walnuts", "Shall we bake a walnut cake?"], ["“I am allergic to walnuts”"], []),
+    (known("allergic to: walnuts", "I'm allergic to walnuts."), "I am baking a walnut cake.", ["“I'm allergic to walnuts.”"], []),
+    (known("allergic to: walnuts", "I'm allergic to walnuts."), "I am baking an apple cake.", [], ["allergic"]),
+    # It finds by words, not by date, and says so.
+    *(({}, ["my sister Mia visits me tomorrow", f"What did we talk about {day}?"], ["by its words, not by its date"], []) for day in ("last week", "yesterday", "on Friday", "this morning")),
+    # What looks like a secret is quoted in no answer, and that is said.
+    ({}, "my password is hunter2", ["looks like a secret"], ["hunter2"]),
+    *((known("my password is hunter2"), ["my password is hunter2", asked], [], ["hunter2"]) for asked in ("What is my password?", "What did I say?", "What did I say about my password?", "What do you remember?")),
+    # Neither a stranger's words, nor a namesake's, nor the soul's own stand for the speaker's.
+    *((known(line("My birthday is on 9 September.", by)), "When is my birthday?", ["[Nn]othing"], ["September"]) for by in ("Sam", "you", "Tom (p123abc)", "someone")),
+    (known(line("I love coffee.", "Sam")), "What did Sam say about coffee?", [f"Sam, {DATED}“I love coffee.”"], []),
+    (known(line("I love coffee.", "Sam")), "Do I love coffee?", [], ["“I love coffee"]),
+    (known("birthday: 3 May"), "It rains on the roof.", [], ["birthday"]),
+    (known(line("Oak holds best in rain.", "you")), "What did you say about oak?", ["I said:\n- .*“Oak holds best in rain.”"], []),
+    # A newer word here goes before an older one elsewhere; an earlier question is no answer.
+    (known("My loom is made of oak."), ["My loom is made of ash now.", "What is my loom made of?"], ["here: “My loom is made of ash now.”"], []),
+    (known("What is my loom made of?"), "What is my loom made of?", ["[Nn]othing"], []),
+    (known("The kiln broke again on Monday."), "Why does a kiln break?", ["no model", "“The kiln broke again on Monday.”"], []),
+    # What they like is not what it likes.
+    *((known("I like coffee."), asked, [], ["I like coffee"]) for asked in ("Do you like coffee?", "Are you fond of coffee?", "Would you drink coffee?")),
+    # The clock's promises: a request is agreed to in few words; without a time it is asked for it.
+    ({}, "Remind me in half an hour to stretch.", ["^.{,39}$"], ["\\?"]),
+    ({}, "Remind me to stretch.", [r"When\?|what time\?"], []),
+    # A stranger is greeted by name and asked one thing; somebody known by the last thing written, and by the page's name.
+    ({"name": "Ada"}, "Hello Claudius", ["Ada", r"\?$"], []),
+    ({"model": WEAVER}, "Hi!", ["“Is a weaver.”"], []),
+    ({"model": "# x\n\n## Persona\n- Is called Ada.", "name": "user_4711"}, "Hello", ["Ada"], ["4711"]),
+    # Farewells and thanks are not answered with a question; a greeting before a question is not the message.
+    *(({}, ["Hello", text], [], [r"\?"]) for text in ("Goodbye!", "bye", "See you tomorrow", "thanks", "Thank you!", "Good night")),
+    ({}, "Hello, what is the status of the port of the script extender to the new machine?", ["“Hello, what is the status"], []),
+    # No words, and words of any script.
+    *(({}, text, ["no words|nothing in that"], []) for text in ("", "   ", "…", "👍", "?!")),
+    *(({}, text, [text], []) for text in ("我喜欢绿茶", "Привет, как дела", "مرحبا", "नमस्ते दुनिया", "γειά σου", "やあ")),
+]  # fmt: skip
+"""A scene, what is said in it (of several lines the last is asked), what the answer holds, and what it does not."""
 
-    def test_greeting_a_stranger(self) -> None:
-        """A stranger is greeted by name and asked one thing."""
-        said = speech(Scene(name="Ada").say("Hello Claudius"))
 
-        assert "Ada" in said
-        assert said.endswith("?")
+@pytest.mark.parametrize(("scene", "said", "holds", "lacks"), ANSWERS)
+def test_an_answer_is_honest_and_of_what_the_prompt_holds(
+    scene: dict[str, Any], said: str | list[str], holds: list[str], lacks: list[str]
+) -> None:
+    """It recalls what the prompt contains, never takes one person's words for another's, and invents nothing."""
+    told = Scene(**{**scene, "history": list(scene.get("history", ()))})
+    *before, asked = [said] if isinstance(said, str) else said
+    for one in before:
+        told.say(one)
 
-    def test_greeting_someone_known(self) -> None:
-        """Someone with a portrait is welcomed with the last thing written in it."""
-        said = speech(Scene(model="# Tom\n\n## Persona\n- Is a weaver.").say("Hi!"))
+    answer = speech(told.say(asked))
 
-        assert "“Is a weaver.”" in said
+    assert [one for one in holds if not re.search(one, answer)] == [], answer
+    assert [one for one in lacks if re.search(one, answer)] == [], answer
 
-    def test_greeting_by_the_name_that_was_asked_for(self) -> None:
-        """The name in the portrait takes precedence over the network's display name."""
-        said = speech(Scene(model="# x\n\n## Persona\n- Is called Ada.", name="user_4711").say("Hello"))
 
-        assert "Ada" in said
-        assert "4711" not in said
+def test_a_portrait_shown_earlier_is_still_known() -> None:
+    """A pointer in the tail refers to the portrait in the history."""
+    shown: dict[str, Scalar] = {"kind": "user_model", "who": WHO, "version": 2, "writable": True, "text": PAGE}
+    pointer: dict[str, Scalar] = {"kind": "user_model", "who": WHO, "version": 2, "above": True}
+    request = Scene(**above(**shown)).request("What do you remember?")
+    version_0: dict[str, Scalar] = {"kind": "user_model", "who": WHO, "version": 0, "writable": True}
+    request = replace(request, tail=request.tail.replace(data(**version_0), data(**pointer)))
 
-    @pytest.mark.parametrize("text", ["Goodbye!", "bye", "See you tomorrow", "thanks", "Thank you!", "Good night"])
-    def test_no_question_at_the_door(self, text: str) -> None:
-        """Farewells and thanks are not answered with a question."""
-        scene = Scene()
-        scene.say("Hello")
+    assert "- Is a weaver." in speech(read(reply(request, LINES)))
 
-        assert "?" not in speech(scene.say(text))
 
-    def test_a_greeting_before_a_question_is_not_the_message(self) -> None:
-        """A greeting before a question does not make the message a greeting."""
-        said = speech(Scene().say("Hello, what is the status of the port of the script extender to the new machine?"))
+def test_what_comes_due_is_said_in_the_words_that_asked() -> None:
+    """At its time the reminder is said, quoted from the perception."""
+    request = Scene().request("x")
+    record = data(kind="scheduled", text='It is time. They said: "Remind me at 5 to stretch." Say it.')
+    request = replace(request, tail=request.tail.replace(Scene().heard("x"), record))
 
-        assert "“Hello, what is the status" in said
+    assert "“Remind me at 5 to stretch.”" in speech(read(reply(request, LINES)))
 
-    @pytest.mark.parametrize("text", ["Hello", "The warp is too tight.", "I like tea.", "Is it the beam?"])
-    def test_it_asks_one_thing_at_a_time(self, text: str) -> None:
-        """A reply contains exactly one question, apart from what it quotes, and ends with it."""
-        scene = Scene()
-        scene.say("Hi")
-        said = re.sub("“[^”]*”", "", speech(scene.say(text)))
 
-        assert said.count("?") == 1
-        assert said.endswith("?")
+@pytest.mark.parametrize("text", ["Hello", "The warp is too tight.", "I like tea.", "Is it the beam?"])
+def test_it_asks_one_thing_at_a_time(text: str) -> None:
+    """A reply contains exactly one question, apart from what it quotes, and ends with it."""
+    scene = Scene()
+    scene.say("Hi")
+    said = re.sub("“[^”]*”", "", speech(scene.say(text)))
 
-    def test_its_lines_vary_with_the_message(self) -> None:
-        """Different messages of one kind get different answers and questions."""
-        said = {speech(Scene().say(f"The warp number {number} is too tight.")) for number in range(20)}
+    assert said.count("?") == 1
+    assert said.endswith("?")
 
-        assert len({re.sub(r"\d+", "", line) for line in said}) > 4
 
-    def test_it_does_not_repeat_itself_at_once(self) -> None:
-        """The same message twice is not answered with the same line twice."""
-        scene = Scene()
-        scene.say("Hello")
+def test_its_lines_vary() -> None:
+    """Different messages of one kind get different answers, and the same one twice does not get the same line."""
+    said = {speech(Scene().say(f"The warp number {number} is too tight.")) for number in range(20)}
+    scene = Scene()
+    scene.say("Hello")
 
-        assert speech(scene.say("How are you?")).split("\n")[0] != speech(scene.say("How are you?")).split("\n")[0]
-
-    @pytest.mark.parametrize("text", ["", "   ", "…", "👍", "?!"])
-    def test_nothing_said(self, text: str) -> None:
-        """A message without words is answered with a line that says so."""
-        assert re.search("no words|nothing in that", speech(Scene().say(text)))
-
-    @pytest.mark.parametrize("text", ["我喜欢绿茶", "Привет, как дела", "مرحبا", "नमस्ते दुनिया", "γειά σου", "やあ"])
-    def test_any_script_is_heard(self, text: str) -> None:
-        """It answers in English, but quotes words of any script."""
-        assert text in speech(Scene().say(text))
+    assert len({re.sub(r"\d+", "", one) for one in said}) > 4
+    assert speech(scene.say("How are you?")).split("\n")[0] != speech(scene.say("How are you?")).split("\n")[0]
 
 
 FACTS = [

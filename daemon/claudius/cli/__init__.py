@@ -62,7 +62,19 @@ COMMANDS = {
     name: target if target.startswith("claudius.") else f"claudius.cli.{target}" for name, (target, _) in _TABLE.items()
 }
 MOVED = {
-    "eval --locomo": "`bench/locomo.py PATH`, in a checkout",
+    "backup export": "`claudius backup create --portable`",
+    "backup import": "`claudius backup restore`",
+    "cortex delete": "`claudius cortex belief KEY --delete`",
+    "cortex dispute": "`claudius cortex belief KEY --dispute`",
+    "cortex pin": "`claudius cortex belief KEY --pin`",
+    "daimon whispers": "`claudius daimon list --whispers`",
+    "ensoul whoami": "`claudius ensoul status --me`",
+    "eval --locomo": "`bench/locomo.py PATH`, in a checkout,",
+    "ledger show --out": "drawn by `claudius console`",
+    "process graph --out": "`claudius process graph --json`",
+    "psyche plot --out": "drawn by `claudius console`",
+    "users blame": "`claudius users log PERSON --blame`",
+    "users diff": "`claudius users log PERSON --diff`",
 }
 """What stands now in the place of a command or option that went: these words, the options anywhere behind them."""
 HELP = {name: line for name, (_, line) in _TABLE.items() if line}

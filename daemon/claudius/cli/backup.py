@@ -1,6 +1,6 @@
-"""`claudius backup`: make, verify and restore copies of the database; export and import a whole soul.
+"""`claudius backup`: make, verify and restore copies of the database, or of a whole soul, to move it elsewhere.
 
-An export is one directory: the database, the soul's texts and the settings, but no secrets.
+A portable copy is one directory: the database, the soul's texts and the settings, but no secrets.
 """
 
 from __future__ import annotations
@@ -79,13 +79,20 @@ def backup() -> None:
 
 @backup.command()
 @click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.option("--portable", is_flag=True, help="The whole soul, to move it elsewhere, to the new directory PATH.")
 @json_option
-def create(path: Path | None, *, as_json: bool) -> None:
+def create(path: Path | None, *, portable: bool, as_json: bool) -> None:
     """Copy the database, even while the daemon is running, and verify the copy.
 
     The copy goes to the home's backups, to the directory PATH, or, if PATH ends in .db, to that file. A database
-    server is copied by pg_dump; such a file ends in .sql.gz.
+    server is copied by pg_dump; such a file ends in .sql.gz. A portable copy holds memory, texts and settings, but no
+    secrets.
     """
+    if portable:
+        if path is None:
+            raise UsageProblem("a portable copy is a new directory: name it")
+        _export(path, as_json=as_json)
+        return
     home, now = Home.of(os.environ), datetime.now(UTC)
     place = place_of(home)
     if not place.is_postgres and not home.database.exists():
@@ -134,10 +141,16 @@ def verify_(path: Path, *, as_json: bool) -> int:
 
 
 @backup.command()
-@click.argument("path", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option("--yes", is_flag=True, help="Really replace what is there.")
 def restore(path: Path, *, yes: bool) -> None:
-    """Replace the database by a verified copy; what was there is set aside, not deleted."""
+    """Replace the database by a verified copy; what was there is set aside, not deleted.
+
+    Of a portable copy the whole soul is replaced. It asks first, and names the code that this home would run.
+    """
+    if path.is_dir():
+        _import(path, yes=yes)
+        return
     if not yes:
         raise UsageProblem("this replaces the soul's memory by that copy: repeat it with --yes")
     home = Home.of(os.environ)
@@ -165,11 +178,7 @@ def restore(path: Path, *, yes: bool) -> None:
         click.echo(line)
 
 
-@backup.command("export")
-@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
-@json_option
-def export_(directory: Path, *, as_json: bool) -> None:
-    """Write the whole soul to a new directory, to move it elsewhere: memory, texts and settings, but no secrets."""
+def _export(directory: Path, *, as_json: bool) -> None:
     home = Home.of(os.environ)
     _refuse_a_server(home)
     if not home.database.exists():
@@ -194,14 +203,7 @@ def export_(directory: Path, *, as_json: bool) -> None:
     print_result({"path": str(directory), "files": sorted(files), "verified": True}, [line], as_json=as_json)
 
 
-@backup.command("import")
-@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--yes", is_flag=True, help="Agree without being asked.")
-def import_(directory: Path, *, yes: bool) -> None:
-    """Replace the soul of this home by an exported one; the one that was here is set aside, not deleted.
-
-    It asks first, and names the code that the export would have this home run.
-    """
+def _import(directory: Path, *, yes: bool) -> None:
     home = Home.of(os.environ)
     home.create()
     lock = HomeLock(home)

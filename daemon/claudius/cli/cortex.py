@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from claudius.cli.output import Group, json_option, print_result, safe
+from claudius.errors import UsageProblem
 from claudius.home import Home
 from claudius.ledger_types import OwnersHand
 from claudius.reports import beliefs as reports
@@ -58,29 +59,14 @@ def reflect(*, as_json: bool) -> None:
 
 @cortex.command()
 @click.argument("key")
+@click.option("--pin", "hand", flag_value="pin", help="Keep it for good: it does not expire, nothing displaces it.")
+@click.option("--dispute", "hand", flag_value="dispute", help="Reject it: it is shown nowhere, the cortex is told so.")
+@click.option("--delete", "hand", flag_value="delete", help="Delete it; the cortex may form it again.")
 @json_option
-def pin(key: str, *, as_json: bool) -> None:
-    """Keep a belief for good: it does not expire, and no newer one displaces it."""
-    _change(key, "pin", as_json=as_json)
-
-
-@cortex.command()
-@click.argument("key")
-@json_option
-def dispute(key: str, *, as_json: bool) -> None:
-    """Reject a belief: it is shown nowhere, and the cortex is told that you rejected it."""
-    _change(key, "dispute", as_json=as_json)
-
-
-@cortex.command()
-@click.argument("key")
-@json_option
-def delete(key: str, *, as_json: bool) -> None:
-    """Delete a belief; the cortex may form it again."""
-    _change(key, "delete", as_json=as_json)
-
-
-def _change(key: str, hand: OwnersHand, *, as_json: bool) -> None:
+def belief(key: str, hand: OwnersHand | None, *, as_json: bool) -> None:
+    """Decide about a belief: pin, dispute or delete it."""
+    if hand is None:
+        raise UsageProblem("say what to do with it: --pin, --dispute or --delete")
     document = reports.change(Home.of(os.environ), key, hand, clock_now())
     print_result(document, [f"{key} is {document['state']}"], as_json=as_json)
 

@@ -20,9 +20,20 @@ def daimon() -> None:
 
 
 @daimon.command("list")
+@click.option("--whispers", is_flag=True, help="What was whispered, newest first, and what became of each.")
+@click.option("-n", "most", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many whispers.")
 @json_option
-def list_(*, as_json: bool) -> None:
+def list_(most: int, *, whispers: bool, as_json: bool) -> None:
     """List daimons: on or off, how each speaks, when it last did, and why it is paused."""
+    if whispers:
+        said = clock.whispers(Home.of(os.environ), most)
+        fates = [f"felt by turn {one['used_turn']}" if one["used_turn"] else one["state"] for one in said]
+        told = [
+            f"{one['at'][:16]}  {one['daimon']}: {safe(one['text'])}  [{fate}]"
+            for one, fate in zip(said, fates, strict=True)
+        ]
+        print_result(said, told or ["nobody has whispered yet"], as_json=as_json)
+        return
     found = clock.daimons(Home.of(os.environ), datetime.now(UTC))
     lines = []
     for row in found:
@@ -31,19 +42,6 @@ def list_(*, as_json: bool) -> None:
         rests = f"; {word}: {safe(row['problem'])}" if row["problem"] else ""
         lines.append(f"{row['name']}  {state}  last whisper: {row['last_whisper_at'] or 'never'}{rests}")
     print_result(found, lines, as_json=as_json)
-
-
-@daimon.command()
-@click.option("-n", "most", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many.")
-@json_option
-def whispers(most: int, *, as_json: bool) -> None:
-    """Print what was whispered, newest first, and what became of each."""
-    found = clock.whispers(Home.of(os.environ), most)
-    lines = []
-    for one in found:
-        fate = f"felt by turn {one['used_turn']}" if one["used_turn"] else one["state"]
-        lines.append(f"{one['at'][:16]}  {one['daimon']}: {safe(one['text'])}  [{fate}]")
-    print_result(found, lines or ["nobody has whispered yet"], as_json=as_json)
 
 
 @daimon.command()

@@ -46,9 +46,13 @@ def uninstall() -> None:
 
 
 @ensoul.command()
+@click.option("--me", is_flag=True, help="What the soul knows of you: from you alone, unless `ensoul.shared` is set.")
 @json_option
-def status(*, as_json: bool) -> None:
+def status(*, me: bool, as_json: bool) -> None:
     """Show whether the plugin is installed, and which sessions are ensouled."""
+    if me:
+        _tell_of_me(as_json=as_json)
+        return
     from datetime import UTC, datetime
 
     from claudius.claude_code.hooks import Sessions
@@ -92,10 +96,24 @@ def off(session: str, *, every: bool) -> None:
     _switch(session, every=every, is_on=False)
 
 
-@ensoul.command()
-@json_option
-def whoami(*, as_json: bool) -> None:
-    """Print what the soul knows of you, whose home this is: from you alone, unless `ensoul.shared` is set."""
+@ensoul.command(hidden=True)
+@click.argument("event")
+def hook(event: str) -> None:
+    """Serve one hook of the plugin. It never fails, and never says more than it should."""
+    try:
+        from claudius.claude_code.hooks import Hook
+
+        given = json.loads(sys.stdin.buffer.read(4_000_000))
+        text = Hook(Home.of(os.environ), os.environ).run(event, given) if isinstance(given, dict) else ""
+    except Exception as error:  # a hook that fails would stand in the way of somebody's session
+        if os.environ.get("CLAUDIUS_HOOK_DEBUG"):
+            raise ClaudiusError(unquoted(error)) from error
+        return
+    if text:
+        click.echo(text)
+
+
+def _tell_of_me(*, as_json: bool) -> None:
     from msgspec import to_builtins
 
     from claudius.adapters.terminal import own_person
@@ -113,23 +131,6 @@ def whoami(*, as_json: bool) -> None:
         )
     else:
         print_result(to_builtins(found), [safe(greeted(found)), *written(found)], as_json=as_json)
-
-
-@ensoul.command(hidden=True)
-@click.argument("event")
-def hook(event: str) -> None:
-    """Serve one hook of the plugin. It never fails, and never says more than it should."""
-    try:
-        from claudius.claude_code.hooks import Hook
-
-        given = json.loads(sys.stdin.buffer.read(4_000_000))
-        text = Hook(Home.of(os.environ), os.environ).run(event, given) if isinstance(given, dict) else ""
-    except Exception as error:  # a hook that fails would stand in the way of somebody's session
-        if os.environ.get("CLAUDIUS_HOOK_DEBUG"):
-            raise ClaudiusError(unquoted(error)) from error
-        return
-    if text:
-        click.echo(text)
 
 
 def _switch(session: str, *, every: bool, is_on: bool) -> None:

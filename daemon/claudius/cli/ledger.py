@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from html import escape
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -15,8 +13,6 @@ from claudius.home import Home
 from claudius.reports import ledger as reports
 
 MOST = 10
-CHART_WIDTH, CHART_HEIGHT, EDGE = 760, 260, 40
-FONT = 'font-family="sans-serif" font-size="12"'
 
 
 @click.group(cls=Group)
@@ -34,16 +30,13 @@ def peers(*, as_json: bool) -> None:
 
 @ledger.command()
 @click.argument("peer")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Draw the trust over time as an SVG file.")
 @json_option
-def show(peer: str, out: Path | None, *, as_json: bool) -> None:
+def show(peer: str, *, as_json: bool) -> None:
     """Print one peer: every assessment as a drawing of trust over time, and the latest of what passed.
 
     PEER is an id as `peers` prints it, or a name that only one of them has.
     """
     found = reports.peer(Home.of(os.environ), peer)
-    if out:
-        out.write_text(picture(found["name"] or found["peer"], found["assessments"]), "utf-8")
     lines = [_line(found)]
     for one in found["assessments"]:
         scored = f"{bar(one['trust'])}  information {one['info_score']}/10, {one['author']}"
@@ -51,7 +44,6 @@ def show(peer: str, out: Path | None, *, as_json: bool) -> None:
     for one in found["timeline"]:
         arrow = "»" if one["direction"] == "in" else "«"
         lines.append(f"{one['at']:%Y-%m-%d %H:%M}  {arrow} {safe(one['preview'])}  ({one['channel_type']})")
-    lines += [f"drawn: {out}"] if out else []
     print_result(found, lines, as_json=as_json)
 
 
@@ -79,41 +71,3 @@ def bar(trust: int) -> str:
     left = "█" * max(0, -trust)
     right = "█" * max(0, trust)
     return f"{left:·>{MOST}}│{right:·<{MOST}} {trust:+3d}"
-
-
-def picture(name: str, assessments: Sequence[Mapping[str, Any]]) -> str:
-    """Draw assessments, oldest first, as an SVG: trust as a line, information as the size of the dots. Pure."""
-    times = [one["at"].timestamp() for one in assessments]
-    first, span = (times[0], times[-1] - times[0] or 1.0) if times else (0.0, 1.0)
-    points = [
-        (EDGE + (at - first) / span * (CHART_WIDTH - 2 * EDGE), _height(one["trust"]))
-        for at, one in zip(times, assessments, strict=True)
-    ]
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {CHART_WIDTH} {CHART_HEIGHT}" {FONT}>',
-        f'<rect width="{CHART_WIDTH}" height="{CHART_HEIGHT}" fill="#fff"/>',
-        f'<text x="{EDGE}" y="18">Trust in {escape(name)}</text>',
-    ]
-    for level in (-MOST, 0, MOST):
-        y = _height(level)
-        parts.append(f'<line x1="{EDGE}" x2="{CHART_WIDTH - EDGE}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ccc"/>')
-        parts.append(f'<text x="8" y="{y + 4:.1f}">{level:+d}</text>')
-    if len(points) > 1:
-        parts.append(f'<polyline points="{path}" fill="none" stroke="#36c" stroke-width="2"/>')
-    for (x, y), one in zip(points, assessments, strict=True):
-        said = escape(f"{one['at']:%Y-%m-%d} {one['trust']:+d}: {one['rationale']}")
-        radius = 2 + one["info_score"] / 2
-        dot = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="#36c">'
-        parts.append(f"{dot}<title>{said}</title></circle>")
-    if assessments:
-        below = CHART_HEIGHT - 8
-        parts.append(f'<text x="{EDGE}" y="{below}">{assessments[0]["at"]:%Y-%m-%d}</text>')
-        parts.append(
-            f'<text x="{CHART_WIDTH - EDGE}" y="{below}" text-anchor="end">{assessments[-1]["at"]:%Y-%m-%d}</text>'
-        )
-    return "\n".join([*parts, "</svg>", ""])
-
-
-def _height(trust: int) -> float:
-    return EDGE + (MOST - trust) / (2 * MOST) * (CHART_HEIGHT - 2 * EDGE)

@@ -27,8 +27,6 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import get_cwidth
-from rich.console import Console
-from rich.text import Text
 
 from claudius.cli.output import safe
 from claudius.cli.screen import YOU
@@ -162,8 +160,7 @@ class LineEditor:
     def _wrapped(self, text: str, indent: int = 0) -> str:
         """Return a text in lines that fit the terminal, no word broken that fits a line; later ones are indented."""
         width = max(20, self._output.get_size().columns)
-        lines = Text(safe(text).expandtabs(4)).wrap(Console(width=width), width - indent)
-        return ("\n" + " " * indent).join([line.plain.rstrip() for line in lines])
+        return ("\n" + " " * indent).join(_rows(safe(text).expandtabs(4), width - indent))
 
 
 class _WordWrap(Processor):
@@ -185,6 +182,23 @@ class _WordWrap(Processor):
             return max((at for at in range(len(line) + 1) if to_display(at) <= place), default=0)
 
         return Transformation(shown, to_display, to_source)
+
+
+def _rows(text: str, width: int) -> Iterator[str]:
+    """Yield a text in rows of `width` cells at most, no word broken that fits one. Pure."""
+    for line in text.split("\n"):
+        row, used = "", 0
+        for word in re.findall(r"\s*\S+\s*", line):
+            cells = get_cwidth(word.rstrip())
+            if used and used + cells > width:
+                yield row.rstrip()
+                row, used = "", 0
+            for sign in word if cells > width else [word]:
+                if used and used + get_cwidth(sign.rstrip()) > width:
+                    yield row.rstrip()
+                    row, used = "", 0
+                row, used = row + sign, used + get_cwidth(sign)
+        yield row.rstrip()
 
 
 def _blanks(line: str, width: int) -> list[tuple[int, int]]:

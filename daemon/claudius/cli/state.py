@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import click
@@ -88,26 +87,12 @@ def _numbers(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 @psyche.command()
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write an SVG picture to this file.")
 @click.option("--days", type=click.FloatRange(0.01, 3660), default=7, show_default=True, help="How far back.")
-@click.option("--px", type=click.IntRange(2, 2000), default=800, help="With --json: the width that it is drawn in.")
+@click.option("--px", type=click.IntRange(2, 2000), default=800, help="The width that it is drawn in.")
 @json_option
-def plot(out: Path | None, days: float, px: int, *, as_json: bool) -> None:
-    """Draw how the numbers changed, with the turns that changed them: an SVG, or lines in the terminal."""
-    from claudius.psyche.plot import plot as draw
-    from claudius.psyche.plot import sparks
-
+def plot(days: float, px: int, *, as_json: bool) -> None:
+    """Print as JSON how the numbers changed, with the turns that changed them; the console draws it."""
+    if not as_json:
+        raise UsageProblem("`claudius console` draws it now, under Life; with --json its numbers are printed")
     now = life.clock_now()
-    if as_json:
-        print_json(life.life(Home.of(os.environ), now - timedelta(days=days), now, px))
-        return
-    moves, names, from_s, to_s = life.moved(Home.of(os.environ), days, now)
-    inside = sum(move.at_s >= from_s for move in moves)
-    if out:
-        out.write_text(draw(moves, names, from_s, to_s, datetime.now().astimezone().tzinfo or UTC), "utf-8")
-        click.echo(f"{out}: {inside} turn(s)")
-        return
-    for line in sparks(moves, names, from_s, to_s):
-        click.echo(safe(line))
-    if not inside:
-        click.echo("nothing changed in that time")
+    print_json(life.life(Home.of(os.environ), now - timedelta(days=days), now, px))

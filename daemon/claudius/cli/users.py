@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import click
 from msgspec import to_builtins
@@ -57,40 +58,31 @@ def written(found: Knowledge) -> Iterator[str]:
 
 @users.command()
 @click.argument("person")
+@click.argument("versions", type=int, nargs=-1)
+@click.option("--diff", "is_diff", is_flag=True, help="What changed between two VERSIONS, or by the newest.")
+@click.option("--blame", "is_blame", is_flag=True, help="Which version, turn and note added each line.")
+@click.option("--audience", default="", help="Which of the person's models, where there are several.")
 @json_option
-def log(person: str, *, as_json: bool) -> None:
+def log(person: str, versions: tuple[int, ...], audience: str, *, is_diff: bool, is_blame: bool, as_json: bool) -> None:
     """List the versions of a person's models, newest first, each with its note."""
-    found = reports.log(Home.of(os.environ), person)
-    lines = []
-    for row in found:
-        mark, commit = " (suspect)" if row["suspect"] else "", (row["commit"] or "not in git")[:10]
-        lines.append(f"{row['version']}  {row['at']}  {safe(row['note'])}{mark}  {commit}")
-    print_result(found, lines or [reports.nothing_of(repr(person))], as_json=as_json)
-
-
-@users.command()
-@click.argument("person")
-@click.argument("old", type=int, required=False)
-@click.argument("new", type=int, required=False)
-@click.option("--audience", default="", help="Which of the person's models, where there are several.")
-@json_option
-def diff(person: str, old: int | None, new: int | None, audience: str, *, as_json: bool) -> None:
-    """Show what changed between two versions (default: the newest and the one before)."""
-    document = reports.diff(Home.of(os.environ), person, old, new, audience)
-    colours = {"+": "green", "-": "red"}
-    lines = (click.style(safe(line), fg=colours.get(line[0])) for line in document["diff"])
-    print_result(document, lines, as_json=as_json)
-
-
-@users.command()
-@click.argument("person")
-@click.option("--audience", default="", help="Which of the person's models, where there are several.")
-@json_option
-def blame(person: str, audience: str, *, as_json: bool) -> None:
-    """Show which version, turn and note added each line of a person's model."""
-    found = reports.blame(Home.of(os.environ), person, audience)
-    lines = [f"{row['version']:>4}  {(row['turn'] or 'by hand'):16}  {safe(row['line'])}" for row in found]
-    print_result(found, lines or [reports.nothing_of(repr(person))], as_json=as_json)
+    if (is_diff and is_blame) or len(versions) > 2 * is_diff:
+        raise UsageProblem("give --diff, with up to two versions, or --blame, or neither")
+    home = Home.of(os.environ)
+    found: Any
+    if is_diff:
+        old, new, *_ = (*versions, None, None)
+        found = reports.diff(home, person, old, new, audience)
+        colours = {"+": "green", "-": "red"}
+        lines = [click.style(safe(line), fg=colours.get(line[0])) for line in found["diff"]]
+    elif is_blame:
+        found = reports.blame(home, person, audience)
+        lines = [f"{row['version']:>4}  {(row['turn'] or 'by hand'):16}  {safe(row['line'])}" for row in found]
+    else:
+        found, lines = reports.log(home, person), []
+        for row in found:
+            mark, commit = " (suspect)" if row["suspect"] else "", (row["commit"] or "not in git")[:10]
+            lines.append(f"{row['version']}  {row['at']}  {safe(row['note'])}{mark}  {commit}")
+    print_result(found, lines or ([] if is_diff else [reports.nothing_of(repr(person))]), as_json=as_json)
 
 
 @users.command()

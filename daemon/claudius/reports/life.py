@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import os
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
 from itertools import pairwise
 from math import floor, log10
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
+import msgspec
+
+from claudius.decoding import ready
 from claudius.home import Home
 from claudius.memory.records import Records
+from claudius.psyche.arcs import DEAD, HALF_S
 from claudius.psyche.bands import mood_words, numbers_bands
-from claudius.psyche.plot import BASES, Curve, Move, Strip, lanes_of, moves_of
-from claudius.psyche.state import advance
+from claudius.psyche.personality import Kernel
+from claudius.psyche.state import DRIVE_BASE, VALENCE_BASE, advance, advance_edge, drifted
+from claudius.psyche_types import DRIVES, Edge, Numbers
 from claudius.reports.opened import records
 from claudius.runtime.process_resources import set_wall
 
+MOST_PEOPLE, MOST_SUBJECTS = 4, 4
+RELATION = ("warmth", "trust", "tension")
+BASES = {"Mood": VALENCE_BASE, "Needs": DRIVE_BASE}
+"""Where a lane's curves rest."""
 MOST_PX = 2000
 """The widest picture."""
 VALUE_DIGITS = 3
@@ -25,16 +35,15 @@ VALUE_DIGITS = 3
 MOST_TOLD = 24
 """Turns whose words are told: those that moved the mood most."""
 
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+Value = Callable[[float], float | None]
+"""A number at an instant; None = there is none then."""
+
 
 def clock_now() -> datetime:
     """Return the same clock time as the daemon's: `CLAUDIUS_CLOCK` sets where it starts."""
     return set_wall(os.environ)()
-
-
-def moved(home: Home, days: float, now: datetime) -> tuple[tuple[Move, ...], dict[str, str], float, float]:
-    """Return the turns that moved the numbers, everybody's name, and the span of `days` in seconds since 1970."""
-    with records(home) as kept:
-        return _moved(kept, now - timedelta(days=days), now)
 
 
 def life(home: Home, begin: datetime, end: datetime, px: int = 800) -> dict[str, Any]:
@@ -149,3 +158,130 @@ def _runs(curve: Curve, inside: Sequence[float], from_s: float, to_s: float, col
 
 def _instant(at_s: float) -> str:
     return datetime.fromtimestamp(at_s, UTC).isoformat().replace("+00:00", "Z")
+
+
+class Move(NamedTuple):
+    """One turn that moved the numbers."""
+
+    turn: str
+    at_s: float
+    person: str
+    outcome: str
+    numbers: Numbers
+    edges: tuple[Edge, ...] = ()
+    arcs: Mapping[str, tuple[float, float]] | None = None
+    """Each subject's instant and intensity after it; None = as they were."""
+    kernel: Kernel = Kernel()
+
+
+class Curve(NamedTuple):
+    """A line of a lane: its name and its value at an instant."""
+
+    name: str
+    value: Value
+
+
+class Strip(NamedTuple):
+    """One strip of the picture."""
+
+    title: str
+    low: float
+    high: float
+    curves: Sequence[Curve]
+
+
+def moves_of(rows: Sequence[Mapping[str, Any]]) -> tuple[Move, ...]:
+    """Read the rows of the trace, oldest first. Pure."""
+    return tuple(
+        Move(
+            turn=row["turn"],
+            at_s=row["inputs"]["at_s"],
+            person=row["person"],
+            outcome=row["inputs"]["outcome"],
+            numbers=msgspec.convert(row["after"], ready(Numbers)),
+            edges=tuple(Edge(**edge, at_s=row["inputs"]["at_s"]) for edge in row["edges"]),
+            arcs=None if row["arcs"] is None else {one["arc"]: (one["at_s"], one["intensity"]) for one in row["arcs"]},
+            kernel=Kernel(*row["traits"]),
+        )
+        for row in rows
+    )
+
+
+def lanes_of(moves: Sequence[Move], names: Mapping[str, str], since_s: float) -> list[Strip]:
+    """Return the strips: mood, strength, needs, subjects, then the people met since, latest first. Pure.
+
+    `names` gives the display name of a person and the label of a subject, by id.
+    """
+    at = cache(_since([(move.at_s, move.numbers) for move in moves], advance))  # every curve asks for the same instants
+    lanes = [
+        Strip("Mood", -1, 1, [Curve("valence", _number(at, lambda one: one.valence))]),
+        Strip(
+            "Strength",
+            0,
+            1,
+            [
+                Curve("energy", _number(at, lambda one: one.energy)),
+                Curve("arousal", _number(at, lambda one: one.arousal)),
+            ],
+        ),
+        Strip("Needs", 0, 1, [Curve(drive, _drive(at, n)) for n, drive in enumerate(DRIVES)]),
+    ]
+    subjects = _subjects(moves)
+    if subjects:
+        lanes.append(
+            Strip("On its mind", 0, 1, [Curve(names.get(arc, "a subject"), _arc(moves, arc)) for arc in subjects])
+        )
+    latest = (edge.person for move in reversed(moves) if move.at_s >= since_s for edge in move.edges)
+    people = list(dict.fromkeys(latest))[:MOST_PEOPLE]
+    return lanes + [
+        Strip(names.get(person) or person, -1, 1, [Curve(axis, _relation(moves, person, axis)) for axis in RELATION])
+        for person in people
+    ]
+
+
+def _subjects(moves: Sequence[Move]) -> list[str]:
+    """Return the hottest subjects of that time, by their ids, in order of first appearance."""
+    hottest: dict[str, float] = {}
+    for move in moves:
+        for arc, (_, intensity) in (move.arcs or {}).items():
+            hottest[arc] = max(intensity, hottest.get(arc, 0.0))
+    chosen = sorted(hottest, key=lambda arc: -hottest[arc])[:MOST_SUBJECTS]
+    return [arc for arc in hottest if arc in chosen]
+
+
+def _since(
+    known: Sequence[tuple[float, _K]], value_of: Callable[[_K, float], _V | None]
+) -> Callable[[float], _V | None]:
+    """Return the value at an instant, computed from what was known last; None before that."""
+    instants = [at_s for at_s, _ in known]
+
+    def value(at_s: float) -> _V | None:
+        place = bisect_right(instants, at_s)
+        return value_of(known[place - 1][1], at_s) if place else None
+
+    return value
+
+
+def _number(at: Callable[[float], Numbers | None], pick: Callable[[Numbers], float]) -> Value:
+    def value(at_s: float) -> float | None:
+        numbers = at(at_s)
+        return None if numbers is None else pick(numbers)
+
+    return value
+
+
+def _drive(at: Callable[[float], Numbers | None], place: int) -> Value:
+    return _number(at, lambda one: one.drives[place])
+
+
+def _relation(moves: Sequence[Move], person: str, axis: str) -> Value:
+    known = [(move.at_s, (edge, move.kernel)) for move in moves for edge in move.edges if edge.person == person]
+    return _since(known, lambda last, at_s: float(getattr(advance_edge(last[0], at_s, last[1]), axis)))
+
+
+def _arc(moves: Sequence[Move], arc: str) -> Value:
+    def value_of(last: tuple[float, float] | None, at_s: float) -> float | None:
+        now = drifted(last[1], 0.0, HALF_S, at_s - last[0]) if last else 0.0
+        return now if now >= DEAD else None
+
+    return _since([(move.at_s, move.arcs.get(arc)) for move in moves if move.arcs is not None], value_of)

@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import threading
 
 import pytest
 from msgspec.structs import replace
 
 from claudius.adapters.discord.adapter import DiscordAdapter
-from claudius.errors import AdapterRefused, OverBudget, StoreFull
-from claudius.perception import Kind, Perception, Standing
-from claudius.runtime.adapter import Gap
+from claudius.errors import AdapterRefused, OverBudget
+from claudius.perception import Kind
 from discord_side import BOB, QUICK, Make
 from ear import Ear
 from lab.loopback.discord.state import ANA, BOT_USER, CHANNEL, DM, GUILD
 from lab.loopback.discord.world import DiscordWorld
 
 US = f"<@{BOT_USER}>"
-
-
-async def test_a_message_becomes_one_whole_perception(world: DiscordWorld, ear: Ear) -> None:
-    """A1, A2, A13: it tells where, who, what and when, in Discord's own order."""
-    mention = await world.say(CHANNEL, ANA, f"{US} hello <#{CHANNEL}>")
-    direct = await world.say(DM, ANA, "hello")
-    await ear.until(2)
-
-    one, other = ear.heard[f"discord:{mention}"], ear.heard[f"discord:{direct}"]
-    assert (one.conversation, one.audience) == (
-        f"discord:{GUILD}:{CHANNEL}:{mention}",
-        f"shared:discord:{GUILD}:{CHANNEL}",
-    )
-    assert (one.person, one.name, one.text) == (f"discord:@me:{ANA}", "Ana Alvarez", "hello #general")
-    assert (one.kind, one.standing, one.is_bot) == (Kind.MENTION, Standing.MEMBER, False)
-    assert (other.conversation, other.audience) == (f"discord:@me:{DM}:", f"private:discord:@me:{ANA}")
-    assert (other.kind, other.extra.guilds) == (Kind.MESSAGE, (GUILD,))
-    assert one.position == mention.zfill(20) < other.position
-    assert one.at <= other.at
 
 
 async def test_a_reply_addresses_the_person_it_answers(world: DiscordWorld, ear: Ear) -> None:
@@ -64,62 +42,6 @@ async def test_a_message_in_an_unknown_thread_belongs_to_its_channel(world: Disc
     assert ear.heard[f"discord:{message}"].conversation == f"discord:{GUILD}:{CHANNEL}:{thread}"
 
 
-async def test_what_nobody_said_is_not_heard(world: DiscordWorld, ear: Ear, adapter: DiscordAdapter) -> None:
-    """A6: our own posts, joins and created threads are counted and otherwise ignored."""
-    await world.say(CHANNEL, BOT_USER, "said by us elsewhere")
-    await world.say(CHANNEL, ANA, "", kind=7)
-    await world.create_thread(CHANNEL, ANA, "plans")
-    message = await world.say(CHANNEL, ANA, "hm")
-    await world.unfurl(CHANNEL, message)
-    await world.react(CHANNEL, message, ANA, "👍")
-    await world.until_heard()
-    await ear.until(1)
-
-    assert [one.text for one in ear.heard.values()] == ["hm"]
-    assert adapter.ignored["our own"] >= 1
-
-
-async def test_messages_of_bots_and_webhooks_are_marked(world: DiscordWorld, ear: Ear) -> None:
-    """A7: messages of bots and webhooks are marked as such, and the access rules decide over them."""
-    await world.add_user(BOB, "other bot", is_bot=True)
-    hook = await world.add_webhook(CHANNEL, "news")
-    await world.say(CHANNEL, BOB, f"{US} hello")
-    await world.say(CHANNEL, hook, "breaking")
-    heard = await ear.until(2)
-
-    assert [(one.person, one.is_bot) for one in heard] == [
-        (f"discord:@me:{BOB}", True),
-        (f"discord:@me:{hook}", True),
-    ]
-
-
-async def test_a_file_is_named(world: DiscordWorld, ear: Ear) -> None:
-    """A12: a file is named by its name, type and size. Nothing is fetched yet."""
-    await world.upload(DM, ANA, "notes.txt", b"hello", text="look")
-    (heard,) = await ear.until(1)
-
-    assert heard.text == "look\n📎 notes.txt (text/plain, 5 bytes)"
-
-
-async def test_a_message_that_could_not_be_stored_is_swept_for(
-    world: DiscordWorld, ear: Ear, adapter: DiscordAdapter
-) -> None:
-    """A4: Discord delivers nothing twice, so a sweep is requested that begins before what was lost."""
-    missed = asyncio.Event()
-    adapter.link.on_missed(lambda _: missed.set())
-    ear.troubles = [StoreFull()]
-
-    lost = await world.say(DM, ANA, "first")
-    await world.say(DM, ANA, "second")
-    await ear.until(1)
-    await asyncio.wait_for(missed.wait(), 20)
-    (second,) = ear.heard.values()
-    marks = {f"@me:{DM}": second.position}
-    swept = [one async for one in adapter.catch_up(Gap(since=second.at.replace(year=2020), marks=marks))]
-
-    assert f"discord:{lost}" in {one.key for part in swept for one in part.perceptions}
-
-
 async def test_a_message_over_the_budget_is_dropped(world: DiscordWorld, ear: Ear, adapter: DiscordAdapter) -> None:
     """OverBudget drops a message on purpose, so no sweep looks for it."""
     ear.troubles = [OverBudget()]
@@ -129,28 +51,6 @@ async def test_a_message_over_the_budget_is_dropped(world: DiscordWorld, ear: Ea
     await ear.until(1)
 
     assert adapter._sweeping is None
-
-
-async def test_a_slow_accept_holds_nobody_up(world: DiscordWorld, adapter: DiscordAdapter) -> None:
-    """A28: an accept that hangs does not keep other messages from being heard."""
-    hanging, heard = asyncio.Event(), asyncio.Event()
-
-    async def accept(perception: Perception) -> bool:
-        """Accept the slow message slowly."""
-        if perception.text == "slow":
-            await hanging.wait()
-        else:
-            heard.set()
-        return True
-
-    listening = asyncio.create_task(adapter.listen(accept))
-    await adapter.link.tried()
-    await world.say(DM, ANA, "slow")
-    await world.say(DM, ANA, "quick")
-    await asyncio.wait_for(heard.wait(), 20)
-    hanging.set()
-    await adapter.close()
-    await asyncio.wait_for(listening, 20)
 
 
 @pytest.mark.parametrize("break_off", ["reconnect", "close", "reset"])
@@ -291,28 +191,6 @@ async def test_a_half_open_socket_does_not_hold_up_the_end(world: DiscordWorld, 
     await asyncio.wait_for(adapter.close(), 20)  # the library would wait for half a minute
 
     await asyncio.wait_for(listening, 20)
-
-
-async def test_nothing_is_left_after_the_end(world: DiscordWorld, make: Make, caplog: pytest.LogCaptureFixture) -> None:
-    """A30: no task and no socket remains, and nothing is heard any more."""
-    before, threads = asyncio.all_tasks(), set(threading.enumerate())
-    adapter, ear = make(), Ear()
-    with caplog.at_level(logging.INFO, "claudius"):
-        listening = asyncio.create_task(adapter.listen(ear.accept))
-        await adapter.link.tried()
-        await world.say(DM, ANA, "hello")
-        await ear.until(1)
-
-        await adapter.close()
-        await asyncio.wait_for(listening, 20)
-        await world.say(DM, ANA, "too late")
-
-    async with asyncio.timeout(20):
-        while await world.sockets() or set(threading.enumerate()) - threads:
-            await asyncio.sleep(0.01)
-    left = {task.get_name() for task in asyncio.all_tasks() - before}
-    assert {name for name in left if not name.startswith("discord-")} <= {"Task-1"}  # the loopback server's own tasks
-    assert len(ear.heard) == 1
 
 
 async def test_an_end_while_servers_are_still_told_leaves_nothing(world: DiscordWorld, make: Make) -> None:

@@ -51,24 +51,6 @@ def test_a_nonce_is_the_beginning_of_the_key() -> None:
     assert nonces == [nonce(key) for key in keys]
 
 
-@pytest.mark.parametrize(
-    ("conversation", "body", "code"),
-    [
-        ("discord:@me:599999999999999999:", "Hello.", "10003"),
-        (f"discord:{GUILD}:399999999999999999:499999999999999999", "Hello.", "10003"),
-        (f"discord:@me:{DM}:", "x" * 2001, "50035"),
-    ],
-)
-async def test_what_discord_refuses_is_refused_by_its_code(
-    ear: Ear, adapter: DiscordAdapter, conversation: str, body: str, code: str
-) -> None:
-    """A19: a refusal is neither retried nor left in doubt."""
-    with pytest.raises(DeliveryRefused) as refused:
-        await adapter.speak(utterance(conversation, body=body))
-
-    assert refused.value.code == code
-
-
 async def test_a_person_who_accepts_no_messages_is_a_refusal(
     world: DiscordWorld, ear: Ear, adapter: DiscordAdapter
 ) -> None:
@@ -78,17 +60,6 @@ async def test_a_person_who_accepts_no_messages_is_a_refusal(
 
     with pytest.raises(DeliveryRefused, match="50007"):
         await adapter.speak(utterance(f"discord:@me:{channel}:"))
-
-
-async def test_a_long_wait_is_told_to_the_caller(world: DiscordWorld, ear: Ear, adapter: DiscordAdapter) -> None:
-    """A18: the call does not wait out a 429 of one minute, and no other call is made."""
-    await world.fault("create_message", "rate_limit", retry_after_s=61.0)
-
-    with pytest.raises(DeliveryLater) as later:
-        await adapter.speak(utterance())
-
-    assert later.value.after_s == 61.0
-    assert len(await world.calls("create_message")) == 1
 
 
 @pytest.mark.parametrize("asked", [1e12, -5.0, "soon", "nan"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 
 import pytest
 
@@ -18,7 +17,7 @@ from discord_side import BOB, Make, Wake, said
 from ear import echo
 from lab.loopback.discord.faults import FaultKind
 from lab.loopback.discord.server import DiscordServer
-from lab.loopback.discord.state import ANA, BOT_TOKEN, BOT_USER, CHANNEL, DM, GUILD, SUPPRESS_EMBEDS
+from lab.loopback.discord.state import ANA, BOT_TOKEN, BOT_USER, CHANNEL, DM, GUILD
 from lab.loopback.discord.world import DiscordWorld
 
 US = f"<@{BOT_USER}>"
@@ -35,37 +34,6 @@ async def test_a_mention_is_answered_once_in_the_thread_that_it_opens(world: Dis
     (thread,) = [one for one in await world.trace() if one.kind == "thread"]
     assert (thread.by, thread.channel, thread.message) == ("app", CHANNEL, message)
     assert thread.text == "hello, how have you been all this long t"
-
-
-async def test_a_direct_message_is_answered_there(world: DiscordWorld, wake: Wake) -> None:
-    """A1: a direct message is answered as a direct message."""
-    async with wake() as soul:
-        await world.say(DM, ANA, "hello")
-        await world.until_visible(1)
-        await world.say(DM, ANA, "and again")
-        await world.until_visible(2)
-        await soul.idle()
-
-    assert await said(world) == [(DM, "re hello"), (DM, "re and again")]
-
-
-async def test_a_thread_is_followed_and_the_channel_is_not(world: DiscordWorld, wake: Wake) -> None:
-    """A3: after one mention the soul follows that thread. Talk elsewhere or to another person is not for it."""
-    voice = Scripted(default=echo)
-    await world.add_user(BOB, "bob")
-
-    async with wake(voice=voice) as soul:
-        thread = await world.say(CHANNEL, ANA, f"{US} hello")
-        await world.until_visible(1)
-        await world.say(thread, ANA, "and then?")
-        await world.until_visible(2)
-        await world.say(CHANNEL, ANA, "lunch?")
-        await world.say(thread, ANA, f"<@{BOB}> what do you think?")
-        await world.until_heard()
-        await soul.idle()
-
-    assert await said(world) == [(thread, "re hello"), (thread, "re and then?")]
-    assert len(voice.requests) == 2
 
 
 async def test_a_mention_in_a_thread_of_others_is_answered_there(world: DiscordWorld, wake: Wake) -> None:
@@ -111,23 +79,6 @@ async def test_without_threads_the_answer_is_a_reply_in_the_channel(world: Disco
 
     (shown,) = await world.visible()
     assert (shown.channel, shown.text, shown.reference) == (channel, "re hello", message)
-
-
-async def test_a_redelivered_message_is_answered_once(world: DiscordWorld, wake: Wake) -> None:
-    """R5, A5: each event arrives twice, and once more after a restart."""
-    async with wake() as soul:
-        await world.double_events(4, "MESSAGE_CREATE")
-        await world.say(CHANNEL, ANA, f"{US} hello")
-        await world.say(DM, ANA, "hi")
-        await world.until_visible(2)
-        await world.until_heard()
-        await soul.idle()
-    async with wake() as soul:
-        await world.say(DM, ANA, "again")
-        await world.until_visible(3)
-        await soul.idle()
-
-    assert sorted(text for _, text in await said(world)) == ["re again", "re hello", "re hi"]
 
 
 @pytest.mark.parametrize(
@@ -182,74 +133,6 @@ async def test_a_thread_whose_opening_got_no_answer_is_opened_once(world: Discor
 
     assert await said(world) == [(message, "re hello")]
     assert len([one for one in await world.trace() if one.kind == "thread"]) == 1
-
-
-async def test_a_rate_limit_is_waited_out(world: DiscordWorld, wake: Wake) -> None:
-    """R11, A18: no call is made before Retry-After, and nothing is dropped."""
-    await world.fault("create_message", "rate_limit", retry_after_s=0.5)
-
-    async with wake() as soul:
-        await world.say(DM, ANA, "hello")
-        await world.until_visible(1)
-        await soul.idle()
-
-    first, second = await world.calls("create_message")
-    assert second.at - first.at >= 0.5
-    assert await said(world) == [(DM, "re hello")]
-
-
-async def test_a_long_reply_comes_in_posts_that_discord_takes(world: DiscordWorld, wake: Wake) -> None:
-    """A20: each has at most 2,000 characters, in order, code intact, in the thread, even if a receipt is lost."""
-    code = "\n".join(f"line {n} of the code" for n in range(200))
-    reply = f"Here it is.\n\n```python\n{code}\n```\n\nThat is all."
-    voice = Scripted(
-        default=f"<internal_monologue>hm</internal_monologue><external_dialogue>{reply}</external_dialogue>"
-    )
-    await world.fault("create_message", "reset", is_applied=True, skip=1)
-
-    async with wake(voice=voice) as soul:
-        thread = await world.say(CHANNEL, ANA, f"{US} show me the code")
-        await world.until_visible(3)
-        await soul.idle()
-
-    shown = await world.visible()
-    assert {one.channel for one in shown} == {thread}
-    assert len(shown) == 3
-    assert all(len(one.text) <= 2000 and one.text.count("```") == 2 for one in shown)
-    assert [int(found) for one in shown for found in re.findall(r"line (\d+) of", one.text)] == list(range(200))
-
-
-async def test_nobody_is_pinged_and_nothing_unfurled(world: DiscordWorld, wake: Wake) -> None:
-    """A21, S11: the bytes of every call disable mentions and suppress embeds."""
-    await world.permit(GUILD, [], role="")  # whatever roles the bot has
-    await world.permit(GUILD, ["view_channel", "send_messages", "read_message_history", "mention_everyone"])
-
-    async with wake() as soul:
-        await world.say(CHANNEL, ANA, f"{US} @everyone <@{ANA}> https://example.org")
-        await world.say(DM, ANA, f"@here <@{ANA}>")
-        await world.until_visible(2)
-        await soul.idle()
-
-    calls = [json.loads(call.raw) for call in await world.calls("create_message")]
-    assert [call["allowed_mentions"]["parse"] for call in calls] == [[], []]
-    assert all(call["flags"] & SUPPRESS_EMBEDS and call["enforce_nonce"] for call in calls)
-    assert [one.pings for one in await world.visible()] == [[], []]
-
-
-async def test_what_was_said_in_a_gap_is_found(world: DiscordWorld, wake: Wake) -> None:
-    """A24, A26: op 9 ends the session. What was said before the next session is read and answered once."""
-    async with wake() as soul:
-        await world.say(DM, ANA, "hello")
-        await world.until_visible(1)
-        await world.say(DM, ANA, "in between", deliver=False)
-        await world.invalidate(is_resumable=False)
-        await world.until_connected(1, opened=2)
-        await world.until_visible(2)
-        await soul.idle()
-
-        assert len(await world.sockets()) == 1
-
-    assert await said(world) == [(DM, "re hello"), (DM, "re in between")]
 
 
 async def test_what_was_said_while_the_soul_slept_is_answered(world: DiscordWorld, wake: Wake) -> None:

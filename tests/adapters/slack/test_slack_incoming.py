@@ -275,17 +275,6 @@ def test_markdown_becomes_slacks_older_format(markdown: str, text: str) -> None:
     assert mrkdwn(markdown) == text
 
 
-async def test_a_burst_has_the_order_in_which_it_was_said(slack: SlackWorld, ear: Ear) -> None:
-    """A13: positions put shuffled messages in order."""
-    await slack.hold_events()
-    for n in range(12):
-        await slack.say("D1", "U1", f"m{n}")
-    await slack.release_events("shuffled", seed=7)
-    heard = await ear.until(12)
-
-    assert [one.text for one in sorted(heard, key=lambda one: one.position)] == [f"m{n}" for n in range(12)]
-
-
 async def test_comings_and_goings_are_heard(slack: SlackWorld, ear: Ear) -> None:
     """Who can see the channel now decides what may be shown there."""
     await slack.add_user("U2", "ben")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from datetime import UTC, datetime
 
 import aiohttp
@@ -36,40 +35,6 @@ def reply(
 
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
-
-
-async def test_a_post_carries_its_key_and_pings_nobody(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
-    """A15, A21: one message with the exact text and a receipt, without unfurling and without linked names."""
-    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
-    body = "**Hello** <world> & `code` 👋"
-
-    receipt = await adapter.speak(reply(ts, body))
-
-    (post,) = await slack.visible()
-    sent = json.loads(post.raw)
-    assert (post.ts, post.channel, post.thread_ts, post.text) == (receipt, "C1", ts, body)
-    assert sent["metadata"] == {
-        "event_type": "claudius_turn",
-        "event_payload": {"key": utterance_key("turn", 0), "turn": "turn", "part": 0},
-    }
-    assert (sent["unfurl_links"], sent["unfurl_media"], sent["link_names"]) == (False, False, False)
-    assert not {"parse", "username", "text"} & set(sent)
-
-
-@pytest.mark.parametrize("where", ["thread", "dm"])
-async def test_what_is_visible_is_found_by_its_key(
-    slack: SlackWorld, ear: Ear, adapter: SlackAdapter, where: str
-) -> None:
-    """A16, A17: our message with that key is found; a post that was never applied is not."""
-    channel, thread = ("C1", None) if where == "thread" else ("D1", "")
-    ts = await slack.say(channel, "U1", "<@U0BOT> hi")
-    await ear.until(1)
-    first, second = (reply(ts, f"part {n}", channel=channel, thread=thread, part=n) for n in range(2))
-
-    receipt = await adapter.speak(first)
-
-    assert await adapter.find(first, decided_at=NOW) == receipt
-    assert await adapter.find(second, decided_at=NOW) is None
 
 
 async def test_a_history_that_cannot_be_read_proves_nothing(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
@@ -112,35 +77,6 @@ async def test_a_server_that_does_not_know_markdown_text_gets_the_older_format(
 
     assert [post.text for post in await slack.visible()] == ["*one* &lt; two", "*three*"]
     assert len(await slack.calls("chat.postMessage")) == 3
-
-
-async def test_definite_refusals_carry_slacks_code(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
-    """A19: for an archived, unknown or unjoined channel there is nothing to wait for."""
-    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
-    await ear.until(1)
-    await slack.add_channel("C2", "ops", members=["U1"])
-    with pytest.raises(DeliveryRefused, match="not_in_channel"):
-        await adapter.speak(reply(ts, channel="C2"))
-    with pytest.raises(DeliveryRefused, match="channel_not_found"):
-        await adapter.speak(reply(ts, channel="C9"))
-    await slack.archive("C1", "U1")
-    with pytest.raises(DeliveryRefused, match="is_archived"):
-        await adapter.speak(reply(ts))
-
-
-async def test_a_long_rate_limit_is_told_and_a_short_one_waited_out(
-    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
-) -> None:
-    """A18: no call is made before Retry-After, and the caller can do something else meanwhile."""
-    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
-    await ear.until(1)
-    await slack.fault("chat.postMessage", "rate_limit", retry_after_s=30)
-
-    with pytest.raises(DeliveryLater) as told:
-        await adapter.speak(reply(ts))
-
-    assert told.value.after_s == 30
-    assert len(await slack.calls("chat.postMessage")) == 1
 
 
 @pytest.mark.parametrize("asked", ["1e12", "inf", "nan", "-5", "soon", "0.5e9", ""])

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from claudius.adapters.slack.adapter import SlackAdapter
 from claudius.adapters.slack.connection import UNLIKELY, SlackTimings, Socket, judge, watch
-from claudius.errors import AdapterRefused, OverBudget, StoreFull
+from claudius.errors import AdapterRefused, OverBudget
 from claudius.runtime.adapter import Gap, Link
 from ear import Ear
 from lab.loopback.slack.state import APP_TOKEN, BOT_USER
@@ -33,18 +33,6 @@ async def test_bolt_does_not_silence_our_logger(slack: SlackWorld, ear: Ear) -> 
     assert not logging.getLogger("claudius.slack.library").isEnabledFor(logging.ERROR)
 
 
-async def test_what_cannot_be_kept_is_not_acknowledged_and_comes_again(slack: SlackWorld, ear: Ear) -> None:
-    """A4: there is no ack without a durable row, and a redelivered event is accepted once."""
-    ear.troubles.append(StoreFull("no space"))
-
-    await slack.say("D1", "U1", "hello")
-    await ear.until(1)
-    await slack.until_quiet()
-
-    assert [one.fate for one in await slack.deliveries()] == ["timeout", "acked"]
-    assert len(ear.told) == 1
-
-
 async def test_what_is_over_budget_is_acknowledged(slack: SlackWorld, ear: Ear) -> None:
     """Slack need not redeliver it, because it would not be heard the next time either."""
     ear.troubles.append(OverBudget("too many"))
@@ -53,30 +41,6 @@ async def test_what_is_over_budget_is_acknowledged(slack: SlackWorld, ear: Ear) 
     await slack.until_fate("acked")
 
     assert ear.told == []
-
-
-async def test_one_slow_write_holds_up_no_other_conversation(slack: SlackWorld, adapter: SlackAdapter) -> None:
-    """A28: other conversations are heard and acknowledged meanwhile."""
-    slow, ear = asyncio.Event(), Ear()
-
-    async def accept(perception: object) -> bool:
-        """Accept a DM only when told to."""
-        if perception.conversation.startswith("slack:T1:D1"):  # type: ignore[attr-defined] # a perception
-            await slow.wait()
-        return await ear.accept(perception)  # type: ignore[arg-type] # a perception
-
-    listening = asyncio.create_task(adapter.listen(accept))
-    await slack.until_connected()
-    await slack.say("D1", "U1", "slow")
-    await slack.say("C1", "U1", "<@U0BOT> quick")
-    await ear.until(1)
-    await slack.until_fate("acked", 2)
-    slow.set()
-    await ear.until(2)
-    await adapter.close()
-    await listening
-
-    assert [one.text for one in ear.heard.values()] == ["quick", "slow"]
 
 
 async def test_500_events_at_once_are_all_acknowledged(slack: SlackWorld, ear: Ear) -> None:
@@ -89,27 +53,6 @@ async def test_500_events_at_once_are_all_acknowledged(slack: SlackWorld, ear: E
     assert len(ear.told) == 500
     assert len(await slack.calls("users.info")) <= 1
     assert [one.text for one in sorted(heard, key=lambda one: one.position)] == [f"m{n}" for n in range(500)]
-
-
-@pytest.mark.parametrize("how", ["drop_sockets", "close_sockets", "warning", "refresh_requested"])
-async def test_a_socket_that_ends_is_replaced_by_one(
-    slack: SlackWorld, ear: Ear, adapter: SlackAdapter, how: str
-) -> None:
-    """A23: one new socket is live, messages arrive again, and the gap is reported."""
-    gaps: list[float | None] = []
-    adapter.link.on_missed(gaps.append)
-    if how.endswith("sockets"):
-        await getattr(slack, how)()
-    else:
-        await slack.disconnect(how)
-    await slack.until_connected(1, opened=2)
-    await slack.say("D1", "U1", "hello")
-    await ear.until(1)
-
-    assert len(await slack.sockets()) == 1
-    assert len(gaps) == 1
-    assert adapter.link.connected
-    assert adapter.link.reconnects == 1
 
 
 async def test_a_dead_ticket_is_not_tried_for_ever(slack: SlackWorld, adapter: SlackAdapter) -> None:
@@ -311,31 +254,6 @@ async def test_an_app_that_was_removed_stops(slack: SlackWorld, make: Make, how:
     await adapter.close()
 
     await slack.until_connected(0)
-
-
-async def test_close_leaves_nothing(slack: SlackWorld, adapter: SlackAdapter) -> None:
-    """A30: no task, socket or session remains, and nothing is acknowledged afterwards."""
-    before = asyncio.all_tasks()
-    ear = Ear()
-    listening = asyncio.create_task(adapter.listen(ear.accept))
-    await slack.until_connected()
-    await slack.say("C1", "U1", "<@U0BOT> hello")
-    (heard,) = await ear.until(1)
-    await adapter.working(heard, on=True)
-    await slack.until_called("assistant.threads.setStatus")
-    await adapter.close()
-    await listening
-    acked = len([one for one in await slack.deliveries() if one.fate == "acked"])
-    await slack.say("D1", "U1", "anybody?")
-    await slack.until_fate("offline")
-    await slack.until_connected(0)
-
-    assert ours(asyncio.all_tasks() - before) == []
-    assert adapter._client is not None
-    assert adapter._client.session is not None
-    assert adapter._client.session.closed
-    assert len([one for one in await slack.deliveries() if one.fate == "acked"]) == acked
-    assert await slack.status("C1", heard.position) == ""
 
 
 def ours(tasks: set[asyncio.Task[object]]) -> list[str]:

@@ -39,38 +39,6 @@ async def test_a_mention_is_answered_once_in_the_thread_that_it_opens(
     assert await said(slack) == [("C1", ts, "re hello")]
 
 
-async def test_a_direct_message_is_answered_there(slack: SlackWorld, wake: Wake) -> None:
-    """A1: a DM stays a DM, and a thread in it stays a thread."""
-    async with wake() as soul:
-        await slack.say("D1", "U1", "hello")
-        await slack.until_visible(1)
-        ts = await slack.say("D1", "U1", "aside")
-        await slack.until_visible(2)
-        await slack.say("D1", "U1", "within", thread_ts=ts)
-        await slack.until_visible(3)
-        await soul.idle()
-
-    assert await said(slack) == [("D1", None, "re hello"), ("D1", None, "re aside"), ("D1", ts, "re within")]
-
-
-async def test_a_thread_is_followed_and_the_channel_is_not(slack: SlackWorld, wake: Wake) -> None:
-    """A3: after one mention the soul follows that thread; talk elsewhere is not its own."""
-    voice = Scripted(default=echo)
-
-    async with wake(voice=voice) as soul:
-        ts = await slack.say("C1", "U1", "<@U0BOT> hello")
-        await slack.until_visible(1)
-        await slack.say("C1", "U1", "and then?", thread_ts=ts)
-        await slack.until_visible(2)
-        await slack.say("C1", "U1", "lunch?")
-        await slack.say("C1", "U1", "<@U9> what do you think?", thread_ts=ts)
-        await slack.until_quiet()
-        await soul.idle()
-
-    assert await said(slack) == [("C1", ts, "re hello"), ("C1", ts, "re and then?")]
-    assert len(voice.requests) == 2
-
-
 async def test_a_redelivered_message_is_answered_once(slack: SlackWorld, wake: Wake) -> None:
     """R5: each event arrives in two envelopes, and once more after a restart."""
     async with wake() as soul:
@@ -108,20 +76,6 @@ async def test_a_post_whose_answer_was_lost_is_visible_once(
     assert len(await slack.calls("conversations.replies")) >= (1 if is_applied else 2)
 
 
-async def test_a_rate_limit_is_waited_out(slack: SlackWorld, wake: Wake) -> None:
-    """R11, A18: no call is made before Retry-After, and nothing is dropped."""
-    await slack.fault("chat.postMessage", "rate_limit", retry_after_s=1)
-
-    async with wake() as soul:
-        await slack.say("D1", "U1", "hello")
-        await slack.until_visible(1)
-        await soul.idle()
-
-    first, second = await slack.calls("chat.postMessage")
-    assert second.at - first.at >= 1.0
-    assert await said(slack) == [("D1", None, "re hello")]
-
-
 async def test_what_was_said_while_the_soul_slept_is_answered(slack: SlackWorld, wake: Wake) -> None:
     """R8, A24: messages in channels old and new, in threads and in direct messages are answered once, in order."""
     await slack.add_user("U2", "ben")
@@ -157,45 +111,6 @@ async def test_what_was_said_while_the_soul_slept_is_answered(slack: SlackWorld,
     )
 
 
-async def test_a_message_that_was_lost_while_the_socket_was_away_is_found(slack: SlackWorld, wake: Wake) -> None:
-    """A23, A24: after a dropped socket there is one new socket, and the gap is read."""
-    async with wake() as soul:
-        await slack.say("D1", "U1", "hello")
-        await slack.until_visible(1)
-        await slack.refuse_upgrades(2)
-        await slack.drop_sockets()
-        await slack.say("D1", "U1", "in between", deliver=False)
-        await slack.until_connected(1, opened=2)
-        await slack.until_visible(2)
-        await soul.idle()
-        await slack.until_connected(1, opened=2)  # one live socket and no other
-
-    assert [text for _, _, text in await said(slack)] == ["re hello", "re in between"]
-
-
-@pytest.mark.parametrize(
-    "facts",
-    [{"is_restricted": True}, {"is_ultra_restricted": True}, {"is_stranger": True, "team": "T9"}, {"deleted": True}],
-)
-async def test_guests_and_outsiders_are_not_heard(slack: SlackWorld, wake: Wake, facts: dict[str, object]) -> None:
-    """A8: they get no reply and cost no model call. They are acknowledged, so that Slack does not redeliver."""
-    voice = Scripted(default=echo)
-    await slack.add_user("U2", "eve", **facts)
-    await slack.join("C1", "U2")
-
-    async with wake(voice=voice) as soul:
-        await slack.say("C1", "U2", "<@U0BOT> let me in")
-        await slack.say(await slack.open_dm("U2"), "U2", "please")
-        await slack.say("D1", "U1", "hello")
-        await slack.until_visible(1)
-        await slack.until_quiet()
-        await soul.idle()
-
-    assert [text for _, _, text in await said(slack)] == ["re hello"]
-    assert len(voice.requests) == 1
-    assert "timeout" not in {one.fate for one in await slack.deliveries()}
-
-
 @pytest.mark.parametrize(
     ("changes", "setting", "code"),
     [
@@ -215,66 +130,6 @@ async def test_an_invalid_token_ends_the_process(
 
     calls = await slack.calls()
     assert [call.method for call in calls if call.error == code] == [calls[-1].method]
-
-
-async def test_a_long_answer_comes_in_posts(slack: SlackWorld, wake: Wake) -> None:
-    """A20: the posts are within the limit, in order, in the same thread, with code blocks intact."""
-    code = "".join(f"line_{n} = {n}\n" for n in range(600))
-    text = f"Here it is:\n\n```py\n{code}```\nDone."
-    voice = Scripted(
-        default=f"<internal_monologue>hm</internal_monologue><external_dialogue>{text}</external_dialogue>"
-    )
-
-    async with wake(voice=voice) as soul:
-        ts = await slack.say("C1", "U1", "<@U0BOT> show me")
-        await slack.until_visible(3)
-        await soul.idle()
-
-    posts = await said(slack)
-    assert {(channel, thread) for channel, thread, _ in posts} == {("C1", ts)}
-    assert all(len(post) <= 3000 and post.count("```") == 2 for _, _, post in posts)
-    assert [post.metadata["event_payload"]["part"] for post in await slack.visible()] == list(range(len(posts)))
-
-
-async def test_the_typing_indicator_is_removed_after_the_answer(slack: SlackWorld, wake: Wake) -> None:
-    """A22: a thread shows a status and a plain DM an eyes reaction, without a word of the reply.
-
-    Nothing of it remains.
-    """
-    async with wake() as soul:
-        ts = await slack.say("C1", "U1", "<@U0BOT> hello")
-        await slack.until_visible(1)
-        direct = await slack.say("D1", "U1", "hi")
-        await slack.until_visible(2)
-        await soul.idle()
-
-    signs = [(one.kind, one.ts, one.text) for one in await slack.trace() if one.kind in ("status", "react", "unreact")]
-    assert [sign for sign in signs if sign[1] == ts][-1] == ("status", ts, "")
-    assert [sign for sign in signs if sign[1] == direct] in (
-        [],
-        [("react", direct, "eyes"), ("unreact", direct, "eyes")],
-    )
-    assert {text for _, _, text in signs} <= {"is thinking…", "", "eyes"}
-
-
-async def test_bots_are_heard_where_they_are_named_and_within_their_budget(slack: SlackWorld, wake: Wake) -> None:
-    """A7: an unlisted bot is not heard; a listed one is heard until its budget for ten minutes is spent."""
-    for user, bot in (("U7", "B7"), ("U8", "B8")):
-        await slack.add_user(user, f"bot {bot}", is_bot=True, bot_id=bot)
-        await slack.join("C1", user)
-
-    async with wake(CLAUDIUS_BOTS_ALLOW="slack:T1:U7", CLAUDIUS_BOTS_TURNS="2") as soul:
-        for n in range(4):
-            await slack.say("C1", "U7", f"<@U0BOT> named {n}")
-            await slack.say("C1", "U8", f"<@U0BOT> unnamed {n}")
-        await slack.say("D1", "U1", "hello")
-        await slack.until_visible(3)
-        await slack.until_quiet()
-        await soul.idle()
-
-    answers = [text for channel, _, text in await said(slack) if channel == "C1"]
-    assert answers
-    assert all(text.startswith("re named") for text in answers)
 
 
 async def test_a_listened_to_channel_is_kept_and_not_answered(slack: SlackWorld, wake: Wake) -> None:
