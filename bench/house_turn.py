@@ -23,7 +23,7 @@ from claudius.home import Home
 PACKAGE = str(Path(claudius.__file__).parent) + "/"
 INLINE = ("<listcomp>", "<dictcomp>", "<setcomp>")
 """Names that are not counted, because newer versions of Python make no function of them."""
-BY_TIME = ("watch", "archive", "clock")
+BY_TIME = ("watch", "pages", "archive", "clock")
 """Tasks that run by the clock and not by turns. They are stopped, or a slow machine would count them too."""
 HELLO, PLAIN = "Hello, my name is Ada.", "The bread came out of the oven at noon."
 

@@ -12,7 +12,7 @@ from claudius.adapters.slack import web_api as calls
 from claudius.adapters.slack.connection import SlackTimings
 from claudius.cli import main
 from claudius.runtime import adapter as links
-from claudius.runtime import alerts, process_resources, scheduler
+from claudius.runtime import alerts, scheduler, server
 
 APPEARS_S = 0.1
 """How long the loopback Slack may take to show a post whose send got no answer."""
@@ -41,6 +41,6 @@ if __name__ == "__main__":
             tick_s=0.05, identify_s=0.0, lost_s=0.3, client_s=3.0, deaf_s=1.0, arrives_s=0.3, again_s=0.2, close_s=0.5
         )
         discord_adapter.DiscordTimings = lambda: patient  # type: ignore[assignment,misc] # the default timing
-        alerts.LOOK_S = process_resources.LOOK_S = scheduler.LOOK_S = alerts.VOICE_S = alerts.DEAF_S = 0.2
+        alerts.LOOK_S = server.LOOK_S = scheduler.LOOK_S = alerts.VOICE_S = alerts.DEAF_S = 0.2
         links.BELIEVED_S = 5.0
     main(sys.argv[1:])

@@ -233,10 +233,10 @@ async def compose(
         )
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
         store = store_of(home, settings.loaded, disk.release, roles)
-        roles = (roles or settings.loaded.config.worker.roles) if store.leases else ("all",)
+        roles = (roles or settings.loaded.config.worker.roles) if store.is_shared else ("all",)
         await store.open()
         undo.push_async_callback(store.close, clean=False)
-        if store.leases:
+        if store.is_shared:
             soul = _in_force(home, kept, store.leases.souls)
             store.leases.configuration = partial(_common_now, settings, settings.loaded)
         undo.pop_all()
@@ -271,7 +271,7 @@ async def compose(
 def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, BackgroundServices, Ensouled]:
     """Build the mind and what thinks and works beside it. Raises: ClaudiusError."""
     home, store, settings = given.home, given.store, given.settings
-    pushed = partial(getattr, store.leases.souls, "in_force") if store.leases else str  # the very next turn has it
+    pushed = partial(getattr, store.leases.souls, "in_force")  # the very next turn has it
 
     def own(name: str, loaded: Loaded) -> Chain:
         return given.build(loaded, names=[name], key="cortex.provider")
@@ -372,7 +372,7 @@ def _in_force(home: Home, kept: Path, souls: SoulStore) -> Source:
 
 def archive_of(home: Home, loaded: Loaded, store: Store, clock: Clock) -> Archive:
     """Return the archive of a home, which copies to the remote that the settings name."""
-    url, token, leases = loaded.config.archive.remote, loaded.secret("CLAUDIUS_ARCHIVE_TOKEN"), store.leases
+    url, token = loaded.config.archive.remote, loaded.secret("CLAUDIUS_ARCHIVE_TOKEN")
     remote = Remote(url, home.state / "archive-pushed", token=token) if url else None
     return Archive(
         store,
@@ -380,7 +380,7 @@ def archive_of(home: Home, loaded: Loaded, store: Store, clock: Clock) -> Archiv
         home.backups,
         clock=clock.now,
         remote=remote,
-        holds=lambda: leases is None or leases.roles.is_held("archive"),
+        holds=lambda: store.leases.roles.is_held("archive"),
     )
 
 

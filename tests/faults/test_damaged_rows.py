@@ -245,7 +245,7 @@ async def test_a_lasting_bug_before_the_turn_ends_in_an_apology_too(
         """Always fail."""
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("claudius.runtime.membership.Membership.look", broken)
+    monkeypatch.setattr("claudius.runtime.access.Membership.look", broken)
     async with alive(home, Scripted(default=echo)) as soul:
         lines = await said(soul, ana="one")
 

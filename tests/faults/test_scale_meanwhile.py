@@ -70,7 +70,7 @@ async def test_scale_f3_a_lane_that_was_taken_just_before_a_pause_is_not_left_al
     postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer to a taking comes when the lease is nearly past: the lane is looked after once it is renewed."""
-    monkeypatch.setattr(lanes, "STUMBLE_S", 0.05)
+    monkeypatch.setattr(lanes, "STUMBLE", lanes.Retry(0.05))
 
     def paused(store: PostgresStore) -> None:
         """Have the first lane be asked for before a pause."""

@@ -70,10 +70,10 @@ async def command(world: World, soul: Alive, answers: list[str], text: str, *, b
 
 async def looked(souls: list[Alive]) -> int:
     """Wait until each worker has looked a few times; return how many lanes they hold."""
-    tallies = [soul.mind.store.leases.tally for soul in souls if soul.mind.store.leases]
+    tallies = [soul.mind.store.leases.tally for soul in souls]
     before = [one.looks for one in tallies]
     await until(lambda: all(one.looks >= looks + LOOKS for one, looks in zip(tallies, before, strict=True)))
-    return sum(soul.mind.store.leases.tally.held for soul in souls if soul.mind.store.leases)
+    return sum(soul.mind.store.leases.tally.held for soul in souls)
 
 
 async def test_scale_f15_a_pause_and_its_end_are_in_force_for_every_worker(postgres_url: str, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from claudius.memory.sql.recall import RecallLimits
 from claudius.memory.store import Store
 from claudius.memory.whispers import Whisper
 from claudius.perception import SELF, Kind
-from claudius.runtime.membership import Membership
+from claudius.runtime.access import Membership
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from contracts.store.ground import DM, LIMITS, NOW, OPS, exchange, heard, part, taken, thought
 

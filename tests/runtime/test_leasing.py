@@ -65,7 +65,7 @@ def leasing(
         wanted=lambda: wanted, unread=(), stuck=lambda _: (), wake=lambda _: None, looking=asyncio.Event()
     )
 
-    async def let_go(_: LeaseStore) -> None:
+    async def let_go() -> None:
         """Fail, if there is to be trouble."""
         if trouble:
             raise PermissionError("the log cannot be rewritten")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from claudius.home import Home
 from claudius.perception import Kind, Perception
 from claudius.providers.scripted import Scripted
-from claudius.runtime.membership import Membership
+from claudius.runtime.access import Membership
 from claudius.testing.alive import alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 

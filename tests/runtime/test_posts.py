@@ -80,7 +80,7 @@ async def test_a_post_whose_doubt_cannot_be_noted_is_not_repeated_without_a_look
 ) -> None:
     """The network and the store are cut off together, as by one cable: what may be visible is looked for first."""
     monkeypatch.setattr(delivery, "NOTE_AGAIN_S", 0.01)
-    monkeypatch.setattr(lanes, "STUMBLE_S", 0.01)
+    monkeypatch.setattr(lanes, "STUMBLE", lanes.Retry(0.01))
     network = RehearsalAdapter(appears_s=0.01)
     network.faults.append((DeliveryUnknown("reset"), True))
     delay, refusals = OutboxStore.delay, [StoreAway("cut off"), StoreAway("still")]

@@ -53,7 +53,7 @@ class Given:
 
 def shared(given: Given) -> LeaseStore:
     """Return leases with these roles, renewed at every look."""
-    return cast("LeaseStore", SimpleNamespace(roles=given, times=LeaseTimes(renew_s=0.0, look_s=0.001)))
+    return cast("LeaseStore", SimpleNamespace(is_shared=True, roles=given, times=LeaseTimes(renew_s=0.0, look_s=0.001)))
 
 
 class Work:
@@ -98,8 +98,8 @@ def test_a_setting_says_what_a_process_may_do(role: str, allowed: tuple[str, ...
 
 
 async def test_where_one_process_has_the_store_each_work_begins_at_once() -> None:
-    """Without leases nothing is looked for: what is added runs until it is closed."""
-    roles, work = Roles(None, ("all",), broken), Work()
+    """There nothing is looked for: what is added runs until it is closed."""
+    roles, work = Roles(LeaseStore(None), ("all",), broken), Work()
     roles.add(Role("clock", work))
     await asyncio.sleep(0)
     was_running, has = work.running, roles.has("clock")
@@ -119,7 +119,7 @@ async def test_work_runs_while_its_role_is_held() -> None:
         given.free |= set(free)
         if is_taken_away:
             given.kept.clear()
-        await roles.look(shared(given))
+        await roles.look()
         await asyncio.sleep(0)
         seen.append(work.running)
     await roles.close()
@@ -135,12 +135,12 @@ async def test_a_role_past_its_lease_ends_although_nobody_can_be_asked() -> None
     roles = Roles(shared(given), ("all",), lambda _: None)
     roles.add(Role("clock", work))
     given.free.add("clock")
-    await roles.look(shared(given))
+    await roles.look()
     await asyncio.sleep(0)
     was_running = work.running
     given.error = StoreAway("gone")
     given.kept.clear()
-    looking = asyncio.create_task(roles.run(shared(given)))
+    looking = asyncio.create_task(roles.run())
     async with asyncio.timeout(5):
         await work.ended.wait()
     looking.cancel()
@@ -158,7 +158,7 @@ async def test_a_holder_knows_since_when_nobody_else_has_a_place(monkeypatch: py
     given.free = {"listen/slack/1"}
     seen = []
     for now_s, given.others_have in ((0.0, 1), (100.0, 0), (200.0, 0), (300.0, 1)):  # noqa: B007 - the clock reads it
-        await roles.look(shared(given))
+        await roles.look()
         seen.append([roles.was_alone("listen/slack", ago_s) for ago_s in (0.5, 50.0, 99.5, 150.0)])
     await roles.close()
 
@@ -174,14 +174,14 @@ async def test_what_was_known_of_others_ends_with_the_role(monkeypatch: pytest.M
     roles.add(Role("listen/slack", Work(), places=2))
     given.free = {"listen/slack/1"}
     for now_s in (0.0, 20.0):  # noqa: B007 - the clock reads it
-        await roles.look(shared(given))
+        await roles.look()
     given.kept.clear()
     await roles._end(["listen/slack/1"], "its lease is past")  # as `run` does
     now_s = 100.0
-    await roles.look(shared(given))
+    await roles.look()
     given.free = {"listen/slack/1"}
     for now_s in (200.0, 220.0):  # noqa: B007 - likewise
-        await roles.look(shared(given))
+        await roles.look()
     known = {at_s: roles.was_alone("listen/slack", now_s - at_s) for at_s in (10.0, 110.0, 210.0)}
     await roles.close()
 
@@ -198,10 +198,10 @@ async def test_what_cannot_be_done_here_is_left_to_others() -> None:
     roles = Roles(shared(given), ("all",), broken)
     roles.add(Role("listen/slack", refused, places=2))
     given.free = {"listen/slack/1"}
-    await roles.look(shared(given))
+    await roles.look()
     await asyncio.sleep(0)
-    await roles.look(shared(given))
-    await roles.look(shared(given))
+    await roles.look()
+    await roles.look()
 
     assert given.free == {"listen/slack/1"}
     assert not roles.has("listen/slack")
@@ -219,7 +219,7 @@ async def test_work_that_the_store_fails_is_begun_again(monkeypatch: pytest.Monk
         begun.set()
         await asyncio.Event().wait()
 
-    roles = Roles(None, ("all",), errors.append)
+    roles = Roles(LeaseStore(None), ("all",), errors.append)
     roles.add(Role("clock", stumbles))
     async with asyncio.timeout(5):
         await begun.wait()
@@ -241,11 +241,11 @@ async def test_a_role_that_is_lost_while_others_are_given_up_is_no_error() -> No
             await asyncio.Event().wait()
         finally:
             given.kept.clear()
-            await roles.look(leases)
+            await roles.look()
 
     roles.add(Role("archive", ends_slowly))
     roles.add(Role("clock", other))
-    await roles.look(leases)
+    await roles.look()
     await asyncio.sleep(0)
     await roles.close()
 
@@ -260,11 +260,11 @@ async def test_a_role_that_was_given_up_at_a_stop_is_not_taken_again() -> None:
     leases = shared(given)
     roles = Roles(leases, ("all",), broken)
     roles.add(Role("listen/slack", hears))
-    await roles.look(leases)
+    await roles.look()
     await asyncio.sleep(0)
 
     await roles.close("listen")
-    await roles.look(leases)
+    await roles.look()
 
     assert hears.begun == 1
     assert given.free == {"listen/slack"}
@@ -285,7 +285,7 @@ async def test_work_that_does_not_end_holds_nobody_up(monkeypatch: pytest.Monkey
     roles = Roles(shared(given), ("all",), broken)
     roles.add(Role("clock", lingers))
     given.free.add("clock")
-    await roles.look(shared(given))
+    await roles.look()
     await asyncio.sleep(0)
     async with asyncio.timeout(5):
         await roles.close()

@@ -100,8 +100,7 @@ def _pause(home: Home, *, is_paused: bool) -> None:
     """Pause or resume every process that shares the store, and note it in the audit log. Raises: StoreError."""
 
     async def change(store: Store) -> None:
-        if leases := store.leases:
-            await (leases.pause() if is_paused else leases.resume())
+        await (store.leases.pause() if is_paused else store.leases.resume())
 
     noted(home, "pause" if is_paused else "resume")
     edit(home, change)

@@ -211,16 +211,14 @@ class Mind(Struct, frozen=True, kw_only=True):
 
     def is_paused(self) -> bool:
         """Return whether the soul is paused: by the settings here, or for every process that shares its store."""
-        leases = self.store.leases
-        return self.config().runtime.paused or (leases is not None and leases.is_paused())
+        return self.config().runtime.paused or self.store.leases.is_paused()
 
     async def is_silent(self, conversation: str) -> bool:
         """Return whether nobody but an owner is answered here; if only this process is paused, others get the lane."""
-        leases = self.store.leases
-        if leases is None or is_terminal(conversation):
+        if is_terminal(conversation):
             return self.is_paused()
         if is_paused := self.config().runtime.paused:  # while the whole soul is, `oldest` finds nothing
-            await leases.release(conversation, -1)
+            await self.store.leases.release(conversation, -1)
         return is_paused
 
     def acknowledgement(self, turn: str) -> str:

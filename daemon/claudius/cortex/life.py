@@ -84,7 +84,7 @@ class Cortex:
 
     def is_active(self) -> bool:
         """Whether it is enabled and, with one process, running; if so, nothing else assesses peers."""
-        return (self._is_running or self._ties.store.leases is not None) and self.is_enabled
+        return (self._is_running or self._ties.store.is_shared) and self.is_enabled
 
     @property
     def _is_running(self) -> bool:
@@ -96,7 +96,7 @@ class Cortex:
 
     async def live(self) -> None:
         """Run until cancelled, or until it stays down."""
-        if self._ties.store.leases:
+        if self._ties.store.is_shared:
             self._state.events.clear()  # another process may have reflected on what was heard here
         self.start()
         try:
@@ -182,11 +182,11 @@ class Cortex:
 
         Once, where all of them come from this process; otherwise each time.
         """
-        store = self._ties.store
+        store, is_shared = self._ties.store, self._ties.store.is_shared
         async with self._waking:
-            if self._is_awake and store.leases is None:
+            if self._is_awake and not is_shared:
                 return
-            if store.leases and not self._is_running:
+            if is_shared and not self._is_running:
                 self._state.events.clear()  # another process may have reflected on what was heard here
             grounds = await store.ledger.grounds(SELF, (), 1)
             self._last = dict(await store.ledger.latest_trust())

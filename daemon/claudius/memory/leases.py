@@ -1,7 +1,9 @@
-"""The topic `store.leases`: which conversations this process may think for, where several processes share a store.
+"""The topic `store.leases`: which conversations this process may think for, and which roles it has.
 
-Whoever holds a conversation's lane thinks for it. A lane has a token that grows with each taking; writes of a turn go
-through the store of its lane (`store_of`), which refuses them once the token has moved.
+The classes here are those of a store that one process has to itself: it holds every lane and role, and nobody asks it
+for anything. `PostgresLeases` shares them: whoever holds a conversation's lane thinks for it. A lane has a token that
+grows with each taking; writes of a turn go through the store of its lane (`store_of`), which refuses them once the
+token has moved.
 
 Source: the scale design, section 4.
 """
@@ -9,16 +11,15 @@ Source: the scale design, section 4.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from claudius.provider import Rests
 
 if TYPE_CHECKING:
-    from claudius.memory.store import Store
     from claudius.soul.source import PushedSoul
 
 
@@ -78,7 +79,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     """Whether this process has said that it let go, or is the one that erases."""
 
 
-class RoleStore(Protocol):
+class RoleStore:
     """What one process at a time does for the soul: roles, each under a lease of its own, like a lane's."""
 
     async def take(self, wanted: Sequence[str]) -> Sequence[str]:
@@ -86,26 +87,25 @@ class RoleStore(Protocol):
 
         Of a role's numbered places, as `listen/slack/0` and `listen/slack/1`, one is taken at most.
         """
-        ...
+        return ()
 
     async def renew(self, roles: Sequence[str]) -> Sequence[str]:
         """Prolong the leases of these roles; return those that are lost."""
-        ...
+        return ()
 
     async def give_back(self, roles: Sequence[str]) -> None:
         """Give these roles up, for whoever looks next; one that is lost already stays its new holder's."""
-        ...
 
     async def others(self, role: str) -> int:
         """Return how many other processes have one of a role's numbered places now."""
-        ...
+        return 0
 
     def is_held(self, role: str) -> bool:
         """Return whether a role is held, by this process's own clock, with a tenth of the lease to spare."""
-        ...
+        return True
 
 
-class ForgettingStore(Protocol):
+class ForgettingStore:
     """Whom one process erases, and all let go of. What it leaves unfinished, another process finishes."""
 
     def letting_go(self, ids: Sequence[str], aliases: Mapping[str, str]) -> AbstractAsyncContextManager[Sequence[str]]:
@@ -115,70 +115,68 @@ class ForgettingStore(Protocol):
         Yields the homes in which none is at work, whose logs nobody can rewrite now. The request ends with the block;
         if that fails, the request stays for whoever finishes it. Raises: StoreError, TryAgain if it was withdrawn.
         """
-        ...
+        return nullcontext(())
 
     def left(self) -> AbstractAsyncContextManager[Asked | None]:
         """Take over what a process left that failed or is at work no more, and wait as `letting_go` does.
 
         Yields whose rows are to be erased, or None if there is nothing. The request ends with the block.
         """
-        ...
+        return nullcontext(None)
 
     def is_alone(self) -> bool:
         """Return whether no other process of this soul is at work. Raises: StoreError."""
-        ...
+        return True
 
     async def asked(self) -> Sequence[Asked]:
         """Return who is being erased now. What this process itself began and failed in is free to be taken over."""
-        ...
+        return ()
 
     async def have_let_go(self, number: int) -> None:
         """Say that this process keeps nothing more of that person."""
-        ...
 
 
-class SoulStore(Protocol):
+class SoulStore:
     """The soul that was pushed into the store."""
 
-    in_force: str
-    """The hash of the soul that this process thinks with; the others see it."""
-    pushed: Callable[[], bool]
-    """Called when another soul was pushed: before the next turn, at the latest with the next renewal."""
+    def __init__(self) -> None:
+        """Begin with the soul of this home."""
+        self.in_force = ""
+        """The hash of the soul that this process thinks with; the others see it."""
+        self.pushed: Callable[[], bool] = lambda: True
+        """Called when another soul was pushed: before the next turn, at the latest with the next renewal."""
 
     async def push(self, files: Mapping[str, str], sha256: str) -> int:
         """Put these files, by name, in force for every process; return the push's number."""
-        ...
+        return 0
 
     def newest(self) -> PushedSoul | None:
         """Return what was pushed last; None if nothing ever was. Raises: StoreError."""
-        ...
+        return None
 
 
-class LeaseStore(Protocol):
-    """The lanes that this process holds. Only a store that several processes share has one."""
+class LeaseStore:
+    """The lanes that this process holds."""
 
-    times: LeaseTimes
-    """How often `take` and `renew` are to be called."""
-    configuration: Callable[[], str]
-    """Returns a hash of the settings in force that all processes of one soul should share; the others see it."""
+    is_shared = False
+    """Whether other processes may take turns of this store, too."""
 
-    @property
-    def roles(self) -> RoleStore:
-        """What one process at a time does."""
-        ...
-
-    forgetting: ForgettingStore
-    """Whom every process lets go of."""
-
-    @property
-    def souls(self) -> SoulStore:
-        """The soul that was pushed."""
-        ...
+    def __init__(self, store: Any) -> None:
+        """Hold everything that is in `store`."""
+        self._all = store
+        self.times = LeaseTimes()
+        """How often `take` and `renew` are to be called."""
+        self.configuration: Callable[[], str] = lambda: ""
+        """Returns a hash of the settings in force that all processes of one soul should share; the others see it."""
+        self.roles, self.forgetting, self.souls = RoleStore(), ForgettingStore(), SoulStore()
+        self._tally = LeaseTally()
+        self.is_draining = False
+        """Whether somebody wants this process to end its turns and leave, as of the last renewal."""
 
     @property
     def tally(self) -> LeaseTally:
         """What was counted so far."""
-        ...
+        return self._tally
 
     def wall(self, own: Callable[[], datetime]) -> Callable[[], datetime]:
         """Return a clock that shows the server's time, so that all processes of a soul agree on it.
@@ -186,7 +184,7 @@ class LeaseStore(Protocol):
         Until it is known, and while it differs by an hour or more from `own`, which somebody has set on purpose then,
         it shows what `own` does.
         """
-        ...
+        return own
 
     @property
     def is_doubtful(self) -> bool:
@@ -194,15 +192,14 @@ class LeaseStore(Protocol):
 
         What answers a message from before then is looked for before it is sent.
         """
-        ...
+        return False
 
     def probe(self) -> None:
         """Write some pages in the calling thread, and take them back. Raises: StoreError if there is no room."""
-        ...
 
     def round_trip_s(self) -> float:
         """Ask the server for nothing, and return how long the answer took, in seconds. Raises: StoreError."""
-        ...
+        return 0.0
 
     async def take(self, networks: Sequence[str], most: int, wanted: Sequence[str] = ()) -> Sequence[str]:
         """Take up to `most` lanes with something to do that nobody holds, the longest waiting first.
@@ -212,61 +209,58 @@ class LeaseStore(Protocol):
         became ready since the last look.
         What an earlier holder had begun there is void: what was taken is pending, what may have been sent is in doubt.
         """
-        ...
+        return ()
 
     async def hold_back(self, networks: Sequence[str], read: Sequence[str] = ()) -> None:
         """Have no process take a lane of these networks while their histories are read; those of `read` are read.
 
         For 40 s at most, unless it is said again. Only a process that listens there says so.
         """
-        ...
 
     def is_paused(self) -> bool:
         """Return whether the soul is paused for every process. Raises: StoreError."""
-        ...
+        return False
 
-    async def pause(self) -> None:
-        """Have no process take a lane, or find what waits in one, but in those of commands and of the terminal."""
-        ...
+    async def pause(self) -> bool:
+        """Have no process take a lane, or find what waits in one, but in those of commands and of the terminal.
 
-    async def resume(self) -> None:
-        """Have every process answer again, and find what waited."""
-        ...
+        Returns False where the setting `runtime.paused` of the one process says it.
+        """
+        return False
 
-    is_draining: bool
-    """Whether somebody wants this process to end its turns and leave, as of the last renewal."""
+    async def resume(self) -> bool:
+        """Have every process answer again, and find what waited. Returns False as `pause` does."""
+        return False
 
     async def renew(self, but: Sequence[str] = ()) -> Sequence[str]:
         """Prolong every lease `but` those of these conversations; return the conversations whose lane is lost."""
-        ...
+        return ()
 
     async def drain(self, worker: str) -> bool:
         """Have a process end its turns and leave when it renews next; False if none of this name is at work."""
-        ...
+        return False
 
     def has_taken(self, conversation: str) -> bool:
         """Return whether it took a lane and did not give it back, as far as it knows; its lease may be nearly past."""
-        ...
+        return True
 
     def is_held(self, conversation: str) -> bool:
         """Return whether its lane is held, by this process's own clock, with a tenth of the lease to spare."""
-        ...
+        return True
 
-    def store_of(self, conversation: str) -> Store:
+    def store_of(self, conversation: str) -> Any:
         """Return the store as the lane's holder writes to it: a write raises StaleTurn once the token has moved."""
-        ...
+        return self._all
 
     def changed(self, name: str) -> None:
         """Have every process ask again for what it keeps under this name. Written with the next awaited write."""
-        ...
 
     def news(self) -> Sequence[str]:
         """Return the names that changed since the last call, whichever process said so."""
-        ...
+        return ()
 
     def share(self, rests: Rests) -> None:
         """Have a provider that is refused here rest for every process, from the next turn of each on."""
-        ...
 
     async def told_elsewhere(self, here: Mapping[str, int]) -> Mapping[str, int]:
         """Say which problems this process would tell the owners of now, each with how bad it is.
@@ -274,33 +268,31 @@ class LeaseStore(Protocol):
         Returns the same of all other processes at work, in the worst grade. Of two that say so at once, the second one
         sees the first. Raises: StoreError.
         """
-        ...
+        return {}
 
-    def is_of(self, store: Store, conversation: str) -> bool:
+    def is_of(self, store: object, conversation: str) -> bool:
         """Return whether a store that `store_of` returned is still that of the lane's holder."""
-        ...
+        return True
 
     async def tell(self, about: Mapping[str, str]) -> None:
         """Have the other processes look now, each conversation with the turn of it that is void; empty: none is.
 
         They may miss it, and find the same at their next look. Raises: StoreError.
         """
-        ...
 
     async def listen(self, told: Callable[[Mapping[str, str]], None]) -> None:
         """Call `told` with what the others tell, as long as there is a way to hear it, until cancelled.
 
         Empty: something was told, perhaps.
         """
-        ...
 
     async def heard(self, conversation: str) -> int:
         """Return a mark of everything that became ready in a lane so far; to be read before looking what waits."""
-        ...
+        return 0
 
     async def release(self, conversation: str, heard: int) -> bool:
         """Give a lane up, unless something became ready since `heard`. Returns whether it was given up.
 
         One that is given up at -1 is taken, and looked at again, when its lease is past.
         """
-        ...
+        return True

@@ -116,7 +116,7 @@ def set_aside(home: Home, store: Store) -> Iterator[tuple[str, SqliteStore | Pos
             file.chmod(FILE_MODE)  # one that a move has left is read-only
         if file.exists() or (aside / home.memory.name).exists():
             yield str(aside.relative_to(home.root)), SqliteStore(file, backups=home.backups), file
-    if store.leases is not None:
+    if store.is_shared:
         from claudius.memory.postgres import moving  # noqa: PLC0415 - an extra
         from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - likewise
 

@@ -86,8 +86,7 @@ def push(home: Home) -> dict[str, Any]:
         noted(home, "soul", name)
 
     async def pushing(store: Store) -> None:
-        if store.leases:
-            await store.leases.souls.push(files, text.sha256)
+        await store.leases.souls.push(files, text.sha256)
 
     edit(home, pushing)
     return {"sha256": text.sha256, "files": list(files), "changed": changed}

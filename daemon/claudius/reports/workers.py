@@ -43,7 +43,7 @@ def drain(home: Home, name: str) -> bool:
     from claudius.reports.opened import edit
 
     async def asked(store: Store) -> bool:
-        return bool(store.leases and await store.leases.drain(name))
+        return await store.leases.drain(name)
 
     return edit(home, asked)
 

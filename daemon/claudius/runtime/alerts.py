@@ -170,12 +170,11 @@ class Alerts:
 
     async def _not_told_elsewhere(self, told: tuple[ToldAlert, ...], alerts: Sequence[Alert]) -> Sequence[Alert]:
         """Return the alerts that no other process has sent, or will send once it is over there, too."""
-        leases = self._mind.store.leases
-        if leases is None or told == self._shared:
+        if told == self._shared:
             return alerts
         here = {f"{one.kind} {one.subject}": one.grade for one in told if one.kind != OF_THE_MACHINE}
         try:
-            elsewhere = await leases.told_elsewhere(here)
+            elsewhere = await self._mind.store.leases.told_elsewhere(here)
         except StoreError:
             return alerts
         self._shared = told

@@ -34,7 +34,7 @@ from claudius.memory.outbox import Delivery
 from claudius.memory.store import Store
 from claudius.perception import Perception, Place
 from claudius.runtime.adapter import Adapter, Holds, Reacts, TakesBack
-from claudius.runtime.failures import backoff_s
+from claudius.runtime.failures import AGAIN, Retry, backoff_s
 
 log = logging.getLogger(__name__)
 
@@ -69,12 +69,6 @@ ABSENT_ONCE = "absent once"
 """Why a part waits that was looked for once and not found: a second look proves it absent."""
 
 
-class _Waits(Struct, frozen=True):
-    """A part has to wait; the later parts wait too."""
-
-    seconds: float
-
-
 class _GivenUp(Struct, frozen=True):
     """A part will never be sent, nor will the later parts of its turn."""
 
@@ -91,8 +85,8 @@ class Post(Struct, frozen=True):
     """The line that a turn says if a reply is owed and its reaction cannot be added; empty = none."""
 
 
-async def deliver(parts: Sequence[Delivery], post: Post) -> float | None:
-    """Send the committed parts of a conversation, oldest first. Returns how long to wait before the next attempt.
+async def deliver(parts: Sequence[Delivery], post: Post) -> Retry | None:
+    """Send the committed parts of a conversation, oldest first. Returns when to go on, if a part has to wait.
 
     None = nothing is left to send, or nobody is there to hear it now.
     """
@@ -102,16 +96,16 @@ async def deliver(parts: Sequence[Delivery], post: Post) -> float | None:
         if part.utterance.turn == given_up:
             continue
         if part.not_before and part.not_before > now:
-            return (part.not_before - now).total_seconds()
+            return Retry((part.not_before - now).total_seconds())
         is_in_doubt = part.state == "unknown_after_send" and part.utterance.kind != "reaction"  # twice is harmless
         ended = await (_look if is_in_doubt else _say)(part, post)
-        if isinstance(ended, _Waits):
-            return ended.seconds
+        if isinstance(ended, Retry):
+            return ended
         given_up = part.utterance.turn if ended else given_up
     return None
 
 
-async def _look(part: Delivery, post: Post) -> _Waits | _GivenUp | None:
+async def _look(part: Delivery, post: Post) -> Retry | _GivenUp | None:
     """Resolve a part that may be visible already; send it again only once two looks did not find it."""
     utterance = part.utterance
     try:
@@ -131,20 +125,20 @@ async def _look(part: Delivery, post: Post) -> _Waits | _GivenUp | None:
     return await _say(part, post)
 
 
-async def _unproven(part: Delivery, post: Post, reason: str, wait_s: float) -> _Waits | _GivenUp | None:
+async def _unproven(part: Delivery, post: Post, reason: str, wait_s: float) -> Retry | _GivenUp | None:
     if _is_late(part, post):
         await post.store.outbox.undeliverable(part.utterance.key, "unproven")
         return _GivenUp()
     return await _wait(part, post, reason, wait_s, unknown=True)
 
 
-async def _say(part: Delivery, post: Post) -> _Waits | _GivenUp | None:
+async def _say(part: Delivery, post: Post) -> Retry | _GivenUp | None:
     if part.state != "taken" and not await post.store.outbox.attempt(part.utterance.key):
         return None  # it was erased
     return await _try(part, post)
 
 
-async def _try(part: Delivery, post: Post) -> _Waits | _GivenUp | None:
+async def _try(part: Delivery, post: Post) -> Retry | _GivenUp | None:
     utterance = part.utterance
     show_sending(post.hooks, utterance, post.clock())
     try:
@@ -168,12 +162,12 @@ async def _try(part: Delivery, post: Post) -> _Waits | _GivenUp | None:
     return None
 
 
-async def _refused(utterance: Utterance, post: Post, error: DeliveryRefused) -> _Waits | _GivenUp:
+async def _refused(utterance: Utterance, post: Post, error: DeliveryRefused) -> Retry | _GivenUp:
     """Give up a part; if it was a reaction and a reply is owed, send a line instead."""
     log.warning("utterance refused", extra={"turn": utterance.turn, "code": error.code})
     line = post.line_of(utterance.turn) if utterance.kind == "reaction" else ""
     if line and await post.store.outbox.say_instead(utterance.key, line):
-        return _Waits(0.0)
+        return AGAIN
     await post.store.outbox.undeliverable(utterance.key, error.code)
     return _GivenUp()
 
@@ -202,8 +196,7 @@ async def _settle(part: Delivery, post: Post, receipt: str) -> None:
 async def _take_down(utterance: Utterance, post: Post, receipt: str) -> None:
     """Delete our own copy of a part, because another process was quicker: this one was paused for too long."""
     log.warning("a late copy is taken down", extra={"turn": utterance.turn})
-    if post.store.leases:
-        post.store.leases.tally.late += 1
+    post.store.leases.tally.late += 1
     taking: object = post.adapter
     if isinstance(taking, TakesBack):
         try:
@@ -212,7 +205,7 @@ async def _take_down(utterance: Utterance, post: Post, receipt: str) -> None:
             log.error("a late copy stands", extra={"turn": utterance.turn, "error": unquoted(error)})  # noqa: TRY400 - no trace
 
 
-async def _wait(part: Delivery, post: Post, reason: str, wait_s: float, *, unknown: bool = False) -> _Waits:
+async def _wait(part: Delivery, post: Post, reason: str, wait_s: float, *, unknown: bool = False) -> Retry:
     """Put a part off. If it is `unknown` whether it is visible, that is noted before anything else is done with it."""
     until = post.clock() + timedelta(seconds=wait_s)
     while True:
@@ -224,7 +217,7 @@ async def _wait(part: Delivery, post: Post, reason: str, wait_s: float, *, unkno
             log.error("a doubt cannot be noted yet", extra={"key": part.utterance.key, "error": error.message})  # noqa: TRY400 - no trace
             await asyncio.sleep(NOTE_AGAIN_S)
         else:
-            return _Waits(wait_s)
+            return Retry(wait_s)
 
 
 def _is_late(part: Delivery, post: Post) -> bool:

@@ -31,6 +31,10 @@ class Retry(Struct, frozen=True):
     after_s: float
 
 
+AGAIN = Retry(0.0)
+"""Go on at once, even while the process ends."""
+
+
 class Apologise(Struct, frozen=True):
     """Give up on this perception with an apology in character."""
 
@@ -167,8 +171,8 @@ class CrashRecovery:
             await self._tell()
 
     @asynccontextmanager
-    async def turn(self, *, alone: bool = False) -> AsyncIterator[None]:
-        """Run one turn; exclusively if it is `alone`, or while the mode is on.
+    async def turn(self, *, alone: bool = False) -> AsyncIterator[bool]:
+        """Run one turn; exclusively if it is `alone`, or while the mode is on. Yields whether it is on.
 
         Nobody waits longer than 60 s for that, neither this turn for the others nor the others for this one.
         """
@@ -178,7 +182,7 @@ class CrashRecovery:
                 await self._begin(alone=alone)
             self._thinking += 1
             try:
-                yield
+                yield bool(self._alone or self._backlog) and self.is_on
             finally:
                 self._thinking -= 1
         finally:

@@ -185,13 +185,13 @@ class Intake:
             return None
         heard = taking_part(as_command(admitted), mode)
         is_talk = heard.kind in (Kind.MESSAGE, Kind.MENTION) and heard.origin is Origin.EXTERNAL
-        return unanswered(heard) if is_talk and await self._is_muted(heard.person) else heard
+        return unanswered(heard) if is_talk and config.access.muted and await self._is_muted(heard.person) else heard
 
     async def _is_muted(self, person: str) -> bool:
         now = f"{self._mind.clock():{MUTED_UNTIL}}"
         entries = [entry.partition(" until ") for entry in self._mind.config().access.muted]
         muted = {one for one, _, until in entries if not until or now < until}
-        return bool(muted) and not muted.isdisjoint((person, *await self._mind.store.people.ids_of(person)))
+        return not muted.isdisjoint((person, *await self._mind.store.people.ids_of(person)))
 
 
 def is_stop(perception: Perception) -> bool:

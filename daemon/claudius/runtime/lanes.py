@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import datetime, timedelta
 from functools import partial
@@ -25,16 +25,14 @@ from claudius.failure import Failure, failure_of
 from claudius.foreign import plain_message, unquoted
 from claudius.intent import ApologyKind
 from claudius.memory.inbox import Pending
-from claudius.memory.leases import LeaseStore
 from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, is_terminal
+from claudius.runtime.access import Membership
 from claudius.runtime.adapter import Adapter, TellsFailure
 from claudius.runtime.attachments import Attachments
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.delivery import Post, Stream, deliver, hold
-from claudius.runtime.failures import Apologise, decide, patience_s, patient
-from claudius.runtime.grouping import goes_on, next_turn
-from claudius.runtime.lane import BrokenOff, Lane
-from claudius.runtime.membership import Membership
+from claudius.runtime.failures import AGAIN, Apologise, Retry, decide, patience_s, patient
+from claudius.runtime.lane import BrokenOff, Lane, goes_on, next_turn
 from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.thread_backfill import Forgotten, ThreadBackfill
 from claudius.runtime.turn_log import TurnLog
@@ -45,7 +43,7 @@ ATTEMPTS = 3
 """How often a turn that fails is tried before the apology."""
 RECONCILE_HOURS = 24
 """After how long an unconfirmed or refused post is given up."""
-STUMBLE_S = 5.0
+STUMBLE = Retry(5.0)
 """How long a lane rests after an error that no turn explains."""
 ALONE_AFTER, ENDED_PROCESSES = 2, 3
 """A perception whose turns ended two processes runs alone the next time; after three, it is given up."""
@@ -71,26 +69,26 @@ class Lanes:
         failed: Callable[[StoreError], None],
         resources: ProcessResources,
         committed: Callable[[Turned], None] = lambda _: None,
-        commanded: Callable[[str, bool], None] = lambda _, __: None,
+        carry_out: Callable[[Pending, Lane], Awaitable[None]],
         forgotten: Forgotten,
         services: BackgroundServices | None = None,
     ) -> None:
         """Think with `mind`, speak through `adapters` (by network), within the limits of `resources`.
 
-        `failed` is called when the store fails, `committed` after every committed turn, and `commanded` with
-        conversations that hold commands, which get no turns, and whether such a lane is lost. `forgotten` tells who was
-        forgotten, and when. `services` does the scheduled jobs' work, and lets others speak after a turn.
+        `failed` is called when the store fails, `committed` after every committed turn; `carry_out` does what a command
+        asks, in place of a turn. `forgotten` tells who was forgotten, and when. `services` does the scheduled jobs'
+        work, and lets others speak after a turn.
         """
         self._mind, self._adapters, self._chance = mind, adapters, chance
         self._failed, self._resources, self._committed = failed, resources, committed
         self._began, self.turn_log = resources.clock.steady(), TurnLog(mind.hooks, resources.clock.steady)
-        self._commanded, self._services = commanded, services
+        self._carry_out, self._services = carry_out, services
         self._lanes: dict[str, Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._held: dict[str, Held] = {}
         self.members = Membership(mind.store, adapters, mind.clock)
         self._hydration = ThreadBackfill(mind, forgotten)
-        self._closing, self._leases = False, mind.store.leases
+        self._closing, self._share = False, mind.store.leases
         self._wanted, self._looked_for = dict[str, str](), dict[str, str]()
         self.looking = asyncio.Event()
         """Set if a lane is wanted that this process does not hold, or another process says that there is something."""
@@ -103,23 +101,20 @@ class Lanes:
     def wake(self, conversation: str) -> None:
         """Have a conversation's lane check again for what waits."""
         place = Place.of(conversation)
-        if place.is_for_commands and (self._leases is None or self._leases.has_taken(conversation)):
-            self._commanded(conversation, False)
-            return
         lane, held = self._lanes.get(conversation), self._held.get("" if place.is_for_commands else place.network)
         if lane:
             lane.bell.set()
             if lane.hearing:
                 lane.hearing.ring()
-            if self._is_anothers(lane):
+            if not self._share.is_of(lane.mind.store, conversation):
                 self.lose(conversation)  # and taken again
         elif held and conversation not in held.complete:
             held.waiting.add(conversation)
-        elif self._leases and not self._leases.has_taken(conversation):
+        elif not self._share.has_taken(conversation):
             self._wanted.setdefault(conversation, "")
             self.looking.set()
         elif not self._closing:
-            mind = replace(self._mind, store=self._leases.store_of(conversation)) if self._leases else self._mind
+            mind = replace(self._mind, store=self._share.store_of(conversation))
             self._lanes[conversation] = lane = Lane(conversation, self._adapters.get(place.network), mind)
             task = asyncio.create_task(self._run(lane), name=f"lane {conversation}")
             self._tasks.add(task)
@@ -142,12 +137,10 @@ class Lanes:
         return [one.conversation for one in self._lanes.values() if one.speaking_s and one.speaking_s < since_s]
 
     def lose(self, conversation: str) -> None:
-        """End a lane that is lost: what runs in it is cancelled, unless a part is being sent."""
-        if Place.of(conversation).is_for_commands:
-            self._commanded(conversation, True)
+        """End a lane that is lost: what runs in it is cancelled, unless a part is being sent, or a command is bound."""
         lane = self._lanes.get(conversation)
         for task in self._tasks:
-            if task.get_name() == f"lane {conversation}" and not (lane and lane.speaking_s):
+            if task.get_name() == f"lane {conversation}" and not (lane and (lane.speaking_s or lane.is_bound)):
                 task.cancel()
 
     def break_off(self, conversation: str, turn: str) -> None:
@@ -155,7 +148,7 @@ class Lanes:
         lane = self._lanes.get(conversation)
         if lane and turn and lane.thinking == turn:
             lane.broken.set()
-        elif turn and self._leases and not self._leases.is_held(conversation):
+        elif turn and not self._share.is_held(conversation):
             self._wanted[conversation] = turn
 
     def hold(self, network: str) -> None:
@@ -202,42 +195,39 @@ class Lanes:
 
     async def _run(self, lane: Lane) -> None:
         try:
-            lane.passage = await self._resources.admission.through()
+            if not lane.is_for_commands:
+                lane.passage = await self._resources.admission.through()
             while True:
                 lane.bell.clear()
-                wait_s = await self._try(lane)
-                if (self._closing and wait_s != 0.0) or self._is_anothers(lane):
+                following = await self._try(lane)
+                if (self._closing and following != AGAIN) or not self._share.is_of(lane.mind.store, lane.conversation):
                     break
-                if wait_s is None:
-                    if not lane.bell.is_set() and (self._leases is None or await self._let_go(lane, self._leases)):
+                if following is None:
+                    if not lane.bell.is_set() and await self._let_go(lane):
                         break
-                elif wait_s > 0:
-                    await lane.wait(wait_s)
+                elif following.after_s > 0:
+                    await lane.wait(following.after_s)
         except StoreError as error:
             self._failed(error)
         finally:
             if lane.signed:
                 await lane.sign(None)
             del self._lanes[lane.conversation]
-            if self._leases and self._is_anothers(lane) and self._leases.has_taken(lane.conversation):
+            if not self._share.is_of(lane.mind.store, lane.conversation) and self._share.has_taken(lane.conversation):
                 self.wake(lane.conversation)  # it was taken again since
             await self._resources.recovery.done(lane.conversation)
 
-    def _is_anothers(self, lane: Lane) -> bool:
-        return bool(self._leases and not self._leases.is_of(lane.mind.store, lane.conversation))
-
-    async def _let_go(self, lane: Lane, leases: LeaseStore) -> bool:
+    async def _let_go(self, lane: Lane) -> bool:
         """Give the lane up. Returns False if something became ready in it since the last look."""
         try:
-            return await leases.release(lane.conversation, lane.heard)
+            return await self._share.release(lane.conversation, lane.heard)
         except StoreError:
-            await leases.release(lane.conversation, -1)  # whoever looks when its lease is past has it
+            await self._share.release(lane.conversation, -1)  # whoever looks when its lease is past has it
             raise
 
-    async def _try(self, lane: Lane) -> float | None:
+    async def _try(self, lane: Lane) -> Retry | None:
         try:
-            if self._leases:
-                lane.heard = await self._leases.heard(lane.conversation)
+            lane.heard = await self._share.heard(lane.conversation)
             return await self._step(lane)
         except StoreCorrupt:
             raise
@@ -252,48 +242,49 @@ class Lanes:
             )
             if error.table == "inbox":
                 await lane.mind.store.inbox.give_up(int(error.row), error.message)
-                return 0.0
+                return AGAIN
             if error.table == "outbox":
                 await lane.mind.store.outbox.undeliverable(error.row, error.message)
-                return 0.0
+                return AGAIN
         except Exception:  # a bug in one turn is not the end of its conversation
             log.exception("a lane stumbled", extra={"conversation": lane.conversation})
             await lane.mind.store.outbox.doubt(lane.conversation)
         finally:
             lane.end_passage()
-        return STUMBLE_S
+        return STUMBLE
 
-    async def _step(self, lane: Lane) -> float | None:
-        """Do the next piece of work. Returns how long to wait before the next; None if nothing is left."""
+    async def _step(self, lane: Lane) -> Retry | None:
+        """Do the next piece of work. Returns when the next one is due; None if nothing is left."""
         mind, now = lane.mind, self._resources.clock.steady()
-        wait_s = await self._deliver(lane)
+        unsent = await self._deliver(lane)
         if lane.signed:
             await lane.sign(None)
-        if wait_s is not None:
-            return wait_s
-        if self._closing:
-            return None
+        if unsent or self._closing:
+            return unsent
         pending = await mind.store.inbox.oldest(lane.conversation)
         if pending is None:
             return await lane.be_idle(mind, self._services)
+        if lane.is_for_commands:
+            await self._carry_out(pending, lane)
+            return AGAIN
         if self._resources.disk.shut or (not pending.perception.is_owner and await mind.is_silent(lane.conversation)):
-            return STUMBLE_S
+            return STUMBLE
         turn = await next_turn(pending, mind, now)
-        if isinstance(turn, float):
+        if isinstance(turn, Retry):
             return turn
-        async with self._resources.recovery.turn(alone=turn.ended == ALONE_AFTER):
+        async with self._resources.recovery.turn(alone=turn.ended == ALONE_AFTER) as is_counted:
             if not self._closing:
-                if self._resources.recovery.is_on:
+                if is_counted:
                     await mind.store.inbox.meet(turn)
                 lane.passage = lane.passage or await self._resources.admission.through()
                 await self._think(lane, turn, now)
-        return 0.0
+        return AGAIN
 
-    async def _deliver(self, lane: Lane) -> float | None:
-        """Send what waits to be sent. Returns how long to wait before the next attempt; None if nothing is left."""
+    async def _deliver(self, lane: Lane) -> Retry | None:
+        """Send what waits to be sent. Returns when to try again; None if nothing is left."""
         mind = lane.mind
-        if self._leases and not self._leases.is_held(lane.conversation):
-            return STUMBLE_S  # the lease is nearly past: nothing is sent any more unless it is renewed
+        if not self._share.is_held(lane.conversation):
+            return STUMBLE  # the lease is nearly past: nothing is sent any more unless it is renewed
         if lane.adapter is None or not (parts := await mind.store.outbox.deliveries(lane.conversation)):
             return None
         steady = self._resources.clock.steady
@@ -373,11 +364,10 @@ class Lanes:
         if adapter is None:
             return Surface(hearing=hearing, tell=partial(self._tell, lane, pending), waiting=waiting)
         is_streamed = adapter.name in mind.config().pipeline.stream and perception.owes and adapter.streams(perception)
-        is_doubtful = bool(self._leases and self._leases.is_doubtful)
         around, lane.around = lane.around, ()
         files = [one.extra.files for one in pending.perceptions if isinstance(one.extra, MessageExtra)]
         return Surface(
-            show=Stream(pending, adapter, mind) if is_streamed and not is_doubtful else None,
+            show=Stream(pending, adapter, mind) if is_streamed and not self._share.is_doubtful else None,
             post_chars=adapter.post_chars,
             hold=partial(hold, adapter, perception),
             files=Attachments(adapter, sees=bool(getattr(mind.provider, "sees", False))) if any(files) else None,
@@ -408,7 +398,8 @@ class Lanes:
         if lane.adapter is None:
             return False
         await self.members.look(perception)
-        around = await self._hydration.read(perception, lane.adapter)
+        is_above = not is_terminal(perception.conversation)
+        around = await self._hydration.read(perception, lane.adapter) if is_above else ()
         lane.around = around or ()
         return around is None
 

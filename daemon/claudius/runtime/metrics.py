@@ -32,15 +32,15 @@ def render(
     resources: ProcessResources,
     provider: Provider,
     uptime_s: float,
-    leases: LeaseStore | None = None,
+    share: LeaseStore,
 ) -> str:
-    """Return every metric of this process, as text; `leases`, if several processes share the store."""
+    """Return every metric of this process, as text; `share` where several processes share the store."""
     families = [
         *_of_report(report),
         *_of_turns(lanes.turn_log),
         *_of_calls(resources.tally),
         _gauge("lanes", "Conversations that have something to do.", {(): lanes.busy}),
-        *(_of_leases(leases) if leases else ()),
+        *(_of_share(share) if share.is_shared else ()),
         _counter("log_dropped_lines", "Lines that could not be logged.", {(): resources.log_dropped()}),
         _gauge("uptime_seconds", "Seconds since the start.", {(): uptime_s}),
         _gauge(
@@ -58,8 +58,8 @@ def render(
     return generate_latest(registry).decode()
 
 
-def _of_leases(leases: LeaseStore) -> Iterator[Metric]:
-    tally = leases.tally
+def _of_share(share: LeaseStore) -> Iterator[Metric]:
+    tally = share.tally
     yield _gauge("lanes_held", "Conversations that this process holds.", {(): tally.held})
     yield _counter("looks", "How often it looked for conversations.", {(): tally.looks})
     yield _counter("lease_losses", "Leases that it did not keep.", {(): tally.lost})
@@ -69,7 +69,7 @@ def _of_leases(leases: LeaseStore) -> Iterator[Metric]:
     yield _counter("batch_jobs", "What was written in them.", {(): tally.jobs})
     yield _counter("lock_wait_seconds", "For how long transactions waited to begin.", {(): tally.lock_wait_s})
     with suppress(StoreError):
-        yield _gauge("store_round_trip_seconds", "How long the server took to answer.", {(): leases.round_trip_s()})
+        yield _gauge("store_round_trip_seconds", "How long the server took to answer.", {(): share.round_trip_s()})
 
 
 def _of_calls(tally: CallTally) -> Iterator[Metric]:

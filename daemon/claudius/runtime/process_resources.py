@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +37,15 @@ OURS = ("terminal",)
 """Networks whose timestamps come from this machine."""
 
 
-def running_s() -> float:
-    """Return monotonic seconds; they include time spent suspended if the system counts it."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+running_s = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+"""Returns monotonic seconds; they include time spent suspended if the system counts it."""
 
 
 def set_wall(env: Mapping[str, str]) -> Callable[[], datetime]:
     """Return the wall clock, UTC. `CLAUDIUS_CLOCK` sets the instant at which it starts. Raises: BadConfiguration."""
     given = env.get("CLAUDIUS_CLOCK", "")
     if not given:
-        return lambda: datetime.now(UTC)
+        return partial(datetime.now, UTC)
     try:
         offset = datetime.fromisoformat(given) - datetime.now(UTC)
     except (ValueError, TypeError) as error:
@@ -213,7 +213,7 @@ class Admission:
             return latest_s
         while self._busy and self._busy[0].since_s + PATIENCE_S <= now_s:
             del self._busy[0]
-        if len(self._busy) >= ABREAST or any(one.is_answered for one in self._busy):
+        if len(self._busy) >= ABREAST or [one for one in self._busy if one.is_answered]:
             return self._busy[0].since_s + PATIENCE_S
         return now_s
 
@@ -289,7 +289,6 @@ class ProcessResources(Struct, frozen=True, kw_only=True):
 
 
 RESERVE_MB = 16
-LOOK_S = 2.0
 READ_ONLY_S = 300.0
 """How long a home may be read-only before the process stops."""
 RELAPSE_S = 60.0
@@ -402,12 +401,6 @@ class Disk:
                 return
             log.warning("there is room again")
             self.shut, self._opened = None, _Opened(now_s, shut)
-
-    async def watch(self) -> None:
-        """Check the disk every few seconds. Raises: StoreReadOnly if the home stays read-only."""
-        while True:
-            await asyncio.to_thread(self.look)
-            await asyncio.sleep(LOOK_S)
 
     def _found(self) -> StoreError | None:
         """Return what prevents writing; if nothing does, recreate the reserve."""

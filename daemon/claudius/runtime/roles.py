@@ -50,9 +50,9 @@ class Role(Struct, frozen=True, eq=False):
 class Roles:
     """The roles of one process."""
 
-    def __init__(self, leases: LeaseStore | None, allowed: Sequence[str], failed: Callable[[StoreError], None]) -> None:
+    def __init__(self, share: LeaseStore, allowed: Sequence[str], failed: Callable[[StoreError], None]) -> None:
         """Take roles that are `allowed`, as `worker.roles` says; `failed` is called when the store fails."""
-        self._leases, self._allowed, self._failed = leases, allowed, failed
+        self._share, self._shared, self._allowed, self._failed = share, share.roles, allowed, failed
         self._roles: list[Role] = []
         self._held: dict[str, tuple[Role, asyncio.Task[None]]] = {}
         self._renewed_s = 0.0
@@ -61,7 +61,7 @@ class Roles:
 
     def add(self, role: Role) -> None:
         """Do a role's work as long as this process has it; without other processes, from now on."""
-        if self._leases is None:
+        if not self._share.is_shared:
             self._begin(role.name, role)
         elif may(role.name, self._allowed):
             self._roles.append(role)
@@ -75,17 +75,17 @@ class Roles:
         since_s, until_s = self._alone.get(name, (math.inf, -math.inf))
         return since_s + SPARE_S <= asyncio.get_running_loop().time() - ago_s <= until_s - SPARE_S
 
-    async def run(self, leases: LeaseStore) -> None:
+    async def run(self) -> None:
         """Look for roles that are free, and keep those that are held, until cancelled."""
         while True:
-            await asyncio.sleep(leases.times.look_s)
-            await self.look(leases)
-            await self._end([one for one in self._held if not leases.roles.is_held(one)], "its lease is past")
+            await asyncio.sleep(self._share.times.look_s)
+            await self.look()
+            await self._end([one for one in self._held if not self._shared.is_held(one)], "its lease is past")
 
-    async def look(self, leases: LeaseStore) -> None:
-        """Take what is free now, and prolong the leases of what is held, if it is time."""
+    async def look(self) -> None:
+        """Take what is free now, and prolong what is held, if it is time."""
         try:
-            await self._take_and_renew(leases)
+            await self._take_and_renew()
         except StoreError as error:
             self._failed(error)
 
@@ -97,41 +97,41 @@ class Roles:
         self._roles = [role for role in self._roles if not may(role.name, named or ("all",))]
         places = [place for place in self._held if may(place, named or ("all",))]
         await self._end(places, "")
-        if self._leases and places:
+        if places:
             with suppress(StoreError, TimeoutError):  # else they are free when their leases are past
                 async with asyncio.timeout(GIVE_S):
-                    await self._leases.roles.give_back(places)
+                    await self._shared.give_back(places)
 
-    async def _take_and_renew(self, leases: LeaseStore) -> None:
+    async def _take_and_renew(self) -> None:
         ended = {place: role for place, (role, task) in self._held.items() if task.done()}
         if ended:
             for place, role in ended.items():
                 del self._held[place]
                 self._roles = [one for one in self._roles if one is not role]  # it cannot be done here
-            await leases.roles.give_back(list(ended))
+            await self._shared.give_back(list(ended))
         wanted = {place: role for role in self._roles if not self.has(role.name) for place in _places(role)}
         if wanted:
-            taken = await leases.roles.take(list(wanted))
+            taken = await self._shared.take(list(wanted))
             for place in taken:
                 if wanted[place] in self._roles:  # else it was given up meanwhile
                     log.info("this process has a role", extra={"role": place})
                     self._begin(place, wanted[place])
-            await leases.roles.give_back([place for place in taken if place not in self._held])
+            await self._shared.give_back([place for place in taken if place not in self._held])
         now_s = asyncio.get_running_loop().time()
-        if self._held and now_s - self._renewed_s >= leases.times.renew_s:
+        if self._held and now_s - self._renewed_s >= self._share.times.renew_s:
             self._renewed_s = now_s
-            await self._end(await leases.roles.renew(list(self._held)), "another process has it")
-            await self._look_for_others(leases, now_s)
+            await self._end(await self._shared.renew(list(self._held)), "another process has it")
+            await self._look_for_others(now_s)
 
-    async def _look_for_others(self, leases: LeaseStore, now_s: float) -> None:
+    async def _look_for_others(self, now_s: float) -> None:
         before, self._alone = self._alone, {}
         for name in [role.name for role, _ in self._held.values() if role.places > 1]:
-            if not await leases.roles.others(name):
+            if not await self._shared.others(name):
                 self._alone[name] = before.get(name, (now_s, now_s))[0], now_s
 
     def _begin(self, place: str, role: Role) -> None:
         task = asyncio.create_task(self._work(role), name=place)
-        task.add_done_callback(_ended_badly)
+        task.add_done_callback(ended_badly)
         self._held[place] = role, task
         self._alone.pop(role.name, None)
 
@@ -161,7 +161,8 @@ def _places(role: Role) -> Sequence[str]:
     return [f"{role.name}/{n}" for n in range(role.places)] if role.places else [role.name]
 
 
-def _ended_badly(task: asyncio.Task[None]) -> None:
+def ended_badly(task: asyncio.Task[None]) -> None:
+    """Report a task that ended with an error."""
     if not task.cancelled() and (error := task.exception()):
         log.error("a part of the process ended", extra={"part": task.get_name()}, exc_info=error)
 
@@ -178,14 +179,14 @@ class Leasing:
 
     def __init__(
         self,
-        leases: LeaseStore,
+        share: LeaseStore,
         lanes: Lanes,
         failed: Callable[[StoreError], None],
         networks: Callable[[], Sequence[str]],
         *,
         is_paused: Callable[[], bool] = lambda: False,
         local: Collection[str],
-        let_go: Callable[[LeaseStore], Awaitable[None]],
+        let_go: Callable[[], Awaitable[None]],
         leave: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGTERM),
     ) -> None:
         """Take lanes of what `networks` returns for `lanes`, and of those `local` to this machine if these want them.
@@ -195,7 +196,7 @@ class Leasing:
         it in good order. While this process `is_paused` by its own settings, it takes lanes of this machine and those
         of the commands that it heard.
         """
-        self._leases, self._lanes, self._failed, self._networks = leases, lanes, failed, networks
+        self._share, self._lanes, self._failed, self._networks = share, lanes, failed, networks
         self._local, self._let_go, self._leave = local, let_go, leave
         self._is_paused, self._unread = is_paused, list[str]()
         self._wanted: set[str] = set()
@@ -203,16 +204,16 @@ class Leasing:
 
     async def hold_back(self, networks: Sequence[str]) -> None:
         """Have every process wait while this one reads the histories of these networks. Raises: StoreError."""
-        await self._leases.hold_back(networks, [one for one in self._unread if one not in networks])
+        await self._share.hold_back(networks, [one for one in self._unread if one not in networks])
         self._unread = list(networks)
 
     async def listen(self) -> None:
         """Look at once when another process says that there is something; until cancelled."""
-        await self._leases.listen(self._told)
+        await self._share.listen(self._told)
 
     def _told(self, about: Mapping[str, str]) -> None:
         for conversation, turn in about.items():
-            if self._leases.is_held(conversation):
+            if self._share.is_held(conversation):
                 self._lanes.break_off(conversation, turn)
         self._lanes.looking.set()
 
@@ -234,37 +235,37 @@ class Leasing:
             try:
                 if (unread := list(self._lanes.unread)) != self._unread:
                     await self.hold_back(unread)
-                stuck = self._lanes.stuck(self._leases.times.lease_s / 4)
+                stuck = self._lanes.stuck(self._share.times.lease_s / 4)
                 away = {Place.of(conversation).network for conversation in stuck}
                 networks = [one for one in self._networks() if one not in away]
                 if is_paused:
                     networks = [one for one in networks if one in self._local]
-                found = await self._leases.take(networks or NONE, AT_ONCE, sorted(self._wanted))
+                found = await self._share.take(networks or NONE, AT_ONCE, sorted(self._wanted))
                 for conversation in found:
                     self._lanes.wake(conversation)
                 if len(found) >= AT_ONCE:
                     self._lanes.looking.set()  # there may be more
-                if elsewhere := {one: turn for one, turn in wanted.items() if not self._leases.is_held(one)}:
-                    await self._leases.tell(elsewhere)
-                if (now_s := loop.time()) - renewed_s >= self._leases.times.renew_s:
+                if elsewhere := {one: turn for one, turn in wanted.items() if not self._share.is_held(one)}:
+                    await self._share.tell(elsewhere)
+                if (now_s := loop.time()) - renewed_s >= self._share.times.renew_s:
                     await self._renew(stuck)
                     renewed_s = now_s
             except StoreError as error:
                 self._failed(error)
             wanted.clear()
-            self._wanted = {one for one in self._wanted if not self._leases.is_held(one)}
+            self._wanted = {one for one in self._wanted if not self._share.is_held(one)}
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(self._leases.times.look_s, self._leases.times.renew_s)):
+                async with asyncio.timeout(min(self._share.times.look_s, self._share.times.renew_s)):
                     await self._lanes.looking.wait()
 
     async def _renew(self, stuck: Sequence[str]) -> None:
-        for conversation in await self._leases.renew(stuck):
+        for conversation in await self._share.renew(stuck):
             self._lanes.lose(conversation)
             if Place.of(conversation).network in self._local:
                 self._wanted.add(conversation)
         try:
-            await self._let_go(self._leases)
+            await self._let_go()
         except (GitFailed, OSError) as error:  # the home cannot be written to: again at the next renewal
             log.error("a person is not let go yet", extra={"error": unquoted(error)})  # noqa: TRY400 - no trace
-        if self._leases.is_draining:
+        if self._share.is_draining:
             self._leave()

@@ -76,8 +76,6 @@ GRACE_HOURS = 24.0
 FIRST_S = 0.05
 SETTLED_S = 2.0
 """For how long the process counts as starting."""
-QUICK_S = 0.5
-"""Nothing is loaded while something is due sooner than this."""
 
 
 async def fire_due(now: datetime, mind: Mind, wake: Callable[[str], None]) -> None:
@@ -103,39 +101,33 @@ async def tick(mind: Mind, wake: Callable[[str], None], look: Look | None = None
 
 
 async def keep_time(mind: Mind, wake: Callable[[str], None], planned: asyncio.Event, look: Look | None = None) -> None:
-    """Check the clock for as long as the process lives; `planned` is set when a plan may have been made.
+    """Check the clock for as long as the process lives; `planned` is set when a plan may have been made."""
 
-    The first checks use no scheduler, because it takes long to load and a start should be quick.
-    """
-    bell: Bell | None = None
-    looks = 0
+    async def due_in_s() -> float:
+        planned.clear()
+        try:
+            return await tick(mind, wake, look)
+        except (StoreError, RowInvalid) as error:
+            log.warning("what is due could not be read", extra={"error": error.message})
+            return LOOK_S
+
+    settled_s = min(await due_in_s(), SETTLED_S)
+    with contextlib.suppress(TimeoutError):  # it takes a quarter of a second to load the timer, and a start is quick
+        async with asyncio.timeout(settled_s):
+            await planned.wait()
+    bell = await open_bell(planned.set)
     try:
         while True:
-            planned.clear()
-            try:
-                wait_s = await tick(mind, wake, look)
-            except (StoreError, RowInvalid) as error:
-                log.warning("what is due could not be read", extra={"error": error.message})
-                wait_s = LOOK_S
-            looks += 1
-            if bell is None and looks > 1 and wait_s > QUICK_S:
-                bell = await open_bell(planned.set)
-            if bell:
-                bell.ring_in(wait_s)
-                await planned.wait()
-                continue
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(wait_s, SETTLED_S)):
-                    await planned.wait()
+            bell.ring_in(await due_in_s())
+            await planned.wait()
     finally:
-        if bell:
-            bell.close()
+        bell.close()
 
 
 INNER = "self:claudius:inner:"
 """The conversation of scheduled jobs; the job's name follows it."""
 JOBS: tuple[Job, ...] = (SOUL_STATE_CHECK, MEMORY_EXPIRY, RECORDS, BACKUP)
-"""The jobs of every soul; each daimon that is on adds one, a soul that feels two, a database server one."""
+"""The jobs of every soul; each daimon that is on adds one, a soul that feels two, erasures one."""
 ENDED_PROCESSES = 2
 """A run whose work ended this many processes is dropped."""
 
@@ -147,19 +139,19 @@ class Clockwork:
         """Run the jobs of `mind`; `daimons` returns what asks daimons, `chance` draws jitter in [0, 1)."""
         self._mind, self._home, self._daimons, self._chance = mind, home, daimons, chance
         self._wake: Callable[[str], None] = lambda _: None
+        self._overwrite: Callable[[], Awaitable[str]]
         self._zone: tuple[str, tzinfo] | None = None
 
-    def start(self, wake: Callable[[str], None]) -> None:
-        """Start; `wake` has a conversation check for what waits."""
-        self._wake = wake
+    def start(self, wake: Callable[[str], None], overwrite: Callable[[], Awaitable[str]]) -> None:
+        """Start; `wake` has a conversation check for what waits, `overwrite` overwrites what was erased."""
+        self._wake, self._overwrite = wake, overwrite
 
     def jobs(self) -> dict[str, Job]:
         """Return the jobs that exist now, by name."""
         config = self._mind.config()
         asked = [whisper_job(name, one) for name, one in daimons(config).items() if one.is_on and one.mode != "off"]
         felt = (SILENCE, TICK) if config.psyche.enabled else ()
-        left = () if self._mind.store.erasure.is_at_once else (overwriting(config.clock.quiet),)
-        return {job.name: job for job in (*JOBS, *left, *felt, *asked)}
+        return {job.name: job for job in (*JOBS, overwriting(config.clock.quiet, self._overwrite), *felt, *asked)}
 
     def zone(self) -> tzinfo:
         """Return the time zone in which local times are read."""

@@ -106,6 +106,5 @@ class SecondMind:
 
     async def _may_spend(self) -> bool:
         config = self._config()
-        cap, leases = tightest(await spending(self._store, config.budget, self._clock())), self._store.leases
-        is_paused = config.runtime.paused or (leases is not None and leases.is_paused())
-        return cap.stage in SPENDING and not is_paused
+        cap = tightest(await spending(self._store, config.budget, self._clock()))
+        return cap.stage in SPENDING and not (config.runtime.paused or self._store.leases.is_paused())

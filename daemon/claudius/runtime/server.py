@@ -22,7 +22,8 @@ from claudius.failure import failure_of
 from claudius.foreign import plain_message, unquoted
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
-from claudius.memory.erasure import Erasures, Posted
+from claudius.memory.erasure import Begun, Erasures, Posted
+from claudius.memory.inbox import Pending
 from claudius.memory.leases import listens, may
 from claudius.memory.moments import Semantic
 from claudius.memory.store import Waiting
@@ -40,13 +41,14 @@ from claudius.runtime.delivery import Retraction
 from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.health import Health
 from claudius.runtime.intake import Intake
+from claudius.runtime.lane import Lane
 from claudius.runtime.lanes import Lanes
 from claudius.runtime.life import HomeLock
 from claudius.runtime.logs import lost
 from claudius.runtime.networks import Networks
-from claudius.runtime.process_resources import LOOK_S, ProcessResources
+from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.receipts import told
-from claudius.runtime.roles import Leasing, Role, Roles
+from claudius.runtime.roles import Leasing, Role, Roles, ended_badly
 from claudius.runtime.scheduler import keep_time
 from claudius.runtime.second_mind import SecondMind
 
@@ -54,6 +56,8 @@ log = logging.getLogger(__name__)
 
 DRAIN_S, AFTER_DRAIN_S, CLOSE_S = 8.0, 2.0, 0.5
 """For running turns; for everything after them; and, of the latter, for the networks and for the provider."""
+LOOK_S = 2.0
+"""How often the disk and the clock are looked at."""
 ARCHIVE_AFTER_S = 2.0
 """The archive starts after the start-up: it is off every reply's path."""
 
@@ -95,10 +99,12 @@ class Server:
             failed=self._failed,
             resources=resources,
             committed=self._committed,
-            commanded=self._commanded,
+            carry_out=self._carry_out,
             forgotten=Erasures(home.state).forgotten,
             services=services,
         )
+        self.wake = self._lanes.wake
+        """Has a conversation check for what waits, because someone listens again."""
         self._taking_back = Retraction(mind, adapters)
         self._forgetting = Forgetting(
             home,
@@ -110,11 +116,12 @@ class Server:
             voided=self._void,
             take_down=self._take_down,
             wake=self._lanes.wake,
+            second_line=self._second_line,
             next_quiet=self._next_quiet,
             is_daemon=services is not None and services.is_daemon,
         )
         self._modes = ChannelModes(mind.store, mind.config, mind.clock)
-        owners = OwnerCommands(mind, home, adapters, self._told, self._lanes.look_again)
+        owners = OwnerCommands(mind, home, self._told, self._lanes.look_again)
         self._commands = Commands(mind, adapters, self._modes, self._forgetting, self._lanes, owners)
         self._owner: Callable[[], str] = services.owner if services else str
         self._pairing = Pairing(mind.store, mind.clock, self._commands.tell, self._owner)
@@ -131,20 +138,16 @@ class Server:
         )
         own = {"status": self._status, "forget": self._forget, **self._pairing.handlers}
         self._control = ControlSocket(home.socket, {**handlers, **own}, services.serve if services else None)
-        self._leases, self._allowed = mind.store.leases, roles
-        self._roles = Roles(self._leases, roles, self._failed)
-        self._leasing = (
-            Leasing(
-                self._leases,
-                self._lanes,
-                self._failed,
-                self._takes,
-                is_paused=lambda: mind.config().runtime.paused,
-                local={name for name, one in adapters.items() if getattr(one, "is_local", False)},
-                let_go=self._forgetting.let_go,
-            )
-            if self._leases
-            else None
+        self._share, self._allowed = mind.store.leases, roles
+        self._roles = Roles(self._share, roles, self._failed)
+        self._leasing = Leasing(
+            self._share,
+            self._lanes,
+            self._failed,
+            self._takes,
+            is_paused=lambda: mind.config().runtime.paused,
+            local={name for name, one in adapters.items() if getattr(one, "is_local", False)},
+            let_go=self._forgetting.let_go,
         )
         self._networks = Networks(
             adapters,
@@ -154,10 +157,9 @@ class Server:
             self._failed,
             chance=chance,
             roles=self._roles,
-            hold_back=self._leasing.hold_back if self._leasing else None,
+            hold_back=self._leasing.hold_back if self._share.is_shared else None,
         )
-        if self._leases:
-            self._leases.share(resources.rests)
+        self._share.share(resources.rests)
         self.health = Health(
             mind,
             home,
@@ -180,44 +182,41 @@ class Server:
         now = self._mind.clock()
         self._lock.sign(self.boot, now, self._resources.fingerprints)
         waiting = await self._mind.store.start(self.boot, now)
-        if self._leases:
-            self._resources.clock.follow(self._leases.wall)
-            self._resources.disk.probe_store = self._leases.probe
-            self._started_at = self._resources.clock.steady()
-            await self._forgetting.look(self._leases)
+        self._resources.clock.follow(self._share.wall)
+        self._resources.disk.probe_store = self._share.probe
+        self._started_at = self._resources.clock.steady()
+        await self._forgetting.look()
         if not waiting.was_clean:
             log.warning("the last process did not stop in good order", extra={"waiting": len(waiting.conversations)})
             self._resources.recovery.begin(waiting.conversations)
         self._networks.open()
         self._run_beside(self._watch(), "watch")
+        self._run_beside(self._check_pages(), "pages")
         if self._archive:
             self._roles.add(Role("archive", partial(self._archive_from_now_on, self._archive)))
         if self._second:
             self._roles.add(Role("cortex", partial(self._second.live, self._lanes.wake)))
         if self._services:
-            await self._services.start(self._lanes.wake, self.health, self._metrics)
+            await self._services.start(self._lanes.wake, self.health, self._metrics, self._forgetting.overwrite)
         await asyncio.sleep(0)
         await self._control.open()
         for conversation in waiting.conversations:
-            if not self._leases or self._networks.is_local(Place.of(conversation).network):  # others' are looked for
+            if self._share.has_taken(conversation) or self._networks.is_local(Place.of(conversation).network):
                 self._lanes.wake(conversation)
         self._keep_house()
-        if self._leases and self._leasing:
-            await self._roles.look(self._leases)
+        if self._share.is_shared:
+            await self._roles.look()
             self._run_beside(self._leasing.run(), "leases", is_vital=True)
             self._run_beside(self._leasing.listen(), "notices")
-            self._run_beside(self._roles.run(self._leases), "roles", is_vital=True)
+            self._run_beside(self._roles.run(), "roles", is_vital=True)
         what = "awake" if listens(self._allowed) else "awake for lanes"
         log.info(what, extra={"boot": self.boot, "waiting": len(waiting.conversations)})
         return waiting
 
     def _keep_house(self) -> None:
         """Finish erasures, keep the clock, the vectors, the audit log and the alerts, beside the turns."""
-        if self._leases:
-            self._run_beside(self._forget_what_was_begun(), "erasures")  # this home's own, whatever roles it may have
-            self._roles.add(Role("clock/erasures", partial(self._forgetting.finish, self._leases)))
-        else:
-            self._roles.add(Role("clock/erasures", self._forget_what_was_begun))
+        self._run_beside(self._forget_what_was_begun(), "erasures")  # this home's own, whatever roles it may have
+        self._roles.add(Role("clock/erasures", self._forgetting.finish))
         self._roles.add(Role("clock/unsaid", self._forgetting.unsay))
         look = self._services.look if self._services else None
         self._roles.add(Role("clock", partial(keep_time, self._mind, self._lanes.wake, self._planned, look)))
@@ -244,11 +243,6 @@ class Server:
         if self._ended.done():
             self._ended.result()
 
-    @property
-    def wake(self) -> Callable[[str], None]:
-        """Has a conversation check for what waits, because someone listens again."""
-        return self._lanes.wake
-
     def tick(self) -> None:
         """Check the clock now, because it was set or something was planned."""
         self._planned.set()
@@ -270,7 +264,7 @@ class Server:
         is_damaged = self._ended.done() and isinstance(self._ended.exception(), StoreCorrupt)
         stop_at_s, self._is_stopping = time.monotonic() + grace_s + AFTER_DRAIN_S, True
         self._intake.shut()
-        others = ("listen",) if self._leases else ()  # another process hears from now on
+        others = ("listen",) if self._share.is_shared else ()  # another process hears from now on
         await self._roles.close("clock", "cortex", *others)
         if self._second:
             await self._second.close()
@@ -311,38 +305,33 @@ class Server:
     def _run_beside(self, work: Coroutine[Any, Any, None], name: str, *, is_vital: bool = False) -> None:
         """Run work until the stop. If it ends with an error, the log says so; what `is_vital` ends the process then."""
         task = asyncio.create_task(work, name=name)
-        task.add_done_callback(self._ended_vitally if is_vital else _ended_badly)
+        task.add_done_callback(self._ended_vitally if is_vital else ended_badly)
         self._beside.append(task)
 
     async def _watch(self) -> None:
-        """Watch the disk and the clock, and check every page once; damage beyond repair ends the process."""
+        """Watch the disk and the clock; a home that stays read-only ends the process."""
         try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._resources.disk.watch(), name="disk")
-                group.create_task(self._check_pages(), name="pages")
-                group.create_task(self._watch_clock(), name="clock")
-        except* StoreError as errors:
-            self._end(next(error for error in errors.exceptions if isinstance(error, StoreError)))
+            while True:
+                await asyncio.to_thread(self._resources.disk.look)
+                if self._resources.clock.look():
+                    self._lanes.look_again()
+                    self.tick()
+                await asyncio.sleep(LOOK_S)
+        except StoreError as error:
+            self._end(error)
 
     async def _check_pages(self) -> None:
+        """Check every page once; damage beyond repair ends the process."""
         await asyncio.sleep(ARCHIVE_AFTER_S)
         try:
             await self._mind.store.check()
-        except (StoreCorrupt, StoreTooNew):
-            raise
+        except (StoreCorrupt, StoreTooNew) as error:
+            self._end(error)
         except StoreError as error:  # a check that could not run says nothing about the data
             log.warning("the pages could not be checked", extra={"error": error.message})
 
-    async def _watch_clock(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK_S)
-            if self._resources.clock.look():
-                self._lanes.look_again()
-                self.tick()
-
-    def _commanded(self, conversation: str, is_lost: bool) -> None:  # noqa: FBT001 - a callback's
-        act = self._commands.lose if is_lost else self._commands.wake  # bound late: a command wakes lanes, too
-        act(conversation)
+    async def _carry_out(self, command: Pending, lane: Lane) -> None:
+        await self._commands.carry_out(command, lane)  # bound late: a command wakes lanes, too
 
     def _committed(self, turned: Turned) -> None:
         if self._services:
@@ -379,6 +368,12 @@ class Server:
         for asked, receipt in untold:
             await self._commands.answer(asked, told(receipt))
             self._forgetting.was_told(asked.person)
+
+    def _second_line(self, begun: Begun, text: str) -> None:
+        if begun.asked:
+            self._commands.tell(begun.asked, text)
+        else:
+            log.info(text)
 
     def _next_quiet(self, now: datetime) -> datetime:
         clock = self._mind.config().clock
@@ -417,7 +412,7 @@ class Server:
 
     def _ended_vitally(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()):
-            _ended_badly(task)
+            ended_badly(task)
             self._end(ClaudiusError(f"a part of the process ended ({type(error).__name__}); its log says where"))
 
     def _end(self, error: ClaudiusError) -> None:
@@ -431,8 +426,7 @@ class Server:
         from claudius.runtime.metrics import render  # noqa: PLC0415 - its library is loaded when somebody asks
 
         report = await self.health.look(fresh_s=0.0)
-        leases = self._mind.store.leases
-        return render(report, self._lanes, self._resources, self._mind.provider, self._uptime_s(), leases)
+        return render(report, self._lanes, self._resources, self._mind.provider, self._uptime_s(), self._share)
 
     def _uptime_s(self) -> float:
         return (self._resources.clock.steady() - self._started_at).total_seconds()
@@ -487,8 +481,3 @@ class Server:
                 "timers": {name: at.isoformat().replace("+00:00", "Z") for name, at in looks.items() if at},
             }
         )
-
-
-def _ended_badly(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()):
-        log.error("a part of the process ended", extra={"part": task.get_name()}, exc_info=error)

@@ -150,7 +150,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
         alerts=alerts,
     )
     await server.start()
-    while store.leases and not (adapter or network.is_listening):  # noqa: ASYNC110 - a test looks from outside
+    while store.is_shared and not (adapter or network.is_listening):  # noqa: ASYNC110 - a test looks from outside
         await asyncio.sleep(0.002)
     with ExitStack() as opened:
         readers: list[Records] = []

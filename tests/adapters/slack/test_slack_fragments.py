@@ -17,7 +17,7 @@ from claudius.memory.inbox import Pending
 from claudius.perception import Kind, Origin, Perception, ScheduledExtra, private
 from claudius.provider import Request
 from claudius.providers.scripted import Line, Scripted
-from claudius.runtime import grouping
+from claudius.runtime import lane as grouping
 from ear import echo
 from lab.loopback.slack.world import SlackWorld
 from lab.sample import NOW, perception
@@ -150,7 +150,7 @@ async def test_nobody_waits_for_a_clock_that_was_set_back() -> None:
 
     assert await grouping.next_turn(said, mind_of([said]), NOW) == said
     fresh = replace(said, heard_at=NOW)
-    assert await grouping.next_turn(fresh, mind_of([fresh]), NOW) == grouping.FRAGMENT_S
+    assert await grouping.next_turn(fresh, mind_of([fresh]), NOW) == grouping.Retry(grouping.FRAGMENT_S)
 
 
 def test_a_full_group_and_other_places_wait_for_nothing() -> None:

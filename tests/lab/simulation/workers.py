@@ -25,7 +25,7 @@ from claudius.home import Home, shipped
 from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres import leases
-from claudius.runtime import networks, process_resources, scheduler, server
+from claudius.runtime import networks, scheduler, server
 from claudius.runtime.life import HomeLock
 from claudius.runtime.process_resources import Clock
 from claudius.runtime.server import Server
@@ -274,8 +274,7 @@ class _TogetherLife:
             patched.enter_context(patch("os.kill", self._signal))
             patched.enter_context(patch.object(networks, "SWEEP_EVERY_S", SWEEP_EVERY_S))
             patched.enter_context(patch.object(scheduler, "open_bell", _open_bell))
-            for module in (process_resources, server):
-                patched.enter_context(patch.object(module, "LOOK_S", LEASE_S))
+            patched.enter_context(patch.object(server, "LOOK_S", LEASE_S))
             found = [*self._run()]
         self.server.settle()
         home = self.home_of(0)

@@ -133,7 +133,7 @@ async def test_posting_wakes_an_archived_thread(listen: Listen, world: DiscordWo
 
 
 async def test_what_may_not_be_done_is_refused_by_its_code(listen: Listen, world: DiscordWorld) -> None:
-    """Permissions, unknown places and others' messages: 50013, 50001, 10003, 10008, 50005, 50007."""
+    """Permissions, unknown places and others' messages: 50013, 50001, 10003, 10008, 50007."""
     ear = await listen()
     await world.add_user(BEN, "ben", takes_dms=False)
     said = await world.say(CHANNEL, ANA, "Mine")
@@ -147,7 +147,6 @@ async def test_what_may_not_be_done_is_refused_by_its_code(listen: Listen, world
         codes.append((no.value.status, no.value.code))
 
     channel = await place(ear)
-    await code(channel.get_partial_message(int(said)).edit(content="Yours"))
     await code(channel.get_partial_message(int(said)).delete())
     await code(channel.fetch_message(1))
     await code(ear.fetch_channel(2))
@@ -161,7 +160,6 @@ async def test_what_may_not_be_done_is_refused_by_its_code(listen: Listen, world
     await code(channel.send("Hello"))
 
     assert codes == [
-        (403, 50005),
         (403, 50013),
         (404, 10008),
         (404, 10003),

@@ -59,7 +59,7 @@ class Aligning:
         """Take over what people wrote by `by_hand`."""
         self._store, self._repository = store.documents, repository
         self._in_thread, self._by_hand, self._root = in_thread, by_hand, repository.root
-        self.is_wanted, self._is_begun = store.leases is not None, False
+        self.is_wanted, self._is_begun = store.is_shared, False
         """Whether another process may have archived since, in a home of its own."""
         self._documents: dict[tuple[str, str], Document] = {}
         self.last: tuple[int, str] | None = None

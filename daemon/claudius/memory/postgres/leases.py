@@ -25,7 +25,7 @@ from claudius import errors
 from claudius.decoding import decoder
 from claudius.errors import ProviderError, StaleTurn, TryAgain
 from claudius.foreign import unquoted
-from claudius.memory.leases import Asked, ForgettingStore, LeaseTally, LeaseTimes, RoleStore
+from claudius.memory.leases import Asked, ForgettingStore, LeaseStore, LeaseTally, LeaseTimes, RoleStore, SoulStore
 from claudius.memory.opening import StorePlace
 from claudius.memory.postgres.connection import PostgresDatabase, parameters
 from claudius.memory.postgres.schema import too_old
@@ -118,8 +118,10 @@ class _LaneWriter(Writer):
         return await self._writer.flush(*about)
 
 
-class PostgresLeases:
+class PostgresLeases(LeaseStore):
     """The lanes that this process holds."""
+
+    is_shared = True
 
     def __init__(
         self,
@@ -153,7 +155,7 @@ class PostgresLeases:
         """The server's time when the own monotonic clock showed 0."""
         self._seen_made, self._doubts_until_s = 0, 0.0
         self.roles: RoleStore = PostgresRoles(core, self._lease_s, clock)
-        self.souls = PostgresSouls(core)
+        self.souls: PostgresSouls = PostgresSouls(core)
         self.forgetting: ForgettingStore = PostgresForgetting(core, times.lease_s, times.look_s, home, keep_nothing)
 
     @property
@@ -267,11 +269,13 @@ class PostgresLeases:
     def is_paused(self) -> bool:
         return bool(self._core.look("soul_paused")[0]["paused"])
 
-    async def pause(self) -> None:
+    async def pause(self) -> bool:
         await self._core.write(lambda db: db.run("soul_pauses"))
+        return True
 
-    async def resume(self) -> None:
+    async def resume(self) -> bool:
         await self._core.write(lambda db: [db.run(one) for one in ("soul_resumes", "lanes_resumed")])
+        return True
 
     async def renew(self, but: Sequence[str] = ()) -> Sequence[str]:
         worker, configuration = self._core.boot, self.configuration()
@@ -332,7 +336,7 @@ class PostgresLeases:
         values = [{"seq": seq, "worker": self._core.boot} for seq in lane.taken]
         self._core.writer.later(lambda db: [db.run("turn_outlived", **one) for one in values])
 
-    def is_of(self, store: Store, conversation: str) -> bool:
+    def is_of(self, store: object, conversation: str) -> bool:
         held, core = self._held.get(conversation), getattr(store, "core", None)
         return held is not None and isinstance(core, LaneCore) and core.lane["token"] == held.token
 
@@ -417,7 +421,7 @@ class PostgresLeases:
         return is_released
 
 
-class PostgresRoles:
+class PostgresRoles(RoleStore):
     """The roles that this process has."""
 
     def __init__(self, core: Core, lease_s: float, clock: Callable[[], float]) -> None:
@@ -476,7 +480,7 @@ class PostgresRoles:
         return [(role, self._held[role][0]) for role in roles if role in self._held]
 
 
-class PostgresForgetting:
+class PostgresForgetting(ForgettingStore):
     """Whom this process, or another one, is erasing."""
 
     def __init__(self, core: Core, lease_s: float, look_s: float, home: str, keep_nothing: Callable[[], None]) -> None:
@@ -565,7 +569,7 @@ def _place(row: Row) -> str:
     return f"{row['home']} on {row['host']}" if row["home"] else str(row["host"])
 
 
-class PostgresSouls:
+class PostgresSouls(SoulStore):
     """What was pushed last."""
 
     def __init__(self, core: Core) -> None:

@@ -369,7 +369,7 @@ class PostgresStore(Store):
         self.schema = known(self._memory)
         """The newest schema that this release knows."""
         leases = partial(PostgresLeases, self.core, place, times, self.schema, clock=clock, home=home)
-        self.leases: LeaseStore | None = leases(of_lane=self.of_lane, keep_nothing=self.turns.shelf.clear)
+        self.leases: LeaseStore = leases(of_lane=self.of_lane, keep_nothing=self.turns.shelf.clear)
         self._lease_s, self._home = times.lease_s, home
         self.place, self._roles, self._configuration = place, roles, times.configuration
         self._linger_s = linger_s
@@ -393,7 +393,7 @@ class PostgresStore(Store):
             undo.pop_all()
         writer, reader = PostgresDatabase(writes, queries), PostgresDatabase(reads, queries)
         counting = self.writer(writer, core.translate, self._linger_s, relieve=self._relieve)
-        if self.leases and isinstance(counting, PostgresWriter):
+        if isinstance(counting, PostgresWriter):
             counting.tally = self.leases.tally
         core.open(counting, reader)
 
@@ -405,7 +405,7 @@ class PostgresStore(Store):
 
         def begin(db: Database) -> bool:
             set_up = {"schema": self.schema, "configuration": self._configuration, "wall_s": time.time()}
-            set_up |= {"soul": self.leases.souls.in_force if self.leases else ""}
+            set_up |= {"soul": self.leases.souls.in_force}
             set_up |= {"pid": os.getpid(), "version": claudius.__version__, "roles": self._roles}
             before = db.one("worker_before", worker=boot, host=here["host"])
             db.run("worker_begins", **here, **set_up)
@@ -428,8 +428,7 @@ class PostgresStore(Store):
         try:
             if self.core.is_open and clean and boot:
                 await self.core.write(lambda db: [db.run(one, worker=boot) for one in _ENDS])
-                if self.leases:
-                    await self.leases.tell({})
+                await self.leases.tell({})
         finally:
             await super().close(clean=clean)
 

@@ -193,19 +193,13 @@ async def only_an_owner(mind: Mind, adapters: Mapping[str, Adapter]) -> str:
 
 
 class OwnerCommands:
-    """Commands of owners."""
+    """Commands of owners, and the one by which somebody becomes an owner; `Commands` refuses the others' (`OWNERS`)."""
 
     def __init__(
-        self,
-        mind: Mind,
-        home: Home,
-        adapters: Mapping[str, Adapter],
-        status: Callable[[], Iterable[str]],
-        resumed: Callable[[], None],
+        self, mind: Mind, home: Home, status: Callable[[], Iterable[str]], resumed: Callable[[], None]
     ) -> None:
         """Change the settings of `home`; `status` describes the process, `resumed` makes every lane look again."""
         self._mind, self._home, self._status, self._resumed = mind, home, status, resumed
-        self._adapters = adapters
 
     async def owner(self, perception: Perception, code: str) -> str:
         """Make the person who says the code an owner."""
@@ -224,15 +218,11 @@ class OwnerCommands:
 
     async def status(self, perception: Perception, _: str) -> str:
         """Report the soul's status."""
-        if not is_owner(perception, self._mind.config()):
-            return await only_an_owner(self._mind, self._adapters)
         await note(self._mind, perception, "status")
         return "\n".join(self._status())
 
     async def usage(self, perception: Perception, _: str) -> str:
         """Report what was spent, and the limits."""
-        if not is_owner(perception, self._mind.config()):
-            return await only_an_owner(self._mind, self._adapters)
         await note(self._mind, perception, "usage")
         return "\n".join(map(_told, await self._mind.spending()))
 
@@ -250,8 +240,6 @@ class OwnerCommands:
         """Answer nothing of a person's, for a time or for good."""
         person, *rest = wish.split()  # ID [for 2 h], in any letters
         span = "".join(rest[1:])
-        if not is_owner(perception, self._mind.config()):
-            return await only_an_owner(self._mind, self._adapters)
         until = self._mind.clock() + int(span[:-1]) * SPANS[span[-1].lower()] if span else None
         entry = f"{person} until {until:{MUTED_UNTIL}}" if until else person
         override = await self._mute(perception, person, (entry,))
@@ -259,8 +247,6 @@ class OwnerCommands:
 
     async def unmute(self, perception: Perception, person: str) -> str:
         """Answer a person again."""
-        if not is_owner(perception, self._mind.config()):
-            return await only_an_owner(self._mind, self._adapters)
         return "I answer them again." + await self._mute(perception, person, ())
 
     async def _mute(self, perception: Perception, person: str, entry: tuple[str, ...]) -> str:
@@ -271,22 +257,16 @@ class OwnerCommands:
 
     async def _pause(self, perception: Perception, act: Literal["pause", "resume"], answer: str) -> str:
         """Set `runtime.paused`; where several processes share the store, a row of it, which all of them read."""
-        config, leases = self._mind.config(), self._mind.store.leases
-        if not is_owner(perception, config):
-            return await only_an_owner(self._mind, self._adapters)
+        config, shared = self._mind.config(), self._mind.store.leases
         await note(self._mind, perception, act)
-        if leases and act == "pause":
-            await leases.pause()
+        is_kept = await (shared.pause() if act == "pause" else shared.resume())
+        if is_kept and (act == "pause" or not config.runtime.paused):
             return answer
-        if leases:
-            await leases.resume()
-            if not config.runtime.paused:
-                return answer
         return answer + await self._set(perception, "runtime.paused", act == "pause")
 
     def _of_one_machine(self, told: str, person: str) -> str:
         """Return what to do where several processes share the store, each with settings of its own; else nothing."""
-        return told.format(person, socket.gethostname()) if self._mind.store.leases else ""
+        return told.format(person, socket.gethostname()) if self._mind.store.is_shared else ""
 
     async def _set(self, perception: Perception, key: str, value: object) -> str:
         """Write a setting; return what overrides it, as a sentence."""

@@ -69,6 +69,8 @@ TABLE: Mapping[str, Command] = {
     "unmute": Command("I answer them again", "owners", _SOMEBODY, "@NAME"),
 }
 WORDS = tuple(TABLE)
+OWNERS = tuple(word for word, command in TABLE.items() if command.group == "owners")
+"""Commands of nobody but owners."""
 COMMON = ("home", "help", "status")
 """Words that other bots, too, are given after a `!` in a channel; there they are commands only of whoever calls us."""
 STOP = "!stop"
@@ -161,7 +163,7 @@ def as_command(perception: Perception) -> Perception:
         return perception
     is_called = not is_public or perception.kind is Kind.MENTION
     extra = perception.extra
-    text = by_ids(perception.text, extra.named) if isinstance(extra, MessageExtra) else perception.text
+    text = by_ids(perception.text, extra.named) if isinstance(extra, MessageExtra) and extra.named else perception.text
     body = command_in(text, is_called=is_called)
     if not body:
         return perception

@@ -16,7 +16,7 @@ from lab.loopback.discord.state import Channel, Message
 
 @dataclass(slots=True)
 class Interaction:
-    """One command or button. `source`: the message whose button was pressed."""
+    """One command."""
 
     id: str
     token: str
@@ -25,11 +25,9 @@ class Interaction:
     channel: Channel
     made_at: float
     name: str
-    source: Message | None = None
     is_answered: bool = False
     has_failed: bool = False
     original: Message | None = None
-    followups: dict[str, Message] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ class Limit:
 
 
 USUAL = Limit(5, 1.0)
-KNOWN = {"create_message": Limit(5, 5.0), "create_reaction": Limit(1, 0.25), "edit_message": Limit(5, 5.0)}
+KNOWN = {"create_message": Limit(5, 5.0), "create_reaction": Limit(1, 0.25)}
 
 
 @dataclass(slots=True)

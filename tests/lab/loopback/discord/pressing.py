@@ -12,7 +12,7 @@ from lab.loopback.discord.rules import allowed
 from lab.loopback.discord.service import Service
 from lab.loopback.discord.state import APP, BOT_USER, Channel
 
-COMMAND, COMPONENT, BUTTON = 2, 3, 2
+COMMAND = 2
 _SUBCOMMANDS = (1, 2)
 
 
@@ -40,21 +40,6 @@ class Pressing:
         self.service.journal.enter(
             "person", "slash", channel, user=user, text=command, reference=one.id, is_delivered=deliver
         )
-        return one.id
-
-    async def click(self, channel: str, message: str, user: str, custom_id: str, *, deliver: bool = True) -> str:
-        """Press a button of a message; give the interaction's id. Raises: LookupError: it has no such button."""
-        place = self.service.space.channels[channel]
-        source = place.find(message)
-        if source is None or custom_id not in _buttons(source.components):
-            raise LookupError(f"no button {custom_id!r} on message {message}")
-        one = self.service.interactions.begin(self.service.space.next_id(), COMPONENT, user, place, custom_id)
-        one.source = source
-        self._tell(one, {"custom_id": custom_id, "component_type": BUTTON, "id": 1}, deliver=deliver)
-        self.service.journal.enter(
-            "person", "click", channel, message=message, user=user, text=custom_id, reference=one.id,
-            is_delivered=deliver,
-        )  # fmt: skip
         return one.id
 
     def _registered(self, place: Channel, name: str) -> dict[str, Any]:
@@ -90,8 +75,6 @@ class Pressing:
             body["guild"] = {"id": guild.id, "locale": "en-US", "features": []}
         else:
             body["user"] = service.shapes.user(one.user)
-        if one.source:
-            body["message"] = service.shapes.message(one.source)
         # No intent is asked for, and no view of the channel.
         service.post.bring([Event("INTERACTION_CREATE", body)], is_delivered=deliver)
 
@@ -108,11 +91,3 @@ def _chosen(command: Mapping[str, Any], parts: Sequence[str], options: Mapping[s
         raise LookupError(f"the command has no option {min(unknown)!r}")
     chosen = [{"name": name, "type": known[name]["type"], "value": value} for name, value in options.items()]
     return {"options": chosen} if chosen else {}
-
-
-def _buttons(components: Sequence[Any]) -> list[str]:
-    found = []
-    for component in components:
-        found += [component["custom_id"]] if component.get("custom_id") else []
-        found += _buttons(component.get("components") or [])
-    return found

@@ -12,7 +12,6 @@ from typing import Any
 from lab.loopback.discord.asking import Asking
 from lab.loopback.discord.intents import application_flags
 from lab.loopback.discord.rules import Refused, invalid
-from lab.loopback.discord.shapes import role_json
 from lab.loopback.discord.state import APP, BOT_USER, Guild
 
 EMPTY: tuple[int, Any] = (204, None)
@@ -131,11 +130,6 @@ def channels(asking: Asking) -> tuple[int, Any]:
     return 200, [asking.service.shapes.channel(one) for one in found if not one.is_thread]
 
 
-def roles(asking: Asking) -> tuple[int, Any]:
-    """List the roles of a guild."""
-    return 200, [role_json(role) for role in _guild(asking).roles.values()]
-
-
 def member(asking: Asking) -> tuple[int, Any]:
     """Give somebody's membership."""
     where = _guild(asking)
@@ -143,16 +137,6 @@ def member(asking: Asking) -> tuple[int, Any]:
     if found is None:
         raise Refused(10007 if asking.path["user_id"] in asking.service.space.users else 10013)
     return 200, asking.service.shapes.member(where, found)
-
-
-def members(asking: Asking) -> tuple[int, Any]:
-    """List members by id; the app needs the members intent, whatever the session identified with."""
-    where = _guild(asking)
-    if "guild_members" not in asking.service.settings.privileges:
-        raise Refused(50001)
-    after, count = int(asking.query.get("after") or 0), asking.number("limit", 1, 1000)
-    found = sorted((one for one in where.members.values() if int(one.user) > after), key=lambda one: int(one.user))
-    return 200, [asking.service.shapes.member(where, one) for one in found[:count]]
 
 
 ROUTES: Mapping[str, Any] = {
@@ -168,7 +152,5 @@ ROUTES: Mapping[str, Any] = {
     "bulk_overwrite_guild_application_commands": overwrite_commands,
     "get_guild": guild,
     "get_guild_channels": channels,
-    "get_guild_roles": roles,
     "get_guild_member": member,
-    "list_guild_members": members,
 }

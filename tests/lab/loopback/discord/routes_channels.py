@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lab.loopback.discord import events
 from lab.loopback.discord.asking import Asking
 from lab.loopback.discord.rules import Refused, channel_of, invalid, may, message_of, need
 from lab.loopback.discord.state import BOT_USER, Channel, ChannelKind
@@ -24,26 +23,6 @@ def get(asking: Asking) -> tuple[int, Any]:
     return 200, asking.service.shapes.channel(_place(asking))
 
 
-def modify(asking: Asking) -> tuple[int, Any]:
-    """Change a thread: its name, whether it is archived or locked."""
-    service, channel = asking.service, _place(asking)
-    if not channel.is_thread:
-        need(service.space, channel, "manage_channels")
-        channel.name = str(asking.body.get("name", channel.name))
-        service.post.bring([events.placed(service.shapes, channel, "UPDATE")])
-        return 200, service.shapes.channel(channel)
-    only_wakes = asking.body.keys() == {"archived"} and asking.body["archived"] is False and not channel.is_locked
-    if not (only_wakes or channel.owner == BOT_USER):
-        need(service.space, channel, "manage_threads")
-    channel.name = str(asking.body.get("name", channel.name))
-    channel.is_locked = bool(asking.body.get("locked", channel.is_locked))
-    is_archived = bool(asking.body.get("archived", channel.is_archived))
-    kind: Any = "rename" if is_archived == channel.is_archived else "archive" if is_archived else "unarchive"
-    service.archive(channel, is_archived=is_archived)
-    service.journal.enter("app", kind, channel.id, user=BOT_USER, text=channel.name, raw=asking.call.raw)
-    return 200, service.shapes.channel(channel)
-
-
 def start_on_message(asking: Asking) -> tuple[int, Any]:
     """Open a thread on a message, whose id it takes."""
     service, parent = asking.service, _place(asking)
@@ -56,19 +35,6 @@ def start_on_message(asking: Asking) -> tuple[int, Any]:
         raise Refused(160004)
     thread = service.start_thread(parent, BOT_USER, _name(asking), starter=starter, kind=kind, minutes=_minutes(asking))
     _enter(asking, thread, starter.id)
-    return 201, service.shapes.channel(thread)
-
-
-def start(asking: Asking) -> tuple[int, Any]:
-    """Open a thread that stands on no message."""
-    service, parent = asking.service, _place(asking)
-    kinds: Mapping[int, ChannelKind] = {10: "announcement_thread", 11: "public_thread", 12: "private_thread"}
-    kind = kinds.get(int(asking.body.get("type", 12)))
-    if kind is None or parent.kind not in _ON_MESSAGE:
-        raise Refused(50024)
-    need(service.space, parent, "create_private_threads" if kind == "private_thread" else "create_public_threads")
-    thread = service.start_thread(parent, BOT_USER, _name(asking), kind=kind, minutes=_minutes(asking))
-    _enter(asking, thread, "")
     return 201, service.shapes.channel(thread)
 
 
@@ -102,42 +68,12 @@ def join(asking: Asking) -> tuple[int, Any]:
     return EMPTY
 
 
-def leave(asking: Asking) -> tuple[int, Any]:
-    """Go out of a thread."""
-    thread = _place(asking)
-    if BOT_USER in thread.members:
-        thread.members.remove(BOT_USER)
-    return EMPTY
-
-
-def members(asking: Asking) -> tuple[int, Any]:
-    """List who joined a thread; the app needs the members intent. Source: docs …/topics/threads."""
-    thread = _place(asking)
-    if "guild_members" not in asking.service.settings.privileges:
-        raise Refused(50001)
-    return 200, [asking.service.shapes.thread_member(thread, user) for user in thread.members]
-
-
 def member(asking: Asking) -> tuple[int, Any]:
     """Give somebody's membership of a thread. Source: docs …/resources/channel, "Get Thread Member"."""
     thread, user = _place(asking), asking.path["user_id"]
     if user not in thread.members:
         raise Refused(10007)
     return 200, asking.service.shapes.thread_member(thread, user)
-
-
-def archived(asking: Asking) -> tuple[int, Any]:
-    """List the archived public threads of a channel, last archived first."""
-    parent, space = _place(asking), asking.service.space
-    if not may(space, BOT_USER, parent, "read_message_history"):
-        raise Refused(50001)
-    found = [
-        thread
-        for thread in space.channels.values()
-        if thread.parent == parent.id and thread.is_archived and thread.kind != "private_thread"
-    ]
-    found.sort(key=lambda thread: thread.archived_at, reverse=True)
-    return 200, {"threads": [asking.service.shapes.channel(one) for one in found], "members": [], "has_more": False}
 
 
 def active(asking: Asking) -> tuple[int, Any]:
@@ -166,14 +102,9 @@ def open_dm(asking: Asking) -> tuple[int, Any]:
 
 ROUTES: Mapping[str, Any] = {
     "get_channel": get,
-    "modify_channel": modify,
     "start_thread_from_message": start_on_message,
-    "start_thread_without_message": start,
     "join_thread": join,
-    "leave_thread": leave,
     "get_thread_member": member,
-    "list_thread_members": members,
-    "list_public_archived_threads": archived,
     "list_active_guild_threads": active,
     "create_dm": open_dm,
 }

@@ -12,7 +12,7 @@ from lab.loopback.discord.rules import Refused
 from lab.loopback.discord.state import APP, BOT_USER, EPHEMERAL, LOADING, SLASH, Message
 
 EMPTY: tuple[int, Any] = (204, None)
-PONG, MESSAGE, DEFER, DEFER_UPDATE, UPDATE = 1, 4, 5, 6, 7
+DEFER = 5
 
 
 def respond(asking: Asking) -> tuple[int, Any]:
@@ -37,10 +37,6 @@ def respond(asking: Asking) -> tuple[int, Any]:
             one.is_answered = True
             _put_up(inner, one, one.original)
             _enter(asking, "defer", one, one.original)
-        case 6 | 7 if one.source is not None:
-            one.original, one.is_answered = one.source, True
-            if kind == UPDATE:
-                _edit(inner, one, one.source)
         case _:
             raise Refused(50035, message="Invalid Form Body")
     service.journal.changes.happened()
@@ -80,16 +76,6 @@ def _known(asking: Asking) -> Interaction:
     return one
 
 
-def _named(asking: Asking, one: Interaction) -> Message:
-    name = asking.path["message_id"]
-    found = one.original if name == "@original" else one.followups.get(name)
-    if one.original and one.original.id == name:
-        found = one.original
-    if found is None:
-        raise Refused(10008)
-    return found
-
-
 def follow_up(asking: Asking) -> tuple[int, Any]:
     """Say more; after a mere promise, the first that comes keeps it."""
     one = _known(asking)
@@ -100,35 +86,8 @@ def follow_up(asking: Asking) -> tuple[int, Any]:
         return 200, asking.service.shapes.message(one.original)
     message = _message(asking, one)
     drafts.fill(asking, message)
-    one.followups[message.id] = message
     _show(asking, one, message, is_new=True)
     return 200, asking.service.shapes.message(message)
-
-
-def get(asking: Asking) -> tuple[int, Any]:
-    """Give an answer."""
-    return 200, asking.service.shapes.message(_named(asking, _known(asking)))
-
-
-def edit(asking: Asking) -> tuple[int, Any]:
-    """Change an answer, or keep a promise of one."""
-    one = _known(asking)
-    message = _named(asking, one)
-    _edit(asking, one, message)
-    return 200, asking.service.shapes.message(message)
-
-
-def delete(asking: Asking) -> tuple[int, Any]:
-    """Take an answer back."""
-    one = _known(asking)
-    message = _named(asking, one)
-    if message is one.original:
-        one.original = None
-    one.followups.pop(message.id, None)
-    if not message.flags & EPHEMERAL:
-        asking.service.remove(one.channel, [message.id], is_bulk=False)
-    _enter(asking, "delete", one, message)
-    return EMPTY
 
 
 def _message(asking: Asking, one: Interaction) -> Message:
@@ -182,7 +141,4 @@ def _enter(asking: Asking, kind: Any, one: Interaction, message: Message) -> Non
 ROUTES: Mapping[str, Any] = {
     "create_interaction_response": respond,
     "create_followup_message": follow_up,
-    "get_followup_message": get,
-    "edit_followup_message": edit,
-    "delete_followup_message": delete,
 }

@@ -88,19 +88,6 @@ def get(asking: Asking) -> tuple[int, Any]:
     return 200, _shown(asking, message_of(channel, asking.path["message_id"]))
 
 
-def edit(asking: Asking) -> tuple[int, Any]:
-    """Change a message of our own."""
-    channel, message = _found(asking)
-    if message.author != BOT_USER:
-        raise Refused(50005)
-    need_open(channel)
-    drafts.fill(asking, message)
-    message.edited_at = asking.service.space.clock.now()
-    asking.service.changed(channel, message)
-    _enter(asking, "edit", channel, message)
-    return 200, _shown(asking, message)
-
-
 def delete(asking: Asking) -> tuple[int, Any]:
     """Take a message down; another's only with permission."""
     channel, message = _found(asking)
@@ -108,19 +95,6 @@ def delete(asking: Asking) -> tuple[int, Any]:
         need(asking.service.space, channel, "manage_messages")
     asking.service.remove(channel, [message.id], is_bulk=False)
     _enter(asking, "delete", channel, message)
-    return EMPTY
-
-
-def bulk_delete(asking: Asking) -> tuple[int, Any]:
-    """Take several messages down."""
-    channel = _place(asking)
-    need(asking.service.space, channel, "manage_messages")
-    messages = [str(message) for message in asking.body.get("messages") or []]
-    if not 2 <= len(messages) <= PAGE:
-        raise Refused(50016)
-    asking.service.remove(channel, messages, is_bulk=True)
-    for message in messages:
-        asking.service.journal.enter("app", "delete", channel.id, message=message, user=BOT_USER)
     return EMPTY
 
 
@@ -145,13 +119,6 @@ def unreact(asking: Asking) -> tuple[int, Any]:
     asking.service.react(channel, message, BOT_USER, asking.path["emoji"], is_added=False)
     _enter(asking, "unreact", channel, message, asking.path["emoji"])
     return EMPTY
-
-
-def reactions(asking: Asking) -> tuple[int, Any]:
-    """List who put a reaction on a message."""
-    _, message = _found(asking)
-    users = message.reactions.get(asking.path["emoji"], [])
-    return 200, [asking.service.shapes.user(user) for user in users]
 
 
 def typing(asking: Asking) -> tuple[int, Any]:
@@ -182,11 +149,8 @@ ROUTES: Mapping[str, Any] = {
     "create_message": create,
     "get_channel_messages": history,
     "get_channel_message": get,
-    "edit_message": edit,
     "delete_message": delete,
-    "bulk_delete_messages": bulk_delete,
     "create_reaction": react,
     "delete_own_reaction": unreact,
-    "get_reactions": reactions,
     "trigger_typing_indicator": typing,
 }

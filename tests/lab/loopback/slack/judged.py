@@ -30,7 +30,7 @@ def as_world(trace: Sequence[Entry], *, is_owed: Callable[[Entry], bool], key: s
     visible = [
         oracle.Visible(conversation=place(entry), text=entry.text, key=_key(entry, key))
         for entry in trace
-        if entry.by == "app" and entry.kind in ("post", "stream_end")
+        if entry.by == "app" and entry.kind == "post"
     ]
     return oracle.World(posted=posted, visible=visible)
 

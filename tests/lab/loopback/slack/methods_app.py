@@ -16,13 +16,6 @@ from lab.loopback.slack.shapes import file_json
 from lab.loopback.slack.state import APP, BOT, BOT_USER, Channel, Message
 
 
-def api_test(_: Service, arguments: Arguments, __: Call) -> dict[str, Any]:
-    """Echo."""
-    if arguments.text("error"):
-        raise Refused(arguments.text("error"), args=dict(arguments))
-    return {"args": dict(arguments)}
-
-
 def auth_test(service: Service, _: Arguments, __: Call) -> dict[str, Any]:
     """Say who the app is."""
     team = service.space.team
@@ -114,7 +107,6 @@ def _reactable(service: Service, arguments: Arguments) -> tuple[Channel, Message
 
 
 METHODS: Mapping[str, Callable[[Service, Arguments, Call], dict[str, Any]]] = {
-    "api.test": api_test,
     "auth.test": auth_test,
     "apps.connections.open": open_connection,
     "reactions.add": add_reaction,

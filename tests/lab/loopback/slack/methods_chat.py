@@ -1,4 +1,4 @@
-"""chat.*, but for streams: posting, changing, deleting.
+"""chat.*: posting, deleting.
 
 Source: docs.slack.dev/reference/methods/<method>.
 """
@@ -16,7 +16,6 @@ from lab.loopback.slack.rules import (
     MAX_BLOCKS,
     SECTION_CHARS,
     TEXT_CHARS,
-    UPDATE_CHARS,
     Arguments,
     Refused,
 )
@@ -30,23 +29,18 @@ _TS = re.compile(r"\d{1,12}\.\d{6}")
 def post_message(service: Service, arguments: Arguments, call: Call) -> dict[str, Any]:
     """Post; a text that is too long is cut, with a warning."""
     channel = writable(service, arguments)
-    text = content(arguments, TEXT_CHARS)
-    username = _username(service, arguments)
+    text = content(arguments)
     message = Message(
         channel.id,
         service.space.next_ts(),
         text[:TEXT_CHARS],
-        user=None if username else BOT_USER,
+        user=BOT_USER,
         thread_ts=thread(channel, arguments),
-        subtype="bot_message" if username else None,
         bot_id=BOT,
-        username=username,
         blocks=list(arguments.get("blocks") or []),
         attachments=list(arguments.get("attachments") or []),
         metadata=metadata(arguments),
     )
-    if message.thread_ts and arguments.flag("reply_broadcast"):
-        message.subtype = "thread_broadcast"
     service.publish(channel, message)
     service.journal.enter("app", "post", channel.id, **_entry(message, arguments, call))
     if service.settings.is_sparing:
@@ -60,33 +54,11 @@ def post_ephemeral(service: Service, arguments: Arguments, call: Call) -> dict[s
     channel = writable(service, arguments)
     if arguments.text("user") not in channel.members:
         raise Refused("user_not_in_channel")
-    message = Message(channel.id, service.space.next_ts(), content(arguments, TEXT_CHARS), user=BOT_USER)
+    message = Message(channel.id, service.space.next_ts(), content(arguments), user=BOT_USER)
     message.thread_ts = thread(channel, arguments)
     entry = _entry(message, arguments, call) | {"to": arguments.text("user")}
     service.journal.enter("app", "ephemeral", channel.id, **entry)
     return {"message_ts": message.ts}
-
-
-def update(service: Service, arguments: Arguments, call: Call) -> dict[str, Any]:
-    """Change a message of ours; metadata that are not given stay."""
-    channel, message = own_message(service, arguments, error="cant_update_message")
-    if channel.is_archived:
-        raise Refused("is_inactive")
-    if message.stream:
-        raise Refused("streaming_state_conflict")
-    if len(arguments.text("text")) > UPDATE_CHARS:
-        raise Refused("msg_too_long")
-    before, text = service.snapshot(message), content(arguments, UPDATE_CHARS)
-    if "text" in arguments or "markdown_text" in arguments:
-        message.text, message.blocks = text, []
-        message.edited = (BOT_USER, service.space.next_ts())
-    if arguments.get("blocks") is not None:
-        message.blocks = list(arguments["blocks"])
-    if "metadata" in arguments:
-        message.metadata = metadata(arguments)
-    service.changed(message, before)
-    service.journal.enter("app", "edit", channel.id, **_entry(message, arguments, call))
-    return {"channel": channel.id, "ts": message.ts, "text": message.text, "message": _shown(service, message)}
 
 
 def delete(service: Service, arguments: Arguments, call: Call) -> dict[str, Any]:
@@ -126,7 +98,7 @@ def thread(channel: Channel, arguments: Arguments) -> str | None:
     return (parent.thread_ts or parent.ts) if parent else None
 
 
-def content(arguments: Arguments, chars: int) -> str:
+def content(arguments: Arguments) -> str:
     """Give the text of a post. Raises: Refused: none, too long, or two that exclude each other.
 
     That a `markdown_text` stands in history as it was sent is our reading; the real one is turned into blocks.
@@ -140,7 +112,7 @@ def content(arguments: Arguments, chars: int) -> str:
         )
     if blocks:
         _check_blocks(blocks)
-    has_else = blocks or arguments.get("attachments") or ("metadata" in arguments and chars == UPDATE_CHARS)
+    has_else = blocks or arguments.get("attachments")
     if not (text.strip() or markdown.strip() or has_else):
         raise Refused("no_text")
     return text or markdown
@@ -171,14 +143,6 @@ def _check_blocks(blocks: Any) -> None:
         raise Refused("msg_blocks_too_long")
 
 
-def _username(service: Service, arguments: Arguments) -> str | None:
-    """Read the name of its own that a post has. Raises: Refused: `chat:write.customize` is missing."""
-    name = arguments.text("username")
-    if name and "chat:write.customize" not in service.space.tokens[BOT_TOKEN].scopes:
-        raise Refused("missing_scope", needed="chat:write.customize")
-    return name or None
-
-
 def _entry(message: Message, arguments: Arguments, call: Call) -> dict[str, Any]:
     return {
         "ts": message.ts,
@@ -186,7 +150,6 @@ def _entry(message: Message, arguments: Arguments, call: Call) -> dict[str, Any]
         "user": message.user or message.bot_id or "",
         "text": message.text,
         "blocks": message.blocks,
-        "markdown_text": arguments.get("markdown_text"),
         "metadata": message.metadata,
         "raw": call.raw,
     }
@@ -199,6 +162,5 @@ def _shown(service: Service, message: Message) -> dict[str, Any]:
 METHODS: Mapping[str, Callable[[Service, Arguments, Call], dict[str, Any]]] = {
     "chat.postMessage": post_message,
     "chat.postEphemeral": post_ephemeral,
-    "chat.update": update,
     "chat.delete": delete,
 }

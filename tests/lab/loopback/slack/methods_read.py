@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lab.loopback.slack import events
 from lab.loopback.slack.lookup import channel_of, page, require_scope
 from lab.loopback.slack.records import Call
 from lab.loopback.slack.rules import HISTORY_SCOPE, READ_SCOPE, Arguments, Refused
@@ -74,34 +73,6 @@ def members(service: Service, arguments: Arguments, _: Call) -> dict[str, Any]:
     require_scope(service, READ_SCOPE[channel.kind])
     part, following = page(channel.members, arguments, default=100, most=1000)
     return {"members": list(part), "response_metadata": {"next_cursor": following}}
-
-
-def open_conversation(service: Service, arguments: Arguments, _: Call) -> dict[str, Any]:
-    """Open a DM."""
-    users = [user for user in arguments.text("users").split(",") if user]
-    if arguments.text("channel"):
-        channel = channel_of(service, arguments)
-    elif len(users) != 1:
-        raise Refused("users_list_not_supplied" if not users else "method_not_supported_for_channel_type")
-    elif users[0] not in service.space.users:
-        raise Refused("user_not_found")
-    else:
-        channel = service.space.dm(users[0])
-    return {"channel": channel_json(channel) if arguments.flag("return_im") else {"id": channel.id}}
-
-
-def join(service: Service, arguments: Arguments, _: Call) -> dict[str, Any]:
-    """Come into a public channel."""
-    channel = channel_of(service, arguments)
-    if channel.kind != "channel":
-        raise Refused("method_not_supported_for_channel_type")
-    if channel.is_archived:
-        raise Refused("is_archived")
-    if BOT_USER in channel.members:
-        return {"channel": channel_json(channel), "warnings": ["already_in_channel"]}
-    channel.members.append(BOT_USER)
-    service.tell([events.moved(channel, BOT_USER, is_joining=True, event_ts=service.space.next_ts())])
-    return {"channel": channel_json(channel)}
 
 
 def user_info(service: Service, arguments: Arguments, _: Call) -> dict[str, Any]:
@@ -179,8 +150,6 @@ METHODS: Mapping[str, Callable[[Service, Arguments, Call], dict[str, Any]]] = {
     "conversations.list": list_conversations,
     "conversations.info": info,
     "conversations.members": members,
-    "conversations.open": open_conversation,
-    "conversations.join": join,
     "users.info": user_info,
     "users.list": list_users,
     "users.conversations": own_conversations,

@@ -201,12 +201,6 @@ class People:
         self.service.tell([events.opened_home(channel, user, view, event_ts=event_ts)])
         return event_ts
 
-    async def stop_stream(self, channel: str, ts: str) -> None:
-        """Press Stop while a message grows."""
-        stream = self._message(channel, ts).stream
-        if stream is not None:
-            stream.is_stopped_by_user = True
-
     def _channel(self, name: str) -> Channel:
         return self.service.space.channels[name]
 

@@ -10,10 +10,10 @@ from lab.loopback.watch import Changes
 
 EntryKind = Literal[
     "post", "edit", "delete", "react", "unreact", "join", "leave", "archive", "slash", "click",
-    "ephemeral", "response", "stream_start", "stream_append", "stream_end", "status", "home", "unfurl",
+    "ephemeral", "response", "status", "home", "unfurl",
 ]  # fmt: skip
 
-ANSWERS: frozenset[str] = frozenset({"post", "stream_end", "ephemeral", "response"})
+ANSWERS: frozenset[str] = frozenset({"post", "ephemeral", "response"})
 """The kinds of entry that are a whole message of the app's."""
 
 
@@ -34,7 +34,6 @@ class Entry:
     to: str = ""
     """The only person who saw it; empty = everybody in the conversation."""
     blocks: list[Any] = field(default_factory=list)
-    markdown_text: str | None = None
     metadata: dict[str, Any] | None = None
     raw: bytes = b""
     """The body of the request that caused it."""
@@ -53,8 +52,6 @@ class Call:
     headers: dict[str, str]
     arguments: dict[str, Any]
     raw: bytes
-    unknown: list[str] = field(default_factory=list)
-    """Arguments that the method does not have."""
     is_applied: bool = False
     """The service did what was asked, whatever the caller was told."""
     status: int = 0

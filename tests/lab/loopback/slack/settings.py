@@ -50,8 +50,6 @@ class Settings:
     reading)."""
     ping_s: float = 5.0
     """Between the server's own pings; 0 = none. Our reading."""
-    stream_life_s: float = 300.0
-    """Source: python-slack-sdk#1859."""
     status_life_s: float = 120.0
     """Source: docs.slack.dev/reference/methods/assistant.threads.setStatus, "a two minute timeout applies"."""
     response_life_s: float = 1800.0
@@ -63,7 +61,5 @@ class Settings:
     is_mention_first: bool = False
     """Which of the pair comes first when our app is mentioned; the real order is not promised."""
     has_rate_limits: bool = False
-    unknown_arguments: Literal["accept", "refuse"] = "accept"
-    """Our reading: the service takes no notice of names it does not know; with "refuse" it is `invalid_arguments`."""
     events: frozenset[str] = MANIFEST_EVENTS
     """The bot events that the app is subscribed to; a missing one is the most common setup fault."""

@@ -68,15 +68,6 @@ class User:
 
 
 @dataclass(slots=True)
-class Stream:
-    """A message that still grows."""
-
-    started_at: float
-    form: Literal["text", "chunks"] | None = None
-    is_stopped_by_user: bool = False
-
-
-@dataclass(slots=True)
 class Message:
     """One message, as it stands now."""
 
@@ -97,7 +88,6 @@ class Message:
     reactions: dict[str, list[str]] = field(default_factory=dict)
     edited: tuple[str, str] | None = None
     """By whom, and when (a ts)."""
-    stream: Stream | None = None
     fields: dict[str, Any] = field(default_factory=dict)
     """What its JSON says besides, or instead."""
 

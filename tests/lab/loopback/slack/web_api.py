@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from lab.loopback.slack import methods_app, methods_chat, methods_read, methods_stream
+from lab.loopback.slack import methods_app, methods_chat, methods_read
 from lab.loopback.slack.faults import Fault, too_many
 from lab.loopback.slack.records import Call
 from lab.loopback.slack.rules import METHODS, Arguments, Refused, check
@@ -24,7 +24,6 @@ HANDLERS: Mapping[str, Method] = {
     **methods_app.METHODS,
     **methods_chat.METHODS,
     **methods_read.METHODS,
-    **methods_stream.METHODS,
 }
 
 _AS_JSON = frozenset({"blocks", "attachments", "metadata", "chunks", "view", "loading_messages"})
@@ -89,14 +88,12 @@ class WebApi:
         rule, handler = METHODS.get(call.method), HANDLERS.get(call.method)
         if rule is None or handler is None:
             raise Refused("unknown_method", req_method=call.method)
-        if call.method != "api.test":
-            token = self._token(call, arguments)
-            if token.kind != rule.kind:
-                raise Refused("not_allowed_token_type")
-            if rule.scopes and not token.scopes & set(rule.scopes):
-                raise missing_scope(rule.scopes, token)
-        is_strict = self.service.settings.unknown_arguments == "refuse"
-        call.unknown = check(call.method, arguments, is_strict=is_strict)
+        token = self._token(call, arguments)
+        if token.kind != rule.kind:
+            raise Refused("not_allowed_token_type")
+        if rule.scopes and not token.scopes & set(rule.scopes):
+            raise missing_scope(rule.scopes, token)
+        check(call.method, arguments)
         return handler(self.service, arguments, call)
 
     def _token(self, call: Call, arguments: Arguments) -> Token:
