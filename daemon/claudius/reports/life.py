@@ -1,4 +1,4 @@
-"""How the soul felt over time, as numbers to draw: `claudius psyche plot --json`. The laws draw between two turns."""
+"""What is felt: state and psyche in words and numbers, and how they moved. The laws draw between two turns."""
 
 from __future__ import annotations
 
@@ -285,3 +285,19 @@ def _arc(moves: Sequence[Move], arc: str) -> Value:
         return now if now >= DEAD else None
 
     return _since([(move.at_s, move.arcs.get(arc)) for move in moves if move.arcs is not None], value_of)
+
+
+def state(home: Home, *, every_audience: bool = False) -> Mapping[str, Any]:
+    """Return the soul's state: per key the newest value, or every audience's."""
+    with records(home) as kept:
+        return kept.state(every_audience=every_audience)
+
+
+def psyche(home: Home, now: datetime) -> Mapping[str, Any]:
+    """Return the numbers as they are now, each with its words."""
+    from claudius.psyche.personality import Kernel, kernel_hash
+    from claudius.psyche.showing import shown
+
+    with records(home) as kept:
+        found, traits = kept.psyche()
+    return shown(found, traits, kernel_hash(Kernel(*traits)) if traits else "", now.timestamp())

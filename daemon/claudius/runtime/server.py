@@ -22,7 +22,7 @@ from claudius.failure import failure_of
 from claudius.foreign import plain_message, unquoted
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
-from claudius.memory.erasure import Erasures, Posted
+from claudius.memory.erasure import Begun, Erasures, Posted
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import listens, may
 from claudius.memory.moments import Semantic
@@ -115,6 +115,7 @@ class Server:
             voided=self._void,
             take_down=self._take_down,
             wake=self._lanes.wake,
+            second_line=self._second_line,
             next_quiet=self._next_quiet,
             is_daemon=services is not None and services.is_daemon,
         )
@@ -195,7 +196,7 @@ class Server:
         if self._second:
             self._roles.add(Role("cortex", partial(self._second.live, self._lanes.wake)))
         if self._services:
-            await self._services.start(self._lanes.wake, self.health, self._metrics)
+            await self._services.start(self._lanes.wake, self.health, self._metrics, self._forgetting.overwrite)
         await asyncio.sleep(0)
         await self._control.open()
         for conversation in waiting.conversations:
@@ -366,6 +367,12 @@ class Server:
         for asked, receipt in untold:
             await self._commands.answer(asked, told(receipt))
             self._forgetting.was_told(asked.person)
+
+    def _second_line(self, begun: Begun, text: str) -> None:
+        if begun.asked:
+            self._commands.tell(begun.asked, text)
+        else:
+            log.info(text)
 
     def _next_quiet(self, now: datetime) -> datetime:
         clock = self._mind.config().clock
