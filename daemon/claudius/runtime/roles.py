@@ -119,9 +119,9 @@ class Roles:
             await self._shared.give_back([place for place in taken if place not in self._held])
         now_s = asyncio.get_running_loop().time()
         if self._held and now_s - self._renewed_s >= self._share.times.renew_s:
-            self._renewed_s = now_s
             await self._end(await self._shared.renew(list(self._held)), "another process has it")
             await self._look_for_others(now_s)
+            self._renewed_s = now_s  # after a failure it is tried at the next look: two in a row would cost the lease
 
     async def _look_for_others(self, now_s: float) -> None:
         before, self._alone = self._alone, {}
