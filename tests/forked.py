@@ -158,6 +158,8 @@ def _become(order: int, standard: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(wanted["env"])
     time.tzset()
+    if "SSL_CERT_FILE" in os.environ and (made := sys.modules.get("aiohttp.connector")):
+        made._SSL_CONTEXT_VERIFIED = made._make_ssl_context(verified=True)  # it is made at import, of that environment
     tempfile.tempdir = None
     sys.argv = wanted["args"]
     for number, name in enumerate(("stdin", "stdout", "stderr")):

@@ -60,6 +60,7 @@ TABLE: tuple[Route, ...] = (
     Route("get_guild", "GET", "/guilds/{guild_id}"),
     Route("get_guild_channels", "GET", "/guilds/{guild_id}/channels"),
     Route("list_active_guild_threads", "GET", "/guilds/{guild_id}/threads/active"),
+    Route("get_guild_roles", "GET", "/guilds/{guild_id}/roles"),
     Route("get_guild_member", "GET", "/guilds/{guild_id}/members/{user_id}"),
     Route("get_channel", "GET", "/channels/{channel_id}"),
     Route("trigger_typing_indicator", "POST", "/channels/{channel_id}/typing"),

@@ -12,6 +12,7 @@ from typing import Any
 from lab.loopback.discord.asking import Asking
 from lab.loopback.discord.intents import application_flags
 from lab.loopback.discord.rules import Refused, invalid
+from lab.loopback.discord.shapes import role_json
 from lab.loopback.discord.state import APP, BOT_USER, Guild
 
 EMPTY: tuple[int, Any] = (204, None)
@@ -139,6 +140,11 @@ def member(asking: Asking) -> tuple[int, Any]:
     return 200, asking.service.shapes.member(where, found)
 
 
+def roles(asking: Asking) -> tuple[int, Any]:
+    """List the roles of a guild, as `claudius doctor --live` asks for them."""
+    return 200, [role_json(role) for role in _guild(asking).roles.values()]
+
+
 ROUTES: Mapping[str, Any] = {
     "get_current_user": me,
     "get_user": user,
@@ -153,4 +159,5 @@ ROUTES: Mapping[str, Any] = {
     "get_guild": guild,
     "get_guild_channels": channels,
     "get_guild_member": member,
+    "get_guild_roles": roles,
 }
