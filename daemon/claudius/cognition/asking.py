@@ -28,9 +28,9 @@ from claudius.cognition.plan import allowed_verbs
 from claudius.cognition.prompt.assembly import BROKEN_CHARS, build_prompt, prompt_sha256, repair_tail, words_tail
 from claudius.cognition.prompt.function_prompts import (
     NAME,
-    Asked,
     Drawn,
     PromptSource,
+    Wanted,
     asked,
     draw,
     fresh,
@@ -338,7 +338,7 @@ async def answers(
     """Ask for several values in one call. Returns them in order. Raises: Unreadable, ProviderError, BadSoul."""
     wanted = asked(asks, source)
 
-    async def once(wanted: Asked, purpose: str, *, streams: bool = False) -> ModelReply:
+    async def once(wanted: Wanted, purpose: str, *, streams: bool = False) -> ModelReply:
         lines = fresh(memory, source.base)
         turn.guard(line.content for line in lines if line.entry_type is EntryType.INTERNAL_MONOLOGUE)
         return await ask_model(
@@ -385,12 +385,12 @@ def _value(source: PromptSource, asks: Sequence[Ask[Any]], place: int, first: Mo
     return Words.of(str(text), read_verb(found.verb, verbs, default)[0])
 
 
-def _again(first: ModelReply, source: PromptSource, wanted: Asked, asks: Sequence[Ask[Any]], failed: Failed) -> Asked:
+def _again(first: ModelReply, source: PromptSource, wanted: Wanted, asks: Sequence[Ask[Any]], failed: Failed) -> Wanted:
     """Ask again for the failed sections, giving the reason and the earlier text."""
     broken = {"kind": RecordKind.DRAFT, "text": first.parsed.raw[:BROKEN_CHARS]}
     words = source.soul.files["reask.md"]
     told = [words.fill(step=asks[place].step, reason=quoted(error.detail)) for place, error in failed.items()]
-    return Asked(
+    return Wanted(
         tags=tuple(wanted.tags[place] for place in failed),
         lines=tuple(wanted.lines[place] for place in failed),
         again="\n".join([fence(data_line(broken), source.recollection.nonce), *told]),

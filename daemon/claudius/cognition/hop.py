@@ -31,7 +31,7 @@ from claudius.cognition.prompt.assembly import (
     shows_intuition,
     this_turn,
 )
-from claudius.cognition.prompt.function_prompts import Asked, PromptSource, draw, fresh, prompt_of
+from claudius.cognition.prompt.function_prompts import PromptSource, Wanted, draw, fresh, prompt_of
 from claudius.cognition.reply.parser import Parsed, read_bool
 from claudius.cognition.turn_state import Superseded, TurnState, Words, is_more, recorded
 from claudius.cognition.working_memory import DEFAULT, MemoryEntry, WorkingMemory
@@ -233,7 +233,7 @@ async def _ask_group(
 ) -> ModelReply:
     conditional = {name: check for name, check in turn.plan.conditional.items() if name in group and check in group}
     narrowed = replace(turn.plan, asked=group, conditional=conditional)
-    wanted = Asked(tags=group, lines=(), head=this_turn(narrowed, turn.soul), earlier=earlier)
+    wanted = Wanted(tags=group, lines=(), head=this_turn(narrowed, turn.soul), earlier=earlier)
     is_one = len(group) == 1
     return await ask_model(
         turn,

@@ -50,7 +50,7 @@ REGIONS = {
 _TAGS = {EntryType.INTERNAL_MONOLOGUE: "internal_monologue", EntryType.EXTERNAL_DIALOG: SPEECH}
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class Wanted(Struct, frozen=True, kw_only=True):
     """What one call asks for: a tag for each section, and a line saying what to write in it."""
 
     tags: tuple[str, ...]
@@ -68,7 +68,7 @@ class Drawn(Struct, frozen=True, kw_only=True):
 
     order: tuple[str, ...]
     entries: tuple[int | MemoryEntry, ...]
-    asked: Asked
+    asked: Wanted
     soul: str = NAME
 
 
@@ -124,7 +124,7 @@ def fresh(memory: WorkingMemory, base: WorkingMemory) -> tuple[MemoryEntry, ...]
     return tuple(entry for entry in memory.entries if entry.id not in known)
 
 
-def prompt_of(source: PromptSource, memory: WorkingMemory, asked: Asked) -> Prompt:
+def prompt_of(source: PromptSource, memory: WorkingMemory, asked: Wanted) -> Prompt:
     """Build the prompt of one call: the regions of the memory in their places, then what is asked. Pure."""
     system = "\n\n".join(entry.content for entry in memory.region(CORE))
     messages, cached = _history(source, memory)
@@ -170,7 +170,7 @@ def _part(past: PastTurn, lines: Sequence[MemoryEntry]) -> PastTurn:
     )
 
 
-def _opening(source: PromptSource, memory: WorkingMemory, asked: Asked) -> list[str]:
+def _opening(source: PromptSource, memory: WorkingMemory, asked: Wanted) -> list[str]:
     """Return the blocks of this turn; additional regions come before the message.
 
     Whispers are included from the first thought of the turn on, and never in a turn that does not think.
@@ -217,7 +217,7 @@ def _own(entries: Sequence[MemoryEntry]) -> str:
     )
 
 
-def _wanted(source: PromptSource, asked: Asked) -> str:
+def _wanted(source: PromptSource, asked: Wanted) -> str:
     if asked.head:
         return f"{asked.head}\n{source.soul.text('tail.md').strip()}"
     words = source.soul.files["tail.md"].head
@@ -226,7 +226,7 @@ def _wanted(source: PromptSource, asked: Asked) -> str:
     return "\n".join([*lines, *([asked.again] if asked.again else []), source.soul.text("tail.md").strip()])
 
 
-def asked(asks: Sequence[Ask[Any]], source: PromptSource) -> Asked:
+def asked(asks: Sequence[Ask[Any]], source: PromptSource) -> Wanted:
     """Word what to write for each ask, in order. Pure. Raises: BadSoul for a step without a text."""
     tags: list[str] = []
     lines: list[str] = []
@@ -235,7 +235,7 @@ def asked(asks: Sequence[Ask[Any]], source: PromptSource) -> Asked:
         tag = ask.step if ask.step in STEPS else QUERY
         tags.append(tag)
         lines.append(_line(ask, step, tag, source, f' section="{place + 1}"' if is_told_apart(asks, place) else ""))
-    return Asked(tags=tuple(tags), lines=tuple(lines))
+    return Wanted(tags=tuple(tags), lines=tuple(lines))
 
 
 def is_told_apart(asks: Sequence[Ask[Any]], place: int) -> bool:
@@ -273,7 +273,7 @@ def quoted(text: str) -> str:
     return data_line({"v": text})[len('{"v":') : -1]
 
 
-def draw(source: PromptSource, memory: WorkingMemory, asked_now: Asked) -> Drawn:
+def draw(source: PromptSource, memory: WorkingMemory, asked_now: Wanted) -> Drawn:
     """Return a memory in the form that a snapshot stores. Pure."""
     places = {entry.id: (place, entry) for place, entry in enumerate(source.base.entries)}
 
