@@ -233,8 +233,8 @@ class Forgetting:
             await self._store.leases.forgetting.have_let_go(person.number)
         if self._archive and not asked:
             self._archive.rests = False
-        if self._ledger.waiting() and not await self._store.erasure.is_to_be_overwritten():
-            self._overwritten()  # another process has done it
+        if (waiting := self._ledger.waiting()) and not await self._store.erasure.is_to_be_overwritten():
+            self._overwritten(waiting)  # another process has done it
 
     async def finish(self) -> None:
         """Erase from the store what a process left that failed or died, so that the person is heard again; for ever.
@@ -346,22 +346,23 @@ class Forgetting:
 
     async def overwrite(self) -> str:
         """Overwrite what erasures have left to a quiet hour; return the outcome. Raises: StoreError."""
-        async with self._one_at_a_time:
-            if not self._ledger.waiting() and not await self._store.erasure.is_to_be_overwritten():
-                return "nobody was erased since the last time"
-            if left := await self._store.erasure.overwrite():
-                return f"in use all the while, so tomorrow: {', '.join(left)}"
-            self._overwritten()
-            return "what was erased is overwritten"
+        waiting = self._ledger.waiting()  # not one that ends meanwhile
+        if not waiting and not await self._store.erasure.is_to_be_overwritten():
+            return "nobody was erased since the last time"
+        if left := await self._store.erasure.overwrite():
+            return f"in use all the while, so tomorrow: {', '.join(left)}"
+        self._overwritten(waiting)
+        return "what was erased is overwritten"
 
     @property
     def _is_quick(self) -> bool:
         """Whether overwriting keeps nobody waiting who shares the store."""
         return not self._store.is_shared and (not self._is_daemon or self._store.erasure.is_quick)
 
-    def _overwritten(self) -> None:
+    def _overwritten(self, waiting: Sequence[Begun]) -> None:
         """Keep nothing more of erasures whose deleted rows are overwritten now, and send the second line of each."""
-        for begun in self._ledger.waiting():
+        done = [(one.ids, one.receipt) for one in waiting]
+        for begun in [one for one in self._ledger.waiting() if (one.ids, one.receipt) in done]:  # one may be told now
             receipt = _verified(begun.receipt or {})
             self._ledger.keep_receipt(begun, receipt, is_told=begun.is_told)
             if begun.is_told:

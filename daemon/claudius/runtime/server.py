@@ -28,6 +28,7 @@ from claudius.memory.leases import listens, may
 from claudius.memory.moments import Semantic
 from claudius.memory.store import Waiting
 from claudius.perception import SELF, Place
+from claudius.provider import Resting
 from claudius.runtime.access import ChannelModes, Pairing
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.alerts import Alerts
@@ -432,10 +433,10 @@ class Server:
 
     def _voice(self, now: datetime) -> dict[str, Any]:
         """Return who speaks, until when it is paused, and why its last call failed."""
-        voice = getattr(self._mind.provider, "chain", self._mind.provider)
+        voice = self._mind.provider
         error = getattr(voice, "last_error", None)
-        resting: float | None = getattr(voice, "resting", dict[str, float])().get(voice.name)
-        until = now + timedelta(seconds=resting) if resting else None
+        resting = [one.left_s for one in getattr(voice, "resting", tuple[Resting, ...])() if one.name == voice.name]
+        until = now + timedelta(seconds=resting[0]) if resting else None
         failure = failure_of(error).without(lambda text: blot(text, self._mind.secrets)) if error else None
         return {
             "name": voice.name,

@@ -25,72 +25,47 @@ _PLACES = '"{}" IN (SELECT value FROM json_each(:places))'
 _LEARNED = 'EXISTS (SELECT 1 FROM json_each("{}") s WHERE s.value IN (SELECT value FROM json_each(:labels)))'
 Rule = dict[str, str]
 """By column: a row is the person's where one of them tells so. It is deleted."""
-OWN: Rule = {}
-"""Statements of its own treat the table (`erasure.sql`)."""
-NOBODYS: Rule = {}
-"""No row is anybody's."""
+OWN = (
+    "audit blob conversation due entry erasing heard inbox moment_audience"
+    " outbox psyche_arc psyche_intention revision soul_state step thread turn turn_record user_model"
+)
+"""Statements of its own treat each of these tables (`erasure.sql`)."""
+NOBODYS = "audited boot checkpoint daimon job participation psyche_kernel psyche_state tuning"
+"""No row of these is anybody's."""
 _OF_PLACE: Rule = {"conversation": _PLACES}
 _OF_PERSON: Rule = {"person": _IDS}
 _OF_PEER: Rule = {"peer_id": _IDS, "audience": _LABELS}
 RULES: Mapping[str, Rule] = {
+    **{table: {} for table in (*OWN.split(), *NOBODYS.split())},
     "archive_file": _OF_PERSON | {"audience": _LABELS},
     "assessment": {"peer_id": _IDS, "sources": _LEARNED},
     "audience": {"audience": _LABELS},
     "audience_member": _OF_PERSON | {"audience": _LABELS},
-    "audit": OWN,
-    "audited": NOBODYS,
     "belief": _OF_PEER | {"sources": _LEARNED},
-    "blob": OWN,
-    "boot": NOBODYS,
-    "checkpoint": NOBODYS,
     "checkpoint_edge": _OF_PERSON,
-    "conversation": OWN,
     "conversation_person": _OF_PERSON | _OF_PLACE,
-    "daimon": NOBODYS,
     "daimon_mode": _OF_PLACE,
-    "due": OWN,
-    "entry": OWN,
-    "erasing": OWN,
     "fact": _OF_PERSON | {"sources": _LEARNED},
-    "heard": OWN,
-    "inbox": OWN,
     "interaction": _OF_PEER | _OF_PLACE,
-    "job": NOBODYS,
     "kept": _OF_PLACE,
     "lesson": _OF_PEER | {"sources": _LEARNED},
     "moment": _OF_PERSON | {"audience": _LABELS} | _OF_PLACE,
-    "moment_audience": OWN,
     "moment_vector": {"audience": _LABELS},
-    "outbox": OWN,
     "pairing": _OF_PERSON,
-    "participation": NOBODYS,
     "peer": {"peer_id": _IDS},
     "peer_tally": _OF_PEER,
     "person": _OF_PERSON,
     "person_link": _OF_PERSON | {"canonical": _IDS},
     "promise": _OF_PEER | _OF_PLACE,
-    "psyche_arc": OWN,
     "psyche_edge": _OF_PERSON,
-    "psyche_intention": OWN,
-    "psyche_kernel": NOBODYS,
-    "psyche_state": NOBODYS,
     "psyche_trace": _OF_PERSON,
     "reaction": _OF_PERSON,
     "reflection": {"audience": _LABELS, "sources": _LEARNED},
-    "revision": OWN,
-    "soul_state": OWN,
-    "step": OWN,
     "summary": _OF_PLACE,
-    "thread": OWN,
     "thread_speaker": _OF_PERSON | _OF_PLACE,
-    "tuning": NOBODYS,
-    "turn": OWN,
-    "turn_record": OWN,
     "unsaid": _OF_PERSON,
-    "user_model": OWN,
     "whisper": _OF_PLACE | {"sources": _LEARNED},
     "wish": _OF_PERSON,
-    # these a server alone has
     "booking": _OF_PERSON | _OF_PLACE,
     "code": _OF_PERSON | {"about": _IDS},
     "early": _OF_PERSON | _OF_PLACE,
@@ -108,7 +83,7 @@ _OF_TURN = (
 
 def rows_of(table: str) -> str:
     """Return the condition under which a row of a table is the person's and goes as a row; empty if none does. Pure."""
-    return " OR ".join(test.format(column) for column, test in sorted(RULES.get(table, NOBODYS).items()))
+    return " OR ".join(test.format(column) for column, test in sorted(RULES.get(table, {}).items()))
 
 
 class ErasedPerson:
