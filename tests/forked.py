@@ -174,7 +174,19 @@ def _main() -> NoReturn:
     _serve(socket.socket(fileno=int(sys.argv[1])))
     from claudius.cli import main  # noqa: PLC0415 - the stem alone needs it
 
-    sys.exit(main())
+    code: object = 0
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code or 0
+    except BaseException:  # noqa: BLE001 - as the interpreter does
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type] # there is one
+        code = 1
+    threading._shutdown()  # type: ignore[attr-defined] # what the interpreter does at its end, but the freeing of memory
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else 1)
 
 
 if __name__ == "__main__":

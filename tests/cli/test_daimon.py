@@ -97,9 +97,16 @@ def test_the_daemons_schedule_shows_its_jobs(tmp_path: Path) -> None:
     assert before == []
     ids = {one["id"] for one in listed}
     assert ids >= {"backup", "memory_expiry", "records", "soul_state_check"}
-    assert ids <= {"backup", "memory_expiry", "records", "soul_state_check", "archive", "silence", "tick"}, (
-        "cortex, networks and daimons are all off"
-    )
+    assert ids <= {
+        "backup",
+        "memory_expiry",
+        "records",
+        "soul_state_check",
+        "archive",
+        "silence",
+        "tick",
+        "overwriting",
+    }, "cortex, networks and daimons are all off"
     assert all(one["kind"] == "job" and one["due_at"].endswith("Z") for one in listed)
     assert "backup" in text
     assert [(one.code, len(one.stderr.splitlines())) for one in refused] == [(1, 1)] * 3
