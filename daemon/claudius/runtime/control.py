@@ -60,10 +60,6 @@ class Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
-    async def first(self) -> bytes:
-        """Return the first raw line: a frame, or the start of an HTTP request. Raises: ValueError."""
-        return await self._reader.readline()
-
     async def receive(self, line: bytes | None = None) -> dict[str, Any] | None:
         """Return the next frame, or None at the end. Raises: ValueError if it is not a JSON object or too long.
 
@@ -186,7 +182,7 @@ class ControlSocket:
             return
         self._open.add(task)
         try:
-            await self._serve(connection)
+            await self._serve(connection, reader)
         except TimeoutError:
             log.info("a client said nothing")
         except (ConnectionError, ValueError) as error:
@@ -199,11 +195,11 @@ class ControlSocket:
             finally:
                 self._open.discard(task)
 
-    async def _serve(self, connection: Connection) -> None:
+    async def _serve(self, connection: Connection, reader: asyncio.StreamReader) -> None:
         if connection.peer_uid != os.geteuid():
             return
         async with asyncio.timeout(self._first_s):
-            line = await connection.first()
+            line = await reader.readline()
         if self._door and line.startswith(HTTP):
             await self._door(connection, line)
             return
