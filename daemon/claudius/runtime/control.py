@@ -54,7 +54,7 @@ class FrameTooLong(ClaudiusError):
     """What was to be said is too long."""
 
 
-class Connection:
+class ControlConnection:
     """One open connection: frames in, frames out."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -117,7 +117,7 @@ class Connection:
         return int(uid)
 
 
-Handler = Callable[[Connection, Mapping[str, Any]], Awaitable[None]]
+Handler = Callable[[ControlConnection, Mapping[str, Any]], Awaitable[None]]
 
 
 async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -136,7 +136,7 @@ class ControlSocket:
         self,
         path: Path,
         handlers: Mapping[str, Handler],
-        door: Callable[[Connection, bytes], Awaitable[None]] | None = None,
+        door: Callable[[ControlConnection, bytes], Awaitable[None]] | None = None,
         *,
         most: int | None = None,
         first_s: float = FIRST_S,
@@ -175,7 +175,7 @@ class ControlSocket:
         task = asyncio.current_task()
         if task is None:  # pragma: no cover - asyncio always runs a callback in a task
             return
-        connection = Connection(reader, writer)
+        connection = ControlConnection(reader, writer)
         if len(self._open) >= self._most:
             log.debug("too many clients: one was sent away")
             await connection.close()
@@ -195,7 +195,7 @@ class ControlSocket:
             finally:
                 self._open.discard(task)
 
-    async def _serve(self, connection: Connection, reader: asyncio.StreamReader) -> None:
+    async def _serve(self, connection: ControlConnection, reader: asyncio.StreamReader) -> None:
         if connection.peer_uid != os.geteuid():
             return
         async with asyncio.timeout(self._first_s):
@@ -214,11 +214,11 @@ class ControlSocket:
 
 
 @contextlib.asynccontextmanager
-async def connect(path: Path) -> AsyncIterator[Connection]:
+async def connect(path: Path) -> AsyncIterator[ControlConnection]:
     """Connect to the process that listens at `path`. Raises: OSError if there is none."""
     with _address(path) as address:
         reader, writer = await asyncio.open_unix_connection(address, limit=FRAME_BYTES)
-    connection = Connection(reader, writer)
+    connection = ControlConnection(reader, writer)
     try:
         yield connection
     finally:
