@@ -205,13 +205,12 @@ class Lanes:
                 if (self._closing and following != AGAIN) or not self._share.is_of(lane.mind.store, lane.conversation):
                     break
                 if following is None:
-                    if not lane.bell.is_set() and await self._share.release(lane.conversation, lane.heard):
+                    if not lane.bell.is_set() and await self._let_go(lane):
                         break
                 elif following.after_s > 0:
                     await lane.wait(following.after_s)
         except StoreError as error:
             self._failed(error)
-            await self._share.release(lane.conversation, -1)  # whoever looks when its lease is past has it
         finally:
             if lane.signed:
                 await lane.sign(None)
@@ -219,6 +218,14 @@ class Lanes:
             if not self._share.is_of(lane.mind.store, lane.conversation) and self._share.has_taken(lane.conversation):
                 self.wake(lane.conversation)  # it was taken again since
             await self._resources.recovery.done(lane.conversation)
+
+    async def _let_go(self, lane: Lane) -> bool:
+        """Give the lane up. Returns False if something became ready in it since the last look."""
+        try:
+            return await self._share.release(lane.conversation, lane.heard)
+        except StoreError:
+            await self._share.release(lane.conversation, -1)  # whoever looks when its lease is past has it
+            raise
 
     async def _try(self, lane: Lane) -> Retry | None:
         try:
