@@ -17,7 +17,7 @@ from claudius.psyche.arcs import advance_arcs
 from claudius.psyche.bands import arc_band, edge_bands, edge_words, mood_words, numbers_bands, wants_words
 from claudius.psyche.state import advance, advance_edge
 from claudius.psyche_types import DRIVES, Arc, Edge
-from claudius.reports.life import Move, moves_of
+from claudius.reports.life import MovedTurn, moves_of
 from living import MONDAY, Days, lived
 from minds import by_tag, heard
 
@@ -78,7 +78,7 @@ class Lived(NamedTuple):
     """A life that was lived."""
 
     life: Life
-    moves: tuple[Move, ...]
+    moves: tuple[MovedTurn, ...]
     evenings: tuple[Evening, ...]
     peaks: Mapping[str, int]
     """The highest band of each need after any event."""
@@ -158,7 +158,7 @@ async def _said(days: Days, line: Said, step: timedelta) -> None:
     await days.says(line.who, line.text, line.room, mentions=line.called)
 
 
-def evenings(moves: Sequence[Move], names: Mapping[str, str], hour: int) -> Iterator[Evening]:
+def evenings(moves: Sequence[MovedTurn], names: Mapping[str, str], hour: int) -> Iterator[Evening]:
     """Yield how the soul stood on each evening, from the last event before it and the laws of time."""
     for day in range(1, DAYS + 1):
         at_s = (MONDAY.replace(hour=hour) + timedelta(days=day - 1)).timestamp()
@@ -167,7 +167,7 @@ def evenings(moves: Sequence[Move], names: Mapping[str, str], hour: int) -> Iter
             continue
         numbers = advance(before[-1].numbers, at_s)
         bands = numbers_bands(numbers)
-        edges: dict[str, tuple[Edge, Move]] = {}
+        edges: dict[str, tuple[Edge, MovedTurn]] = {}
         arcs: Mapping[str, tuple[float, float]] = {}
         for move in before:
             edges |= {edge.person: (edge, move) for edge in move.edges}

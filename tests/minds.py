@@ -21,6 +21,22 @@ from claudius.testing.rehearsal_adapter import RehearsalAdapter
 
 DM = "rehearsal:t:dm-ana:"
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+SMALL_TALK = (
+    "The soup at the corner was pea with mint.",
+    "My bus took the long way round the harbour.",
+    "They painted the shelter by the library green.",
+    "A pigeon rode along for two stops.",
+    "Tomorrow the canteen does pumpkin with ginger.",
+    "Our driver whistled something by Schubert.",
+    "The ticket machine swallowed a coin.",
+    "I like barley in it, and plenty of pepper.",
+    "Line nine has those old wooden benches.",
+    "Somebody left an umbrella shaped like a duck.",
+    "The kettle at work leaks onto the tiles.",
+    "Rain again, and the windows were steamed up.",
+    "A child counted every lamp along the quay.",
+    "Leeks were cheap, so it is leek and potato.",
+)
 
 
 class Clock:
@@ -36,6 +52,27 @@ class Clock:
     def forward(self, **by: float) -> None:
         """Advance the clock."""
         self.now += timedelta(**by)
+
+
+class Wall:
+    """A clock that a test moves: `passes` moves the machine's time as well; setting `now` changes only the clock."""
+
+    def __init__(self, text: str) -> None:
+        self.now = datetime.fromisoformat(text).replace(tzinfo=UTC)
+        self.lived = 0.0
+
+    def __call__(self) -> datetime:
+        """Return the time."""
+        return self.now
+
+    def running(self) -> float:
+        """Return how long the machine has run."""
+        return self.lived
+
+    def passes(self, **by: float) -> None:
+        """Advance the clock."""
+        self.now += timedelta(**by)
+        self.lived += timedelta(**by).total_seconds()
 
 
 def wanted(request: Request) -> list[str]:

@@ -14,6 +14,7 @@ import pytest
 
 from claudius.cli import COMMANDS, HELP, MOVED
 from claudius.config import SECRETS, SETTINGS
+from claudius.config.retired import RETIRED
 from claudius.memory.sqlite.schema import empty_database, load_migrations
 from driven import Machine, reply
 from settings_table import table
@@ -151,6 +152,19 @@ def test_no_setting_is_documented_that_is_not_there() -> None:
     rows = re.findall(r"^\| `[a-z_.]+` \| `.*$", _text("docs/configuration.md"), re.MULTILINE)
 
     assert [line for line in rows if line not in known] == []
+
+
+def test_nothing_names_a_setting_that_went() -> None:
+    """No document and no text of the product sends a person to a setting of an earlier release."""
+    gone = re.compile(rf"\b({'|'.join(map(re.escape, RETIRED))}|kothar\.(host|port|tls))\b")
+    texts = [path for path in tracked() if path.suffix in (".py", ".md", ".js", ".toml", ".sql", ".yaml", ".sh")]
+    shown = [
+        path
+        for path in texts
+        if not path.is_relative_to(REPOSITORY / "tests") and path.name not in ("CHANGELOG.md", "retired.py")
+    ]
+
+    assert [f"{path}: {found[0]}" for path in shown for found in gone.finditer(path.read_text("utf-8"))] == []
 
 
 def test_a_setting_that_nothing_reads_is_called_so() -> None:

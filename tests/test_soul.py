@@ -62,10 +62,6 @@ class TestShadowing:
         assert personality(text).startswith("# Claudius")
         assert watched.problems == ()
 
-    def test_a_home_may_have_no_soul_directory(self, tmp_path: Path) -> None:
-        """A missing directory is an empty one."""
-        assert personality(source(tmp_path / "nowhere").current()).startswith("# Claudius")
-
     def test_a_file_of_the_home_shadows_the_shipped_one_alone(self, ours: Path) -> None:
         """Shadowing goes file by file: the others stay shipped."""
         write(ours / "soul.md", PERSONALITY)
@@ -92,16 +88,6 @@ class TestShadowing:
 
         assert (step.verbs, step.default_verb) == (("thought",), "thought")
         assert step.instruction == "Think, and say how: thought."
-
-    def test_an_unregistered_step_is_allowed(self, ours: Path) -> None:
-        """A file for an unregistered step is read but not asked for, and is no problem of the turn."""
-        write(ours / "steps/dream.md", '+++\ntag = "dream"\n+++\nDream.')
-        watched = source(ours)
-
-        text = watched.current()
-
-        assert "dream" not in text.steps
-        assert watched.problems == ()
 
 
 class TestHotReload:
@@ -192,12 +178,6 @@ class TestTolerance:
 
         assert personality(watched.current()) == PERSONALITY
         assert watched.problems == ()
-
-    def test_a_head_is_read_through_crlf(self, ours: Path) -> None:
-        """The TOML between the `+++` lines is read with foreign line ends as well."""
-        write(ours / "steps/internal_monologue.md", STEP.replace("\n", "\r\n"))
-
-        assert source(ours).current().steps["internal_monologue"].verbs == ("thought",)
 
     def test_dollars_need_no_care_in_prose(self, ours: Path) -> None:
         """Only templates have placeholders; a personality or dossier may contain `$5`."""
@@ -348,12 +328,6 @@ class TestBrokenFiles:
         assert "is gone" in watched.problems[0].detail
         assert personality(source(ours).current()).startswith("# Claudius")
 
-    def test_a_directory_in_place_of_a_file_counts_as_missing(self, ours: Path) -> None:
-        """Only regular files are read."""
-        (ours / "soul.md").mkdir()
-
-        assert personality(source(ours).current()).startswith("# Claudius")
-
     def test_a_needed_file_without_any_version_is_an_error(self, ours: Path, tmp_path: Path) -> None:
         """If even the shipped file is missing, no turn can be thought, and the error names the file."""
         theirs = tmp_path / "shipped"
@@ -389,12 +363,6 @@ class TestCheck:
 
         assert found == {"souls.md", "notes.txt", "steps/dream.md", "dossiers/looms.txt"}
 
-    def test_a_registered_step_is_not_unused(self, ours: Path) -> None:
-        """The registry decides which steps are used, not the shipped directory."""
-        write(ours / "steps/dream.md", '+++\ntag = "dream"\n+++\nDream.')
-
-        assert check(ours, shipped("soul"), (*STEPS, "dream")) == []
-
     def test_an_oversized_personality_is_told(self, ours: Path) -> None:
         """A personality beyond its size limit is used all the same, and reported."""
         write(ours / "soul.md", "word " * 1000)
@@ -412,14 +380,6 @@ class TestCheck:
 
         assert problem.file == str(ours / "dossiers/b.md")
 
-    def test_broken_files_are_told_with_line_and_fix(self, ours: Path) -> None:
-        """What is only a warning in the running soul is an error here."""
-        write(ours / "soul.md", b"# Vera\n\xff")
-
-        [problem] = check(ours, shipped("soul"))
-
-        assert (problem.line, problem.fix) == (2, "save it as UTF-8")
-
 
 class TestDossiers:
     """Reference texts within a size budget."""
@@ -433,12 +393,6 @@ class TestDossiers:
 
         assert [file.name for file in included] == ["dossiers/a.md", "dossiers/c.md"]
         assert [file.name for file in left_out] == ["dossiers/b.md"]
-
-    def test_a_budget_of_nothing_holds_nothing(self, ours: Path) -> None:
-        """A budget of zero switches dossiers off."""
-        write(ours / "dossiers/a.md", "x")
-
-        assert dossiers(source(ours).current(), 0)[0] == ()
 
 
 class TestTheShippedSoul:
@@ -486,18 +440,6 @@ class TestTheShippedSoul:
         for kind in step.apologies:
             assert "abc234" in step.apology(kind, "abc234")
             assert "$" not in step.apology(kind, "abc234")
-
-    def test_the_fixed_lines_are_there(self, text: SoulText) -> None:
-        """The fixed lines exist for the cases in which nothing else can be said."""
-        step = text.steps["external_dialogue"]
-
-        assert step.fallback
-        assert step.hold
-        assert step.acknowledge
-
-    def test_the_summary_is_told_its_length(self, text: SoulText) -> None:
-        """The summary instruction receives the length as a number."""
-        assert "at most 1500 characters" in text.files["summary.md"].fill(chars=1500)
 
     def test_nobody_shouts(self, text: SoulText) -> None:
         """No word of the prompt is in capitals for emphasis."""

@@ -11,27 +11,11 @@ from claudius.home import Home
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from living import MONDAY, Days, Moment, lived
-from minds import by_tag, heard
+from minds import SMALL_TALK, by_tag, heard
 from reflecting import answer
 
 OWNER = "rehearsal:t:owner"
 SHORT = "One or two sentences. Prefer the verbs pointed out"
-SMALL_TALK = (
-    "The soup at the corner was pea with mint.",
-    "My bus took the long way round the harbour.",
-    "They painted the shelter by the library green.",
-    "A pigeon rode along for two stops.",
-    "Tomorrow the canteen does pumpkin with ginger.",
-    "Our driver whistled something by Schubert.",
-    "The ticket machine swallowed a coin.",
-    "I like barley in it, and plenty of pepper.",
-    "Line nine has those old wooden benches.",
-    "Somebody left an umbrella shaped like a duck.",
-    "The kettle at work leaks onto the tiles.",
-    "Rain again, and the windows were steamed up.",
-    "A child counted every lamp along the quay.",
-    "Leeks were cheap, so it is leek and potato.",
-)
 INSULTS = (
     "Claudius, you are useless and stupid.",
     "Claudius, shut up, you stupid machine, I hate you.",

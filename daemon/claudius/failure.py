@@ -148,7 +148,7 @@ _FIXES: tuple[tuple[type[ProviderError], str], ...] = (
     (SpendLimit, "top up the account, or name another provider in `providers`"),
     (RateLimited, "nothing to do, Claudius asks again by itself; a second name in `providers` would answer meanwhile"),
     (Overloaded, "nothing to do, Claudius asks again by itself; if it lasts, look at the server's own log"),
-    (TimedOut, "raise model.first_byte_s and terminal.wait_s, or choose a quicker model in {model}"),
+    (TimedOut, "raise model.first_byte_s, or choose a quicker model in {model}"),
     (Cut, "look at the server's own log: a model that runs out of memory ends like this"),
     (Crashed, "look at `claudius daemon logs`"),
     (TooLong, "lower history.budget_tokens, or choose a model with a larger context in {model}"),

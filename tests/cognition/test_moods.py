@@ -14,29 +14,13 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.psyche.bands import numbers_bands
 from claudius.testing.alive import Alive
-from minds import Clock, by_tag, minds, say, standing, wanted
+from minds import SMALL_TALK, Clock, by_tag, minds, say, standing, wanted
 
 EACH_TURN = {"CLAUDIUS_SOUL_STATE_INTERVAL": "1"}
 NO_PSYCHE = {"CLAUDIUS_PSYCHE_ENABLED": "0"}
 CRUEL = "You are useless and stupid, shut up, I hate you"
 KIND = "Thank you, you are brilliant and kind, well done"
 BEN = "rehearsal:t:dm-ben:"
-SMALL_TALK = (
-    "The soup at the corner was pea with mint.",
-    "My bus took the long way round the harbour.",
-    "They painted the shelter by the library green.",
-    "A pigeon rode along for two stops.",
-    "Tomorrow the canteen does pumpkin with ginger.",
-    "Our driver whistled something by Schubert.",
-    "The ticket machine swallowed a coin.",
-    "I like barley in it, and plenty of pepper.",
-    "Line nine has those old wooden benches.",
-    "Somebody left an umbrella shaped like a duck.",
-    "The kettle at work leaks onto the tiles.",
-    "Rain again, and the windows were steamed up.",
-    "A child counted every lamp along the quay.",
-    "Leeks were cheap, so it is leek and potato.",
-)
 
 
 def states(lines: Iterable[str | None]) -> Callable[[Request], str]:

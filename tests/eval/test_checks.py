@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from claudius.eval.checks import CHECKS, check
 from claudius.eval.scenes import Scene, SceneStep
-from claudius.eval.stage import Played, ScenePost, Seen, Told
+from claudius.eval.stage import Played, SceneEvents, ScenePost, Told
 
 THOUGHT = "I suspect that he has not even opened the file yet, and I shall not say so."
-RIGHT = Seen(
+RIGHT = SceneEvents(
     posts=(ScenePost("2 09:00", "dm-ana", "Here is the drawing."),),
     prompts=('{"kind":"message","text":"Where is the drawing?"}',),
     rungs=("complete",),
@@ -35,7 +35,7 @@ WANTED = SceneStep(
 )
 
 
-def says(text: str) -> Seen:
+def says(text: str) -> SceneEvents:
     """Return the right behaviour, but with these words."""
     return replace(RIGHT, posts=(ScenePost("2 09:00", "dm-ana", text),))
 
@@ -68,7 +68,7 @@ MUTANTS = [
 ]
 
 
-def wrong(seen: Seen) -> set[str]:
+def wrong(seen: SceneEvents) -> set[str]:
     """Return the checks that fail on a behaviour."""
     scene = Scene(id="one", steps=(WANTED,))
     played = Played(scene=scene, steps=(seen,), whole=seen, replies=(), tokens=0, first_word_ms=())
@@ -81,7 +81,7 @@ def test_eval_c3_a_right_soul_passes_every_check() -> None:
 
 
 @pytest.mark.parametrize(("name", "mutant"), MUTANTS)
-def test_eval_t1_each_check_catches_its_mutant(name: str, mutant: Seen) -> None:
+def test_eval_t1_each_check_catches_its_mutant(name: str, mutant: SceneEvents) -> None:
     """T1: speech from the monologue, another audience's line, an hour late, a fixed line: each is found by its check."""
     assert name in wrong(mutant)
 

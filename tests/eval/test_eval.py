@@ -15,12 +15,11 @@ import msgspec
 import pytest
 
 from claudius.errors import BadConfiguration, UsageProblem
-from claudius.eval import memory
 from claudius.eval.command import EvalRequest, prepare
 from claudius.eval.judging import Judge, kappa, labelled
 from claudius.eval.report import against, faults, page
 from claudius.eval.run import Evaluation, Run, evaluate
-from claudius.eval.scenes import Rubric, Scene, SceneStep, Suite, find, read, sample
+from claudius.eval.scenes import PAIRS, Rubric, Scene, SceneStep, Suite, find, memory_suite, read, sample
 from claudius.eval.stage import PREFIX, homes
 from claudius.eval.voices import Metered, Purse
 from claudius.home import Home, shipped
@@ -300,17 +299,17 @@ def test_eval_c1_an_owners_suite_shadows_a_shipped_one(tmp_path: Path) -> None:
 
 def test_eval_u3_the_lists_of_memory_are_whole() -> None:
     """§5, U3: sixty statements asked in three ways, forty corrections, ten answers, six gaps, two hundred pairs."""
-    suite = memory.suite(SHIPPED / "memory", 0)
+    suite = memory_suite(SHIPPED / "memory", 0)
     asked = [step for scene in suite.scene for step in scene.steps]
 
     assert sum(bool(step.in_prompt) for step in asked) == 3 * 60 + 40 + 10
     assert sum(bool(step.never_said) for step in asked) == 6
-    assert sum(bool(step.never_in_prompt) for step in asked) == memory.PAIRS
+    assert sum(bool(step.never_in_prompt) for step in asked) == PAIRS
 
 
 def test_memory_e7_nothing_crosses_an_audience() -> None:
     """E7: of two hundred things told in one place, none is shown where it may not be."""
-    suite = memory.suite(SHIPPED / "memory", 0)
+    suite = memory_suite(SHIPPED / "memory", 0)
     pairs = msgspec.structs.replace(suite, scene=tuple(one for one in suite.scene if one.id.startswith("audiences")))
 
     assert wrong(played(pairs)) == []
@@ -318,7 +317,7 @@ def test_memory_e7_nothing_crosses_an_audience() -> None:
 
 def test_memory_e4_e6_the_shipped_lists_keep_their_floors() -> None:
     """E4, E6: asked by question, at least .80 of sixty facts stand in the prompt; every correction comes first."""
-    suite = memory.suite(SHIPPED / "memory", 0)
+    suite = memory_suite(SHIPPED / "memory", 0)
     chosen = [one for one in suite.scene if one.id in ("statements-by-question", "corrections")]
 
     found = played(msgspec.structs.replace(suite, scene=tuple(chosen)))

@@ -69,7 +69,7 @@ def test_a_receipt_says_how_and_where_and_promises_no_more() -> None:
         "portraits that were put back",
         "posts that stay on the network",
     ]
-    assert "I searched the whole database file, my other files, the log, my copies and the history in git" in words
+    assert "I searched all rows of my database, my other files, the log, my copies and the history in git" in words
     assert "1 portrait of others lost" in words
     assert "https://slack.com/archives/C1/p1700000000000100, of 2026-03-02 12:00 UTC" in words
     assert not [phrase for phrase in wanted["never"] if phrase in words]
@@ -142,13 +142,17 @@ def test_a_receipt_of_an_earlier_release_is_still_told() -> None:
     assert told(known).startswith("You are forgotten.")
 
 
-def test_a_receipt_verifies_nothing_before_the_server_has_written_its_files_anew() -> None:
+def test_a_receipt_verifies_nothing_before_the_files_are_written_anew() -> None:
     """The hour is named until then; afterwards that it was done."""
     server = RECEIPT | {"store": "server", "verified": False, "later": "2026-03-02T21:00:00Z"}
 
-    assert "from 2026-03-02 21:00 UTC on. Until then I call nothing verified." in told(server)
-    assert "hold what was deleted no more" in told(server | {"later": None})
-    assert "the whole database file" not in told(server)
+    for receipt, files in ((server, "server's data files"), (server | {"store": "file"}, "My database file")):
+        words, done = told(receipt), told(receipt | {"later": None})
+        assert files in words
+        assert "from 2026-03-02 21:00 UTC on. Until then I call nothing verified; then I tell you." in words
+        assert "then my log says so" in "\n".join(of(receipt))
+        assert "what was deleted no more" in done
+        assert "verified" not in done
 
 
 def test_a_line_that_the_disk_takes_only_in_part_is_not_there(home: Home) -> None:

@@ -10,7 +10,6 @@ import pytest
 from claudius.home import Home
 from claudius.memory.audit import AuditEntry
 from claudius.memory.sqlite import SqliteStore
-from claudius.memory.sqlite.rewriting import steps
 from contracts.store.ground import ANA, NOW
 
 
@@ -38,19 +37,3 @@ async def test_nothing_edits_the_audit_log(change: str, home: Home) -> None:
         with pytest.raises(sqlite3.IntegrityError, match="audit log"):
             connection.execute(change)
         connection.execute("UPDATE audit SET who = 'erased:1', target = 'erased:1'")
-
-
-async def test_a_rewrite_after_an_erasure_leaves_the_log_guarded(home: Home) -> None:
-    """An erasure may rewrite the log's pages to overwrite stale bytes: the same rows are there after it, and guarded."""
-    home.create()
-    store = SqliteStore(home.database)
-    await store.open()
-    await store.audit.note(AuditEntry(who=ANA, act="forget"), NOW)
-    for step in await store.core.write(lambda db: steps(db, "audit", (1, 1))):
-        await store.core.alone(step)
-    await store.close(clean=True)
-
-    with closing(sqlite3.connect(home.database)) as connection:
-        assert connection.execute("SELECT count(*) FROM audit").fetchone() == (1,)
-        with pytest.raises(sqlite3.IntegrityError, match="audit log"):
-            connection.execute("DELETE FROM audit")

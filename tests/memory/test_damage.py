@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 import sqlite3
 import subprocess
@@ -18,7 +17,6 @@ from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.memory.sqlite.backups import back_up
 from claudius.memory.sqlite.file import open_reader
-from claudius.memory.sqlite.schema import translate
 from contracts.store.ground import DM, NOW, exchange, heard
 
 TURNS = 12
@@ -92,16 +90,6 @@ async def test_without_a_backup_the_line_says_so(home: Home) -> None:
     assert "there is no backup" in (await refused(home)).message
 
 
-async def test_a_missing_database_is_not_made_anew_where_backups_tell_of_one(home: Home) -> None:
-    """A home with backups but without a database is refused, so that memory is never empty by accident."""
-    await lived(home)
-    back_up(home.database, home.backups, NOW)
-    home.database.unlink()
-
-    assert isinstance(await refused(home), StoreCorrupt)
-    assert not home.database.exists()
-
-
 async def test_a_newer_schema_is_refused(home: Home) -> None:
     """A database of a later version is not changed, either by the daemon or by a reading command."""
     await lived(home)
@@ -129,23 +117,6 @@ def _read(home: Home) -> object:
         return records.conversation(DM)
 
 
-def test_what_cannot_be_written_is_named_with_owner_mode_and_fix(home: Home) -> None:
-    """For a read-only file, the line says its path, owner and mode, and which command to run."""
-    home.database.touch()
-    with (
-        closing(sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)) as connection,
-        pytest.raises(sqlite3.OperationalError) as caught,
-    ):
-        connection.execute("CREATE TABLE t (a)")
-
-    message = translate(caught.value, home.database).message
-
-    assert str(home.database.parent) in message
-    assert "owner" in message
-    assert "mode 0" in message
-    assert "chmod u+rwX" in message
-
-
 async def _opens(home: Home) -> int | None:
     """Return how many turns are found, or None if the database is refused."""
     store = SqliteStore(home.database)
@@ -158,52 +129,6 @@ async def _opens(home: Home) -> int | None:
     finally:
         await store.close(clean=False)
     return found["turns"] if found else 0
-
-
-@pytest.mark.parametrize("where", ["claudius.db", "claudius.db-wal"])
-async def test_flipped_bytes_never_empty_the_memory(tmp_path: Path, where: str) -> None:
-    """R18: whichever byte is flipped, the database is refused, or at most its last transaction is missing."""
-    whole, crashed = Home(tmp_path / "whole"), Home(tmp_path / "crashed")
-    whole.create()
-    crashed.create()
-    await lived(whole, copy_to=crashed)
-    size = (crashed.state / where).stat().st_size
-    chance = random.Random(18)  # noqa: S311 - which byte is flipped is no secret
-
-    for number in range(30):
-        flipped = Home(tmp_path / f"flip-{number}")
-        flipped.create()
-        for file in crashed.state.iterdir():
-            if not file.name.endswith("-shm"):
-                shutil.copy(file, flipped.state / file.name)
-        target = flipped.state / where
-        content = bytearray(target.read_bytes())
-        content[0 if number == 0 else chance.randrange(size)] ^= 0xFF
-        target.write_bytes(content)
-
-        turns = await _opens(flipped)
-
-        assert turns is None or turns >= TURNS - 1, f"flip {number}"
-
-
-async def test_a_torn_last_transaction_is_no_damage(tmp_path: Path) -> None:
-    """R3: a log cut anywhere after the last durable commit opens, with everything that was ever promised."""
-    whole, crashed = Home(tmp_path / "whole"), Home(tmp_path / "crashed")
-    whole.create()
-    crashed.create()
-    await lived(whole, copy_to=crashed)
-    log = (crashed.state / "claudius.db-wal").read_bytes()
-
-    for number, cut in enumerate(range(len(log) - 4120 * 3, len(log), 997)):
-        torn = Home(tmp_path / f"torn-{number}")
-        torn.create()
-        shutil.copy(crashed.database, torn.database)
-        (torn.state / "claudius.db-wal").write_bytes(log[:cut])
-
-        turns = await _opens(torn)
-
-        assert turns is not None
-        assert turns >= TURNS - 1
 
 
 async def test_a_log_of_another_generation_is_no_damage(home: Home) -> None:

@@ -225,7 +225,7 @@ async def test_a_resumed_erasure_still_knows_the_names_and_words(home: Home, mon
 
     The receipt says that it counts only what was left by then.
     """
-    before = Erasure._erase_by_columns
+    before = Erasure._erase_by_rules
 
     async def then_killed(self: Erasure) -> None:
         """Have the second mind come to something once the rows are gone, then end."""
@@ -242,7 +242,7 @@ async def test_a_resumed_erasure_still_knows_the_names_and_words(home: Home, mon
         await hear(soul, "ana", "a heron nests in my attic", HALL)
         forgetting, now = soul.server._forgetting, soul.mind.clock()
         with monkeypatch.context() as patched:
-            patched.setattr(Erasure, "_erase_by_columns", then_killed)
+            patched.setattr(Erasure, "_erase_by_rules", then_killed)
             with pytest.raises(StoreError):
                 await forgetting.forget(ANA, now, "themself", asked=asked_for(now))
         ((_, receipt),) = await forgetting.resume(now, "owner")

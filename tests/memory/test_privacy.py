@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from claudius.home import Home
-from claudius.memory.sqlite import SqliteRecords, SqliteStore
-from claudius.memory.sqlite.backups import back_up
-from contracts.store.ground import NOW, exchange, heard
+from claudius.memory.sqlite import SqliteStore
+from contracts.store.ground import NOW
 
 
 @pytest.fixture(autouse=True)
@@ -28,21 +27,6 @@ def wide(root: Path) -> list[str]:
     return [
         f"{path.name} {path.stat().st_mode:o}" for path in root.rglob("*") if stat.S_IMODE(path.stat().st_mode) & 0o077
     ]
-
-
-async def test_database_log_and_index_are_private(home: Home) -> None:
-    """S30: under umask 000 the database, its -wal and -shm, a backup, and a reader's files have mode 0600."""
-    store = SqliteStore(home.database)
-    await store.start("boot-1", NOW)
-    await exchange(store, heard())
-    assert {path.name for path in home.state.iterdir()} == {"claudius.db", "claudius.db-wal", "claudius.db-shm"}
-    assert wide(home.root) == []
-    back_up(home.database, home.backups, NOW)
-    await store.close(clean=True)
-    SqliteRecords(home.database).close()
-
-    assert wide(home.root) == []
-    assert os.umask(0) == 0
 
 
 async def test_a_database_that_was_opened_to_others_is_closed_again(home: Home) -> None:

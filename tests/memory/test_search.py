@@ -5,9 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import sqlite3
 import subprocess
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +13,7 @@ import pytest
 
 from claudius.memory import search
 from claudius.memory.packing import pack
-from claudius.memory.sql.connection import Database
 from claudius.memory.sqlite import SqliteStore
-from claudius.memory.sqlite.rewriting import steps
 
 WITHIN_S = 60.0
 WORDS = {
@@ -96,39 +92,6 @@ async def test_what_the_database_has_packed_is_found_by_its_row(tmp_path: Path) 
 
     assert answer is not None
     assert answer["rows"] == [{"table": "turn_record", "key": {"rowid": 1}, "columns": ["kept"]}]
-
-
-def test_bytes_beside_the_rows_are_found_and_rewriting_overwrites_them(tmp_path: Path) -> None:
-    """Moving a row between pages leaves a copy that `secure_delete` misses: it is found, and rewriting removes it."""
-    path = tmp_path / "kept.db"
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("PRAGMA secure_delete = ON")
-        db.execute("PRAGMA synchronous = OFF")
-        db.execute("CREATE TABLE line (id INTEGER PRIMARY KEY, words TEXT NOT NULL) STRICT")
-        db.execute("CREATE TABLE place (name TEXT PRIMARY KEY, words TEXT NOT NULL) STRICT, WITHOUT ROWID")
-        for number in range(6000):
-            who = "ana-canary" if number % 4 == 0 else "ben"
-            words = f"{who} {number} " + "x" * (number * 37 % 300)
-            db.execute("INSERT INTO line VALUES (?, ?)", (number * 7919 % 6007, words))
-            db.execute("INSERT INTO place VALUES (?, ?)", (f"p{number * 7919 % 6007:05}", words))
-        for table in ("line", "place"):
-            db.execute(f"DELETE FROM {table} WHERE words LIKE 'ana-canary%'")  # noqa: S608 - two names
-        assert b"ana-canary" in path.read_bytes()
-
-        for _ in range(6):
-            answer = search.run(asked(tmp_path, ids=["ana-canary"], database=str(path)), within_s=WITHIN_S)
-            assert answer is not None
-            for name, rowids in answer["pages"].items():
-                db.row_factory = sqlite3.Row
-                for step in steps(Database(db, {}), name, rowids):
-                    step(Database(db, {}))
-        kept = db.execute("SELECT (SELECT count(*) FROM line), (SELECT count(*) FROM place)").fetchone()
-        sound = db.execute("PRAGMA integrity_check").fetchone()
-
-    assert answer["found"] == []
-    assert b"ana-canary" not in path.read_bytes()
-    assert tuple(kept) == (4500, 4500)
-    assert tuple(sound) == ("ok",)
 
 
 def test_a_search_that_does_not_end_well_found_nothing_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from contextlib import closing
 from datetime import timedelta
 
@@ -16,44 +14,6 @@ from claudius.memory.sql.recall import Shelf
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.recollection import PastTurn
 from contracts.store.ground import DM, NOW, Ground, awake, exchange, heard, recalled
-
-FULL = """
-import asyncio, resource, sys
-from pathlib import Path
-from claudius.errors import StoreFull
-from claudius.memory.sqlite import SqliteStore
-from contracts.store.ground import NOW, exchange, heard
-
-async def live(path):
-    store = SqliteStore(path)
-    await store.start("boot", NOW)
-    await exchange(store, heard(n=1))
-    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
-    try:
-        await store.inbox.accept((heard("x" * 400_000, n=2),), NOW)
-    except StoreFull as error:
-        print(error.message)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-    print(await store.inbox.accept((heard("x" * 400_000, n=2), heard(n=1)), NOW))
-    await exchange(store, heard("x" * 400_000, n=2))
-    await store.close(clean=True)
-
-asyncio.run(live(Path(sys.argv[1])))
-"""
-
-
-def test_no_space_at_a_write_is_refused_and_heals(home: Home) -> None:
-    """R16: at a file-size limit nothing is accepted, with a one-line error; once there is space the store works."""
-    ran = subprocess.run([sys.executable, "-c", FULL, str(home.database)], capture_output=True, text=True, check=False)
-
-    assert ran.returncode == 0, ran.stderr
-    told, accepted = ran.stdout.splitlines()
-    assert "no space left" in told
-    assert accepted == "(True, False)"
-    with closing(SqliteRecords(home.database)) as records:
-        assert records.counts(NOW)["turns"]["total"] == 2
-        assert list(records.integrity()) == []
 
 
 async def test_a_closed_store_says_so(home: Home) -> None:

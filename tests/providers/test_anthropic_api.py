@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import sys
 from collections.abc import Callable
 from itertools import pairwise
@@ -18,11 +17,11 @@ from msgspec.structs import replace
 from claudius.config import Loaded
 from claudius.errors import Cut, Unavailable, Unreachable
 from claudius.home import Home
-from claudius.provider import Done, Message, Provider, Request
+from claudius.provider import Done, Message, Request
 from claudius.providers import anthropic_api
-from claudius.testing.check_provider import CASES, Case, Voice, check_cut_at, check_provider
+from claudius.testing.check_provider import Voice
 from claudius.testing.model_calls import Reply
-from claudius.testing.provider_contract.voice import ASK, TEXT, ending, fails, hear
+from claudius.testing.provider_contract.voice import ASK, ending, fails, hear
 from lab.loopback.model import ModelServer
 
 
@@ -30,41 +29,6 @@ from lab.loopback.model import ModelServer
 def voice(server: ModelServer, settings: Callable[..., Loaded], home: Home) -> Voice:
     """Return the client under test."""
     return Voice(make=lambda: anthropic_api.build(settings(), home), say=server.say, server=server)
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-async def test_it_keeps_the_contract(case: Case, voice: Voice) -> None:
-    """Each numbered rule of the contract holds for the real library."""
-    await check_provider(case, voice)
-
-
-@pytest.mark.parametrize("fault", ["truncate", "eof", "reset_mid"])
-async def test_a_stream_cut_anywhere_is_never_half_a_reply(fault: str, voice: Voice, server: ModelServer) -> None:
-    """A cut at any event's border, or at 50 places between, is an error or comes after the end."""
-    provider = voice.make()
-    borders = await _borders(provider, server)
-
-    for at in sorted({0, *borders, *random.Random(7).sample(range(borders[-1]), 50)}):  # noqa: S311 - places, no secret
-        await check_cut_at(voice, provider, fault, at, borders)
-    await provider.aclose()
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("fault", ["truncate", "eof", "reset_mid"])
-async def test_a_stream_cut_at_each_byte_is_never_half_a_reply(fault: str, voice: Voice, server: ModelServer) -> None:
-    """A cut at any byte is an error or comes after the end."""
-    provider = voice.make()
-    borders = await _borders(provider, server)
-
-    for at in range(borders[-1] + 1):
-        await check_cut_at(voice, provider, fault, at, borders)
-    await provider.aclose()
-
-
-async def _borders(provider: Provider, server: ModelServer) -> tuple[int, ...]:
-    server.say(TEXT)
-    ending(await hear(provider, ASK))
-    return server.asked[-1].borders
 
 
 async def test_breakpoints_stand_where_a_later_call_reads(voice: Voice, server: ModelServer) -> None:

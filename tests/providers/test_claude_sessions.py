@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claudius.provider import Message, Request
-from claudius.providers.claude.sessions import OPENING, SessionPool, ShownHistory, user_message
+from claudius.providers.claude.sessions import SessionPool, ShownHistory
 from claudius.testing.provider_contract.voice import after
 
 FIRST = Request(
@@ -101,23 +101,3 @@ def test_of_two_sessions_of_one_conversation_the_newer_stays() -> None:
     assert sessions.holds("new")
     sessions.drop("new")
     assert not sessions.holds("new")
-
-
-def test_a_new_session_is_told_the_history_block_by_block() -> None:
-    """The history is sent oldest first, with the speaker of each block, and the tail last; blanks are left out."""
-    request = replace(FIRST, history=(*FIRST.history, Message("user", " \n")))
-
-    told = user_message(request, knows_history=False)
-
-    texts = [block["text"] for block in told["message"]["content"]]
-    assert texts == [OPENING, "[heard]\nheard 0", "[you]\nsaid 0", FIRST.tail]
-    assert told["client_composed"] is True
-
-
-def test_a_session_that_goes_on_is_told_the_tail_alone() -> None:
-    """A continued session knows the rest; without a history, the opening words are left out too."""
-    knowing = user_message(NEXT, knows_history=True)
-    first = user_message(replace(FIRST, history=()), knows_history=False)
-
-    assert [block["text"] for block in knowing["message"]["content"]] == [NEXT.tail]
-    assert [block["text"] for block in first["message"]["content"]] == [FIRST.tail]

@@ -14,7 +14,7 @@ import pytest
 from claudius.compose import provider
 from claudius.config import load
 from claudius.eval.checks import leaks
-from claudius.eval.stage import ScenePost, Seen
+from claudius.eval.stage import SceneEvents, ScenePost
 from claudius.home import Home
 from claudius.reports.conversations import explained
 from claudius.testing.alive import alive
@@ -67,7 +67,7 @@ async def test_local_3_a_real_model_keeps_the_form_for_twenty_turns(
 
     posts = tuple(ScenePost("", "dm", text) for text in said)
     system = [part for part in first["prompt"]["system"].split("\n\n") if part not in personality]
-    assert leaks(("system", "markers"), Seen(posts=posts, instructions=tuple(system))) == ""
+    assert leaks(("system", "markers"), SceneEvents(posts=posts, instructions=tuple(system))) == ""
     assert (limits.profile, limits.form) == ("small", "grammar")
     assert [turn["turn"] for turn in turns if not turn["utterance"] and not turn["failure"]] == []
     rungs = [turn["rung"] for turn in turns]

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from claudius.config import load
-from claudius.errors import BadConfiguration, Overloaded, RateLimited
+from claudius.errors import BadConfiguration, RateLimited
 from claudius.home import Home
-from claudius.provider import Delta, Done, Request, Reset, Usage
+from claudius.provider import Usage
 from claudius.providers import rehearsal, scripted
 from claudius.providers.scripted import Line, Scripted
 from claudius.testing.check_provider import CASES, Case, NotClaimed, Voice, check_provider
 from claudius.testing.model_calls import Reply
-from claudius.testing.provider_contract.voice import ASK, ending, fails, hear, said
+from claudius.testing.provider_contract.voice import ASK, ending, fails, hear
 
 OFFLINE = [case for case in CASES if "server" not in case.needs]
 _STOP = {"max_tokens": "max_tokens", "refusal": "refusal"}
@@ -55,59 +55,6 @@ async def test_a_case_that_asks_for_more_than_a_voice_has_is_named() -> None:
 
     with pytest.raises(NotClaimed, match=r"P11 .*: needs server"):
         await check_provider(case, _voice())
-
-
-async def test_replies_are_given_in_order_and_then_the_default() -> None:
-    """Strings, lists of deltas, lines, errors and functions of the request can all be replies."""
-    double = Scripted(["one", ["t", "wo"], Line(deltas=("three",)), lambda asked: asked.tail], default="again")
-
-    texts = [ending(await hear(double, ASK)).text for _ in range(6)]
-
-    assert texts == ["one", "two", "three", ASK.tail, "again", "again"]
-    assert double.requests == [ASK] * 6
-
-
-async def test_a_fault_comes_where_it_was_ordered() -> None:
-    """A fault occurs at the start, after n deltas, or after all of them, as ordered."""
-    faults = [Line(deltas=("a", "b"), fault=Overloaded(), after=after) for after in (0, 1, 2, 9)]
-    double = Scripted([Overloaded(), *faults])
-
-    spoken = []
-    for _ in range(5):
-        heard: list[object] = []
-        assert isinstance(await fails(double, ASK, heard), Overloaded)
-        spoken.append(said(heard))
-
-    assert spoken == ["", "", "a", "ab", "ab"]
-    assert double.open == 0
-
-
-async def test_a_reset_voids_what_came() -> None:
-    """The text after a reset is a whole reply."""
-    events = await hear(Scripted([Line(deltas=("a", "b"), reset_after=1)]), ASK)
-
-    assert events[:4] == [Delta("a"), Reset(), Delta("a"), Delta("b")]
-    assert ending(events).text == "ab"
-
-
-async def test_usage_is_estimated_unless_it_was_given() -> None:
-    """Usage is characters / 4, marked as an estimate, or exactly what the line says."""
-    given = Usage(input_tokens=7, output_tokens=3, cost_usd=0.5)
-    double = Scripted(["x" * 40, Line(deltas=("a",), usage=given)])
-
-    first, second = [ending(await hear(double, ASK)).usage for _ in range(2)]
-
-    assert (first.output_tokens, first.estimated) == (10, True)
-    assert second == given
-
-
-def test_say_replaces_what_is_left() -> None:
-    """A test may replace the remaining replies."""
-    double = Scripted(["one", "two"])
-
-    double.say("three")
-
-    assert list(double._left) == ["three"]
 
 
 @pytest.fixture
@@ -154,15 +101,3 @@ def test_a_file_that_makes_no_sense_is_named(line: str, built: Callable[..., Scr
     """A bad file is a one-line error for the author of the test."""
     with pytest.raises(BadConfiguration, match=r"replies\.jsonl"):
         built(line)
-
-
-async def test_it_is_found_by_its_name_without_any_file(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Selected by name alone, it replies with its default."""
-    monkeypatch.delenv(scripted.FILE, raising=False)
-    monkeypatch.delenv(scripted.RECORD, raising=False)
-    double = scripted.build(load(home, {}), home)
-
-    done = (await hear(double, Request(system="", history=(), tail="x", max_tokens=1)))[-1]
-
-    assert isinstance(done, Done)
-    assert (done.provider, done.text) == ("scripted", scripted.DEFAULT)

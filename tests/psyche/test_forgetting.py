@@ -71,7 +71,7 @@ async def test_s31_what_was_lived_with_a_person_goes_with_them(tmp_path: Path) -
     probes = await store.erasure.probes([ANA])
     receipt = await store.erasure.erase([ANA])
     await sweep(store, path, probes)
-    assert await store.erasure.empty_log()
+    assert await store.erasure.overwrite() == ()
     left = {
         table: db.connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - names of our own schema
         for table in ("psyche_edge", "moment", "fact", "psyche_arc", "psyche_intention")

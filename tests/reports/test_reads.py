@@ -11,7 +11,7 @@ import pytest
 
 from claudius.errors import ClaudiusError
 from claudius.home import Home
-from claudius.reports import beliefs, clock, conversations, ledger, life
+from claudius.reports import clock, conversations, ledger, life
 from driven import Machine
 from lived_week import ENDS, TALK, week
 
@@ -89,7 +89,7 @@ def test_a_page_of_what_is_not_there_is_an_error(home: Home) -> None:
 
 def test_the_evidence_of_a_belief_is_the_interactions_themselves(home: Home) -> None:
     """Each id that a belief names leads to a line of the ledger with its peer, its words and its turn."""
-    (belief,) = beliefs.beliefs(home, ENDS)["beliefs"]
+    (belief,) = ledger.beliefs(home, ENDS)["beliefs"]
 
     found = ledger.evidence(home, belief["evidence"])
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 import pytest
 
-from claudius.errors import AuthFailed, DeliveryLater, DeliveryRefused, DeliveryUnknown, Overloaded, StoreError, TooLong
+from claudius.errors import AuthFailed, DeliveryLater, DeliveryRefused, Overloaded, StoreError, TooLong
 from claudius.home import Home
 from claudius.memory.inbox import RateLimits
 from claudius.memory.sqlite import SqliteRecords
@@ -323,29 +323,6 @@ async def test_a_message_that_ends_the_process_before_its_turn_is_counted_too(
 
     assert voice.requests == []
     assert "I was interrupted" in seen[0].text
-
-
-async def test_a_send_that_may_have_arrived_is_looked_for_first(home: Home) -> None:
-    """If a send was applied and its answer lost, the message is found and not sent again."""
-    async with alive(home, Scripted(default=echo)) as soul:
-        soul.network.faults.append((DeliveryUnknown(), True))
-        await soul.network.hear("m")
-        await soul.network.until_visible(1)
-        await soul.network.hear("n")
-        seen = await soul.network.until_visible(2)
-
-    assert [one.text for one in seen] == ["re m", "re n"]
-
-
-async def test_a_send_that_did_not_arrive_is_sent_again(home: Home) -> None:
-    """If a send was never applied, it is proved absent, then sent once."""
-    async with alive(home, Scripted(default=echo)) as soul:
-        soul.network.faults.append((DeliveryUnknown(), False))
-        soul.network.faults.append((DeliveryLater(0.01), False))
-        await soul.network.hear("m")
-        seen = await soul.network.until_visible(1)
-
-    assert [one.text for one in seen] == ["re m"]
 
 
 @pytest.mark.parametrize("asked_s", [1e12, float("inf"), float("nan"), -5.0])

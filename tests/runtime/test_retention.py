@@ -20,32 +20,11 @@ from claudius.providers.scripted import Scripted
 from claudius.psyche.change import change_of
 from claudius.psyche_types import Edge, Numbers, Psyche
 from claudius.testing.alive import Alive, alive
-from minds import by_tag
+from minds import Wall, by_tag
 
 NIGHT, DAY = "2026-03-02T03:00:00", "2026-03-02T12:00:00"
 QUIET = {"CLAUDIUS_CLOCK_TIMEZONE": "UTC", "CLAUDIUS_CLOCK_QUIET": "22:00-08:00"}
 OLD, NEW = ("Hello, how are you?", "You are useless", "thanks!"), ("I build bridges in Rome", "Well done, you!")
-
-
-class Wall:
-    """A clock that a test moves, as time that the machine lives through."""
-
-    def __init__(self, text: str) -> None:
-        self.now = datetime.fromisoformat(text).replace(tzinfo=UTC)
-        self.lived = 0.0
-
-    def __call__(self) -> datetime:
-        """Return the time."""
-        return self.now
-
-    def running(self) -> float:
-        """Return how long the machine has run."""
-        return self.lived
-
-    def passes(self, **by: float) -> None:
-        """Advance the clock."""
-        self.now += timedelta(**by)
-        self.lived += timedelta(**by).total_seconds()
 
 
 async def look(soul: Alive, wall: Wall) -> None:

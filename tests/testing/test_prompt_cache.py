@@ -45,83 +45,64 @@ def cache(clock: Clock) -> PromptCache:
 LONG, MORE, TAIL = "a" * 80, "b" * 40, "c" * 20
 
 
-def test_nothing_is_cached_without_a_breakpoint(cache: PromptCache) -> None:
-    """Caching happens only on request."""
-    cache.count(body(block(LONG)))
-
-    assert cache.count(body(block(LONG))) == Counted(input_tokens=20)
-
-
-def test_what_was_written_is_read(cache: PromptCache) -> None:
-    """The first request writes up to the breakpoint, the second reads the same bytes; the rest is input."""
-    first = cache.count(body(block(LONG, "5m"), block(TAIL)))
-    second = cache.count(body(block(LONG, "5m"), block("d" * 40)))
-
-    assert first == Counted(input_tokens=5, write_5m=20)
-    assert second == Counted(input_tokens=10, read=20)
-
-
-def test_the_mark_itself_is_no_part_of_the_prefix(cache: PromptCache) -> None:
-    """A breakpoint may move: a marked prefix is found from a later mark, within 20 blocks."""
-    cache.count(body(block(LONG, "5m")))
-
-    assert cache.count(body(block(LONG), block(MORE, "5m"))) == Counted(input_tokens=0, read=20, write_5m=10)
-
-
-@pytest.mark.parametrize(("between", "read"), [(19, 20), (20, 0)])
-def test_the_look_back_ends_after_20_blocks(between: int, read: int, cache: PromptCache) -> None:
-    """The breakpoint's own block counts as the first."""
-    cache.count(body(block(LONG, "5m")))
-    filling = [block(f"filling {number}") for number in range(between - 1)]
-
-    assert cache.count(body(block(LONG), *filling, block(MORE, "5m"))).read == read
-
-
-def test_a_changed_byte_before_it_voids_everything_after(cache: PromptCache) -> None:
-    """A prefix matches by bytes, and the system part precedes the messages."""
-    cache.count(body(block(LONG, "5m"), system=[block("soul")]))
-
-    assert cache.count(body(block(LONG, "5m"), system=[block("soil")])).read == 0
-
-
-@pytest.mark.parametrize("changed", [{"model": "other"}, {"tools": [{"name": "t"}]}])
-def test_model_and_tools_stand_before_all(changed: dict[str, Any], cache: PromptCache) -> None:
-    """Another model or another tool means another prefix."""
-    cache.count(body(block(LONG, "5m")))
-
-    assert cache.count(body(block(LONG, "5m")) | changed).read == 0
+MARKED, AUTOMATIC = body(block(LONG, "5m")), body(block(LONG)) | {"cache_control": {"type": "ephemeral"}}
+FILLING = [block(f"filling {number}") for number in range(19)]
+SECOND = {
+    "nothing is cached without a breakpoint": (body(block(LONG)), body(block(LONG)), Counted(input_tokens=20)),
+    "what was written is read, the rest is input": (
+        body(block(LONG, "5m"), block(TAIL)),
+        body(block(LONG, "5m"), block("d" * 40)),
+        Counted(input_tokens=10, read=20),
+    ),
+    "the mark is no part of the prefix": (
+        MARKED,
+        body(block(LONG), block(MORE, "5m")),
+        Counted(input_tokens=0, read=20, write_5m=10),
+    ),
+    "it looks back 20 blocks": (MARKED, body(block(LONG), *FILLING[:18], block(MORE, "5m")), 20),
+    "and no further": (MARKED, body(block(LONG), *FILLING, block(MORE, "5m")), 0),
+    "a changed byte before it voids it": (
+        body(block(LONG, "5m"), system=[block("soul")]),
+        body(block(LONG, "5m"), system=[block("soil")]),
+        0,
+    ),
+    "another model": (MARKED, MARKED | {"model": "other"}, 0),
+    "another tool": (MARKED, MARKED | {"tools": [{"name": "t"}]}, 0),
+    "a short prefix is not cached": (
+        body(block("a" * 36, "5m")),
+        body(block("a" * 36, "5m")),
+        Counted(input_tokens=9),
+    ),
+    "writes are counted by their ttl": (
+        body(block(TAIL)),
+        body(block(MORE, "5m"), block(TAIL), system=[block(LONG, "1h")]),
+        Counted(input_tokens=5, write_1h=20, write_5m=10),
+    ),
+    "a whole request's mark is that of its last block": (AUTOMATIC, AUTOMATIC, 20),
+}
+"""A request, the next one, and what of that is counted; a number alone is what is read."""
 
 
-def test_a_short_prefix_is_silently_not_cached(cache: PromptCache) -> None:
-    """Below the minimum nothing is written, and no error is given."""
-    short = body(block("a" * 36, "5m"))
+@pytest.mark.parametrize("rule", SECOND)
+def test_what_a_second_request_costs(rule: str, cache: PromptCache) -> None:
+    """Source: platform.claude.com/docs/en/build-with-claude/prompt-caching."""
+    first, second, counted = SECOND[rule]
+    cache.count(first)
 
-    assert cache.count(short) == cache.count(short) == Counted(input_tokens=9)
+    found = cache.count(second)
+
+    assert counted in (found, found.read)
 
 
 @pytest.mark.parametrize(("ttl", "later", "read"), [("5m", 299, 20), ("5m", 301, 0), ("1h", 3599, 20), ("1h", 3601, 0)])
 def test_an_entry_lives_as_long_as_its_ttl(ttl: str, later: float, read: int, cache: PromptCache, clock: Clock) -> None:
-    """An entry lives for five minutes or an hour."""
+    """An entry lives for five minutes or an hour, and each read extends that."""
     cache.count(body(block(LONG, ttl)))
     clock.now = later
 
     assert cache.count(body(block(LONG, ttl))).read == read
-
-
-def test_a_read_refreshes_it(cache: PromptCache, clock: Clock) -> None:
-    """A read extends the life of an entry."""
-    for now in (0, 250, 500, 750):
-        clock.now = float(now)
-        last = cache.count(body(block(LONG, "5m")))
-
-    assert last.read == 20
-
-
-def test_writes_are_counted_by_their_ttl(cache: PromptCache) -> None:
-    """Writes for an hour cost more, so they are counted separately."""
-    counted = cache.count(body(block(MORE, "5m"), block(TAIL), system=[block(LONG, "1h")]))
-
-    assert counted == Counted(input_tokens=5, write_1h=20, write_5m=10)
+    clock.now += 299
+    assert cache.count(body(block(LONG, ttl))).read == 20
 
 
 @pytest.mark.parametrize(
@@ -132,15 +113,6 @@ def test_wrong_breakpoints_are_refused(ttls: list[str], words: str, cache: Promp
     """At most four breakpoints are accepted, the longer ttl first, and no other ttl."""
     with pytest.raises(BadCacheControl, match=words):
         cache.count(body(*(block(LONG, ttl) for ttl in ttls)))
-
-
-def test_automatic_caching_marks_the_last_block(cache: PromptCache) -> None:
-    """A `cache_control` of the whole request marks the last block."""
-    automatic = body(block(LONG)) | {"cache_control": {"type": "ephemeral"}}
-
-    cache.count(automatic)
-
-    assert cache.count(automatic).read == 20
 
 
 def test_chat_completions_cache_their_prefix_by_themselves() -> None:

@@ -95,24 +95,24 @@ class TerminalAdapter(PlainAdapter):
         self,
         clock: Callable[[], datetime],
         *,
-        wake: Callable[[str], None] = lambda _: None,
         answered: Callable[[str], Awaitable[Sequence[Utterance]]] | None = None,
         notices: Callable[[], Sequence[str]] = tuple,
         thoughts: Callable[[Callable[[Thinking], None]], Callable[[], None]] | None = None,
     ) -> None:
         """Use `clock` for the time of each perception.
 
-        `wake` is called with each conversation that somebody attaches to; `answered` returns the reply to a line that
-        is sent again because its speaker never saw the reply; attached clients are shown the `notices`, which say what
-        is wrong with the soul's files and settings; `thoughts` has a listener told each private thought as it is
-        written, until what it returns is called.
+        `answered` returns the reply to a line that is sent again because its speaker never saw the reply; attached
+        clients are shown the `notices`, which say what is wrong with the soul's files and settings; `thoughts` has a
+        listener told each private thought as it is written, until what it returns is called.
         """
         super().__init__()
         self.link = Link(connected=True)
+        self.wake: Callable[[str], None] = lambda _: None
+        """Called with each conversation that somebody attaches to; the server sets it."""
         self._clock = clock
         self._accept: Accept | None = None
         self._attached: dict[str, list[_Client]] = defaultdict(list)
-        self._wake, self._answered, self._notices, self._thoughts = wake, answered, notices, thoughts
+        self._answered, self._notices, self._thoughts = answered, notices, thoughts
         self._closed = asyncio.Event()
         self._heard = 0
         self._newest_us = 0
@@ -134,7 +134,7 @@ class TerminalAdapter(PlainAdapter):
         await connection.send({"event": "attached", "conversation": conversation, "person": client.person})
         self._attached[conversation].append(client)
         self._think_aloud(client, on=bool(hello.get("thoughts")))
-        self._wake(conversation)
+        self.wake(conversation)
         try:
             while (frame := await connection.receive()) is not None:
                 match frame.get("op"):
@@ -204,7 +204,7 @@ class TerminalAdapter(PlainAdapter):
             for utterance in await self._answered(perception.key):
                 if utterance.person == client.person:
                     await client.connection.send(self._speech(utterance))
-        self._wake(client.conversation)
+        self.wake(client.conversation)
 
     async def speak(self, utterance: Utterance) -> str:
         """Send an utterance to the attached clients. It is delivered when one of them has shown it.

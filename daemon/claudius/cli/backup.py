@@ -354,10 +354,9 @@ async def _forget_again(home: Home, store: Store, database: Path, *, is_new_home
         await store.documents.archive_anew()
     people, last = await store.erasure.everyone()
     ids = ledger.among(people, ledger.since(last))
+    await erase_from_copy(store, database, ids, ledger.aliases(ids))
     if ids:
-        await erase_from_copy(store, database, ids, ledger.aliases(ids))
         await store.documents.archive_anew()
-    await store.erasure.scrub()
     return len(ids)
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import Struct
 
-from claudius.cli.output import Group, json_option, print_json, print_result
+from claudius.cli.output import Group, json_option, print_json, print_result, safe
 from claudius.errors import EXIT_FAILED, EXIT_TRY_AGAIN, ClaudiusError, TryAgain
 from claudius.home import Home
 from claudius.runtime.life import Holder, HomeLock, holder, is_held
@@ -122,7 +122,6 @@ def restart(*, as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print the lines as they are: one JSON object each.")
 def logs(count: int | None, *, follow: bool, as_json: bool) -> int:
     """Print the log, without anybody's words."""
-    from claudius.cli.log_text import readable
     from claudius.runtime.logs import LOG
 
     path = Home.of(os.environ).logs / LOG
@@ -394,3 +393,44 @@ def _systemctl(*words: str) -> None:
     if ran.returncode:
         why = f"{' '.join(argv)}: {(ran.stderr.strip() or str(ran.returncode)).splitlines()[0]}"
         raise ClaudiusError(f"{why}; as root: {' '.join(argv)}" if of_the_machine and os.geteuid() else why)
+
+
+COLOURS = {"DEBUG": "bright_black", "WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
+FIRST = ("at", "level", "logger", "event", "traceback")
+
+
+def readable(line: str) -> str:
+    """Return a JSON line as text; a line that is none is returned as it is."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return safe(line)
+    if not isinstance(event, dict):
+        return safe(line)
+    level = str(event.get("level", ""))
+    at = str(event.get("at", "")).replace("T", " ")[:19]
+    facts = {name: value for name, value in event.items() if name not in FIRST and value not in (None, "")}
+    what = _turn_line(facts) if event.get("event") == "turn" and "total_ms" in facts else _event_line(event, facts)
+    head = f"{click.style(at, dim=True)} {click.style(f'{level:<7}', fg=COLOURS.get(level))} {safe(what)}"
+    trace = "".join(f"\n    {safe(one)}" for one in str(event.get("traceback") or "").splitlines())
+    return head + trace
+
+
+def _event_line(event: dict[str, Any], facts: dict[str, Any]) -> str:
+    room = str(event.get("logger", "")).removeprefix("claudius.")
+    told = "  ".join(f"{name}={_fact(value)}" for name, value in facts.items())
+    return f"{room}: {event.get('event', '')}" + (f"  {told}" if told else "")
+
+
+def _turn_line(facts: dict[str, Any]) -> str:
+    said = facts.get("apology") or facts.get("outcome", "")
+    took = f"{facts['total_ms'] / 1000:.1f} s, model {facts['model_ms'] / 1000:.1f} s"
+    cost = f"${facts['cost_usd']:.4f}" if "cost_usd" in facts else ""
+    unposted = "" if facts.get("posted") else "not posted yet"
+    parts = (said, f"in {took}", facts.get("rung", ""), facts.get("model", ""), cost, unposted)
+    where = f"{facts.get('conversation', '')} {facts.get('person', '')}".strip()
+    return f"turn {facts.get('turn', '')}: {', '.join(str(one) for one in parts if one)}  {where}"
+
+
+def _fact(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

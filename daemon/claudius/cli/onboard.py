@@ -19,8 +19,7 @@ from claudius.cli.output import json_option, print_checks, print_json
 from claudius.config import SETTINGS, Loaded, load, read_env_file
 from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
 from claudius.home import Home, write_private
-from claudius.reports.network_checks import Check, ask_discord, ask_slack, gathered, servers
-from claudius.reports.offline_checks import misplaced
+from claudius.reports.network_checks import Check, ask_discord, ask_slack, gathered, misplaced, servers
 from claudius.reports.status import OFFERS, is_on, turned_on
 
 WHERE = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -44,6 +45,11 @@ def print_checks(checks: Iterable[Check]) -> None:
 def safe(text: str) -> str:
     """Remove control sequences from text that is printed to a terminal."""
     return _CONTROL.sub("", text)
+
+
+def clock(at: str | None) -> str:
+    """Return an instant as this machine's clock shows it. Pure, but for the time zone."""
+    return datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else "–"
 
 
 def table(names: Sequence[str], rows: Iterable[Sequence[str]], right: Collection[str] = ()) -> Iterator[str]:

@@ -1,9 +1,10 @@
-"""`claudius state` and `claudius psyche`: the soul's state in words, and the psyche's numbers below it."""
+"""What goes on in the soul: `claudius state`, `psyche`, `process`, `schedule` and `daimon`."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,11 +12,13 @@ import click
 
 from claudius.cli.output import Group, json_option, print_json, print_result, safe
 from claudius.cognition.reply.parser import read_state
+from claudius.config import KOTHAR
 from claudius.errors import UsageProblem
 from claudius.home import Home
 from claudius.perception import SELF, private
 from claudius.recollection import MOODS, STATE_DEFAULTS, StateKey
-from claudius.reports import feeling, life
+from claudius.reports import clock, life
+from claudius.reports import soul as soul_reports
 from claudius.reports.opened import edit, noted
 
 
@@ -29,7 +32,7 @@ def state() -> None:
 @json_option
 def show_state(*, every: bool, as_json: bool) -> None:
     """Print the soul's state: per key the newest value."""
-    found = feeling.state(Home.of(os.environ), every_audience=every)
+    found = life.state(Home.of(os.environ), every_audience=every)
     lines = []
     for key, default in STATE_DEFAULTS.items():
         rows = found.get(key) or []
@@ -63,11 +66,11 @@ def psyche() -> None:
     """The numbers below language: mood, needs, energy, relations."""
 
 
-@psyche.command()
+@psyche.command("show")
 @json_option
-def show(*, as_json: bool) -> None:
+def show_numbers(*, as_json: bool) -> None:
     """Print the numbers as they are now, each with its words."""
-    document = feeling.psyche(Home.of(os.environ), life.clock_now())
+    document = life.psyche(Home.of(os.environ), life.clock_now())
     print_result(document, _numbers(document), as_json=as_json)
 
 
@@ -96,3 +99,124 @@ def plot(days: float, px: int, *, as_json: bool) -> None:
         raise UsageProblem("`claudius console` draws it now, under Life; with --json its numbers are printed")
     now = life.clock_now()
     print_json(life.life(Home.of(os.environ), now - timedelta(days=days), now, px))
+
+
+@click.group(cls=Group)
+def process() -> None:
+    """Its mental processes, and where each conversation stands."""
+
+
+@process.command("list")
+@json_option
+def list_processes(*, as_json: bool) -> None:
+    """List the processes, shipped ones first."""
+    found = soul_reports.processes(Home.of(os.environ))
+    lines = []
+    for row in found:
+        steps = f"  {', '.join(row['steps']) or 'a function'}; next: {', '.join(row['next']) or '-'}"
+        lines += [f"{row['name']}: {row['description']}", click.style(steps, dim=True)]
+    print_result(found, lines, as_json=as_json)
+
+
+@process.command("show")
+@click.argument("name")
+@json_option
+def show_process(name: str, *, as_json: bool) -> None:
+    """Show one process, and the conversations that are in it now."""
+    document = soul_reports.process(Home.of(os.environ), name)
+    print_result(document, [f"{key}: {value}" for key, value in document.items()], as_json=as_json)
+
+
+@process.command()
+@json_option
+def graph(*, as_json: bool) -> None:
+    """Print as JSON the graph of the processes, a Mermaid state diagram."""
+    if not as_json:
+        raise UsageProblem("`claudius process list` says which follows which; --json prints the graph")
+    print_json({"mermaid": mermaid(soul_reports.processes(Home.of(os.environ)))})
+
+
+def mermaid(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Write the graph as a Mermaid state diagram. Pure."""
+    lines = ["stateDiagram-v2", "  [*] --> greeting: never met", "  [*] --> main_process"]
+    lines += [f"  {row['name']} --> {to}" for row in rows for to in row["next"]]
+    lines += [f"  state {row['name']}" for row in rows if not row["next"]]
+    return "\n".join(lines) + "\n"
+
+
+@click.group(cls=Group)
+def schedule() -> None:
+    """What the soul has planned for later."""
+
+
+@schedule.command("list")
+@json_option
+def list_plans(*, as_json: bool) -> None:
+    """List plans and the clock's own jobs in local time, soonest first; also plans that lapsed."""
+    found = clock.schedule(Home.of(os.environ), datetime.now(UTC))
+    lines = []
+    for row in found:
+        late = "  lapsed: it came too late" if row["lapsed_at"] else ""
+        late += f"  waits for {row['waits_for']}" if row["waits_for"] else ""
+        place, process = row["conversation"] or row["kind"], row["process"] or "-"
+        at = datetime.fromisoformat(row["due_local"])
+        lines.append(f"{row['id']}  {at:%a %Y-%m-%d %H:%M}  {place}  {process}  {safe(row['what'])}{late}")
+    print_result(found, lines or ["nothing is planned"], as_json=as_json)
+
+
+@schedule.command()
+@click.argument("plan", metavar="ID")
+def cancel(plan: str) -> None:
+    """Cancel a plan."""
+    clock.cancel(Home.of(os.environ), plan)
+    click.echo(f"cancelled: {plan}")
+
+
+@click.group(cls=Group)
+def daimon() -> None:
+    """Who whispers to the soul."""
+
+
+@daimon.command("list")
+@click.option("--whispers", is_flag=True, help="What was whispered, newest first, and what became of each.")
+@click.option("-n", "most", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many whispers.")
+@json_option
+def list_daimons(most: int, *, whispers: bool, as_json: bool) -> None:
+    """List daimons: on or off, how each speaks, when it last did, and why it is paused."""
+    if whispers:
+        said = clock.whispers(Home.of(os.environ), most)
+        fates = [f"felt by turn {one['used_turn']}" if one["used_turn"] else one["state"] for one in said]
+        told = [
+            f"{one['at'][:16]}  {one['daimon']}: {safe(one['text'])}  [{fate}]"
+            for one, fate in zip(said, fates, strict=True)
+        ]
+        print_result(said, told or ["nobody has whispered yet"], as_json=as_json)
+        return
+    found = clock.daimons(Home.of(os.environ), datetime.now(UTC))
+    lines = []
+    for row in found:
+        state = f"on, {row['mode']}, over {row['transport']}" if row["enabled"] else "off"
+        word = "rests" if row["rests_until"] else "lately"
+        rests = f"; {word}: {safe(row['problem'])}" if row["problem"] else ""
+        lines.append(f"{row['name']}  {state}  last whisper: {row['last_whisper_at'] or 'never'}{rests}")
+    print_result(found, lines, as_json=as_json)
+
+
+@daimon.command()
+@click.argument("name", default=KOTHAR)
+@json_option
+def whisper(name: str, *, as_json: bool) -> int:
+    """Ask a daimon now; what it whispers is felt at the next turn."""
+    record = asyncio.run(clock.whisper(Home.of(os.environ), name))
+    line = safe(record["whisper"]) or f"{name} says nothing: {safe(record['reason'])}"
+    print_result(record, [line], as_json=as_json)
+    return 0 if record["stored"] or record["reason"] == "it is silent" else 1
+
+
+@daimon.command()
+@click.argument("name", default=KOTHAR)
+@click.option("--mode", type=click.Choice(["whisper", "speak", "both", "off"]), default="off", help="Another mode.")
+def mute(name: str, mode: str) -> None:
+    """Mute a daimon everywhere until you change it; with --mode, set another mode."""
+    clock.set_mode(Home.of(os.environ), name, mode)
+    click.echo(f"{name}: {mode}")

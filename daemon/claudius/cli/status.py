@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from claudius.cli.explained import clock
-from claudius.cli.output import json_option, print_result, safe, table
+from claudius.cli.output import clock, json_option, print_result, safe, table
 from claudius.errors import EXIT_FAILED, TryAgain
 from claudius.home import Home
 from claudius.reports import status as reports

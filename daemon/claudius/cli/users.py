@@ -12,8 +12,7 @@ from typing import Any
 import click
 from msgspec import to_builtins
 
-from claudius.cli.explained import clock
-from claudius.cli.output import Group, json_option, print_result, safe
+from claudius.cli.output import Group, clock, json_option, print_result, safe
 from claudius.cognition.timing import known_zone
 from claudius.errors import EXIT_FAILED, UsageProblem
 from claudius.home import Home
@@ -137,7 +136,7 @@ def export(person: str, *, as_json: bool) -> None:
 @users.command()
 @click.argument("person")
 @click.option("--yes", is_flag=True, help="Really erase; nothing brings it back.")
-@click.option("--now", is_flag=True, help="Overwrite a database server's files at once; others may wait meanwhile.")
+@click.option("--now", is_flag=True, help="Overwrite at once what would wait for a quiet hour; others may wait.")
 @json_option
 def forget(person: str, *, yes: bool, now: bool, as_json: bool) -> int:
     """Erase a person: rows, git history, logs and backups; print the receipt."""

@@ -62,7 +62,7 @@ def workers(context: click.Context, *, as_json: bool) -> None:
 @workers.command()
 @click.argument("name")
 def drain(name: str) -> None:
-    """Let one process end its turns and leave, within `worker.renew_s`; another takes what comes after."""
+    """Let one process end its turns and leave, within a third of `worker.lease_s`; another takes what comes after."""
     from claudius.reports import workers as reports
 
     if not reports.drain(Home.of(os.environ), name):

@@ -264,9 +264,8 @@ ROOM = 0.85
 async def fold_expired(turn: TurnState) -> None:
     """Summarise expired turns when a conversation resumes; if the model fails, the old summary stays."""
     known = turn.recollection
-    if known.expired:
-        summary = await _summarise(turn, known.expired, _history(known, known.expired))
-        turn.recollection = replace(known, summary=summary or known.summary, expired=())
+    summary = await _summarise(turn, known.expired, _history(known, known.expired))
+    turn.recollection = replace(known, summary=summary or known.summary, expired=())
 
 
 async def fold_for_room(idle: Idle, mind: Mind) -> None:

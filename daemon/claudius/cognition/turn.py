@@ -225,7 +225,8 @@ async def _thought(turn: TurnState) -> Intent:
     if surface.begin_thinking:
         await surface.begin_thinking()
     await _look(turn)
-    await fold_expired(turn)
+    if known.expired:
+        await fold_expired(turn)
     turn.recollection = await think_twice(turn.recollection, turn.mind, turn.soul, surface.hold)
     attention = turn.attention
     mood = mood_before(turn.recollection, attention.change.mood if attention and attention.change else "")

@@ -48,7 +48,7 @@ class Live:
         self._n = 0
         self._grew = asyncio.Condition()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, SharedSeat] = {}
         self._awake = AsyncExitStack()
         self._waking = asyncio.Lock()
         self._is_woken = False
@@ -145,10 +145,10 @@ class Live:
             return False
 
     @asynccontextmanager
-    async def _sitting(self, conversation: str) -> AsyncIterator[Place]:
+    async def _sitting(self, conversation: str) -> AsyncIterator[SharedSeat]:
         """Be one of those who share the seat in a conversation. The last one leaves it."""
         if (place := self._places.get(conversation)) is None:
-            place = self._places[conversation] = Place(self._home, conversation, self.tell)
+            place = self._places[conversation] = SharedSeat(self._home, conversation, self.tell)
         place.users += 1
         try:
             yield place
@@ -209,7 +209,7 @@ class Live:
         return {}
 
 
-class Place:
+class SharedSeat:
     """One of the owner's own conversations, as long as anybody follows it or speaks there: one seat for all of them."""
 
     def __init__(self, home: Home, conversation: str, tell: Tell) -> None:

@@ -22,11 +22,9 @@ from claudius.errors import ClaudiusError
 from claudius.home import Home
 from claudius.ledger_types import OwnersHand
 from claudius.reports import (
-    beliefs,
     clock,
     conversations,
     doctor,
-    feeling,
     ledger,
     life,
     people,
@@ -110,8 +108,8 @@ READS: Mapping[str, Read] = {
     "/api/conversations/{id}": lambda home, query: conversations.page(home, query["id"], query.get("before", "")),
     "/api/turns/{turn}": _why,
     "/api/life": _life,
-    "/api/psyche": lambda home, _: feeling.psyche(home, life.clock_now()),
-    "/api/state": lambda home, query: feeling.state(home, every_audience=query.get("all") == "1"),
+    "/api/psyche": lambda home, _: life.psyche(home, life.clock_now()),
+    "/api/state": lambda home, query: life.state(home, every_audience=query.get("all") == "1"),
     "/api/peers": lambda home, query: _paged(ledger.peers(home), query, "peer"),
     "/api/peers/{id}": lambda home, query: ledger.peer(home, query["id"]),
     "/api/people": lambda home, query: _paged(people.people(home), query, "person"),
@@ -122,11 +120,11 @@ READS: Mapping[str, Read] = {
     ),
     "/api/people/{person}/diff": _diff,
     "/api/people/{person}/export": lambda home, query: people.export(home, query["person"], ORIGIN),
-    "/api/beliefs": lambda home, _: beliefs.beliefs(home, life.clock_now()),
+    "/api/beliefs": lambda home, _: ledger.beliefs(home, life.clock_now()),
     "/api/evidence": lambda home, query: ledger.evidence(
         home, [int(one) for one in query.get("ids", "").split(",") if one.isdigit()]
     ),
-    "/api/cycles": lambda home, query: beliefs.cycles(home, min(_number(query, "n", 10), MOST_ROWS)),
+    "/api/cycles": lambda home, query: ledger.cycles(home, min(_number(query, "n", 10), MOST_ROWS)),
     "/api/soul": lambda home, _: soul.texts(home),
     "/api/soul/check": lambda home, _: soul.checked(home),
     "/api/soul/{file}": lambda home, query: soul.history(home, query["file"]),
@@ -235,10 +233,10 @@ class Routes:
         if hand is None:
             raise Refusal(400, "usage", f"a belief cannot be changed by {asked!r}", "pin, dispute or delete")
         key, now = request.match_info["key"], life.clock_now()
-        return document(await asyncio.to_thread(beliefs.change, self._home, key, hand, now), encode=encode)
+        return document(await asyncio.to_thread(ledger.change, self._home, key, hand, now), encode=encode)
 
     async def _reflect(self, _: web.Request) -> web.Response:
-        return document(await beliefs.reflect(self._home), encode=encode)
+        return document(await ledger.reflect(self._home), encode=encode)
 
     async def _cancel(self, request: web.Request) -> web.Response:
         await asyncio.to_thread(clock.cancel, self._home, request.match_info["id"])

@@ -1,17 +1,19 @@
-"""Serve the console on this machine's loopback addresses until it is told to end."""
+"""`claudius console`: serve the page on this machine's loopback addresses until Ctrl-C, and open it in the browser."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import click
 from aiohttp import web
 
-from claudius.console.access import ConsoleLock, Entrance
+from claudius.console.access import ConsoleLock, Entrance, mint, opening
 from claudius.console.live import Live
 from claudius.console.routes import Routes
 from claudius.console.walls import BODY_BYTES, Walls, headed
@@ -103,3 +105,33 @@ async def serve(home: Home, port: int, ready: Callable[[int], None]) -> None:
         await ended.wait()
     finally:
         await console.stop()
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Listen on this port; by default a free one.")
+@click.option("--no-open", is_flag=True, help="Only print the address; open no browser.")
+@click.option("--link", is_flag=True, help="Print a fresh address of the console that runs already.")
+def console(port: int, *, no_open: bool, link: bool) -> None:
+    """Look at the soul in your browser: talk, watch it think, see what moved it. Only you, only on this machine."""
+    home = Home.of(os.environ)
+    home.create()
+    running = ConsoleLock(home).port()
+    if running:
+        _offer(home, mint(home, running), is_opened=not no_open and not link)
+        return
+    if link:
+        raise TryAgain("no console is running: `claudius console` starts one")
+
+    def ready(taken: int) -> None:
+        _offer(home, mint(home, taken), is_opened=not no_open)
+
+    asyncio.run(serve(home, port, ready))
+
+
+def _offer(home: Home, address: str, *, is_opened: bool) -> None:
+    """Print an address, and open it by way of a private page, so that no process's arguments show it."""
+    click.echo(address)
+    if is_opened:
+        import webbrowser
+
+        webbrowser.open(opening(home, address).as_uri())

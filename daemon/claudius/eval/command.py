@@ -16,11 +16,10 @@ from claudius.adapters.terminal import own_person
 from claudius.compose import PROVIDERS, provider
 from claudius.config import Loaded, load
 from claudius.errors import UsageProblem
-from claudius.eval import memory
 from claudius.eval.judging import TIMES, Judge, labelled
 from claudius.eval.report import read_outcome
 from claudius.eval.run import Run, recorded
-from claudius.eval.scenes import Scene, SceneStep, Suite, find, sample
+from claudius.eval.scenes import Scene, SceneStep, Suite, find, memory_suite, sample
 from claudius.eval.voices import Metered, Price, Purse, dearest
 from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteRecords
@@ -204,5 +203,5 @@ def _voice(name: str, loaded: Loaded, home: Home) -> tuple[Chain, Price]:
 
 def _suites(asked: EvalRequest, home: Home) -> list[Suite]:
     own = shipped("soul") / "eval"
-    found = find([home.soul / "eval", own], asked.suites, [memory.suite(own / "memory", asked.seed)])
+    found = find([home.soul / "eval", own], asked.suites, [memory_suite(own / "memory", asked.seed)])
     return [sample(one, asked.most, asked.seed) for one in found]

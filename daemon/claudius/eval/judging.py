@@ -19,7 +19,7 @@ from claudius.decoding import ready
 from claudius.errors import ProviderError
 from claudius.eval.checks import Result
 from claudius.eval.scenes import Rubric
-from claudius.eval.stage import Played, Seen
+from claudius.eval.stage import Played, SceneEvents
 from claudius.eval.voices import Metered
 from claudius.prompt import clear_nonce, fence, nested_line
 from claudius.provider import Done, Request
@@ -92,7 +92,7 @@ class Judge:
         asked = [*enumerate(zip(played.scene.steps, played.steps, strict=True), 1), (0, (played.scene, played.whole))]
         return [await self._judged(check.judge, seen, number) for number, (check, seen) in asked if check.judge]
 
-    async def _judged(self, rubric: Rubric, seen: Seen, number: int) -> Result:
+    async def _judged(self, rubric: Rubric, seen: SceneEvents, number: int) -> Result:
         lines = list(_lines(seen))
         if rubric.shows_thought:
             lines += [{"thought": one} for one in seen.thoughts[-1:]]
@@ -151,7 +151,7 @@ class Judge:
         return named[0] if len(named) == 1 else NONE
 
 
-def _lines(seen: Seen) -> Iterator[dict[str, str]]:
+def _lines(seen: SceneEvents) -> Iterator[dict[str, str]]:
     """Yield what a judge may see: what people said, and what the soul said."""
     if seen.asked:
         yield {"person": seen.asked}

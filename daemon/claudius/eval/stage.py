@@ -61,7 +61,7 @@ class Told(Struct, frozen=True):
     text: str
 
 
-class Seen(Struct, frozen=True, kw_only=True):
+class SceneEvents(Struct, frozen=True, kw_only=True):
     """What happened in one step, or in a whole scene."""
 
     posts: tuple[ScenePost, ...] = ()
@@ -84,8 +84,8 @@ class Played(Struct, frozen=True, kw_only=True):
     """A scene that was played."""
 
     scene: Scene
-    steps: tuple[Seen, ...]
-    whole: Seen
+    steps: tuple[SceneEvents, ...]
+    whole: SceneEvents
     replies: tuple[str, ...]
     """What the model wrote, in order: a recording that can be played again."""
     tokens: int
@@ -229,7 +229,7 @@ class SceneStage:
             first_word_ms=tuple(self._voice.first_word_ms),
         )
 
-    async def _step(self, step: SceneStep) -> Seen:
+    async def _step(self, step: SceneStep) -> SceneEvents:
         posts, calls, turns = len(self._network.posts), len(self._voice.requests), len(self._turns)
         if self._script:
             self._script.begin(step)
@@ -257,10 +257,10 @@ class SceneStage:
             while self._soul.server.busy:  # noqa: ASYNC110 - the kit looks from outside
                 await asyncio.sleep(LOOK_S)
 
-    def _seen(self, posts: int, calls: int, turns: int, asked: str, state: Mapping[str, str | float]) -> Seen:
+    def _seen(self, posts: int, calls: int, turns: int, asked: str, state: Mapping[str, str | float]) -> SceneEvents:
         requests, ran = self._voice.requests[calls:], self._turns[turns:]
         personality = self._soul.mind.soul().text("soul.md")
-        return Seen(
+        return SceneEvents(
             posts=tuple(self._network.posts[posts:]),
             prompts=tuple(
                 "\n".join([*(message.content for message in one.history), one.tail])

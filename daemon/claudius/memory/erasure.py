@@ -16,7 +16,7 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -113,7 +113,9 @@ class Begun(Struct, frozen=True, kw_only=True):
     asked: Perception | None = None
     """The command of whoever asked in chat, so that a later process can give them the receipt."""
     receipt: Mapping[str, Any] | None = None
-    """What was done, once it is, as long as whoever asked was not told."""
+    """What was done, once it is, as long as whoever asked was not told, or what was deleted is not overwritten."""
+    is_told: bool = False
+    """Whether it was given to whoever asked."""
 
     @property
     def probes(self) -> Probes:
@@ -137,87 +139,6 @@ class Erased(Struct, frozen=True, kw_only=True):
     """Every conversation that contained something of theirs."""
     audiences: tuple[str, ...]
     """Shared places whose member list must be fetched again, because one person was removed from it."""
-
-
-class ErasureStore(Protocol):
-    """Find, remove and overwrite everything that is kept of one person."""
-
-    is_at_once: bool
-    """Whether what is erased is overwritten at once, and not only by `overwrite`."""
-
-    async def probes(self, ids: Sequence[str]) -> Probes:
-        """Return what must not be found anywhere once this person is erased. Reads outside the event loop."""
-        ...
-
-    async def traces(self, ids: Sequence[str]) -> Traces:
-        """Return by what a text tells of this person, before anything is erased. Reads outside the event loop."""
-        ...
-
-    async def narrowed(self, probes: Probes) -> Probes:
-        """Remove from the probes what others have since said in the same words. Reads outside the event loop."""
-        ...
-
-    async def erase(
-        self,
-        ids: Sequence[str],
-        aliases: Mapping[str, str] | None = None,
-        voided: Voided = nothing_runs,
-        posts: Posts = nowhere,
-        traces: Traces | None = None,
-    ) -> Erased:
-        """Remove a person from every table, and what was derived from their lines, in many small transactions.
-
-        `traces`: as they were before anything was erased; None = nothing is yet. Whatever runs is thought again;
-        `voided` cancels it. `posts` is told of posts before their rows go.
-
-        The audit log keeps its rows: there each id is replaced by its alias, as `Erasures.aliases` makes them.
-
-        After an interruption, call it again with the same ids.
-        """
-        ...
-
-    async def blank(self, rows: Sequence[Mapping[str, Any]], probes: Probes) -> int:
-        """Blank the lines in which a search found something (`rows` of its answer); return how many rows changed."""
-        ...
-
-    async def rewrite(self, pages: Mapping[str, Sequence[int]]) -> None:
-        """Overwrite stale bytes that a search found (`pages` of its answer) by rewriting the rows next to them."""
-        ...
-
-    async def rows_with(self, probes: Probes) -> Sequence[Mapping[str, Any]]:
-        """Return the rows that hold a trace: `table`, `key`, `columns`; none where a search reads the database's file.
-
-        Reads outside the event loop. Raises: StoreError.
-        """
-        ...
-
-    async def beyond(self) -> Sequence[Beyond]:
-        """Return what a receipt must name besides, because the database keeps copies that are not ours to erase."""
-        ...
-
-    async def overwrite_later(self) -> None:
-        """Note durably that deleted rows are to be overwritten, where `erase` leaves them in a server's files."""
-        ...
-
-    async def overwrite(self) -> Sequence[str] | None:
-        """Overwrite the deleted rows that `overwrite_later` noted, one table after the other, beside the writer.
-
-        Returns the tables that somebody used all the while, which wait for another call; None if nothing was noted.
-        Raises: StoreError.
-        """
-        ...
-
-    async def empty_log(self) -> bool:
-        """Checkpoint the whole write-ahead log into the database and truncate it; False if a reader prevents it."""
-        ...
-
-    async def everyone(self) -> tuple[Sequence[str], str]:
-        """Return every id that occurs anywhere, and when something was last heard: UTC as text, empty if never."""
-        ...
-
-    async def scrub(self) -> None:
-        """Rewrite a database file that nobody uses, without its deleted content, and empty its write-ahead log."""
-        ...
 
 
 UNENDED = "the search did not come to its end"
@@ -262,6 +183,18 @@ class Erasures(Struct, frozen=True):
         fresh = path.with_suffix(".new")
         _write(fresh, msgspec.json.encode(begun), os.O_TRUNC)
         fresh.replace(path)
+
+    def keep_receipt(self, begun: Begun, receipt: Mapping[str, Any], *, is_told: bool = False) -> None:
+        """Keep a receipt until it was given, and until what was deleted is overwritten. Raises: OSError."""
+        is_told = is_told or begun.asked is None
+        if is_told and not receipt.get("later"):
+            self.drop(begun.ids)
+        else:
+            self.keep(msgspec.structs.replace(begun, excerpts=(), traces=None, receipt=receipt, is_told=is_told))
+
+    def waiting(self) -> list[Begun]:
+        """Return each erasure whose deleted rows wait for a quiet hour."""
+        return [one for one in self.kept() if one.receipt and one.receipt.get("later")]
 
     def kept(self) -> list[Begun]:
         """Return each erasure that has not ended, or whose receipt was not given yet."""

@@ -17,7 +17,6 @@ from msgspec import Struct
 from claudius.memory.audit import AuditStore
 from claudius.memory.codes import CodeStore
 from claudius.memory.documents import DocumentStore
-from claudius.memory.erasure import ErasureStore
 from claudius.memory.inbox import InboxStore
 from claudius.memory.leases import LeaseStore
 from claudius.memory.ledger import LedgerStore
@@ -28,6 +27,7 @@ from claudius.memory.plans import PlanStore
 from claudius.memory.psyche import PsycheStore
 from claudius.memory.records import Records
 from claudius.memory.sql.connection import Core, Database, Writer
+from claudius.memory.sql.erasure import ErasureStore
 from claudius.memory.sql.rows import stamp
 from claudius.memory.turns import TurnStore
 from claudius.memory.whispers import Claims, WhisperStore

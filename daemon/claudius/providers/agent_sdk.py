@@ -24,8 +24,8 @@ from claudius.providers.claude.command import (
     RSS_LIMIT_BYTES,
     Child,
     Children,
+    ClaudeCommand,
     ClaudeDirectories,
-    Command,
     child_env,
     find,
     flags,
@@ -56,7 +56,7 @@ class AgentSdk:
 
     name = NAME
 
-    def __init__(self, command: Command, loaded: Loaded, places: ClaudeDirectories) -> None:
+    def __init__(self, command: ClaudeCommand, loaded: Loaded, places: ClaudeDirectories) -> None:
         self.model = loaded.config.claude.model
         self._command, self._loaded, self._places = command, loaded, places
         self._pool: SessionPool[_Warm] = SessionPool(POOL)

@@ -171,17 +171,14 @@ class Chain:
             if isinstance(result, BaseException):
                 raise result
 
-    def resting(self) -> dict[str, float]:
-        """Return the names of the paused providers, with the seconds left."""
-        return {one.name: one.left_s for one in self._all_resting()}
-
     def state(self) -> VoiceState:
         """Return how the last attempt went, and who rests."""
         failed = None if isinstance(self.last_error, _OF_THE_REQUEST) else self.last_error
         why = f"{failed.provider or self.name}: {failed.message}" if failed else ""
-        return VoiceState(last_error=why, resting=self._all_resting(), notices=tuple(self.notices()))
+        return VoiceState(last_error=why, resting=self.resting(), notices=tuple(self.notices()))
 
-    def _all_resting(self) -> tuple[Resting, ...]:
+    def resting(self) -> tuple[Resting, ...]:
+        """Return the paused providers, with the seconds left, and why."""
         now, names = self._clock(), {one.name for one in self.providers}
         return tuple(
             [

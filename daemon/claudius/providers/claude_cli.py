@@ -13,7 +13,7 @@ from claudius.config import Loaded
 from claudius.errors import Crashed, ProviderError, SessionGone
 from claudius.home import Home
 from claudius.provider import Done, Event, Request
-from claudius.providers.claude.command import Child, Children, ClaudeDirectories, Command, child_env, find, flags
+from claudius.providers.claude.command import Child, Children, ClaudeCommand, ClaudeDirectories, child_env, find, flags
 from claudius.providers.claude.sessions import GONE, ClaudeReply, SessionPool, user_message
 from claudius.providers.replies import load_prices, refused
 
@@ -27,7 +27,7 @@ class ClaudeCli:
 
     name = NAME
 
-    def __init__(self, command: Command, loaded: Loaded, places: ClaudeDirectories) -> None:
+    def __init__(self, command: ClaudeCommand, loaded: Loaded, places: ClaudeDirectories) -> None:
         self.model = loaded.config.claude.model
         self._command, self._loaded, self._places = command, loaded, places
         self._sessions: SessionPool[str] = SessionPool(SESSIONS)

@@ -11,12 +11,15 @@ import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any, cast
 
-from claudius.config import Loaded
+from claudius.config import Loaded, Settings
 from claudius.errors import ClaudiusError
 from claudius.provider import Done, Event, Failing, ModelLimits, Request, VoiceState, Wrapped
 from claudius.providers.chain import AUTO, NO_MODEL, NO_VOICE, REHEARSAL, Chain
+from claudius.runtime.process_resources import Disk
+from claudius.soul import Source
 
 LOOK_AGAIN_S, LOOK_SHARE = 1.0, 20
 """How long after a search for a model the next one may begin: this long, and this many times as long as it took."""
@@ -142,3 +145,18 @@ def _named(loaded: Loaded) -> tuple[Any, ...]:
 def mark_of(loaded: Loaded, part: str = "") -> str:
     """Return the mark of a chain: the same in every process with these settings and keys. Tells neither. Pure."""
     return hashlib.sha256(repr((part, *_named(loaded))).encode()).hexdigest()[:16]
+
+
+def notices(voice: CurrentVoice, settings: Settings, soul: Source, disk: Disk, env_file: Path) -> list[str]:
+    """Return what the owner should know, one line each: files not in force, providers that refused us."""
+    resting = voice.inner.resting() if voice.inner.last_error is None else ()  # told with the failure otherwise
+    refused = [
+        f"{one.name} refused our key or account: correct it in {env_file}; `claudius doctor --live` says why"
+        for one in resting
+    ]
+    in_soul, elsewhere = (
+        [f"{one.message} (the last good version stays in use)" for one in problems if one]
+        for problems in (soul.problems, (settings.problem, voice.problem))
+    )
+    shut = [f"nothing new is accepted: {disk.shut.error.message}"] if disk.shut else []
+    return [*shut, *in_soul, *refused, *voice.inner.notices(), *elsewhere]

@@ -17,8 +17,7 @@ from claudius.errors import BadConfiguration, ClaudiusError, StoreAway, StoreErr
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
 from claudius.memory.opening import place_of
 from claudius.memory.sqlite.schema import VACUUM_TAKES
-from claudius.reports.network_checks import Check, networks
-from claudius.reports.offline_checks import exchanged_tokens, own_servers
+from claudius.reports.network_checks import Check, exchanged_tokens, networks, own_servers
 from claudius.reports.opened import records
 from claudius.reports.session import ask
 from claudius.reports.status import model_told, model_words, waiting_for_git

@@ -1,13 +1,16 @@
-"""The ledger as `claudius ledger` prints it: whom the soul deals with, and how its trust changed."""
+"""The ledger and the second mind: whom the soul deals with, what is believed of them, and what an owner decides."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-from claudius.errors import ClaudiusError
+from claudius.errors import ClaudiusError, TryAgain
 from claudius.home import Home
-from claudius.reports.opened import records
+from claudius.ledger_types import OwnersHand
+from claudius.reports.opened import edit, noted, records
+from claudius.reports.session import wake_and_ask
 
 
 def peers(home: Home) -> Sequence[Mapping[str, Any]]:
@@ -29,3 +32,39 @@ def peer(home: Home, who: str) -> Mapping[str, Any]:
     if found is None:
         raise ClaudiusError(f"nobody is known as {who!r}: `claudius ledger peers` names everyone")
     return found
+
+
+_DONE: Mapping[OwnersHand, str] = {"pin": "pinned", "dispute": "disputed", "delete": "deleted"}
+
+
+def beliefs(home: Home, now: datetime) -> Mapping[str, Any]:
+    """Return what the second mind believes now, and when it last reflected."""
+    with records(home) as kept:
+        return kept.beliefs(now)
+
+
+def cycles(home: Home, most: int) -> Sequence[Mapping[str, Any]]:
+    """Return its last cycles, newest first."""
+    with records(home) as kept:
+        return kept.reflections(most)
+
+
+async def reflect(home: Home) -> Mapping[str, Any]:
+    """Run one cycle now and return its record; the soul is woken for it. Raises: ClaudiusError."""
+    answer = await wake_and_ask(home, "reflect")
+    if not answer:
+        raise TryAgain("the soul stopped while it was reflecting: try again")
+    if answer["event"] == "error":
+        raise ClaudiusError(str(answer["message"]))
+    record: Mapping[str, Any] = answer["record"]
+    return record
+
+
+def change(home: Home, key: str, hand: OwnersHand, now: datetime) -> dict[str, str]:
+    """Pin, dispute or delete a belief. Raises: ClaudiusError if there is none of that key."""
+    with records(home) as kept:
+        known = {one["key"] for one in kept.beliefs(now)["beliefs"]}
+    noted(home, "belief", hand)  # not its key, which a model chose
+    if key not in known or not edit(home, lambda store: store.ledger.set_belief(key, hand)):
+        raise ClaudiusError(f"there is no belief {key!r}: `claudius cortex beliefs` lists them")
+    return {"key": key, "state": _DONE[hand]}

@@ -1,4 +1,4 @@
-"""How the soul felt over time, as numbers to draw: `claudius psyche plot --json`. The laws draw between two turns."""
+"""What is felt: state and psyche in words and numbers, and how they moved. The laws draw between two turns."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def mood_shifts(home: Home, begin: datetime, end: datetime) -> dict[str, float]:
     return {one["turn"]: one["delta"] for one in _turns(moves, from_s, to_s)}
 
 
-def _moved(kept: Records, begin: datetime, end: datetime) -> tuple[tuple[Move, ...], dict[str, str], float, float]:
+def _moved(kept: Records, begin: datetime, end: datetime) -> tuple[tuple[MovedTurn, ...], dict[str, str], float, float]:
     rows = kept.psyche_moves(begin)
     names = {row["person"]: row["name"] for row in kept.people()}
     names |= {arc.arc: arc.label for arc in kept.psyche()[0].arcs}
@@ -99,7 +99,7 @@ def _moved(kept: Records, begin: datetime, end: datetime) -> tuple[tuple[Move, .
     return moves_of(rows), names, from_s, to_s
 
 
-def _turns(moves: Sequence[Move], from_s: float, to_s: float) -> Iterator[dict[str, Any]]:
+def _turns(moves: Sequence[MovedTurn], from_s: float, to_s: float) -> Iterator[dict[str, Any]]:
     """Yield each turn of the span with how far it moved the mood."""
     for before, move in pairwise([None, *moves]):
         if move is None or not from_s <= move.at_s <= to_s:
@@ -160,7 +160,7 @@ def _instant(at_s: float) -> str:
     return datetime.fromtimestamp(at_s, UTC).isoformat().replace("+00:00", "Z")
 
 
-class Move(NamedTuple):
+class MovedTurn(NamedTuple):
     """One turn that moved the numbers."""
 
     turn: str
@@ -190,10 +190,10 @@ class Strip(NamedTuple):
     curves: Sequence[Curve]
 
 
-def moves_of(rows: Sequence[Mapping[str, Any]]) -> tuple[Move, ...]:
+def moves_of(rows: Sequence[Mapping[str, Any]]) -> tuple[MovedTurn, ...]:
     """Read the rows of the trace, oldest first. Pure."""
     return tuple(
-        Move(
+        MovedTurn(
             turn=row["turn"],
             at_s=row["inputs"]["at_s"],
             person=row["person"],
@@ -207,7 +207,7 @@ def moves_of(rows: Sequence[Mapping[str, Any]]) -> tuple[Move, ...]:
     )
 
 
-def lanes_of(moves: Sequence[Move], names: Mapping[str, str], since_s: float) -> list[Strip]:
+def lanes_of(moves: Sequence[MovedTurn], names: Mapping[str, str], since_s: float) -> list[Strip]:
     """Return the strips: mood, strength, needs, subjects, then the people met since, latest first. Pure.
 
     `names` gives the display name of a person and the label of a subject, by id.
@@ -239,7 +239,7 @@ def lanes_of(moves: Sequence[Move], names: Mapping[str, str], since_s: float) ->
     ]
 
 
-def _subjects(moves: Sequence[Move]) -> list[str]:
+def _subjects(moves: Sequence[MovedTurn]) -> list[str]:
     """Return the hottest subjects of that time, by their ids, in order of first appearance."""
     hottest: dict[str, float] = {}
     for move in moves:
@@ -274,14 +274,30 @@ def _drive(at: Callable[[float], Numbers | None], place: int) -> Value:
     return _number(at, lambda one: one.drives[place])
 
 
-def _relation(moves: Sequence[Move], person: str, axis: str) -> Value:
+def _relation(moves: Sequence[MovedTurn], person: str, axis: str) -> Value:
     known = [(move.at_s, (edge, move.kernel)) for move in moves for edge in move.edges if edge.person == person]
     return _since(known, lambda last, at_s: float(getattr(advance_edge(last[0], at_s, last[1]), axis)))
 
 
-def _arc(moves: Sequence[Move], arc: str) -> Value:
+def _arc(moves: Sequence[MovedTurn], arc: str) -> Value:
     def value_of(last: tuple[float, float] | None, at_s: float) -> float | None:
         now = drifted(last[1], 0.0, HALF_S, at_s - last[0]) if last else 0.0
         return now if now >= DEAD else None
 
     return _since([(move.at_s, move.arcs.get(arc)) for move in moves if move.arcs is not None], value_of)
+
+
+def state(home: Home, *, every_audience: bool = False) -> Mapping[str, Any]:
+    """Return the soul's state: per key the newest value, or every audience's."""
+    with records(home) as kept:
+        return kept.state(every_audience=every_audience)
+
+
+def psyche(home: Home, now: datetime) -> Mapping[str, Any]:
+    """Return the numbers as they are now, each with its words."""
+    from claudius.psyche.personality import Kernel, kernel_hash
+    from claudius.psyche.showing import shown
+
+    with records(home) as kept:
+        found, traits = kept.psyche()
+    return shown(found, traits, kernel_hash(Kernel(*traits)) if traits else "", now.timestamp())

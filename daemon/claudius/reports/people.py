@@ -109,7 +109,7 @@ def export(home: Home, who: str, origin: str = CLI) -> dict[str, Any]:
 async def forget(home: Home, who: str, *, at_once: bool = False) -> Mapping[str, Any]:
     """Erase a person and return the receipt; the soul is woken for it. Raises: ClaudiusError.
 
-    `at_once`: what a database server's files still hold is overwritten before the receipt, not in a quiet hour.
+    `at_once`: what the database's files still hold is overwritten before the receipt, not in a quiet hour.
     """
     with records(home) as kept:
         known = _person(kept, who).person

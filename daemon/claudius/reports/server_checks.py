@@ -207,7 +207,7 @@ def _of_souls(home: Home, at_work: Sequence[Mapping[str, Any]]) -> Iterator[Chec
     others = [one for one in told[1:] if (one["soul"], one["version"]) != (told[0]["soul"], told[0]["version"])]
     for one in others:
         detail = f"{_named(one)} thinks with another soul than {_named(told[0])}"
-        fix = "run `claudius soul push` in the home whose soul it is to be; a process hears of it within worker.renew_s"
+        fix = "run `claudius soul push` in the home whose soul it is to be; all hear of it within worker.lease_s / 3"
         yield Check("souls", ok=False, detail=detail, fix=fix)
     if told and not others:
         yield Check("souls", ok=True, detail=f"all think with {told[0]['soul']}")

@@ -249,13 +249,19 @@ class BackgroundServices:
         """The operations that the control socket answers for these services."""
         return {"daimon": self._whisper_now, "stream": self.stream.serve}
 
-    async def start(self, wake: Callable[[str], None], health: Health, metrics: Callable[[], Awaitable[str]]) -> None:
-        """Start the services; the HTTP API shows `health` and `metrics`.
+    async def start(
+        self,
+        wake: Callable[[str], None],
+        health: Health,
+        metrics: Callable[[], Awaitable[str]],
+        overwrite: Callable[[], Awaitable[str]],
+    ) -> None:
+        """Start the services; the HTTP API shows `health` and `metrics`, `overwrite` is a job's work.
 
         Raises: BadConfiguration if it may not listen at the configured address.
         """
         self._health, self._metrics = health, metrics
-        self.clockwork.start(wake)
+        self.clockwork.start(wake, overwrite)
         self._wake = wake
         if self.is_daemon and self._loaded().config.http.listen:
             await self._opened().open()

@@ -4,8 +4,8 @@ Others are answered meanwhile. Each step is idempotent, and the next start resum
 `state/erasures.jsonl` records whose erasure began and did not end, `state/erasing-*.json` what it searches for. The
 record comes before the row in the audit log, that row before anything is erased; an erasure without either is refused.
 Where several processes share the store, each lets go of the person first, and nobody hears them until the store holds
-nothing of them: if the process that erases fails or dies, another one erases what is left in the store. What the files
-of a database server still hold is overwritten in the next quiet hour, or at once where that keeps nobody waiting.
+nothing of them: if the process that erases fails or dies, another one erases what is left in the store. What the
+database files still hold is overwritten in the next quiet hour, or at once where that keeps nobody waiting.
 
 Source: the security design, section 9.
 """
@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-import re
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -29,7 +28,6 @@ from msgspec.structs import replace
 from claudius.errors import ClaudiusError, StoreError, StoreFull
 from claudius.foreign import unquoted
 from claudius.home import Home
-from claudius.memory import search
 from claudius.memory.archive import Archive
 from claudius.memory.audit import CLI, AuditEntry
 from claudius.memory.erasure import (
@@ -45,10 +43,11 @@ from claudius.memory.erasure import (
 )
 from claudius.memory.leases import AskedToForget
 from claudius.memory.opening import set_aside
-from claudius.memory.sqlite.backups import SET_ASIDE, is_ours
+from claudius.memory.sqlite.backups import is_ours
 from claudius.memory.store import Store
 from claudius.perception import Perception
-from claudius.runtime.sweeping import SWEEPS, erase_from_copy, left_of, searched, sweep
+from claudius.runtime.receipts import overwritten
+from claudius.runtime.sweeping import SWEEPS, erase_from_copy, left_of, naming, renew_backups, searched, sweep
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +83,7 @@ class Forgetting:
         voided: Voided = nothing_runs,
         take_down: Callable[[Sequence[Posted]], Awaitable[Sequence[Posted]]] | None = None,
         wake: Callable[[str], None] = lambda _: None,
+        second_line: Callable[[Begun, str], None] = lambda *_: None,
     ) -> None:
         """Erase from `store` and everything beside it.
 
@@ -91,12 +91,13 @@ class Forgetting:
         conversation, including its transcript, and `leave_out` rewrites the log without the lines that match (blocks).
         `voided` cancels turns that are to be thought again, `wake` has a conversation look for what waits, and
         `take_down` deletes posts from their network, where that is wanted, and returns those that stand.
+        `second_line` tells whoever asked that what the receipt left to a quiet hour is done.
         `next_quiet` returns when the next quiet hours begin; `is_daemon`: others may be answered by this process.
         """
         self._next_quiet, self._is_daemon = next_quiet, is_daemon
         self._home, self._store, self._archive = home, store, archive
         self._forget_members, self._end_session, self._leave_out = forget_members, end_session, leave_out
-        self._voided, self._take_down, self._wake = voided, take_down, wake
+        self._voided, self._take_down, self._wake, self._second_line = voided, take_down, wake, second_line
         self.frozen: frozenset[str] = frozenset()
         """Nobody hears these persons while they are being erased."""
         self._frozen_elsewhere: frozenset[str] = frozenset()
@@ -170,10 +171,10 @@ class Forgetting:
         return any(person in begun.ids and begun.asked for begun in self._ledger.kept())
 
     def was_told(self, person: str) -> None:
-        """Keep nothing more of an erasure whose receipt was given to the person."""
+        """Note that the receipt was given to the person; keep nothing more, unless a second line is to follow."""
         for begun in self._ledger.kept():
             if person in begun.ids and begun.receipt is not None:
-                self._ledger.drop(begun.ids)
+                self._ledger.keep_receipt(begun, begun.receipt, is_told=True)
 
     @property
     def is_unsaying(self) -> bool:
@@ -226,12 +227,14 @@ class Forgetting:
                 await self._end_session(conversation)
             for audience in person.audiences:
                 self._forget_members(audience)
-            await asyncio.to_thread(self._leave_out, _says(person.ids))
+            await asyncio.to_thread(self._leave_out, naming(person.ids))
             if self._archive:
                 await self._archive.let_go(person.ids)
             await self._store.leases.forgetting.have_let_go(person.number)
         if self._archive and not asked:
             self._archive.rests = False
+        if (waiting := self._ledger.waiting()) and not await self._store.erasure.is_to_be_overwritten():
+            self._overwritten(waiting)  # another process has done it
 
     async def finish(self) -> None:
         """Erase from the store what a process left that failed or died, so that the person is heard again; for ever.
@@ -277,12 +280,15 @@ class Forgetting:
             elif begun.receipt is None:  # it died before it was recorded: nothing was changed, and nobody was told so
                 self._ledger.drop(begun.ids)
         if waiting := self._ledger.unfinished():
-            ids = self._ledger.among((await self._store.erasure.everyone())[0], waiting)
-            if ids:
+            if ids := self._ledger.among((await self._store.erasure.everyone())[0], waiting):
                 await self._resume(Begun(ids=tuple(ids), is_resumed=True), waiting, now, owner)
             else:
                 self._ledger.done(sorted(waiting), now)
-        return [(one.asked, one.receipt) for one in self._ledger.kept() if one.asked and one.receipt]
+        if self._ledger.waiting() and self._is_quick:
+            with suppress(StoreError):  # else the quiet hour does it
+                await self.overwrite()
+        kept = [one for one in self._ledger.kept() if not one.is_told]
+        return [(one.asked, one.receipt) for one in kept if one.receipt and one.asked]
 
     async def _resume(self, begun: Begun, by: Mapping[str, str], now: datetime, owner: str) -> None:
         async with self._one_at_a_time:
@@ -291,9 +297,8 @@ class Forgetting:
                 if not begun.folders:  # nothing is erased yet, and perhaps the audit log does not know of it
                     own = self._ledger.among(begun.ids, [key for key, who in by.items() if who == THEMSELF])
                     for one in begun.ids:
-                        await self._note(
-                            one, *((THEMSELF, one.rpartition(":")[0]) if one in own else (owner, CLI)), now
-                        )
+                        who, origin = (THEMSELF, one.rpartition(":")[0]) if one in own else (owner, CLI)
+                        await self._note(one, who, origin, now)
                     begun = await self._looked_up(begun)
                 else:
                     begun = replace(begun, is_resumed=True)
@@ -310,6 +315,7 @@ class Forgetting:
         try:
             if not shared.is_shared:
                 receipt = await self._erase(begun, clock)
+                at_once = at_once or self._is_quick
             else:
                 for left in self._home.state.glob(f"{self._home.database.name}*"):
                     left.unlink()  # a file that the soul left, or that was there before `store.url` was set
@@ -319,27 +325,48 @@ class Forgetting:
                 at_once = at_once or (not self._is_daemon and shared.forgetting.is_alone())
         finally:
             self._is_erasing = False
-        if at_once and receipt["later"]:
-            receipt |= await self._overwritten(receipt)
+        if at_once:
+            try:
+                in_use = await self._store.erasure.overwrite()
+            except StoreError as error:
+                in_use = (error.message,)
+            if in_use:
+                log.error("not everything was overwritten yet", extra={"left": in_use})
+            else:
+                receipt = _verified(receipt)
+        self._ledger.keep_receipt(begun, receipt)
         return receipt
 
-    async def _overwrite_later(self, at: datetime) -> datetime | None:
-        """Note that deleted rows are to be overwritten, and plan when. Returns when; None if they already are."""
-        if self._store.erasure.is_at_once:
-            return None
+    async def _overwrite_later(self, at: datetime) -> datetime:
+        """Note that deleted rows are to be overwritten, and plan when. Returns when."""
         later = max(self._next_quiet(at + SETTLED), at + SETTLED)
         await self._store.erasure.overwrite_later()
         await self._store.plans.arm({OVERWRITING: later})
         return later
 
-    async def _overwritten(self, receipt: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what the receipt says once the database server's files are rewritten, as far as they are."""
-        try:
-            left = await self._store.erasure.overwrite()
-        except StoreError as error:
-            log.error("nothing was overwritten yet", extra={"error": error.message})  # noqa: TRY400 - no trace
-            return {}
-        return {} if left else {"later": None, "verified": not receipt["left"]}
+    async def overwrite(self) -> str:
+        """Overwrite what erasures have left to a quiet hour; return the outcome. Raises: StoreError."""
+        waiting = self._ledger.waiting()  # not one that ends meanwhile
+        if not waiting and not await self._store.erasure.is_to_be_overwritten():
+            return "nobody was erased since the last time"
+        if left := await self._store.erasure.overwrite():
+            return f"in use all the while, so tomorrow: {', '.join(left)}"
+        self._overwritten(waiting)
+        return "what was erased is overwritten"
+
+    @property
+    def _is_quick(self) -> bool:
+        """Whether overwriting keeps nobody waiting who shares the store."""
+        return not self._store.is_shared and (not self._is_daemon or self._store.erasure.is_quick)
+
+    def _overwritten(self, waiting: Sequence[Begun]) -> None:
+        """Keep nothing more of erasures whose deleted rows are overwritten now, and send the second line of each."""
+        done = [(one.ids, one.receipt) for one in waiting]
+        for begun in [one for one in self._ledger.waiting() if (one.ids, one.receipt) in done]:  # one may be told now
+            receipt = _verified(begun.receipt or {})
+            self._ledger.keep_receipt(begun, receipt, is_told=begun.is_told)
+            if begun.is_told:
+                self._second_line(begun, overwritten(receipt))
 
     async def _erase(self, begun: Begun, clock: Callable[[], datetime], at_rest: Sequence[str] = ()) -> dict[str, Any]:
         self._is_erasing, ids, probes, now = True, begun.ids, begun.probes, clock()
@@ -355,7 +382,7 @@ class Forgetting:
             for directory in self._home.sessions:
                 if directory.exists():
                     await asyncio.to_thread(shutil.rmtree, directory)
-        lines = await asyncio.to_thread(self._leave_out, _says(ids))
+        lines = await asyncio.to_thread(self._leave_out, naming(ids))
         aside, unread = await self._erase_aside(ids)
         copies, kept = await self._copy_anew(probes, now)
         found = await self._found(probes, kept)
@@ -383,8 +410,8 @@ class Forgetting:
             "backups": copies,
             "kept": kept,
             "aside": aside,
-            "verified": not left and later is None,
-            "later": later and later.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "verified": False,
+            "later": later.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
             "left": left,
             "unsearched": unsearched,
             "not_ours": [one.where or one.kind for one in beyond],
@@ -393,10 +420,7 @@ class Forgetting:
         }
         # It is done, even where something is left that we may not delete; the receipt says so. An erasure that began
         # again at each start would take what the person has said since.
-        if begun.asked:
-            self._ledger.keep(replace(begun, excerpts=(), traces=None, receipt=receipt))
-        else:
-            self._ledger.drop(ids)
+        self._ledger.keep_receipt(begun, receipt)
         self._ledger.finish(ids, now)
         log.info("somebody was forgotten", extra={"rows": dict(erased.rows), "left": left})
         return receipt
@@ -433,7 +457,6 @@ class Forgetting:
                 await copy.open()
                 try:
                     await erase_from_copy(copy, file, ids, self._ledger.aliases(ids))
-                    await copy.erasure.scrub()
                 finally:
                     await copy.close(clean=False)
                 if file != self._home.database:  # portraits beside a database are an export of it, with a history
@@ -446,21 +469,7 @@ class Forgetting:
 
     async def _copy_anew(self, probes: Probes, now: datetime) -> tuple[int, list[str]]:
         await sweep(self._store, self._home.database, probes)
-        return await asyncio.to_thread(self._renew_backups, now)
-
-    def _renew_backups(self, now: datetime) -> tuple[int, list[str]]:
-        """Take a verified copy, then delete our older ones. Returns how many those were, and the foreign files."""
-        before = sorted(self._home.backups.iterdir())
-        try:
-            made = self._store.back_up(self._home.backups, now)
-        except StoreError as error:
-            raise ClaudiusError(f"no fresh backup could be made, so the old ones stay: {error.message}") from error
-        stays = (SET_ASIDE, made.name) if made else (SET_ASIDE,)
-        ours = [one for one in before if is_ours(one.name) and not one.name.startswith(stays)]
-        for old in ours:
-            shutil.rmtree(old) if old.is_dir() and not old.is_symlink() else old.unlink(missing_ok=True)
-        copies = sum(one.suffix != ".sha256" for one in ours)
-        return copies, [str(one.relative_to(self._home.root)) for one in before if not is_ours(one.name)]
+        return await asyncio.to_thread(renew_backups, self._store, self._home, now)
 
     async def _found(self, probes: Probes, kept: Sequence[str]) -> dict[str, Any] | None:
         """Search everything, `git` for its objects too; None if the search did not come to its end."""
@@ -473,19 +482,15 @@ class Forgetting:
         )  # fmt: skip
 
 
-def _says(ids: Sequence[str]) -> Callable[[str], bool]:
-    """Return a predicate that matches log lines naming one of these ids, or saying more than a log should."""
-    # the key of a command conversation ends in `!` and the network's own id of its author
-    words = [*ids, *(f"!{one.rpartition(':')[2]}" for one in ids)]
-    escaped = [form.decode() for one in words for form in search.forms(one)]
-    named = re.compile("|".join(rf"(?<![\w.@-]){re.escape(one)}(?![\w.@-])" for one in escaped) or r"(?!)")
-    return lambda line: '"level": "DEBUG"' in line or named.search(line) is not None
-
-
 def _is_own(person: str) -> bool:
     """Return whether an id is that of this machine's user, and not another name at the terminal. Pure."""
     network, _, rest = person.partition(":")
     return network == "terminal" and not rest.rpartition(":")[2].startswith("as-")
+
+
+def _verified(receipt: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a receipt once what was deleted is overwritten. Pure."""
+    return {**receipt, "later": None, "verified": not receipt["left"]}
 
 
 def _refused(error: OSError) -> ClaudiusError:

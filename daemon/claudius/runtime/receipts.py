@@ -46,6 +46,12 @@ class Whose(Struct, frozen=True):
     their: str
 
 
+_ANEW = "I wrote my database file anew, so that it holds"
+_LATER = {
+    True: " Until then I call nothing verified; then I tell you.",
+    False: " Until then I call nothing verified; then my log says so.",
+}
+_ONE_BY_ONE = "its tables are written anew, one after the other"
 OWN = Whose("You are", "you", "your")
 Naming = Callable[[Sequence[str], str, str], Sequence[str]]
 """Returns how places are named: each, or how many there are."""
@@ -92,8 +98,7 @@ def lines(receipt: Mapping[str, Any], who: Whose, kept: str, naming: Naming) -> 
         yield f"• I did the same in what a restore has set aside: {', '.join(aside)}."
     yield f"• {_searched(receipt, who, naming)}"
     yield from _not_searched(receipt, naming)
-    if receipt["store"] == "server":
-        yield f"• {_overwritten(receipt)}"
+    yield f"• {_overwritten(receipt)}{_LATER[who is OWN] if receipt['later'] else ''}"
     yield (
         f"Deleted with the rows, but not looked for: {who.their} name, single words and short sentences (in Latin"
         f" script below {EXCERPT_BYTES} letters)."
@@ -160,7 +165,7 @@ def _searched(receipt: Mapping[str, Any], who: Whose, naming: Naming) -> str:
     if UNENDED in receipt["left"]:
         looked = f"I searched for {who.their} ids and words, but the search did not come to its end"
         return f"{looked}: have the owner repeat it."
-    places = "all rows of the database server" if receipt["store"] == "server" else "the whole database file"
+    places = "all rows of the database server" if receipt["store"] == "server" else "all rows of my database"
     looked = (
         f"Then I searched {places}, my other files, the log, my copies and the history in git for {who.their} ids and"
         f" for up to {EXCERPTS} pieces of {who.their} sentences, in any script, compressed or not"
@@ -176,13 +181,19 @@ def _not_searched(receipt: Mapping[str, Any], naming: Naming) -> Iterator[str]:
         yield f"• NOT SEARCHED, because it cannot be read: {named}. The owner has to look: repeating does not help."
 
 
+def overwritten(receipt: Mapping[str, Any]) -> str:
+    """Return the second line of an erasure whose receipt said that what was deleted is overwritten later."""
+    stays = "; what the receipt named as left stays so" if receipt["left"] else ", and call it verified"
+    return f"What I deleted when I was asked to forget is overwritten now. {_overwritten(receipt)[:-1]}{stays}."
+
+
 def _overwritten(receipt: Mapping[str, Any]) -> str:
+    is_server = receipt["store"] == "server"
     if receipt["later"] is None:
-        return "I had the server write its tables anew, so that its data files hold what was deleted no more."
-    return (
-        f"The server's data files can hold deleted rows until its tables are written anew, one after the other:"
-        f" from {instant(receipt['later'])} on. Until then I call nothing verified."
-    )
+        anew = "I had the server write its tables anew, so that its data files hold" if is_server else _ANEW
+        return f"{anew} what was deleted no more."
+    files, until = ("The server's data files", _ONE_BY_ONE) if is_server else ("My database file", "it is written anew")
+    return f"{files} can hold deleted rows until {until}: from {instant(receipt['later'])} on."
 
 
 def _number(found: Sequence[str], one: str, several: str) -> list[str]:

@@ -127,7 +127,7 @@ async def keep_time(mind: Mind, wake: Callable[[str], None], planned: asyncio.Ev
 INNER = "self:claudius:inner:"
 """The conversation of scheduled jobs; the job's name follows it."""
 JOBS: tuple[Job, ...] = (SOUL_STATE_CHECK, MEMORY_EXPIRY, RECORDS, BACKUP)
-"""The jobs of every soul; each daimon that is on adds one, a soul that feels two, a database server one."""
+"""The jobs of every soul; each daimon that is on adds one, a soul that feels two, erasures one."""
 ENDED_PROCESSES = 2
 """A run whose work ended this many processes is dropped."""
 
@@ -139,19 +139,19 @@ class Clockwork:
         """Run the jobs of `mind`; `daimons` returns what asks daimons, `chance` draws jitter in [0, 1)."""
         self._mind, self._home, self._daimons, self._chance = mind, home, daimons, chance
         self._wake: Callable[[str], None] = lambda _: None
+        self._overwrite: Callable[[], Awaitable[str]]
         self._zone: tuple[str, tzinfo] | None = None
 
-    def start(self, wake: Callable[[str], None]) -> None:
-        """Start; `wake` has a conversation check for what waits."""
-        self._wake = wake
+    def start(self, wake: Callable[[str], None], overwrite: Callable[[], Awaitable[str]]) -> None:
+        """Start; `wake` has a conversation check for what waits, `overwrite` overwrites what was erased."""
+        self._wake, self._overwrite = wake, overwrite
 
     def jobs(self) -> dict[str, Job]:
         """Return the jobs that exist now, by name."""
         config = self._mind.config()
         asked = [whisper_job(name, one) for name, one in daimons(config).items() if one.is_on and one.mode != "off"]
         felt = (SILENCE, TICK) if config.psyche.enabled else ()
-        left = () if self._mind.store.erasure.is_at_once else (overwriting(config.clock.quiet),)
-        return {job.name: job for job in (*JOBS, *left, *felt, *asked)}
+        return {job.name: job for job in (*JOBS, overwriting(config.clock.quiet, self._overwrite), *felt, *asked)}
 
     def zone(self) -> tzinfo:
         """Return the time zone in which local times are read."""

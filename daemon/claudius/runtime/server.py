@@ -22,12 +22,13 @@ from claudius.failure import failure_of
 from claudius.foreign import plain_message, unquoted
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
-from claudius.memory.erasure import Erasures, Posted
+from claudius.memory.erasure import Begun, Erasures, Posted
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import listens, may
 from claudius.memory.moments import Semantic
 from claudius.memory.store import Waiting
 from claudius.perception import SELF, Place
+from claudius.provider import Resting
 from claudius.runtime.access import ChannelModes, Pairing
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.alerts import Alerts
@@ -115,6 +116,7 @@ class Server:
             voided=self._void,
             take_down=self._take_down,
             wake=self._lanes.wake,
+            second_line=self._second_line,
             next_quiet=self._next_quiet,
             is_daemon=services is not None and services.is_daemon,
         )
@@ -195,7 +197,7 @@ class Server:
         if self._second:
             self._roles.add(Role("cortex", partial(self._second.live, self._lanes.wake)))
         if self._services:
-            await self._services.start(self._lanes.wake, self.health, self._metrics)
+            await self._services.start(self._lanes.wake, self.health, self._metrics, self._forgetting.overwrite)
         await asyncio.sleep(0)
         await self._control.open()
         for conversation in waiting.conversations:
@@ -367,6 +369,12 @@ class Server:
             await self._commands.answer(asked, told(receipt))
             self._forgetting.was_told(asked.person)
 
+    def _second_line(self, begun: Begun, text: str) -> None:
+        if begun.asked:
+            self._commands.tell(begun.asked, text)
+        else:
+            log.info(text)
+
     def _next_quiet(self, now: datetime) -> datetime:
         clock = self._mind.config().clock
         return next_quiet(now, known_zone(clock.timezone), read_hours(clock.quiet))
@@ -425,10 +433,10 @@ class Server:
 
     def _voice(self, now: datetime) -> dict[str, Any]:
         """Return who speaks, until when it is paused, and why its last call failed."""
-        voice = getattr(self._mind.provider, "chain", self._mind.provider)
+        voice = self._mind.provider
         error = getattr(voice, "last_error", None)
-        resting: float | None = getattr(voice, "resting", dict[str, float])().get(voice.name)
-        until = now + timedelta(seconds=resting) if resting else None
+        resting = [one.left_s for one in getattr(voice, "resting", tuple[Resting, ...])() if one.name == voice.name]
+        until = now + timedelta(seconds=resting[0]) if resting else None
         failure = failure_of(error).without(lambda text: blot(text, self._mind.secrets)) if error else None
         return {
             "name": voice.name,

@@ -15,8 +15,6 @@ from lab.loopback.prompt_cache import tokens
 
 PROBE = "Say the word blue."
 """The message with which the daemon finds out whether a form is enforced."""
-OLLAMA_CUTS_AT = 4096
-"""Tokens to which Ollama's chat completions cut a prompt, whatever was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

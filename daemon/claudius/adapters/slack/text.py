@@ -136,7 +136,7 @@ _WORDED = ("title", "subtitle", "text", "label", "description", "body", "alt_tex
 _INLINE = frozenset({"rich_text_section", "rich_text_preformatted", "rich_text_quote"})
 
 
-class Shows(Struct, frozen=True):
+class SlackShows(Struct, frozen=True):
     """What a message says and shows; every text is still raw."""
 
     raw: str
@@ -146,7 +146,7 @@ class Shows(Struct, frozen=True):
     """The files of the messages that it forwards."""
 
 
-def shows(event: Mapping[str, Any], team: str) -> Shows:
+def shows(event: Mapping[str, Any], team: str) -> SlackShows:
     """Return what a message says and shows; `team` is our own."""
     raw, blocks = text_of(event, "text"), _objects(event, "blocks")
     if raw and not event.get("bot_id"):  # what a person typed is its text once more
@@ -160,7 +160,7 @@ def shows(event: Mapping[str, Any], team: str) -> Shows:
         if what.how is How.FORWARDED
         for file in files_of(one)
     ]
-    return Shows(
+    return SlackShows(
         raw=raw or in_blocks,
         shown=(*([Quoted(how=How.ATTACHED, text=in_blocks)] if is_more else []), *[one for one in quoted if one.text]),
         files=tuple(files),

@@ -125,14 +125,14 @@ def this_turn(plan: Plan, soul: SoulText) -> str:
 
 def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> dict[str, str]:
     """Assemble the current context, heading → block, with the message last. Pure."""
-    blocks: list[Block] = []
+    blocks: list[TailBlock] = []
     if state := soul_state(plan, recollection):
-        blocks.append(Block("Soul State", [{"kind": RecordKind.SOUL_STATE, **state}]))
+        blocks.append(TailBlock("Soul State", [{"kind": RecordKind.SOUL_STATE, **state}]))
     if shows_intuition(plan, recollection):
         records = [intuition_record(one) for one in recollection.intuitions]
-        blocks.append(Block("Daimonic Intuition", records, str(soul.files["tail.md"].head["intuition"])))
+        blocks.append(TailBlock("Daimonic Intuition", records, str(soul.files["tail.md"].head["intuition"])))
     if plan.shown:
-        blocks.append(Block("User Model", [shown_record(shown) for shown in plan.shown]))
+        blocks.append(TailBlock("User Model", [shown_record(shown) for shown in plan.shown]))
     told = {
         "Second Thought": (RecordKind.SECOND_THOUGHT, recollection.second_thought),
         "Cortex Beliefs": (RecordKind.BELIEFS, format_beliefs(recollection.beliefs)),
@@ -140,14 +140,14 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
     }
     for heading, (kind, text) in told.items():
         if text:
-            blocks.append(Block(heading, [{"kind": kind, "text": text}]))
+            blocks.append(TailBlock(heading, [{"kind": kind, "text": text}]))
     if plan.felt.record:
-        blocks.append(Block("Psyche", [{"kind": RecordKind.PSYCHE, **plan.felt.record}]))
+        blocks.append(TailBlock("Psyche", [{"kind": RecordKind.PSYCHE, **plan.felt.record}]))
     if plan.remembered.lines:
         record = {"kind": RecordKind.MEMORY, "lines": plan.remembered.lines}
-        blocks.append(Block("Remembered", [record], write=nested_line))
+        blocks.append(TailBlock("Remembered", [record], write=nested_line))
     if heard := heard_records(recollection, settings.message_chars):
-        blocks.append(Block("Current Message", heard))
+        blocks.append(TailBlock("Current Message", heard))
     shown = _fenced(blocks, recollection.nonce)
     now = present(recollection, soul, settings.zone)
     return ({PRESENT: f"## {PRESENT}\n{now}"} if now else {}) | shown
@@ -165,7 +165,7 @@ def repair_tail(recollection: Recollection, soul: SoulText, broken: str, chars: 
     """
     heard = [perception_record(one, recollection.called(one), chars) for one in recollection.perceptions]
     draft: Mapping[str, Scalar] = {"kind": RecordKind.DRAFT, "text": broken[:BROKEN_CHARS]}
-    message = _fenced([Block("Current Message", [*heard, draft])], recollection.nonce)
+    message = _fenced([TailBlock("Current Message", [*heard, draft])], recollection.nonce)
     return "\n".join([*message.values(), soul.text("repair.md").strip()])
 
 
@@ -175,7 +175,7 @@ def prompt_sha256(prompt: Prompt) -> str:
     return sha256(msgspec.json.encode(parts)).hexdigest()
 
 
-class Block(NamedTuple):
+class TailBlock(NamedTuple):
     """One part of the tail: data lines under a heading."""
 
     heading: str
@@ -186,7 +186,7 @@ class Block(NamedTuple):
     """How a record becomes one line."""
 
 
-def _fenced(blocks: Sequence[Block], nonce: str) -> dict[str, str]:
+def _fenced(blocks: Sequence[TailBlock], nonce: str) -> dict[str, str]:
     """Fence the lines of all blocks with one nonce that occurs in none of them, since a model may echo a marker."""
     written = [[block.write(record) for record in block.records] for block in blocks]
     nonce = clear_nonce(nonce, [line for lines in written for line in lines])

@@ -13,16 +13,14 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 import psycopg
 
-from claudius.errors import StoreError
-from claudius.memory.erasure import Beyond, Erased, Posts, Probes, Traces, Voided, nothing_runs, nowhere
+from claudius.memory.erasure import Beyond, Probes
 from claudius.memory.postgres import moving
 from claudius.memory.postgres.connection import PostgresConnection, ours
 from claudius.memory.search import ROWS, Needles, plain
 from claudius.memory.sql.connection import Database, in_thread
-from claudius.memory.sql.erasure import SqlErasure
+from claudius.memory.sql.erasure import ErasureStore
 from claudius.memory.sql.rows import dump
 
 log = logging.getLogger(__name__)
@@ -44,30 +42,16 @@ _NONE = re.compile(r"^\D*\b0\b")
 """The first number in a detail, whatever its language."""
 
 
-class PostgresErasure(SqlErasure):
+class PostgresErasure(ErasureStore):
     """Everything that is kept of one person, found and removed; rewritten when nobody waits for it."""
-
-    is_at_once = False
 
     async def rows_with(self, probes: Probes) -> Sequence[Mapping[str, Any]]:
         with self._core.beside() as db:
             return await in_thread(_rows_with, db, Needles(probes.ids, probes.folders, probes.excerpts))
 
-    async def erase(
-        self,
-        ids: Sequence[str],
-        aliases: Mapping[str, str] | None = None,
-        voided: Voided = nothing_runs,
-        posts: Posts = nowhere,
-        traces: Traces | None = None,
-    ) -> Erased:
+    async def _beside_the_topics(self, ids: Sequence[str]) -> int:
         await self._core.alone(_drop_beside)
-        erased = await super().erase(ids, aliases, voided, posts, traces)
-        lanes = await self._core.write(lambda db: db.change("lanes_of_commands_gone", ids=dump(list(ids))))
-        rows = dict(erased.rows)
-        if lanes:
-            rows["lane"] = rows.get("lane", 0) + lanes
-        return msgspec.structs.replace(erased, rows=dict(sorted(rows.items())))
+        return await self._core.write(lambda db: db.change("lanes_of_commands_gone", ids=dump(list(ids))))
 
     async def beyond(self) -> Sequence[Beyond]:
         def look(db: Database) -> tuple[str, bool]:
@@ -78,21 +62,15 @@ class PostgresErasure(SqlErasure):
         found = [Beyond(_SERVERS, f"{_SERVERS} before {lsn}"), Beyond(_OTHER_HOMES)]
         return found if may else [*found, Beyond(_NO_STATISTICS)]
 
-    async def rewrite(self, pages: Mapping[str, Sequence[int]]) -> None:
-        """Do nothing: no row's bytes are left beside the rows once `overwrite` or `scrub` has run."""
-
-    async def empty_log(self) -> bool:
-        return True  # the write-ahead log is the operator's
-
     async def overwrite_later(self) -> None:
         mark = secrets.token_hex(8)
         await self._core.write(lambda db: db.run("overwrite_later", mark=mark))
 
-    async def overwrite(self) -> Sequence[str] | None:
-        found = self._core.look("overwriting")
-        if not found:
-            return None
-        mark = found[0]["overwriting"]
+    async def is_to_be_overwritten(self) -> bool:
+        return bool(self._core.look("overwriting"))
+
+    async def overwrite(self) -> Sequence[str]:
+        mark = next((row["overwriting"] for row in self._core.look("overwriting")), "")
         left: Sequence[str] | None = None
         for wait_s in WAITS_S:
             await asyncio.sleep(wait_s)
@@ -100,16 +78,9 @@ class PostgresErasure(SqlErasure):
                 left = await in_thread(_rewritten, ours(db), left)
             if not left:  # an erasure that began meanwhile has set another mark
                 await self._core.write(lambda db: db.run("overwritten", mark=mark))
-                log.info("what was erased is overwritten")
                 return ()
         log.warning("some tables were in use all the while", extra={"tables": left})
-        return left
-
-    async def scrub(self) -> None:
-        with self._core.beside() as db:
-            left = await in_thread(_rewritten, ours(db), None)
-        if left:
-            raise StoreError(f"somebody uses the database all the time: {', '.join(left)} could not be rewritten")
+        return left or ()
 
 
 def _drop_beside(db: Database) -> None:

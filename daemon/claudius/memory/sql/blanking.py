@@ -1,10 +1,4 @@
-"""Remove what an erasure leaves in rows that belong to others, and beside the rows.
-
-`blank_rows` blanks one person's words and ids in a row that stays. `steps` rewrites rows in place to overwrite old
-copies that SQLite left beside them, without a VACUUM of the file: deleted rows are zeroed (`secure_delete`), but a row
-that SQLite moved to another page while balancing a tree leaves its old copy in the free space of the first page, and
-that copy is not zeroed when the row is deleted later.
-"""
+"""Blank what a search still finds of an erased person in rows that belong to others."""
 
 from __future__ import annotations
 

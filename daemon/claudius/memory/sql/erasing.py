@@ -1,4 +1,4 @@
-"""What an erasure does to one turn, to one portrait, and to the turns that run."""
+"""What an erasure does to each table, to one turn, to one portrait, and to the turns that run."""
 
 from __future__ import annotations
 
@@ -19,12 +19,71 @@ from claudius.memory.sql.derived import Derived, put_back
 from claudius.memory.sql.rows import dump, stamp
 from claudius.perception import Place, private
 
+_IDS = '"{}" IN (SELECT value FROM json_each(:ids))'
+_LABELS = '"{}" IN (SELECT value FROM json_each(:labels))'
+_PLACES = '"{}" IN (SELECT value FROM json_each(:places))'
+_LEARNED = 'EXISTS (SELECT 1 FROM json_each("{}") s WHERE s.value IN (SELECT value FROM json_each(:labels)))'
+Rule = dict[str, str]
+"""By column: a row is the person's where one of them tells so. It is deleted."""
+OWN = (
+    "audit blob conversation due entry erasing heard inbox moment_audience"
+    " outbox psyche_arc psyche_intention revision soul_state step thread turn turn_record user_model"
+)
+"""Statements of its own treat each of these tables (`erasure.sql`)."""
+NOBODYS = "audited boot checkpoint daimon job participation psyche_kernel psyche_state tuning"
+"""No row of these is anybody's."""
+_OF_PLACE: Rule = {"conversation": _PLACES}
+_OF_PERSON: Rule = {"person": _IDS}
+_OF_PEER: Rule = {"peer_id": _IDS, "audience": _LABELS}
+RULES: Mapping[str, Rule] = {
+    **{table: {} for table in (*OWN.split(), *NOBODYS.split())},
+    "archive_file": _OF_PERSON | {"audience": _LABELS},
+    "assessment": {"peer_id": _IDS, "sources": _LEARNED},
+    "audience": {"audience": _LABELS},
+    "audience_member": _OF_PERSON | {"audience": _LABELS},
+    "belief": _OF_PEER | {"sources": _LEARNED},
+    "checkpoint_edge": _OF_PERSON,
+    "conversation_person": _OF_PERSON | _OF_PLACE,
+    "daimon_mode": _OF_PLACE,
+    "fact": _OF_PERSON | {"sources": _LEARNED},
+    "interaction": _OF_PEER | _OF_PLACE,
+    "kept": _OF_PLACE,
+    "lesson": _OF_PEER | {"sources": _LEARNED},
+    "moment": _OF_PERSON | {"audience": _LABELS} | _OF_PLACE,
+    "moment_vector": {"audience": _LABELS},
+    "pairing": _OF_PERSON,
+    "peer": {"peer_id": _IDS},
+    "peer_tally": _OF_PEER,
+    "person": _OF_PERSON,
+    "person_link": _OF_PERSON | {"canonical": _IDS},
+    "promise": _OF_PEER | _OF_PLACE,
+    "psyche_edge": _OF_PERSON,
+    "psyche_trace": _OF_PERSON,
+    "reaction": _OF_PERSON,
+    "reflection": {"audience": _LABELS, "sources": _LEARNED},
+    "summary": _OF_PLACE,
+    "thread_speaker": _OF_PERSON | _OF_PLACE,
+    "unsaid": _OF_PERSON,
+    "whisper": _OF_PLACE | {"sources": _LEARNED},
+    "wish": _OF_PERSON,
+    "booking": _OF_PERSON | _OF_PLACE,
+    "code": _OF_PERSON | {"about": _IDS},
+    "early": _OF_PERSON | _OF_PLACE,
+    "lane": _OF_PLACE,
+    "rate": _OF_PERSON | _OF_PLACE,
+}
+"""What an erasure does to the rows of each table; one without a rule is a failing test."""
 PUT_BACK = "what came from words that are erased was taken out"
 _OF_TURN = (
     ("interaction", "erase_interactions"),
     ("step", "responses_expired"),
     ("soul_state", "erase_turn_state"),
 )
+
+
+def rows_of(table: str) -> str:
+    """Return the condition under which a row of a table is the person's and goes as a row; empty if none does. Pure."""
+    return " OR ".join(test.format(column) for column, test in sorted(RULES.get(table, {}).items()))
 
 
 class ErasedPerson:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from claudius.memory.erasure import (
     ALIAS,
@@ -32,7 +33,7 @@ from claudius.memory.erasure import (
 )
 from claudius.memory.sql.blanking import Blanker, blank_rows
 from claudius.memory.sql.connection import Core, Database, in_thread
-from claudius.memory.sql.derived import Derived, Source, traces_of
+from claudius.memory.sql.derived import Derived, Source, put_back, traces_of
 from claudius.memory.sql.erasing import (
     ErasedPerson,
     ErasedTurn,
@@ -40,6 +41,7 @@ from claudius.memory.sql.erasing import (
     named_in,
     posts_of,
     put_portrait_back,
+    rows_of,
     run,
     void,
 )
@@ -51,27 +53,6 @@ PAGE, TURNS, SEARCHED = 50, 10, 500
 """Rows changed in one transaction, turns erased in one, rows searched at once."""
 MERGED_PAGES = 16
 TURN_CHARS = 16
-PERSON_COLUMNS = frozenset({"person", "canonical", "asked_by", "peer", "about", "speaker", "peer_id"})
-"""A row of any table that names the person in one of these columns is that person's."""
-TREATED = frozenset(
-    {
-        *(
-            "inbox",
-            "step",
-            "turn",
-            "turn_record",
-            "entry",
-            "blob",
-            "outbox",
-            "user_model",
-            "soul_state",
-            "revision",
-            "due",
-        ),
-        *("conversation", "thread", "erasing", "audit", "moment_audience"),
-    }
-)
-"""Tables with a rule of their own; any other table is treated by its column names."""
 Write = Callable[[Callable[[Database], int]], Awaitable[int]]
 
 
@@ -128,7 +109,7 @@ class Erasure:
             await self._each(table, find, change)
         await self._erase_turns(self._pages("erasing_turns", TURNS))
         await self._blank_shared_texts()
-        await self._erase_by_columns()
+        await self._erase_by_rules()
         self._count("audit", await self._write(self._replace_in_audit))
         for table, find, change in _AT_LAST:
             await self._each(table, find, change)
@@ -196,12 +177,11 @@ class Erasure:
     async def _erase_told(self, derived: Derived) -> None:
         told = self._beside.dicts("told")
         await in_thread(derived.weigh, self._beside, [one["text"] for one in told])
-        for row in told:
-            if derived.holds(row["text"]):
-                change, names = _TOLD[row["kind"]]
-                key = [int(row["a"]) if name in ("id", "cycle") else row["a"] for name in names[:1]]
-                values = dict(zip(names, (*key, row["b"]), strict=False))
-                self._count(row["kind"], await self._write(changing(change, [values])), is_derived=True)
+        for row in await in_thread(lambda: [one for one in told if derived.holds(one["text"])]):
+            change, names = _TOLD[row["kind"]]
+            key = [int(row["a"]) if name in ("id", "cycle") else row["a"] for name in names[:1]]
+            values = dict(zip(names, (*key, row["b"]), strict=False))
+            self._count(row["kind"], await self._write(changing(change, [values])), is_derived=True)
 
     async def _put_back(self, derived: Derived) -> None:
         """Take the sections that are derived out of others' portraits, in every version, and write a new one."""
@@ -213,6 +193,7 @@ class Erasure:
             versions = self._beside.dicts("portrait_versions", **place)
             texts = [text for one in versions for text in (one["markdown"], one["note"])]
             await in_thread(derived.weigh, self._beside, texts)
+            await in_thread(put_back, versions, derived.is_derived)  # so that the writer finds each text stemmed
             version = await self._write(partial(put_portrait_back, derived=derived, place=place, changed=changed))
             if version:
                 self._portraits.append(Portrait(**place, version=version))
@@ -289,17 +270,16 @@ class Erasure:
             return None
         return {"sha256": row["sha256"], "content": msgspec.json.encode(text)}
 
-    async def _erase_by_columns(self) -> None:
-        """Delete rows of all other tables whose columns name this person, or that were learned from them alone."""
-        for table, key, columns in self._beside.tables():
-            by = [] if table in TREATED else _by_columns(table, frozenset(columns))
-            if by:
+    async def _erase_by_rules(self) -> None:
+        """Delete the rows of this person that no statement of its own treats, table by table."""
+        for table, key, _ in self._beside.tables():
+            if where := rows_of(table):
                 names = ", ".join(f'"{one}" AS "{one}"' for one in key)
-                where = " AND ".join(f'"{one}" = :{one}' for one in key)
+                by_key = " AND ".join(f'"{one}" = :{one}' for one in key)
                 await self._each(
                     table,
-                    f'SELECT {names} FROM "{table}" WHERE {" OR ".join(by)}',  # noqa: S608 - names of our own schema
-                    f'DELETE FROM "{table}" WHERE {where}',  # noqa: S608 - names of our own schema
+                    f'SELECT {names} FROM "{table}" WHERE {where}',  # noqa: S608 - names of our own schema
+                    f'DELETE FROM "{table}" WHERE {by_key}',  # noqa: S608 - names of our own schema
                 )
 
 
@@ -379,15 +359,6 @@ def _erase_subjects(db: Database, person: ErasedPerson, turns: set[str], table: 
     return changed
 
 
-def _by_columns(table: str, columns: frozenset[str]) -> list[str]:
-    by = [_among(name, "ids") for name in sorted(columns & PERSON_COLUMNS)]
-    by += [_among("audience", "labels")] * ("audience" in columns)
-    by += [_among("conversation", "places")] * ("conversation" in columns)
-    if "sources" in columns and table != "summary":
-        by.append(f"EXISTS (SELECT 1 FROM json_each(sources) s WHERE {_among('s.value', 'labels')})")  # noqa: S608 - names of our own schema
-    return by
-
-
 def _merge(db: Database) -> int:
     before = db.connection.total_changes
     db.run("moment_index_merge", pages=-MERGED_PAGES)
@@ -421,24 +392,30 @@ ROWS = 10
 """Rows of others that are blanked in one transaction."""
 
 
-class SqlErasure:
+class ErasureStore:
     """Everything that is kept of one person, found and removed. What overwrites it is each database's own."""
-
-    is_at_once = True
 
     def __init__(self, core: Core) -> None:
         self._core = core
 
+    @property
+    def is_quick(self) -> bool:
+        """Whether `overwrite` takes so little time that nobody minds."""
+        return False
+
     async def probes(self, ids: Sequence[str]) -> Probes:
+        """Return what must not be found anywhere once this person is erased. Reads outside the event loop."""
         await self._core.flush()
         with self._core.beside() as db:
             return await in_thread(probes_of, db, ids)
 
     async def traces(self, ids: Sequence[str]) -> Traces:
+        """Return by what a text tells of this person, before anything is erased. Reads outside the event loop."""
         with self._core.beside() as db:
             return await in_thread(traces_of, db, ErasedPerson(db, ids).values)
 
     async def narrowed(self, probes: Probes) -> Probes:
+        """Remove from the probes what others have since said in the same words. Reads outside the event loop."""
         with self._core.beside() as db:
             return await in_thread(narrowed, db, probes)
 
@@ -450,38 +427,60 @@ class SqlErasure:
         posts: Posts = nowhere,
         traces: Traces | None = None,
     ) -> Erased:
+        """Remove a person from every table, and what was derived from their lines, in many small transactions.
+
+        `traces`: as they were before anything was erased; None = nothing is yet. Whatever runs is thought again;
+        `voided` cancels it. `posts` is told of posts before their rows go.
+
+        The audit log keeps its rows: there each id is replaced by its alias, as `Erasures.aliases` makes them.
+
+        After an interruption, call it again with the same ids.
+        """
         await self._core.flush()
         with self._core.beside() as db:
-            return await Erasure(db, self._core.write, ids, aliases or {}, voided, posts, traces).run()
+            erased = await Erasure(db, self._core.write, ids, aliases or {}, voided, posts, traces).run()
+        lanes = await self._beside_the_topics(ids)
+        rows = Counter(erased.rows) + Counter(lane=lanes)
+        return replace(erased, rows=dict(sorted(rows.items())))
+
+    async def _beside_the_topics(self, ids: Sequence[str]) -> int:  # noqa: ARG002 - a server's own
+        """Remove what a database server keeps beside the soul's topics; return how many lanes that were."""
+        return 0
 
     async def blank(self, rows: Sequence[Mapping[str, Any]], probes: Probes) -> int:
+        """Blank the lines in which a search found something (`rows` of its answer); return how many rows changed."""
         blanker, changed = Blanker(probes), 0
         for at in range(0, len(rows), ROWS):
             changed += await self._core.write(partial(blank_rows, rows=rows[at : at + ROWS], blanker=blanker))
         return changed
 
-    @abstractmethod
-    async def rewrite(self, pages: Mapping[str, Sequence[int]]) -> None: ...
+    async def rows_with(self, probes: Probes) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002 - a server's own
+        """Return the rows that hold a trace: `table`, `key`, `columns`; none where a search reads the database's file.
 
-    async def rows_with(self, probes: Probes) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002 - the protocol's
+        Reads outside the event loop. Raises: StoreError.
+        """
         return ()
 
     async def beyond(self) -> Sequence[Beyond]:
+        """Return what a receipt must name besides, because the database keeps copies that are not ours to erase."""
         return ()
 
     async def overwrite_later(self) -> None:
-        """Do nothing: what was erased is overwritten at once."""
+        """Note durably, where several homes share the store, that deleted rows are to be overwritten."""
 
-    async def overwrite(self) -> Sequence[str] | None:
-        return None
+    async def is_to_be_overwritten(self) -> bool:
+        """Return whether `overwrite_later` noted something that `overwrite` has not done since."""
+        return False
 
     @abstractmethod
-    async def empty_log(self) -> bool: ...
+    async def overwrite(self) -> Sequence[str]:
+        """Overwrite all deleted rows, beside the writer or in its pauses.
+
+        Returns what somebody used all the while, which waits for another call. Raises: StoreError.
+        """
 
     async def everyone(self) -> tuple[Sequence[str], str]:
+        """Return every id that occurs anywhere, and when something was last heard: UTC as text, empty if never."""
         await self._core.flush()
         with self._core.snapshot() as db:
             return everyone(db), db.value("last_heard") or ""
-
-    @abstractmethod
-    async def scrub(self) -> None: ...

@@ -1,34 +1,44 @@
-"""`store.erasure` in SQLite: what was erased is overwritten in the file and in its write-ahead log."""
+"""`store.erasure` in SQLite: the whole file is written anew, and its write-ahead log emptied.
+
+`secure_delete` zeroes what is deleted, but not the copy of a row that SQLite once moved to another page.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
 
-from claudius.errors import StoreError
-from claudius.memory.sql.connection import Database
-from claudius.memory.sql.erasure import SqlErasure
+from claudius.memory.sql.connection import Core, Database
+from claudius.memory.sql.erasure import ErasureStore
 from claudius.memory.sqlite.file import vacuum
-from claudius.memory.sqlite.rewriting import steps
+
+QUICK_BYTES = 64 * 2**20
+"""A smaller file is written anew at once: nobody waits long (`VACUUM` took a second on two cores)."""
+WAITS_S = (0.0, 0.5, 1.0, 2.0, 4.0)
+"""How long to wait before each attempt to empty the log, which somebody who reads prevents."""
 
 
-class SqliteErasure(SqlErasure):
-    """Everything that is kept of one person, found, removed, and overwritten."""
+class SqliteErasure(ErasureStore):
+    """Everything that is kept of one person, found, removed, and overwritten in one file."""
 
-    async def rewrite(self, pages: Mapping[str, Sequence[int]]) -> None:
-        for name, rowids in pages.items():
-            for step in await self._core.write(partial(steps, name=name, rowids=rowids)):
-                await self._core.alone(step)
+    def __init__(self, core: Core, path: Path) -> None:
+        super().__init__(core)
+        self._path = path
 
-    async def empty_log(self) -> bool:
-        await self._core.alone(lambda db: db.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone())
-        return not await self._core.alone(_empty_log)
+    @property
+    def is_quick(self) -> bool:
+        return self._path.stat().st_size < QUICK_BYTES
 
-    async def scrub(self) -> None:
+    async def overwrite(self) -> Sequence[str]:
+        await self._core.flush()
         await self._core.alone(lambda db: vacuum(db.connection))
-        if await self._core.alone(_empty_log):
-            raise StoreError("somebody reads the database all the time: its write-ahead log could not be emptied")
+        for wait_s in WAITS_S:
+            await asyncio.sleep(wait_s)
+            if not await self._core.alone(_is_busy):
+                return ()
+        return ("the write-ahead log, which somebody reads",)
 
 
-def _empty_log(db: Database) -> bool:
+def _is_busy(db: Database) -> bool:
     return bool(db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()["busy"])

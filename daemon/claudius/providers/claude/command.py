@@ -104,14 +104,14 @@ class ClaudeDirectories:
         (self._sessions / session).unlink(missing_ok=True)
 
 
-class Command(Struct, frozen=True):
+class ClaudeCommand(Struct, frozen=True):
     """One installed command that can be used."""
 
     path: str
     version: tuple[int, int, int]
 
 
-def find(cli_path: str) -> Command:
+def find(cli_path: str) -> ClaudeCommand:
     """Find the command: the configured one, else the Agent SDK's bundled one, else the one on PATH.
 
     Raises: Unavailable if there is none, it does not run, or it is too old to send a prompt verbatim.
@@ -123,7 +123,7 @@ def find(cli_path: str) -> Command:
     if version < VERBATIM_SINCE:
         needed, found = (".".join(map(str, parts)) for parts in (VERBATIM_SINCE, version))
         raise Unavailable(f"{path} is Claude Code {found}, too old to be safe: update it to {needed} or later")
-    return Command(path, version)
+    return ClaudeCommand(path, version)
 
 
 def _bundled() -> str | None:
@@ -144,7 +144,7 @@ def _version(path: str) -> tuple[int, int, int]:
     return int(match[1]), int(match[2]), int(match[3])
 
 
-def is_logged_in(command: Command, env: Mapping[str, str]) -> bool:
+def is_logged_in(command: ClaudeCommand, env: Mapping[str, str]) -> bool:
     """Return whether the command has a login or a credential. No network is used."""
     argv = [command.path, "auth", "status"]
     try:

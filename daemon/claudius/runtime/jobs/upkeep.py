@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
 
@@ -136,17 +136,9 @@ def edges_after(old: OldTraces) -> Sequence[Edge]:
 RECORDS = Job("records", Timing(every=timedelta(hours=1)), expire_records)
 
 
-async def overwrite_erased(tools: Tools) -> str:
-    """Rewrite what a database server's files still hold of persons who were erased. Raises: StoreError."""
-    left = await tools.mind.store.erasure.overwrite()
-    if left is None:
-        return "nobody was erased since the last time"
-    return f"in use all the while, so tomorrow: {', '.join(left)}" if left else "what was erased is overwritten"
-
-
-def overwriting(quiet: str) -> Job:
+def overwriting(quiet: str, overwrite: Callable[[], Awaitable[str]]) -> Job:
     """Return the job that overwrites what was erased, once a day when the quiet hours begin. Pure."""
-    return Job(OVERWRITING, Timing(at=quiet_begin(read_hours(quiet))), overwrite_erased)
+    return Job(OVERWRITING, Timing(at=quiet_begin(read_hours(quiet))), lambda _: overwrite())
 
 
 DAYS, WEEKS = 7, 4

@@ -42,7 +42,7 @@ def post_message(service: Service, arguments: Arguments, call: Call) -> dict[str
         metadata=metadata(arguments),
     )
     service.publish(channel, message)
-    service.journal.enter("app", "post", channel.id, **_entry(message, arguments, call))
+    service.journal.enter("app", "post", channel.id, **_entry(message, call))
     if service.settings.is_sparing:
         return {}
     answer = {"channel": channel.id, "ts": message.ts, "message": _shown(service, message)}
@@ -56,7 +56,7 @@ def post_ephemeral(service: Service, arguments: Arguments, call: Call) -> dict[s
         raise Refused("user_not_in_channel")
     message = Message(channel.id, service.space.next_ts(), content(arguments), user=BOT_USER)
     message.thread_ts = thread(channel, arguments)
-    entry = _entry(message, arguments, call) | {"to": arguments.text("user")}
+    entry = _entry(message, call) | {"to": arguments.text("user")}
     service.journal.enter("app", "ephemeral", channel.id, **entry)
     return {"message_ts": message.ts}
 
@@ -143,7 +143,7 @@ def _check_blocks(blocks: Any) -> None:
         raise Refused("msg_blocks_too_long")
 
 
-def _entry(message: Message, arguments: Arguments, call: Call) -> dict[str, Any]:
+def _entry(message: Message, call: Call) -> dict[str, Any]:
     return {
         "ts": message.ts,
         "thread_ts": message.thread_ts,
