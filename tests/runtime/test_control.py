@@ -15,7 +15,7 @@ import pytest
 from claudius.adapters.terminal import TerminalAdapter
 from claudius.home import Home
 from claudius.perception import Perception
-from claudius.runtime.control import FRAME_BYTES, Connection, ControlSocket, FrameTooLong, connect, most_clients
+from claudius.runtime.control import FRAME_BYTES, ControlConnection, ControlSocket, FrameTooLong, connect, most_clients
 from claudius.runtime.logs import LOG, lost, start_log
 
 MANY = 300
@@ -26,7 +26,7 @@ MANY = 300
 async def socket(home: Home) -> AsyncIterator[ControlSocket]:
     """Yield a socket that answers `echo` with the frame's words."""
 
-    async def echo(connection: Connection, frame: Mapping[str, Any]) -> None:
+    async def echo(connection: ControlConnection, frame: Mapping[str, Any]) -> None:
         """Return the words."""
         await connection.send({"event": "echo", "words": frame.get("words")})
 

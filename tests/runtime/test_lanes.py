@@ -9,13 +9,14 @@ from datetime import datetime
 
 import pytest
 
-from claudius.errors import AuthFailed, DeliveryLater, DeliveryRefused, Overloaded, TooLong
+from claudius.errors import AuthFailed, DeliveryLater, DeliveryRefused, Overloaded, StoreError, TooLong
 from claudius.home import Home
 from claudius.memory.inbox import RateLimits
 from claudius.memory.sqlite import SqliteRecords
 from claudius.perception import Perception
 from claudius.provider import Event, Request
 from claudius.providers.scripted import Line, Scripted
+from claudius.runtime import lanes
 from claudius.testing.alive import alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 
@@ -38,6 +39,43 @@ async def test_messages_of_one_conversation_are_answered_in_order(home: Home) ->
         seen = await soul.network.until_visible(5)
 
     assert [one.text for one in seen] == [f"re m{number}" for number in range(5)]
+
+
+class Answers(RehearsalAdapter):
+    """A network that answers commands."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: asyncio.Queue[str] = asyncio.Queue()
+
+    async def answer(self, _: Perception, text: str) -> None:
+        """Keep the answer."""
+        self.answers.put_nowait(text)
+
+
+async def test_a_command_that_the_store_fails_is_carried_out_by_the_same_process(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lane rests and goes on, as every lane does; whoever asked is answered once."""
+    monkeypatch.setattr(lanes, "STUMBLE", lanes.Retry(0.01))
+    network, left = Answers(), [StoreError("busy")]
+    async with alive(home, Scripted(), network=network) as soul:
+        withdraw = soul.mind.store.inbox.withdraw
+
+        async def fails_once(seq: int, reason: str) -> None:
+            """Raise an error the first time."""
+            if left:
+                raise left.pop()
+            await withdraw(seq, reason)
+
+        monkeypatch.setattr(soul.mind.store.inbox, "withdraw", fails_once)
+        await network.hear("!help")
+        async with asyncio.timeout(10):
+            given = await network.answers.get()
+        await soul.idle()
+
+    assert given.startswith("Write to me")
+    assert network.answers.empty()
 
 
 async def test_a_hanging_model_holds_up_no_other_conversation(home: Home) -> None:

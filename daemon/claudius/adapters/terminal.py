@@ -28,7 +28,7 @@ from claudius.observed import Thinking
 from claudius.perception import Perception, given_in, private
 from claudius.prompt import valid
 from claudius.runtime.adapter import Accept, Link, PlainAdapter
-from claudius.runtime.control import Connection
+from claudius.runtime.control import ControlConnection
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ SHOWN_S = 30.0
 
 
 class _Client(Struct, eq=False):
-    connection: Connection
+    connection: ControlConnection
     conversation: str
     person: str
     name: str
@@ -122,7 +122,7 @@ class TerminalAdapter(PlainAdapter):
         self._accept = accept
         await self._closed.wait()
 
-    async def chat(self, connection: Connection, hello: Mapping[str, Any]) -> None:
+    async def chat(self, connection: ControlConnection, hello: Mapping[str, Any]) -> None:
         """Serve one client of the control socket until it hangs up."""
         try:
             seated = seat(hello)

@@ -29,7 +29,7 @@ from claudius.memory.recall import RecallLimits
 from claudius.perception import Kind, MessageExtra, Perception, private
 from claudius.prompt import RecordKind, Scalar, data_line, fence
 from claudius.recollection import Recollection
-from claudius.runtime.control import Connection
+from claudius.runtime.control import ControlConnection
 
 log = logging.getLogger(__name__)
 
@@ -61,10 +61,10 @@ class Ensouled:
                 await self._keep(told)
             await asyncio.to_thread(path.unlink, missing_ok=True)
 
-    async def _ensouled(self, connection: Connection, _: Mapping[str, Any]) -> None:
+    async def _ensouled(self, connection: ControlConnection, _: Mapping[str, Any]) -> None:
         await connection.send({"event": "ensouled", "text": await self.text()})
 
-    async def _remember(self, connection: Connection, frame: Mapping[str, Any]) -> None:
+    async def _remember(self, connection: ControlConnection, frame: Mapping[str, Any]) -> None:
         told = frame.get("told")
         is_kept = isinstance(told, dict) and await self._keep(told)
         await connection.send({"event": "remembered" if is_kept else "error", "message": "" if is_kept else "not kept"})

@@ -22,7 +22,7 @@ from claudius.errors import EXIT_TRY_AGAIN, ClaudiusError, TryAgain, UsageProble
 from claudius.home import Home
 from claudius.perception import TERMINAL, private
 from claudius.reports.session import LOOK_AGAIN_S, HeldBack, SentLine, attach, session
-from claudius.runtime.control import Connection, FrameTooLong
+from claudius.runtime.control import ControlConnection, FrameTooLong
 
 NOTED_S = 5.0
 SHOWN_TURNS = 3
@@ -123,7 +123,9 @@ async def _once(home: Home, hello: Mapping[str, Any], text: str, timeout_s: floa
     return EXIT_TRY_AGAIN if speech.get("apology") else 0
 
 
-async def _attached(connection: Connection, hello: Mapping[str, Any], patience_s: float) -> dict[str, Any] | None:
+async def _attached(
+    connection: ControlConnection, hello: Mapping[str, Any], patience_s: float
+) -> dict[str, Any] | None:
     """Attach to the conversation; None to try again. Raises: HeldBack if the wait would exceed `patience_s`."""
     try:
         return await attach(connection, hello)
@@ -134,7 +136,7 @@ async def _attached(connection: Connection, hello: Mapping[str, Any], patience_s
 
 
 async def _answer(
-    connection: Connection, line: SentLine, earlier: list[dict[str, Any]], *, as_json: bool
+    connection: ControlConnection, line: SentLine, earlier: list[dict[str, Any]], *, as_json: bool
 ) -> dict[str, Any] | None:
     """Send the line and wait for its answer; None if the connection was lost."""
     shown = Plain(is_tty=False)
@@ -162,7 +164,7 @@ async def _answer(
     return None
 
 
-async def _say_shown(connection: Connection, key: str) -> None:
+async def _say_shown(connection: ControlConnection, key: str) -> None:
     """Report that a reply was shown, and wait for the acknowledgement; without it the reply would be sent again."""
     with contextlib.suppress(ConnectionError, TimeoutError):
         async with asyncio.timeout(NOTED_S):
@@ -267,7 +269,7 @@ class Conversation:
             await screen.tell(THOUGHTS, "past")
         return screen
 
-    async def _converse(self, connection: Connection) -> bool:
+    async def _converse(self, connection: ControlConnection) -> bool:
         """Converse over one connection. Returns whether the input has ended; False if the connection was lost."""
         frame: asyncio.Task[dict[str, Any] | None] | None = None
         try:
@@ -293,7 +295,7 @@ class Conversation:
             if frame:
                 frame.cancel()
 
-    async def _is_over(self, connection: Connection, text: str | None) -> bool:
+    async def _is_over(self, connection: ControlConnection, text: str | None) -> bool:
         """Send one typed line, or do what it asks of this terminal. Returns whether it ends the conversation."""
         if text is None or (self._is_tty and text.strip() == "/quit"):
             if self._waiting:
@@ -302,7 +304,7 @@ class Conversation:
         await self._say(connection, text)
         return False
 
-    async def _say(self, connection: Connection, text: str) -> None:
+    async def _say(self, connection: ControlConnection, text: str) -> None:
         from claudius.runtime.commands.words import STOP, command_in, help_text
 
         if self._is_tty and text.startswith("/"):
@@ -327,14 +329,14 @@ class Conversation:
                     self._waiting[line.key] = line
                 await self._send(connection, line)
 
-    async def _send(self, connection: Connection, line: SentLine) -> None:
+    async def _send(self, connection: ControlConnection, line: SentLine) -> None:
         try:
             await connection.send({"op": "say", "id": line.id, "text": line.text})
         except FrameTooLong as error:
             self._waiting.pop(line.key, None)
             await self._screen.tell(f"not accepted: {error.message}", "wrong")
 
-    async def _hear(self, connection: Connection, frame: Mapping[str, Any]) -> None:
+    async def _hear(self, connection: ControlConnection, frame: Mapping[str, Any]) -> None:
         """Show what arrived; confirm an utterance once it is on the screen."""
         if frame["event"] != "speech":
             if frame["event"] == "refused":

@@ -21,7 +21,7 @@ from claudius.home import Home
 from claudius.memory.records import Records
 from claudius.reports.opened import records
 from claudius.reports.session import attach, session
-from claudius.runtime.control import Connection, connect
+from claudius.runtime.control import ControlConnection, connect
 
 log = logging.getLogger(__name__)
 
@@ -259,7 +259,7 @@ class SharedSeat:
 class Seat:
     """A connection that sits in a conversation."""
 
-    def __init__(self, tell: Tell, conversation: str, connection: Connection, stack: AsyncExitStack) -> None:
+    def __init__(self, tell: Tell, conversation: str, connection: ControlConnection, stack: AsyncExitStack) -> None:
         """Tell of each frame that comes over `connection`, until it ends; `stack` closes it."""
         self.connection = connection
         self.is_gone = False

@@ -66,7 +66,7 @@ class LeaseTally(Struct):
     """The longest time in which it neither looked for lanes nor waited for the server, beyond its interval."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class AskedToForget(Struct, frozen=True, kw_only=True):
     """A person who is being erased, of whom every process is to keep nothing."""
 
     number: int
@@ -117,7 +117,7 @@ class ForgettingStore:
         """
         return nullcontext(())
 
-    def left(self) -> AbstractAsyncContextManager[Asked | None]:
+    def left(self) -> AbstractAsyncContextManager[AskedToForget | None]:
         """Take over what a process left that failed or is at work no more, and wait as `letting_go` does.
 
         Yields whose rows are to be erased, or None if there is nothing. The request ends with the block.
@@ -128,7 +128,7 @@ class ForgettingStore:
         """Return whether no other process of this soul is at work. Raises: StoreError."""
         return True
 
-    async def asked(self) -> Sequence[Asked]:
+    async def asked(self) -> Sequence[AskedToForget]:
         """Return who is being erased now. What this process itself began and failed in is free to be taken over."""
         return ()
 

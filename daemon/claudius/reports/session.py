@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from claudius.errors import AlreadyRunning, BadHome, TryAgain, UsageProblem
 from claudius.home import Home
-from claudius.runtime.control import Connection, connect
+from claudius.runtime.control import ControlConnection, connect
 
 JOIN_S = 30.0
 """How long to wait for a process that holds the home to open, or close, its socket."""
@@ -31,7 +31,7 @@ class HeldBack(TryAgain):
 
 
 @asynccontextmanager
-async def session(home: Home, join_s: float = JOIN_S) -> AsyncIterator[Connection]:
+async def session(home: Home, join_s: float = JOIN_S) -> AsyncIterator[ControlConnection]:
     """Yield a connection to the soul of `home`; if no process holds the home, this one does until the end.
 
     Raises: ClaudiusError if neither succeeds within `join_s` seconds.
@@ -77,7 +77,7 @@ class SentLine(Struct):
         return f"terminal:{self.id}"
 
 
-async def attach(connection: Connection, hello: Mapping[str, Any]) -> dict[str, Any] | None:
+async def attach(connection: ControlConnection, hello: Mapping[str, Any]) -> dict[str, Any] | None:
     """Attach to a conversation; None if the connection was lost.
 
     Raises: UsageProblem if the soul refuses, HeldBack if it is not awake yet.

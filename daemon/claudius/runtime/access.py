@@ -47,7 +47,7 @@ from claudius.perception import (
 )
 from claudius.runtime.adapter import Adapter, Sees
 from claudius.runtime.commands.words import NO_CHANNEL
-from claudius.runtime.control import Connection, Handler
+from claudius.runtime.control import ControlConnection, Handler
 
 MUTED_UNTIL = "%Y-%m-%dT%H:%M:%SZ"
 """How `access.muted` writes until when."""
@@ -231,7 +231,7 @@ class Pairing:
             "pairing_revoke": self._revoke,
         }
 
-    async def _list(self, connection: Connection, _: Mapping[str, Any]) -> None:
+    async def _list(self, connection: ControlConnection, _: Mapping[str, Any]) -> None:
         rows = [
             {
                 "code": one.code,
@@ -245,7 +245,7 @@ class Pairing:
         ]
         await connection.send({"event": "pairing", "open": rows, "paired": sorted(self._store.people.paired())})
 
-    async def _approve(self, connection: Connection, asked: Mapping[str, Any]) -> None:
+    async def _approve(self, connection: ControlConnection, asked: Mapping[str, Any]) -> None:
         now = self._clock()
         found = await self._store.codes.redeem(KIND, str(asked.get("code")), now)
         if found is None:
@@ -259,7 +259,7 @@ class Pairing:
             return
         await connection.send({"event": "paired", "person": found.person, "name": found.name})
 
-    async def _revoke(self, connection: Connection, asked: Mapping[str, Any]) -> None:
+    async def _revoke(self, connection: ControlConnection, asked: Mapping[str, Any]) -> None:
         person = str(asked.get("person"))
         now = self._clock()
         if person in self._store.people.paired():

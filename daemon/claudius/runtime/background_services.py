@@ -32,7 +32,7 @@ from claudius.observed import (
     TurnFailed,
 )
 from claudius.provider import Provider
-from claudius.runtime.control import Connection, Handler
+from claudius.runtime.control import ControlConnection, Handler
 from claudius.runtime.scheduler import Clockwork
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class SoulStream:
             for event in told(turned):
                 self._tell(event)
 
-    async def serve(self, connection: Connection, asked: Mapping[str, Any]) -> None:
+    async def serve(self, connection: ControlConnection, asked: Mapping[str, Any]) -> None:
         """Serve one listener until it disconnects; with `deltas`, it is told each thought as it is written, too."""
         if not self._is_looking:  # the first listener
             self._is_looking = True
@@ -278,7 +278,7 @@ class BackgroundServices:
         """Run the jobs that are due, if this process runs the schedule."""
         return await self.clockwork.look(now) if self.is_daemon else None
 
-    async def serve(self, connection: Connection, line: bytes) -> None:
+    async def serve(self, connection: ControlConnection, line: bytes) -> None:
         """Serve HTTP on a connection of the control socket."""
         await self._opened().serve(connection, line)
 
@@ -314,7 +314,7 @@ class BackgroundServices:
         theirs = {name: self._daimons.token(name) for name in daimons(loaded.config)}
         return {name: token for name, token in {**theirs, "": loaded.secret("CLAUDIUS_HTTP_TOKEN")}.items() if token}
 
-    async def _whisper_now(self, connection: Connection, frame: Mapping[str, Any]) -> None:
+    async def _whisper_now(self, connection: ControlConnection, frame: Mapping[str, Any]) -> None:
         """Serve `claudius daimon whisper`: ask one daimon now."""
         try:
             found = await self._daimons.get().now(str(frame.get("name") or "kothar"))

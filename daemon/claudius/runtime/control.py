@@ -54,15 +54,11 @@ class FrameTooLong(ClaudiusError):
     """What was to be said is too long."""
 
 
-class Connection:
+class ControlConnection:
     """One open connection: frames in, frames out."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
-
-    async def first(self) -> bytes:
-        """Return the first raw line: a frame, or the start of an HTTP request. Raises: ValueError."""
-        return await self._reader.readline()
 
     async def receive(self, line: bytes | None = None) -> dict[str, Any] | None:
         """Return the next frame, or None at the end. Raises: ValueError if it is not a JSON object or too long.
@@ -121,7 +117,7 @@ class Connection:
         return int(uid)
 
 
-Handler = Callable[[Connection, Mapping[str, Any]], Awaitable[None]]
+Handler = Callable[[ControlConnection, Mapping[str, Any]], Awaitable[None]]
 
 
 async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -140,7 +136,7 @@ class ControlSocket:
         self,
         path: Path,
         handlers: Mapping[str, Handler],
-        door: Callable[[Connection, bytes], Awaitable[None]] | None = None,
+        door: Callable[[ControlConnection, bytes], Awaitable[None]] | None = None,
         *,
         most: int | None = None,
         first_s: float = FIRST_S,
@@ -179,14 +175,14 @@ class ControlSocket:
         task = asyncio.current_task()
         if task is None:  # pragma: no cover - asyncio always runs a callback in a task
             return
-        connection = Connection(reader, writer)
+        connection = ControlConnection(reader, writer)
         if len(self._open) >= self._most:
             log.debug("too many clients: one was sent away")
             await connection.close()
             return
         self._open.add(task)
         try:
-            await self._serve(connection)
+            await self._serve(connection, reader)
         except TimeoutError:
             log.info("a client said nothing")
         except (ConnectionError, ValueError) as error:
@@ -199,11 +195,11 @@ class ControlSocket:
             finally:
                 self._open.discard(task)
 
-    async def _serve(self, connection: Connection) -> None:
+    async def _serve(self, connection: ControlConnection, reader: asyncio.StreamReader) -> None:
         if connection.peer_uid != os.geteuid():
             return
         async with asyncio.timeout(self._first_s):
-            line = await connection.first()
+            line = await reader.readline()
         if self._door and line.startswith(HTTP):
             await self._door(connection, line)
             return
@@ -218,11 +214,11 @@ class ControlSocket:
 
 
 @contextlib.asynccontextmanager
-async def connect(path: Path) -> AsyncIterator[Connection]:
+async def connect(path: Path) -> AsyncIterator[ControlConnection]:
     """Connect to the process that listens at `path`. Raises: OSError if there is none."""
     with _address(path) as address:
         reader, writer = await asyncio.open_unix_connection(address, limit=FRAME_BYTES)
-    connection = Connection(reader, writer)
+    connection = ControlConnection(reader, writer)
     try:
         yield connection
     finally:

@@ -41,7 +41,7 @@ from claudius.memory.erasure import (
     Voided,
     nothing_runs,
 )
-from claudius.memory.leases import Asked
+from claudius.memory.leases import AskedToForget
 from claudius.memory.opening import set_aside
 from claudius.memory.sqlite.backups import is_ours
 from claudius.memory.store import Store
@@ -210,7 +210,7 @@ class Forgetting:
         who = alias if by == THEMSELF else by
         await self._store.audit.note(AuditEntry(who=who, act="forget", target=alias, origin=origin), now)
 
-    async def look(self) -> Sequence[Asked]:
+    async def look(self) -> Sequence[AskedToForget]:
         """Hear nobody whom any process erases now, and return who that is."""
         asked = await self._store.leases.forgetting.asked()
         self._frozen_elsewhere = frozenset(one for person in asked for one in person.ids)

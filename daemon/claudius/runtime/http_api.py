@@ -26,7 +26,7 @@ from claudius.memory.whispers import Whisper
 from claudius.observed import DaimonWhispered
 from claudius.perception import SELF, Kind, Perception, private
 from claudius.provider import prepare
-from claudius.runtime.control import Connection
+from claudius.runtime.control import ControlConnection
 from claudius.runtime.daimons import PATH, Daimons
 from claudius.runtime.health import Health
 
@@ -94,7 +94,7 @@ class HttpApi:
             raise BadConfiguration("config.toml", "http.listen", f"{where}: {error.strerror}", fix) from error
         self.port = int(runner.addresses[0][1])
 
-    async def serve(self, connection: Connection, line: bytes) -> None:
+    async def serve(self, connection: ControlConnection, line: bytes) -> None:
         """Serve HTTP on a connection of the control socket."""
         async with self._preparing:
             if self._inner is None:

@@ -42,6 +42,8 @@ class Lane(Struct, eq=False):
     adapter: Adapter | None
     mind: Mind
     """Writes to the store as the holder of this lane."""
+    is_for_commands: bool = False
+    """Whether commands are carried out in it, and no turns run."""
     passage: Passage | None = None
     """How far its turn has come, for admission; None = it has none."""
     speaking_s: float | None = None
@@ -65,11 +67,6 @@ class Lane(Struct, eq=False):
     """The turn whose failure was told last, and that failure."""
     broken: asyncio.Event = field(default_factory=asyncio.Event)
     """Set if the running turn is to be cancelled."""
-
-    @property
-    def is_for_commands(self) -> bool:
-        """Whether commands are carried out in it, and no turns run."""
-        return Place.of(self.conversation).is_for_commands
 
     async def think(self, turn: str, work: Coroutine[Any, Any, Turned | None]) -> Turned | None:
         """Do the work of a turn to its end. Raises: BrokenOff if it was cancelled, and what the work raises."""

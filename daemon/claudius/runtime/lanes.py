@@ -49,7 +49,7 @@ ALONE_AFTER, ENDED_PROCESSES = 2, 3
 """A perception whose turns ended two processes runs alone the next time; after three, it is given up."""
 
 
-class Held(Struct):
+class Unread(Struct):
     """A network whose lanes wait until its history is read."""
 
     waiting: set[str] = field(default_factory=set)
@@ -85,7 +85,7 @@ class Lanes:
         self._carry_out, self._services = carry_out, services
         self._lanes: dict[str, Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, Unread] = {}
         self.members = Membership(mind.store, adapters, mind.clock)
         self._hydration = ThreadBackfill(mind, forgotten)
         self._closing, self._share = False, mind.store.leases
@@ -115,7 +115,9 @@ class Lanes:
             self.looking.set()
         elif not self._closing:
             mind = replace(self._mind, store=self._share.store_of(conversation))
-            self._lanes[conversation] = lane = Lane(conversation, self._adapters.get(place.network), mind)
+            self._lanes[conversation] = lane = Lane(
+                conversation, self._adapters.get(place.network), mind, place.is_for_commands
+            )
             task = asyncio.create_task(self._run(lane), name=f"lane {conversation}")
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -153,7 +155,7 @@ class Lanes:
 
     def hold(self, network: str) -> None:
         """Start no further lane of a network until its history is read."""
-        self._held.setdefault(network, Held())
+        self._held.setdefault(network, Unread())
         self.looking.set()
 
     def release(self, network: str, conversation: str | None = None) -> None:

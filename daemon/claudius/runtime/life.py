@@ -31,7 +31,7 @@ from claudius.config import Secret
 from claudius.errors import AlreadyRunning, BadHome, ClaudiusError
 from claudius.foreign import unquoted
 from claudius.home import FILE_MODE, Home, discard_incoming, obey, write_all
-from claudius.runtime.control import Connection, ControlSocket, allow_files
+from claudius.runtime.control import ControlConnection, ControlSocket, allow_files
 from claudius.runtime.logs import PrivateFile, start_log, unheard
 
 log = logging.getLogger(__name__)
@@ -400,11 +400,11 @@ async def _hold(home: Home, seconds: float, why: str, starter: Starter, signals:
     starter.waits(why, seconds)
     until = asyncio.get_running_loop().time() + seconds
 
-    async def status(connection: Connection, _: Mapping[str, Any]) -> None:
+    async def status(connection: ControlConnection, _: Mapping[str, Any]) -> None:
         left_s = until - asyncio.get_running_loop().time()
         await connection.send({"brake": {"message": why, "wait_s": round(max(0.0, left_s), 1)}})
 
-    async def later(connection: Connection, _: Mapping[str, Any]) -> None:
+    async def later(connection: ControlConnection, _: Mapping[str, Any]) -> None:
         left_s = until - asyncio.get_running_loop().time()
         await connection.send({"event": "later", "message": why, "wait_s": left_s})
 

@@ -38,6 +38,10 @@ _WORDS = re.compile(r"[A-Za-z ]*")
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
+COMPLAINT = "a library complains: {0.module}.{0.funcName}, line {0.lineno}"
+"""All that is written of what a library logs: its words may hold anything."""
+
+
 class JsonLines(logging.Formatter):
     """Formats an event as one JSON object; escapes control characters and redacts secrets."""
 
@@ -47,13 +51,15 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
+        logger = record.name.split(".")
+        is_ours = logger[0] == OURS and logger[-1] != LIBRARY
         event = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname,
             "logger": record.name,
-            "event": _said(record),
+            "event": _said(record) if is_ours else COMPLAINT.format(record),
         }
-        if _is_ours(record):
+        if is_ours:
             event |= {key: value for key, value in vars(record).items() if key not in _OWN}
         if record.exc_info and record.exc_info[1]:
             event["traceback"] = "".join(traced(record.exc_info[1]))
@@ -61,15 +67,7 @@ class JsonLines(logging.Formatter):
         return blot(line, [json.dumps(secret)[1:-1] for secret in self._secrets])
 
 
-def _is_ours(record: logging.LogRecord) -> bool:
-    parts = record.name.split(".")
-    return parts[0] == OURS and parts[-1] != LIBRARY
-
-
 def _said(record: logging.LogRecord) -> str:
-    """Return the message; of a library, only where it was logged."""
-    if not _is_ours(record):
-        return f"a library complains: {record.module}.{record.funcName}, line {record.lineno}"
     if isinstance(record.args, tuple) and record.args:
         return str(record.msg) % tuple(_plain(one) if isinstance(one, BaseException) else one for one in record.args)
     return record.getMessage()

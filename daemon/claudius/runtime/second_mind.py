@@ -21,7 +21,7 @@ from claudius.errors import ClaudiusError
 from claudius.memory.records import reflection_row
 from claudius.memory.store import Store
 from claudius.provider import Provider, SecondVoice, Slot
-from claudius.runtime.control import Connection
+from claudius.runtime.control import ControlConnection
 from claudius.soul import SoulText
 
 SPENDING = (Stage.OPEN, Stage.WHISPERS_OFF)
@@ -83,7 +83,7 @@ class SecondMind:
         for voice in self._voices.values():
             await voice.aclose()
 
-    async def reflect(self, connection: Connection, _: Mapping[str, Any]) -> None:
+    async def reflect(self, connection: ControlConnection, _: Mapping[str, Any]) -> None:
         """Serve the owner's `claudius cortex reflect`: run one cycle now, and send its record."""
         try:
             record = reflection_row(await self.cortex.reflect())

@@ -36,7 +36,7 @@ from claudius.runtime.auditing import watch
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.commands.commands import Commands
 from claudius.runtime.commands.places import OwnerCommands
-from claudius.runtime.control import Connection, ControlSocket, Handler
+from claudius.runtime.control import ControlConnection, ControlSocket, Handler
 from claudius.runtime.delivery import Retraction
 from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.health import Health
@@ -379,7 +379,7 @@ class Server:
         clock = self._mind.config().clock
         return next_quiet(now, known_zone(clock.timezone), read_hours(clock.quiet))
 
-    async def _forget(self, connection: Connection, asked: Mapping[str, Any]) -> None:
+    async def _forget(self, connection: ControlConnection, asked: Mapping[str, Any]) -> None:
         try:
             receipt = await self._forgetting.forget(
                 str(asked.get("person")), self._mind.clock(), self._owner(), at_once=bool(asked.get("now"))
@@ -458,7 +458,7 @@ class Server:
         if self._mind.is_paused():
             yield "I am paused."
 
-    async def _status(self, connection: Connection, _: Mapping[str, Any]) -> None:
+    async def _status(self, connection: ControlConnection, _: Mapping[str, Any]) -> None:
         report, now = await self.health.look(), self._resources.clock.steady()
         kept = report.facts.kept
         size = {"bytes_per_turn": kept.bytes_per_turn, "disk_days_left": kept.disk_days_left}

@@ -26,7 +26,15 @@ from claudius.decoding import decoder
 from claudius.errors import ProviderError, StaleTurn, TryAgain
 from claudius.foreign import unquoted
 from claudius.memory.database import Core, Cursor, Database, Row, StorePlace, Writer
-from claudius.memory.leases import Asked, ForgettingStore, LeaseStore, LeaseTally, LeaseTimes, RoleStore, SoulStore
+from claudius.memory.leases import (
+    AskedToForget,
+    ForgettingStore,
+    LeaseStore,
+    LeaseTally,
+    LeaseTimes,
+    RoleStore,
+    SoulStore,
+)
 from claudius.memory.postgres.connection import PostgresDatabase, parameters
 from claudius.memory.postgres.schema import too_old
 from claudius.memory.rows import dump, parse
@@ -501,7 +509,7 @@ class PostgresForgetting(ForgettingStore):
             yield [_place(row) for row in self._core.look("homes_at_rest", **at)]
 
     @asynccontextmanager
-    async def left(self) -> AsyncIterator[Asked | None]:
+    async def left(self) -> AsyncIterator[AskedToForget | None]:
         values = {"worker": self._core.boot, "lease_s": self._lease_s}
         async with self._beginning:
             number = await self._core.write(lambda db: db.value("letting_go_taken_over", **values))
@@ -533,7 +541,7 @@ class PostgresForgetting(ForgettingStore):
     def is_alone(self) -> bool:
         return not self._core.look("workers_beside", worker=self._core.boot, lease_s=self._lease_s)[0]["found"]
 
-    async def asked(self) -> Sequence[Asked]:
+    async def asked(self) -> Sequence[AskedToForget]:
         rows, worker = self._rows(), self._core.boot
         async with self._beginning:
             failed = [row["number"] for row in rows if row["worker"] == worker and row["number"] not in self._own]
@@ -553,8 +561,8 @@ def _give_up(db: Database, number: int, worker: str) -> None:
     db.run("letting_go_given_up", number=number, worker=worker)
 
 
-def _asked(row: Row) -> Asked:
-    return Asked(
+def _asked(row: Row) -> AskedToForget:
+    return AskedToForget(
         number=row["number"],
         ids=tuple(parse(row["ids"])),
         aliases=parse(row["aliases"]),

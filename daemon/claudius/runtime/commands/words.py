@@ -28,7 +28,7 @@ from claudius.perception import (
 Group = Literal["now", "reminders", "you", "accounts", "channels", "owners", ""]
 
 
-class Command(Struct, frozen=True):
+class CommandUsage(Struct, frozen=True):
     """What a command does, and what may follow its word."""
 
     about: str
@@ -43,30 +43,32 @@ class Command(Struct, frozen=True):
 _SOMEBODY = r"\S+:\S+:\S+"
 """A person's id, which stands in place of a mention."""
 _CODE = r"\w{4}-?\w{4}"
-TABLE: Mapping[str, Command] = {
-    "stop": Command("cancels the answer that I am writing", "now"),
-    "quiet": Command("silences me in a thread but for mentions, until quiet off", "now", "(off)?"),
-    "help": Command("this"),
-    "home": Command("what I know of you"),
-    "plans": Command("what waits here for you", "reminders"),
-    "cancel": Command("takes one of them back", "reminders", r"p\d+", "p3"),
-    "whoami": Command("what I know of you", "you"),
-    "why": Command("what my last answer to you drew on", "you"),
-    "correct": Command("sets me right about you", "you", r".+", "TEXT"),
-    "export": Command("all that I keep of you", "you"),
-    "forget": Command("erases all that I keep of you; only you can ask it", "you", "me( yes)?", "me"),
-    "link": Command("be one person on two networks", "accounts", f"({_CODE}|yes|no)?", "[CODE]"),
-    "unlink": Command("be apart again", "accounts"),
-    "proactive": Command("whether I may write to you first", "accounts", "on|off", "on|off"),
-    "ensoul": Command("how I take part there", "channels", "(on|off|listen|status)?", "on|off|listen|status"),
-    "kothar": Command("how Kothar does", "channels", "(off|whisper|speak|both)?", "off|whisper|speak|both"),
-    "owner": Command("be an owner of mine", args=r"\S+", shown="CODE"),
-    "status": Command("how I fare", "owners"),
-    "usage": Command("what I cost", "owners"),
-    "pause": Command("I answer nobody for now", "owners"),
-    "resume": Command("I go on", "owners"),
-    "mute": Command("I answer nothing of theirs", "owners", rf"{_SOMEBODY}( for \d{{1,4}} ?[mhd])?", "@NAME [for 2h]"),
-    "unmute": Command("I answer them again", "owners", _SOMEBODY, "@NAME"),
+TABLE: Mapping[str, CommandUsage] = {
+    "stop": CommandUsage("cancels the answer that I am writing", "now"),
+    "quiet": CommandUsage("silences me in a thread but for mentions, until quiet off", "now", "(off)?"),
+    "help": CommandUsage("this"),
+    "home": CommandUsage("what I know of you"),
+    "plans": CommandUsage("what waits here for you", "reminders"),
+    "cancel": CommandUsage("takes one of them back", "reminders", r"p\d+", "p3"),
+    "whoami": CommandUsage("what I know of you", "you"),
+    "why": CommandUsage("what my last answer to you drew on", "you"),
+    "correct": CommandUsage("sets me right about you", "you", r".+", "TEXT"),
+    "export": CommandUsage("all that I keep of you", "you"),
+    "forget": CommandUsage("erases all that I keep of you; only you can ask it", "you", "me( yes)?", "me"),
+    "link": CommandUsage("be one person on two networks", "accounts", f"({_CODE}|yes|no)?", "[CODE]"),
+    "unlink": CommandUsage("be apart again", "accounts"),
+    "proactive": CommandUsage("whether I may write to you first", "accounts", "on|off", "on|off"),
+    "ensoul": CommandUsage("how I take part there", "channels", "(on|off|listen|status)?", "on|off|listen|status"),
+    "kothar": CommandUsage("how Kothar does", "channels", "(off|whisper|speak|both)?", "off|whisper|speak|both"),
+    "owner": CommandUsage("be an owner of mine", args=r"\S+", shown="CODE"),
+    "status": CommandUsage("how I fare", "owners"),
+    "usage": CommandUsage("what I cost", "owners"),
+    "pause": CommandUsage("I answer nobody for now", "owners"),
+    "resume": CommandUsage("I go on", "owners"),
+    "mute": CommandUsage(
+        "I answer nothing of theirs", "owners", rf"{_SOMEBODY}( for \d{{1,4}} ?[mhd])?", "@NAME [for 2h]"
+    ),
+    "unmute": CommandUsage("I answer them again", "owners", _SOMEBODY, "@NAME"),
 }
 WORDS = tuple(TABLE)
 OWNERS = tuple(word for word, command in TABLE.items() if command.group == "owners")

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from claudius.adapters.terminal import TerminalAdapter, own_person
 from claudius.runtime.adapter import Adapter
-from claudius.runtime.control import Connection
+from claudius.runtime.control import ControlConnection
 from claudius.testing.adapter_contract.ground import PATIENCE_S
 from claudius.testing.adapter_contract.stage import ANA, CHANNEL, DM, Shown, Trouble
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
@@ -115,8 +115,8 @@ class TerminalStage(Small):
     name: str = "terminal"
     own_person: str = field(default_factory=own_person)
     _adapter: TerminalAdapter | None = None
-    _open: dict[str, Connection] = field(default_factory=dict)
-    _behind: list[Connection] = field(default_factory=list)
+    _open: dict[str, ControlConnection] = field(default_factory=dict)
+    _behind: list[ControlConnection] = field(default_factory=list)
     """The adapter's ends of the connections."""
     _shown: list[Shown] = field(default_factory=list)
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -152,13 +152,13 @@ class TerminalStage(Small):
             await connection.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _at(self, where: str, by: str) -> Connection:
+    async def _at(self, where: str, by: str) -> ControlConnection:
         if where not in self._open:
             assert self._adapter is not None
             ours, theirs = socket.socketpair()
             hello = {"conversation": "" if where == DM else by, "as": "" if by == ANA else by}
-            self._open[where] = Connection(*await asyncio.open_connection(sock=ours))
-            server = Connection(*await asyncio.open_connection(sock=theirs))
+            self._open[where] = ControlConnection(*await asyncio.open_connection(sock=ours))
+            server = ControlConnection(*await asyncio.open_connection(sock=theirs))
             self._behind.append(server)
             self._tasks += [
                 asyncio.create_task(self._adapter.chat(server, hello)),
@@ -166,7 +166,7 @@ class TerminalStage(Small):
             ]
         return self._open[where]
 
-    async def _watch(self, where: str, connection: Connection) -> None:
+    async def _watch(self, where: str, connection: ControlConnection) -> None:
         with suppress(ConnectionError):
             while (frame := await connection.receive()) is not None:
                 if frame.get("event") == "speech":
