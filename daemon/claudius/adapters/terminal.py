@@ -36,18 +36,13 @@ NETWORK = "terminal"
 NAME_CHARS = 64
 
 
-def own_name() -> str:
-    """Return this machine's user name in a form that fits an id, or the user number if the machine knows no name."""
+def own_person() -> str:
+    """Return the person id of this machine's user, made of their number if the machine knows no name of theirs."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):  # a container's arbitrary user
         name = f"uid-{os.geteuid()}"
-    return re.sub(r"[^\w.@-]", "-", name)
-
-
-def own_person(user: str | None = None) -> str:
-    """Return the person id of this machine's user."""
-    return f"{NETWORK}:local:{user or own_name()}"
+    return f"{NETWORK}:local:" + re.sub(r"[^\w.@-]", "-", name)
 
 
 def seat(hello: Mapping[str, Any]) -> tuple[str, str, str, bool]:
@@ -59,10 +54,10 @@ def seat(hello: Mapping[str, Any]) -> tuple[str, str, str, bool]:
     for word in (conversation, other):
         if len(word) > NAME_CHARS or not (word.isprintable() and word == word.strip()):
             raise ValueError(f"not a name: {word!r}")
-    user, key = own_name(), f"{NETWORK}:local:main:{conversation or 'main'}"
+    key = f"{NETWORK}:local:main:{conversation or 'main'}"
     if other:
         return key, f"{NETWORK}:local:as-{other}", other, False
-    return key, own_person(user), "", True
+    return key, own_person(), "", True
 
 
 SHOWN_S = 30.0

@@ -347,11 +347,8 @@ class ThoughtStream:
 def _begun(text: str, secrets: Sequence[str]) -> int:
     """Return how many characters at the end of a text may be the beginning of a secret. Pure."""
     most = max(map(len, secrets), default=0)
-    return max((n for n in range(1, min(most, len(text) + 1)) if _begins(text[-n:], secrets)), default=0)
-
-
-def _begins(end: str, secrets: Sequence[str]) -> bool:
-    return any(secret.startswith(end) for secret in secrets)
+    ends = range(1, min(most, len(text) + 1))
+    return max((n for n in ends if any(secret.startswith(text[-n:]) for secret in secrets)), default=0)
 
 
 def show_failure(hooks: Hooks, pending: Pending, failure: Failure, at: datetime, error: BaseException | None) -> None:

@@ -216,13 +216,12 @@ async def test_c54_done_at_once_runs_nothing(home: Home) -> None:
 
 
 @pytest.mark.parametrize("key", ["CALLS", "TOKENS", "SECONDS"])
-async def test_a_budget_ends_it(home: Home, key: str) -> None:
+async def test_a_budget_ends_it(home: Home, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls, tokens and seconds of one turn are capped, and past a cap the machine ends with reason `budget`."""
     ends: list[Ended] = []
-    spent = {"CALLS": "1", "TOKENS": "1", "SECONDS": "0.000001"}[key]
-    settings = {f"CLAUDIUS_ISM_MAX_{key}": spent}
+    monkeypatch.setattr(f"claudius.cognition.ism.MAX_{key}", {"CALLS": 1, "TOKENS": 1, "SECONDS": 0.000001}[key])
 
-    said = await run(home, Scripted(default=choosing(*([["ponder"]] * 9))), ends, settings=settings)
+    said = await run(home, Scripted(default=choosing(*([["ponder"]] * 9))), ends)
 
     assert ends[0].reason == "budget"
     assert said == ["Here."]
