@@ -29,6 +29,7 @@ from typing import Any, TypedDict, TypeVar
 
 from msgspec.structs import asdict, replace
 
+from claudius import observed
 from claudius.cognition.reply.parser import Section
 from claudius.cognition.timing import zone_at
 from claudius.config import Config, blot
@@ -61,29 +62,9 @@ from claudius.recollection import Recollection
 
 log = logging.getLogger(__name__)
 
-POINTS = (
-    "session.poll_messages",
-    "loop.on_message",
-    "loop.transform_system_prompt",
-    "loop.transform_history",
-    "loop.before_llm",
-    "loop.after_llm",
-    "loop.transform_response",
-    "loop.before_send",
-    "loop.after_send",
-    "loop.on_error",
-)
-TOLD = (
-    "loop.thinking",
-    "ledger.after_record",
-    "ledger.after_assess",
-    "cortex.after_reflect",
-    "cortex.after_assess",
-    "cortex.after_directive",
-    "cortex.after_consult",
-    "daimon.after_whisper",
-    "daimon.after_speech",
-)
+_EVERY = [one.point for one in vars(observed).values() if isinstance(one, type) and hasattr(one, "point")]
+TOLD = tuple([point for point in _EVERY if point == Thinking.point or not point.startswith(("session.", "loop."))])
+POINTS = tuple([point for point in _EVERY if point not in TOLD])
 
 REMEMBERED = 1000
 """Number of turns whose audience is remembered."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from claudius.intent import ModelVersion, turn_of
+from claudius.intent import ModelVersion
 from claudius.memory.database import Database
 from claudius.memory.documents import write_model
 from claudius.memory.erasure import BLANK, ERASED, Posted
@@ -18,6 +18,7 @@ from claudius.memory.rows import dump, stamp
 from claudius.memory.sql.blanking import lines_of_others
 from claudius.memory.sql.derived import Derived, put_back
 from claudius.perception import Place, private
+from claudius.recollection import turn_of
 
 _IDS = '"{}" IN (SELECT value FROM json_each(:ids))'
 _LABELS = '"{}" IN (SELECT value FROM json_each(:labels))'
