@@ -5,13 +5,13 @@ A row is plain data; missing values are neutral. Source: the psyche design, sect
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
 
-from claudius.cortex.triggers import first_farming
+from claudius.cortex.triggers import is_farming
 from claudius.memory.ledger import tally
 from claudius.psyche import arcs as subjects
 from claudius.psyche.change import Event, feel
@@ -26,6 +26,11 @@ from claudius.psyche_types import DRIVES, Arc, Edge, Numbers, Psyche
 
 SOUL = "claudius"
 NOW_S = 1_767_225_600.0
+
+
+def first_farming(scopes: Sequence[int], trusts: Sequence[int] = ()) -> int | None:
+    """Return the index of the first burst that fires; None if none does. Pure."""
+    return next((at for at in range(len(scopes)) if is_farming(scopes[: at + 1], trusts)), None)
 
 
 def gate(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from case_rows import Row, rows
-from claudius.cortex.triggers import first_farming, is_farming
+from claudius.cortex.triggers import is_farming
 from claudius.home import Home
 from claudius.psyche.classify import asks, classify, critical, scope
-from contracts.probes import farming
+from contracts.probes import farming, first_farming
 from reflecting import second
 
 SMALL = [24, 30, 26, 28, 25]

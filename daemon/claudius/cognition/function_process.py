@@ -247,7 +247,7 @@ class Turn(Thinker):
     @property
     def interrupted(self) -> bool:
         """Whether a new perception arrived here since the turn began."""
-        return self._hearing.has_arrived
+        return self._hearing.arrived.is_set()
 
     @property
     def must_stop(self) -> bool:

@@ -88,11 +88,12 @@ class Hooks:
         """Register an observer from outside, which is shown mappings. Raises: ValueError for an unknown point."""
         if point not in POINTS and point not in TOLD:
             raise ValueError(f"there is no hook {point!r}: one of {', '.join((*POINTS, *TOLD))}")
-        self._add(point, lambda event: observer(MappingProxyType(asdict(event))))
+        observers = self._observers.setdefault(point, [])
+        observers.append(lambda event: observer(MappingProxyType(asdict(event))))
 
     def listen(self, kind: type[Shown], listener: Callable[[Shown], object]) -> Callable[[], None]:
         """Register a listener of our own, which is shown the structs themselves. Returns what ends the listening."""
-        self._add(kind.point, listener)
+        self._observers.setdefault(kind.point, []).append(listener)
 
         def end() -> None:
             self._observers[kind.point].remove(listener)
@@ -100,9 +101,6 @@ class Hooks:
                 del self._observers[kind.point]
 
         return end
-
-    def _add(self, point: str, observer: Callable[[Any], object]) -> None:
-        self._observers.setdefault(point, []).append(observer)
 
     def has(self, point: str) -> bool:
         """Return whether a point has observers, so that callers build no data for nobody."""

@@ -54,15 +54,12 @@ class Arrivals:
     def __init__(self, look: Look = nothing) -> None:
         """`look` returns the perceptions waiting in the conversation, oldest first, without those this turn answers."""
         self._look = look
-        self._rung, self.arrived = asyncio.Event(), asyncio.Event()
+        self._rung = asyncio.Event()
+        self.arrived = asyncio.Event()
+        """Set once a new perception has arrived since the turn began."""
         self._one_look = asyncio.Lock()
         self.pending: tuple[Perception, ...] = ()
         """The perceptions found by the last look."""
-
-    @property
-    def has_arrived(self) -> bool:
-        """Whether a new perception arrived since the turn began."""
-        return self.arrived.is_set()
 
     def ring(self) -> None:
         """Signal that a perception may have arrived."""
@@ -82,7 +79,7 @@ class Arrivals:
                 self.pending = tuple(await self._look())
                 if any(one.key not in known for one in self.pending):
                     self.arrived.set()
-        return self.has_arrived
+        return self.arrived.is_set()
 
     async def listen(self) -> None:
         """Keep `pending` up to date while the turn runs."""

@@ -88,11 +88,6 @@ def is_farming(scopes: Sequence[int], trusts: Sequence[int] = ()) -> bool:
     return newest >= OVER_MEDIAN * median(before) and newest >= OVER_MAX * max(before)
 
 
-def first_farming(scopes: Sequence[int], trusts: Sequence[int] = ()) -> int | None:
-    """Return the index of the first burst that fires; None if none does. Pure."""
-    return next((at for at in range(len(scopes)) if is_farming(scopes[: at + 1], trusts)), None)
-
-
 def evaluate(state: State, now: datetime, config: Thresholds) -> tuple[str, ...]:
     """Return every trigger that fires now, in the order of `TRIGGERS`. Pure; uses neither database nor model."""
     if state.retry_at and now < state.retry_at:

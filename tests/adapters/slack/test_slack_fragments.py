@@ -189,7 +189,7 @@ async def test_a_reminder_costs_no_turn_that_is_under_way(slack: SlackWorld, wak
         await soul.mind.store.plans.plan(plan)
         soul.server.tick()
         async with asyncio.timeout(5.0):
-            while not running.has_arrived:
+            while not running.arrived.is_set():
                 await asyncio.sleep(0.01)
         await asyncio.sleep(0.05)
         opened.set()

@@ -102,9 +102,8 @@ class Wording(Struct, frozen=True):
     name: str
 
 
-def wording(name: str) -> Wording:
-    """Use the text of a process, `soul/processes/NAME.md`, as its instruction overrides."""
-    return Wording(name)
+wording = Wording
+"""Use the text of a process, `soul/processes/NAME.md`, as its instruction overrides."""
 
 
 class Process(Struct, frozen=True, kw_only=True):
