@@ -27,11 +27,11 @@ from claudius.adapters.slack.adapter import SlackAdapter, SlackOptions
 from claudius.errors import StoreError
 from claudius.home import Home, shipped
 from claudius.intent import Utterance
+from claudius.memory import derived
 from claudius.memory.database import StorePlace
-from claudius.memory.erasure import Posted
+from claudius.memory.erasing import Posted
 from claudius.memory.search import plain
 from claudius.memory.seen import Seen
-from claudius.memory.sql import derived
 from claudius.provider import Event, Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from claudius.home import Home
-from claudius.memory.sql import unsaying
-from claudius.memory.sql.derived import Derived
+from claudius.memory import unsaying
+from claudius.memory.derived import Derived
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception, private, shared
 from claudius.provider import Event, Request
 from claudius.providers.scripted import Scripted

@@ -18,11 +18,14 @@ from msgspec import Raw, Struct, field
 from claudius.decoding import decoder
 from claudius.failure import KeptFailure
 from claudius.intent import Thought
-from claudius.memory.erasure import ERASED
 from claudius.memory.packing import unpacked
 from claudius.memory.rows import Decoding, parse
 from claudius.recollection import Entry
 
+ERASED = b"erased"
+"""Replaces the snapshot of a turn that was erased."""
+BLANK = "[erased]"
+"""Replaces a line that was erased."""
 Name = tuple[str, ...]
 """The name of a row: its kind, and its key."""
 

@@ -16,11 +16,11 @@ from msgspec import Struct
 from claudius.decoding import decoder
 from claudius.ledger_types import PREVIEW_CHARS
 from claudius.memory.database import Core, Database, Row, in_thread
-from claudius.memory.erasure import ERASED
+from claudius.memory.derived import Derived, ErasedSource, SeenTurn, marks
+from claudius.memory.erasing import lines_of_others
+from claudius.memory.erasure import Erasure, changing, paged
 from claudius.memory.rows import dump
-from claudius.memory.sql.blanking import lines_of_others
-from claudius.memory.sql.derived import Derived, SeenTurn, Source, marks
-from claudius.memory.sql.erasure import Erasure, changing, paged
+from claudius.memory.seen import ERASED
 from claudius.perception import Place
 
 log = logging.getLogger(__name__)
@@ -109,7 +109,7 @@ class _Erasure(Erasure):
         changes = [one for one in self._changes if not one.now or marks(one.before) - marks(one.now)]
         if not changes:
             return
-        source, since = Source(whole=False), min(one.at for one in changes)
+        source, since = ErasedSource(whole=False), min(one.at for one in changes)
         for one in changes:
             source.turns.add(one.turn)
             source.stems |= marks(one.before) - marks(one.now)

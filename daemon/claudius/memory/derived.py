@@ -21,7 +21,6 @@ from msgspec import Struct, field
 
 from claudius.memory.database import Database, Row
 from claudius.memory.documents import sections
-from claudius.memory.erasure import Traces
 from claudius.memory.ranking import FUNCTION_WORDS, TEXT_CHARS, stemmed
 from claudius.memory.rows import dump, instant
 from claudius.memory.seen import KeptTurn, Name, Seen, is_damaged, seen_in, snapshot_of, state, unpack
@@ -34,7 +33,17 @@ NAME_CHARS = 3
 """A shorter part of a name is no name."""
 
 
-class Source(Struct, kw_only=True):
+class Traces(Struct, frozen=True, kw_only=True):
+    """By what a text of the soul's tells of a person; it goes with their rows, so it is read before these go."""
+
+    names: tuple[str, ...] = ()
+    stems: tuple[str, ...] = ()
+    """Words of theirs, reduced to stems."""
+    rows: tuple[tuple[str, str], ...] = ()
+    """Their moments and facts, each by its kind and its key."""
+
+
+class ErasedSource(Struct, kw_only=True):
     """What is erased, before anything that was derived from it."""
 
     ids: Sequence[str] = ()
@@ -77,14 +86,14 @@ class SeenTurn(Struct, frozen=True):
 class Derived:
     """The turns whose texts come from what is erased. `find` looks again, at what is new too."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ErasedSource) -> None:
         """Follow this source."""
         self._source = source
         self._turns: dict[str, SeenTurn] = {}
         self._named = _names(source.names)
         self._stems = set(source.stems)
         self._given: set[str] = set()
-        self._written = Source()
+        self._written = ErasedSource()
         """What the derived turns wrote."""
         self._versions: dict[tuple[str, str], int] = {}
         """By portrait, the first version that a derived turn wrote."""
@@ -138,7 +147,7 @@ class Derived:
                     self._turns[row["turn"]] = SeenTurn(*place, seen_by(row))
             last = {name: rows[-1][name] for name in last}
 
-    def _is_in_sight(self, one: SeenTurn, source: Source) -> bool:
+    def _is_in_sight(self, one: SeenTurn, source: ErasedSource) -> bool:
         rows = one.seen.rows
         if source.has_line(one.conversation, one.seen.first or one.number, one.number):
             return True
