@@ -27,7 +27,7 @@ from claudius.adapters.slack.adapter import SlackAdapter, SlackOptions
 from claudius.errors import StoreError
 from claudius.home import Home, shipped
 from claudius.intent import Utterance
-from claudius.memory import derived
+from claudius.memory import seen
 from claudius.memory.database import StorePlace
 from claudius.memory.erasing import Posted
 from claudius.memory.search import plain
@@ -512,7 +512,7 @@ async def test_s31_a_derivation_that_follows_nothing_is_caught(
 ) -> None:
     """A mutant: where no turn is known to have seen anything, the story is left in rows, files and prompts."""
     row = ROWS["story-meaning"]
-    monkeypatch.setattr(derived, "seen_in", lambda _: Seen())
+    monkeypatch.setattr(seen, "seen_in", lambda _: Seen())
     monkeypatch.setattr(sys.modules[__name__], "LIVED", {})
 
     found = await after(home, request, "sqlite", row)

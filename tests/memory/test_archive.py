@@ -14,8 +14,8 @@ from claudius.intent import ModelVersion
 from claudius.memory.archive import changes, worker
 from claudius.memory.archive.repository import GitFailed, Repository
 from claudius.memory.database import Database
-from claudius.memory.derived import Derived, ErasedSource
 from claudius.memory.erasing import put_portrait_back
+from claudius.memory.seen import Derived, ErasedSource
 from claudius.perception import SELF, private
 from contracts.store.ground import ANA, BEN, NOW, exchange, heard
 

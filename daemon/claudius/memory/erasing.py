@@ -17,12 +17,11 @@ from msgspec.structs import replace
 
 from claudius.intent import ModelVersion, turn_of
 from claudius.memory.database import Cursor, Database
-from claudius.memory.derived import Derived, put_back
 from claudius.memory.documents import short_id, write_model
 from claudius.memory.packing import pack, unpacked
 from claudius.memory.rows import dump, stamp
 from claudius.memory.search import NEEDLE_BYTES, Needles, plain
-from claudius.memory.seen import BLANK, ERASED, ERASED_SNAPSHOT, KeptTurn, is_damaged, unpack
+from claudius.memory.seen import BLANK, ERASED, ERASED_SNAPSHOT, Derived, KeptTurn, is_damaged, put_back, unpack
 from claudius.perception import Place, private
 
 
