@@ -18,7 +18,7 @@ from claudius.errors import EXIT_FAILED, DeliveryLater
 from claudius.home import Home
 from claudius.intent import Intent, Schedule
 from claudius.memory.erasing import lines_of_others
-from claudius.memory.packing import pack
+from claudius.memory.rows import pack
 from claudius.memory.seen import KeptTurn
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.perception import Kind, Perception, private

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from claudius.intent import ModelVersion, turn_of
 from claudius.memory.database import Cursor, Database
 from claudius.memory.documents import short_id, write_model
-from claudius.memory.packing import pack, unpacked
-from claudius.memory.rows import dump, stamp
+from claudius.memory.packing import unpacked
+from claudius.memory.rows import dump, pack, stamp
 from claudius.memory.search import NEEDLE_BYTES, Needles, plain
 from claudius.memory.seen import BLANK, ERASED, ERASED_SNAPSHOT, Derived, KeptTurn, is_damaged, put_back, unpack
 from claudius.perception import Place, private
