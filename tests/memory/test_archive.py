@@ -14,8 +14,8 @@ from claudius.intent import ModelVersion
 from claudius.memory.archive import changes, worker
 from claudius.memory.archive.repository import GitFailed, Repository
 from claudius.memory.database import Database
-from claudius.memory.sql.derived import Derived, Source
-from claudius.memory.sql.erasing import put_portrait_back
+from claudius.memory.erasing import put_portrait_back
+from claudius.memory.seen import Derived, ErasedSource
 from claudius.perception import SELF, private
 from contracts.store.ground import ANA, BEN, NOW, exchange, heard
 
@@ -105,7 +105,7 @@ def objects(kept: Kept) -> str:
 async def test_what_only_an_older_version_held_leaves_git_too(kept: Kept) -> None:
     """A section that a later version replaced, and the note of a change, are in no commit after an erasure."""
     await kept.store.start("boot", NOW)
-    derived, place = Derived(Source()), {"person": ANA, "audience": private(ANA)}
+    derived, place = Derived(ErasedSource()), {"person": ANA, "audience": private(ANA)}
     for n, (text, note) in enumerate((("a bee", "a wasp"), ("a heron", "a stork"), ("a dove", "a crow")), 1):
         model = ModelVersion(**place, version=n, markdown=f"## Likes\n{text}\n", note=note)
         intent = await exchange(kept.store, heard(n=n), model=model)

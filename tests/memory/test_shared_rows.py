@@ -13,7 +13,7 @@ from claudius.config import ModelSettings
 from claudius.errors import AuthFailed, OverBudget
 from claudius.memory.codes import WRONG_TRIES, OpenCode
 from claudius.memory.database import StorePlace
-from claudius.memory.erasure import Probes
+from claudius.memory.erasing import Probes
 from claudius.memory.inbox import RateLimits
 from claudius.memory.turns import SpendingCap
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception

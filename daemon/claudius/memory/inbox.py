@@ -24,9 +24,9 @@ from claudius.decoding import decoder
 from claudius.errors import OverBudget, RowInvalid
 from claudius.intent import Call, turn_of
 from claudius.memory.database import Core, Database, Row
+from claudius.memory.erasure import Undone, Unsaid, Unsaying, note_unsaid
 from claudius.memory.moments import amend_moment
 from claudius.memory.rows import Decoding, call_of, dump, dump_valid, instant, maybe_instant, parse_object, stamp
-from claudius.memory.sql.unsaying import Undone, Unsaid, Unsaying, note_unsaid
 from claudius.perception import (
     CommandExtra,
     Following,

@@ -14,11 +14,11 @@ from claudius.errors import StoreError
 from claudius.intent import ModelVersion
 from claudius.memory.database import LAST, Core, Database
 from claudius.memory.documents import joined, write_model
+from claudius.memory.erasure import everyone, export
 from claudius.memory.inbox import NEVER_CALLED
 from claudius.memory.knowledge import Knowledge, knowledge_of
 from claudius.memory.rows import dump, instant, parse, stamp
 from claudius.memory.seeing import Seeing, alone, canonical
-from claudius.memory.sql.erasure import everyone, export
 from claudius.perception import Perception, private
 
 Mode = Literal["on", "off", "listen"]

@@ -19,7 +19,6 @@ from claudius.errors import StaleTurn
 from claudius.intent import Call, Intent
 from claudius.memory.database import LAST, Core, Cursor, Database
 from claudius.memory.documents import write_model, write_state
-from claudius.memory.erasure import ERASED
 from claudius.memory.inbox import Pending
 from claudius.memory.ledger import note
 from claudius.memory.moments import keep_moments
@@ -39,7 +38,7 @@ from claudius.memory.rows import (
     stamp,
 )
 from claudius.memory.seeing import Seeing, alone, canonical
-from claudius.memory.seen import NO_SNAPSHOT, KeptTurn, is_damaged, packed, seen_in, snapshot_of, unpack
+from claudius.memory.seen import ERASED, NO_SNAPSHOT, KeptTurn, is_damaged, packed, seen_in, snapshot_of, unpack
 from claudius.memory.whispers import Claims
 from claudius.perception import Perception, internal, is_terminal, joint, private
 from claudius.prompt import valid

@@ -28,7 +28,7 @@ from claudius.errors import (
 )
 from claudius.foreign import unquoted
 from claudius.intent import Utterance
-from claudius.memory.erasure import Posted
+from claudius.memory.erasing import Posted
 from claudius.memory.inbox import Pending
 from claudius.memory.outbox import Delivery
 from claudius.memory.store import Store
