@@ -166,31 +166,26 @@ def check_proposal(trust: object, rationale: str) -> None:
         raise ValueError("an assessment needs a rationale")
 
 
-def format_peers(peers: Sequence[Peer], budget_tokens: int = PEERS_TOKENS) -> str:
+def format_peers(peers: Sequence[Peer]) -> str:
     """Render peers from the ledger, one line each: the first always, the others while the budget lasts. Pure."""
-    lines: list[str] = []
-    left = 4 * budget_tokens
-    for peer in peers:
-        line = _line(peer)
-        if lines and len(line) > left:
-            break
-        lines.append(line)
-        left -= len(line) + 1
-    return "\n".join(lines)
+    return _within(PEERS_TOKENS, map(_line, peers), least=1)
 
 
-def format_beliefs(beliefs: Sequence[Belief], budget_tokens: int = BELIEFS_TOKENS) -> str:
+def format_beliefs(beliefs: Sequence[Belief]) -> str:
     """Render beliefs for a prompt, one line each, while the budget lasts. Pure."""
-    lines: list[str] = []
+    named = [(f"{one.key} ({one.peer_id})" if one.peer_id else one.key, one.value) for one in beliefs]
+    return _within(BELIEFS_TOKENS, [f"- {name}: {value}" for name, value in named], least=0)
+
+
+def _within(budget_tokens: int, lines: Iterable[str], *, least: int) -> str:
+    kept: list[str] = []
     left = 4 * budget_tokens
-    for belief in beliefs:
-        whom = f" ({belief.peer_id})" if belief.peer_id else ""
-        line = f"- {belief.key}{whom}: {belief.value}"
-        if len(line) > left:
+    for line in lines:
+        if len(kept) >= least and len(line) > left:
             break
-        lines.append(line)
+        kept.append(line)
         left -= len(line) + 1
-    return "\n".join(lines)
+    return "\n".join(kept)
 
 
 def _line(peer: Peer) -> str:
@@ -468,14 +463,6 @@ class LedgerStore:
         made = await self._core.write(lambda db: record(db, proposal, now))
         return made.id
 
-    def list_peers(self, audience: str, since: datetime | None = None, limit: int = 1000) -> Sequence[Peer]:
-        """Return the peers met since then, latest first, as far as this audience may know of it."""
-        since = since or datetime.min.replace(tzinfo=UTC)
-        with self._core.snapshot() as db:
-            ids = db.values("peers_lately", since=stamp(since), most=limit)
-            known = peers_known(db, ids, Seeing.towards(db, audience))
-        return sorted((one for one in known if one.last_at >= since), key=lambda one: one.last_at, reverse=True)
-
     def query_peer(self, peer_id: str, audience: str) -> Peer | None:
         """Return one peer as an audience may see them."""
         with self._core.snapshot() as db:
@@ -485,11 +472,6 @@ class LedgerStore:
         """Return a peer's newest interactions that an audience may read, oldest first."""
         with self._core.snapshot() as db:
             return timeline(db, peer_id, limit, Seeing.towards(db, audience))
-
-    def get_peer_assessment_summary(self, peer_id: str, audience: str) -> Mapping[str, Any] | None:
-        """Return what an audience may know of a peer, as a plain mapping."""
-        peer = self.query_peer(peer_id, audience)
-        return None if peer is None else {"peer_id": peer.peer_id, **summary(peer)}
 
     def latest_trust(self) -> Mapping[str, int]:
         """Return each assessed peer's newest trust. Unfiltered: it must not appear in a prompt."""

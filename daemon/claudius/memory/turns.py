@@ -43,7 +43,7 @@ from claudius.memory.seen import NO_SNAPSHOT, KeptTurn, is_damaged, packed, seen
 from claudius.memory.whispers import Claims
 from claudius.perception import Perception, internal, is_terminal, joint, private
 from claudius.prompt import valid
-from claudius.recollection import Entry, Recollection, Summary, UserModel
+from claudius.recollection import Recollection, Summary, UserModel
 
 
 class Quiet(Struct, frozen=True, kw_only=True):
@@ -306,7 +306,7 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
     for utterance in intent.utterances:
         say(db, utterance, intent.at, boot)
     keep_moments(db, intent, most)  # after the outbox, which holds the soul's own words
-    if not all(one.rowcount for one in answered):  # counted last: a far database has answered by now
+    if [one for one in answered if not one.rowcount]:  # counted last: a far database has answered by now
         raise StaleTurn("what this turn answers was withdrawn or answered meanwhile")
 
 
@@ -357,7 +357,12 @@ def _answer(db: Database, intent: Intent, at: str) -> list[Cursor]:
 
 
 def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping[str, str]) -> None:
-    rows = [_entry_row(n, entry) for n, entry in enumerate(intent.entries)]
+    rows = [
+        asdict(entry)
+        | {"n": n, "content": valid(entry.content), "name": entry.name and valid(entry.name), "at": stamp(entry.at)}
+        | {"metadata": dump(dict(entry.metadata)) if entry.metadata else None}
+        for n, entry in enumerate(intent.entries)
+    ]
     kept = KeptTurn(
         entries=tuple([entry_of({**row, "stems": ""}) for row in rows]),  # as they will be read from their rows
         snapshot=Raw(intent.snapshot) if intent.snapshot else NO_SNAPSHOT,
@@ -401,12 +406,6 @@ def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping
         db.run("responses_kept", turn=intent.turn, calls=dump([call.n for call in intent.calls]))
     new = db.values("blobs_missing", keys=dump(list(intent.blobs)))
     db.each("blob_new", [{"sha256": sha256, "content": intent.blobs[sha256]} for sha256 in new])
-
-
-def _entry_row(n: int, entry: Entry) -> dict[str, Any]:
-    texts = {"content": valid(entry.content), "name": entry.name and valid(entry.name)}
-    metadata = dump(dict(entry.metadata)) if entry.metadata else None
-    return {"n": n, **asdict(entry), **texts, "at": stamp(entry.at), "metadata": metadata}
 
 
 def fold(db: Database, conversation: str, summary: Summary, now: datetime, let_go: datetime) -> None:

@@ -378,7 +378,12 @@ async def live(home: Home, waking: Waking, *, starter: Starter) -> None:
                     start_log(home.logs, "INFO", ())
             log.critical(error.message)
             raise
-        signals.reread = lambda: _reread(soul, starter)
+
+        def reread() -> None:
+            soul.reread()
+            starter.reloading()
+
+        signals.reread = reread
         try:
             await _awake(soul, starter, signals)
         except BaseException as error:
@@ -387,11 +392,6 @@ async def live(home: Home, waking: Waking, *, starter: Starter) -> None:
                 raise ClaudiusError(f"ended by an error ({unquoted(error)}); its log says where") from None
             raise
         backoff.forgive()
-
-
-def _reread(soul: Awake, starter: Starter) -> None:
-    soul.reread()
-    starter.reloading()
 
 
 async def _hold(home: Home, seconds: float, why: str, starter: Starter, signals: Signals) -> None:
