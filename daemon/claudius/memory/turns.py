@@ -115,10 +115,9 @@ _DEFAULT_LIMITS = RecallLimits(ttl_hours=72.0)
 class TurnStore:
     """One read snapshot before a turn, one transaction after it, and the record of every turn."""
 
-    def __init__(self, core: Core, claims: Claims, shelf: Shelf | None = None) -> None:
-        self._core, self.claims = core, claims
+    def __init__(self, core: Core) -> None:
+        self._core, self.claims, self.shelf = core, Claims(), Shelf()
         self._limits = _DEFAULT_LIMITS
-        self.shelf = shelf or Shelf()
 
     async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
         """Read everything that the turn may know, in one read snapshot, filtered by the audience rule.
@@ -130,6 +129,11 @@ class TurnStore:
             known = recall(db, self.shelf, pending, nonce=nonce, now=now, limits=limits)
             felt = self.claims.feel(db, pending, now, limits.daimons) if limits.daimons else ()
         return replace(known, intuitions=felt) if felt else known
+
+    def release(self, turn: str) -> None:
+        """Release the whispers that a turn has claimed and did not use."""
+        if self.claims.held:
+            self.claims.release(turn)
 
     async def commit(self, intent: Intent) -> None:
         """Apply a turn: WRITE 2. A second commit of a turn id changes nothing and succeeds.

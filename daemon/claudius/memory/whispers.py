@@ -121,8 +121,8 @@ def _modes(db: Database, conversation: str, modes: Mapping[str, str]) -> dict[st
 class WhisperStore:
     """What daimons keep and recall."""
 
-    def __init__(self, core: Core, claims: Claims) -> None:
-        self._core, self._claims = core, claims
+    def __init__(self, core: Core) -> None:
+        self._core = core
 
     def scene(self, since: datetime | None) -> DaimonScene:
         """Return the scene of the conversation active last, after `since`; without a conversation if there was none."""
@@ -228,11 +228,6 @@ class WhisperStore:
                     if seeing.may(parse_strings(row["sources"])):
                         return str(row["text"])
         return ""
-
-    def release(self, turn: str) -> None:
-        """Release what a turn has claimed and did not use."""
-        if self._claims.held:
-            self._claims.release(turn)
 
 
 def _listener(conversation: str, audience: str, at: datetime) -> Perception:
