@@ -175,7 +175,6 @@ class Rates:
     """Message counts of the one process of a soul, kept in memory only: a restart resets them."""
 
     def __init__(self) -> None:
-        """Count nothing yet."""
         self._counts: dict[str, _Count] = {}
         self._verdicts: dict[str, Any] = {}
 

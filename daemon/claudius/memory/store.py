@@ -57,7 +57,6 @@ class Store:
     """The writer class; a simulation uses one without a thread."""
 
     def __init__(self, core: Core) -> None:
-        """Set up the topics; nothing is opened yet."""
         self.core = core
         self.inbox = InboxStore(core)
         self.outbox = OutboxStore(core)

@@ -27,17 +27,7 @@ from claudius.memory.outbox import say
 from claudius.memory.plans import TOO_MANY, keep_plans
 from claudius.memory.psyche import move_psyche
 from claudius.memory.recall import RecallLimits, Shelf, let_go, recall
-from claudius.memory.rows import (
-    Decoding,
-    call_row,
-    dump,
-    entry_of,
-    instant,
-    pack,
-    parse,
-    parse_object,
-    stamp,
-)
+from claudius.memory.rows import Decoding, call_row, dump, entry_of, instant, pack, parse, parse_object, stamp
 from claudius.memory.seeing import Seeing, alone, canonical
 from claudius.memory.seen import NO_SNAPSHOT, KeptTurn, is_damaged, packed, seen_in, snapshot_of, unpack
 from claudius.memory.whispers import Claims

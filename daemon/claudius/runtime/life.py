@@ -307,7 +307,6 @@ class Signals:
     """The signals that the process handles. A second request to end takes effect at once."""
 
     def __init__(self) -> None:
-        """Handle no signals until `heard` is entered."""
         self.ending = asyncio.Event()
         self.reread: Callable[[], None] = lambda: None
         """Called on SIGHUP."""
