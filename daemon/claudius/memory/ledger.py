@@ -22,7 +22,6 @@ from claudius.foreign import unquoted
 from claudius.ledger_types import (
     TRAJECTORY,
     Assessment,
-    Author,
     Belief,
     Grounds,
     Interaction,
@@ -438,31 +437,6 @@ class LedgerStore:
     def __init__(self, core: Core) -> None:
         self._core = core
 
-    async def record_assessment(
-        self,
-        peer_id: str,
-        trust: int,
-        rationale: str,
-        *,
-        now: datetime,
-        author: Author = "cortex",
-        sources: Sequence[str] | None = None,
-    ) -> int:
-        """Record one assessment, with its information score computed here, and return its id.
-
-        This is the only way to add one. `sources` None means every audience that this peer was heard in. Raises:
-        ValueError for an unknown peer, a trust that is not a whole number from -10 to 10, or an empty rationale.
-        """
-        proposal = Proposal(
-            peer_id=peer_id,
-            trust=trust,
-            rationale=rationale,
-            author=author,
-            sources=None if sources is None else tuple(sources),
-        )
-        made = await self._core.write(lambda db: record(db, proposal, now))
-        return made.id
-
     def query_peer(self, peer_id: str, audience: str) -> Peer | None:
         """Return one peer as an audience may see them."""
         with self._core.snapshot() as db:
@@ -491,9 +465,9 @@ class LedgerStore:
         with self._core.snapshot() as db:
             return all(db.one("turn_noted", turn=turn) for turn in turns)
 
-    def open_promises(self, limit: int = 500) -> Sequence[Promise]:
+    def open_promises(self) -> Sequence[Promise]:
         """Return peers' promises that are neither kept nor broken, soonest first."""
-        return [promise_of(row) for row in self._core.look("promises_open", most=limit)]
+        return [promise_of(row) for row in self._core.look("promises_open", most=500)]
 
     def promised(self, person: str, audience: str) -> str:
         """Return what the soul promised a person in exactly this audience; empty if nothing is open."""

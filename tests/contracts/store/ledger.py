@@ -23,7 +23,7 @@ from claudius.ledger_types import (
 from claudius.memory.ledger import tally
 from claudius.memory.store import Store
 from claudius.perception import Kind, Origin, Perception, private, shared
-from contracts.store.ground import ANA, BEN, DM, NOW, OPS, Ground, awake, call, case, exchange, heard
+from contracts.store.ground import ANA, BEN, DM, NOW, OPS, Ground, assess, awake, call, case, exchange, heard
 
 OPS_AUDIENCE = shared(OPS)
 
@@ -80,7 +80,7 @@ def theirs(perception: Perception, **changes: Any) -> Promise:
 async def refused(store: Store, peer: str, trust: Any, rationale: str = "Because.") -> bool:
     """Return whether an assessment is refused."""
     try:
-        await store.ledger.record_assessment(peer, trust, rationale, now=NOW)
+        await assess(store, peer, trust, rationale)
     except ValueError:
         return True
     return False
@@ -110,8 +110,8 @@ async def _(ground: Ground) -> None:
             assert await refused(store, ANA, trust), trust
         assert await refused(store, ANA, 3, "  ")
         assert await refused(store, BEN, 3)
-        first = await store.ledger.record_assessment(ANA, 3, "Three good exchanges.", now=NOW)
-        second = await store.ledger.record_assessment(ANA, 4, "Another.", now=NOW, author="inline")
+        first = await assess(store, ANA, 3, "Three good exchanges.")
+        second = await assess(store, ANA, 4, "Another.", author="inline")
         found = store.ledger.query_peer(ANA, private(ANA))
         assert store.ledger.latest_trust() == {ANA: 4}
     assert second > first
@@ -126,7 +126,7 @@ async def _(ground: Ground) -> None:
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         await talk(store, *messages(2), *messages(2, at=OPS))
-        await store.ledger.record_assessment(ANA, 2, "Both.", now=NOW)
+        await assess(store, ANA, 2, "Both.")
         peer = store.ledger.query_peer(ANA, private(ANA))
         unknown = store.ledger.query_peer(ANA, OPS_AUDIENCE)
     assert peer is not None
@@ -151,9 +151,9 @@ async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         await talk(store, *messages(2), *messages(2, at=OPS))
         await store.people.know_members(OPS_AUDIENCE, [ANA, BEN], NOW)
-        await store.ledger.record_assessment(ANA, 1, "In the channel.", now=NOW, sources=[OPS_AUDIENCE])
+        await assess(store, ANA, 1, "In the channel.", sources=(OPS_AUDIENCE,))
         for _ in range(50):
-            await store.ledger.record_assessment(ANA, -3, "In private.", now=NOW, sources=[private(ANA)])
+            await assess(store, ANA, -3, "In private.", sources=(private(ANA),))
         own, channel = (
             store.ledger.query_peer(ANA, private(ANA)),
             store.ledger.query_peer(ANA, OPS_AUDIENCE),
