@@ -157,14 +157,6 @@ def _number(value: Any) -> int | None:
     return round(number) if isfinite(number) else None
 
 
-def check_proposal(trust: object, rationale: str) -> None:
-    """Validate an assessment's trust and rationale. Raises: ValueError."""
-    if isinstance(trust, bool) or not isinstance(trust, int) or not -TRUST <= trust <= TRUST:
-        raise ValueError(f"trust is a whole number from -{TRUST} to {TRUST}, not {trust!r}")
-    if not rationale.strip():
-        raise ValueError("an assessment needs a rationale")
-
-
 def format_peers(peers: Sequence[Peer]) -> str:
     """Render peers from the ledger, one line each: the first always, the others while the budget lasts. Pure."""
     return _within(PEERS_TOKENS, map(_line, peers), least=1)
@@ -284,14 +276,17 @@ def _keep(db: Database, heard: Interaction, noted: Noted) -> None:
 
 def record(db: Database, proposal: Proposal, at: datetime) -> Assessment:
     """Record one assessment; this is the only way to add one. Raises: ValueError, and then nothing is written."""
-    check_proposal(proposal.trust, proposal.rationale)
+    trust: object = proposal.trust
+    if isinstance(trust, bool) or not isinstance(trust, int) or not -TRUST <= trust <= TRUST:
+        raise ValueError(f"trust is a whole number from -{TRUST} to {TRUST}, not {trust!r}")
+    if not proposal.rationale.strip():
+        raise ValueError("an assessment needs a rationale")
     row = db.one("peer_counted", peer_id=proposal.peer_id)
     if row is None:
         raise ValueError(f"no peer {proposal.peer_id!r} is known")
     sources = proposal.sources
     if sources is None:
         sources = tuple(db.values("peer_audiences", peer_id=proposal.peer_id))
-    trust = proposal.trust
     if proposal.limit is not None:
         rows = db.all("assessments_shown", peer_id=proposal.peer_id, most=1)
         judged = (assessment_of(one, proposal.peer_id) for one in rows)
@@ -402,12 +397,6 @@ def promise_of(row: Row) -> Promise:
     with Decoding("promise", row["id"]):
         decoded = {"stems": parse_strings(row["stems"]), **{name: instant(row[name]) for name in ("made_at", "due_at")}}
         return Promise(**{**row, **decoded})
-
-
-def peers_known(db: Database, ids: Iterable[str], seeing: Seeing | None) -> tuple[Peer, ...]:
-    """Return the known ones among these peers, in the order given."""
-    found = (find_peer(db, one, seeing) for one in dict.fromkeys(ids))
-    return tuple(one for one in found if one)
 
 
 def newest(db: Database, most: int) -> Sequence[Interaction]:
