@@ -27,7 +27,8 @@ def _method(own: Any, wanted: Any) -> str:
         return "is not `async def`"
     if not inspect.iscoroutinefunction(wanted) and inspect.iscoroutinefunction(own):
         return "has to `yield` what it returns" if "AsyncIterator" in str(wanted.__annotations__) else "is `async def`"
-    if problem := unfit_for(own, _positional(wanted), _keywords(wanted)):
+    keywords = tuple(one.name for one in _parameters(wanted) if one.kind is inspect.Parameter.KEYWORD_ONLY)
+    if problem := unfit_for(own, len(_parameters(wanted)) - len(keywords), keywords):
         return f"cannot be called as {wanted.__name__}{_words(wanted)}: {problem}"
     return ""
 
@@ -43,14 +44,6 @@ def unfit_for(function: Any, positional: int, keywords: tuple[str, ...] = ()) ->
 
 def _parameters(wanted: Any) -> list[inspect.Parameter]:
     return list(inspect.signature(wanted).parameters.values())[1:]
-
-
-def _positional(wanted: Any) -> int:
-    return sum(one.kind is not inspect.Parameter.KEYWORD_ONLY for one in _parameters(wanted))
-
-
-def _keywords(wanted: Any) -> tuple[str, ...]:
-    return tuple(one.name for one in _parameters(wanted) if one.kind is inspect.Parameter.KEYWORD_ONLY)
 
 
 def _words(wanted: Any) -> str:

@@ -145,11 +145,6 @@ def unanswered(perception: Perception) -> Perception:
     return replace(perception, owes=False, following=None, extra=extra)
 
 
-def is_unanswered(perception: Perception) -> bool:
-    """Return whether a message is kept to be left without an answer. Pure."""
-    return isinstance(perception.extra, MessageExtra) and perception.extra.participation == CONSUMED
-
-
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
 BOT_S = 600.0
 """The window in which a bot's messages in one conversation are counted, to stop endless bot-to-bot exchanges."""
@@ -180,7 +175,6 @@ class Rates:
     """Message counts of the one process of a soul, kept in memory only: a restart resets them."""
 
     def __init__(self) -> None:
-        """Count nothing yet."""
         self._counts: dict[str, _Count] = {}
         self._verdicts: dict[str, Any] = {}
 
@@ -528,12 +522,13 @@ def accept_one(db: Database, heard: Perception, at: str) -> bool:
     perception = _in_thread(db, heard)
     if perception is None:
         return False
-    said = perception.origin is Origin.EXTERNAL and not perception.is_bot and not is_unanswered(perception)
+    extra = perception.extra if isinstance(perception.extra, MessageExtra) else MessageExtra()
+    is_answered = extra.participation != CONSUMED
+    said = perception.origin is Origin.EXTERNAL and not perception.is_bot and is_answered
     new = keep(db, perception, at, said=said)
     if new and perception.person and perception.origin is Origin.EXTERNAL:
-        zone = perception.extra.zone if isinstance(perception.extra, MessageExtra) else ""
         who = {"person": perception.person, "name": valid(perception.name), "is_bot": perception.is_bot}
-        db.run("person_heard", **who, zone=valid(zone), now=at)
+        db.run("person_heard", **who, zone=valid(extra.zone), now=at)
         if not is_terminal(perception.conversation):
             mark(db, perception)
     return bool(new)

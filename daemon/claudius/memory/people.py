@@ -179,13 +179,11 @@ class PeopleStore:
 
         It reads beside the turns.
         """
-        return await self._known(alone(person, now), here)
+        return await self.known_in(alone(person, now), here)
 
-    async def known_in(self, perception: Perception) -> Knowledge:
+    async def known_in(self, perception: Perception, here: str = "") -> Knowledge:
         """Return who a speaker is to the soul, as far as everybody may know it where they spoke."""
-        return await self._known(perception, "")
 
-    async def _known(self, perception: Perception, here: str) -> Knowledge:
         def read(db: Database) -> Knowledge:
             seeing = Seeing(db, perception)
             if here:

@@ -377,7 +377,8 @@ class Records:
         """Return every peer with the newest assessment, latest first."""
         with self._snapshot() as db:
             names = names_of(db)
-            return [_peer(one, names) for one in ledger.peers_known(db, db.values("ledger_peers"), None)]
+            found = [ledger.find_peer(db, one, None) for one in db.values("ledger_peers")]
+            return [_peer(one, names) for one in found if one]
 
     def peer(self, peer: str) -> Mapping[str, Any] | None:
         """Return one peer (by id or unambiguous name) with every assessment and the newest part of the timeline."""

@@ -30,7 +30,7 @@ from claudius.memory.psyche import PsycheStore
 from claudius.memory.records import Records
 from claudius.memory.rows import stamp
 from claudius.memory.turns import TurnStore
-from claudius.memory.whispers import Claims, WhisperStore
+from claudius.memory.whispers import WhisperStore
 
 
 class Unfinished(Struct, frozen=True, kw_only=True):
@@ -57,18 +57,16 @@ class Store:
     """The writer class; a simulation uses one without a thread."""
 
     def __init__(self, core: Core) -> None:
-        """Set up the topics; nothing is opened yet."""
         self.core = core
-        claims = Claims()
         self.inbox = InboxStore(core)
         self.outbox = OutboxStore(core)
-        self.turns = TurnStore(core, claims)
+        self.turns = TurnStore(core)
         self.moments = MomentStore(core)
         self.people = PeopleStore(core)
         self.documents = DocumentStore(core)
         self.ledger = LedgerStore(core)
         self.plans = PlanStore(core)
-        self.whispers = WhisperStore(core, claims)
+        self.whispers = WhisperStore(core)
         self.psyche = PsycheStore(core)
         self.audit = AuditStore(core)
         self.leases = LeaseStore(self)

@@ -231,7 +231,6 @@ class Retraction:
     """
 
     def __init__(self, mind: Mind, adapters: Mapping[str, Adapter]) -> None:
-        """Delete through the `adapters` that support it."""
         self._mind, self._adapters = mind, adapters
         self._running: set[asyncio.Task[None]] = set()
 

@@ -413,7 +413,6 @@ class Server:
             self._ended.exception()  # marks it as retrieved: a caller that only stops need not ask
 
     async def _metrics(self) -> str:
-        """Return the metrics as text."""
         from claudius.runtime.metrics import render  # noqa: PLC0415 - its library is loaded when somebody asks
 
         report = await self.health.look(fresh_s=0.0)

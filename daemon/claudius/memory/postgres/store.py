@@ -233,7 +233,8 @@ class LaneTurns(TurnStore):
 
     def __init__(self, core: LaneCore, open_turns: TurnStore) -> None:
         """Share the claims and the cache of the process's own turns."""
-        super().__init__(core, open_turns.claims, open_turns.shelf)
+        super().__init__(core)
+        self.claims, self.shelf = open_turns.claims, open_turns.shelf
         self._lane, self._leases, self._open_core = core.lane, core.leases, core.open_core
 
     async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
@@ -245,6 +246,11 @@ class LaneTurns(TurnStore):
         wanted = {"turn": pending.turn, "whispers": dump([one.whisper for one in known.intuitions]), **self._lane}
         claimed = await self._core.write(lambda db: db.values("whispers_claim", **wanted))
         return replace(known, intuitions=tuple(one for one in known.intuitions if one.whisper in claimed))
+
+    def release(self, turn: str) -> None:
+        if turn in self.claims.held.values():
+            self._core.writer.later(lambda db: db.run("whispers_let_go", turn=turn))
+        super().release(turn)
 
     async def commit(self, intent: Intent) -> None:
         await super().commit(intent)
@@ -267,15 +273,6 @@ class LaneTurns(TurnStore):
     def keep_call(self, turn: str, call: Call) -> None:
         super().keep_call(turn, call)
         self._core.writer.later(lambda db: db.run("booking_ends", conversation=self._lane["conversation"]), turn)
-
-
-class LaneWhispers(WhisperStore):
-    """What daimons keep, as the holder of one lane sees it."""
-
-    def release(self, turn: str) -> None:
-        if turn in self._claims.held.values():
-            self._core.writer.later(lambda db: db.run("whispers_let_go", turn=turn))
-        super().release(turn)
 
 
 class LaneOutbox(OutboxStore):
@@ -547,10 +544,10 @@ class PostgresStore(Store):
 
     def of_lane(self, core: LaneCore) -> Store:
         """Return this store as the holder of one lane writes to it."""
-        lane, turns = copy(self), self.turns
+        lane = copy(self)
         lane.core = core
         lane.inbox, lane.outbox = LaneInbox(core), LaneOutbox(core)
-        lane.turns, lane.whispers = LaneTurns(core, turns), LaneWhispers(core, turns.claims)
+        lane.turns, lane.whispers = LaneTurns(core, self.turns), WhisperStore(core)
         return lane
 
     async def check(self) -> None:
