@@ -100,21 +100,6 @@ async def test_what_was_missed_was_heard_at_last(home: Home) -> None:
     assert [one["last_inbound_s"] is None for one in status["adapters"]] == [False]
 
 
-async def test_what_was_heard_and_is_found_again_is_answered_once(home: Home) -> None:
-    """A sweep may find a known message again: its key marks it as a duplicate."""
-    network = RehearsalAdapter(missed=[said(1), said(1)])
-
-    async with alive(home, Scripted(default=echo), network=network) as soul:
-        await network.until_visible(1)
-        network.missed.append(said(1))
-        network.link.deaf()
-        await network.hear("then")
-        seen = await network.until_visible(2)
-        await soul.idle()
-
-    assert [one.text for one in seen] == ["re m1", "re then"]
-
-
 async def test_a_sweep_that_falls_is_not_the_last(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """An adapter's own error ends one sweep, with a line in the log, and not the later ones."""
     network = Stumbling(missed=[said(1)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import pytest
 
@@ -79,31 +78,6 @@ async def test_without_threads_the_answer_is_a_reply_in_the_channel(world: Disco
 
     (shown,) = await world.visible()
     assert (shown.channel, shown.text, shown.reference) == (channel, "re hello", message)
-
-
-@pytest.mark.parametrize(
-    ("where", "kind", "is_applied"),
-    [
-        (CHANNEL, "reset", True),
-        (CHANNEL, "status", True),
-        (DM, "reset", False),
-        (DM, "bad_json", True),
-    ],
-)
-async def test_a_post_whose_answer_was_lost_is_visible_once(
-    world: DiscordWorld, wake: Wake, where: str, kind: FaultKind, *, is_applied: bool
-) -> None:
-    """R10, A16, A17: after a 502, a reset or a cut body, applied or not, one copy is visible under one nonce."""
-    await world.fault("create_message", kind, is_applied=is_applied)
-
-    async with wake() as soul:
-        await world.say(where, ANA, f"{US} hello")
-        await world.until_visible(1)
-        await soul.idle()
-
-    (shown,) = await world.visible()
-    assert shown.text == "re hello"
-    assert len({json.loads(call.raw)["nonce"] for call in await world.calls("create_message")}) == 1
 
 
 @pytest.mark.parametrize(("kind", "status"), [("reset", 0), ("status", 502), ("status", 503)])

@@ -39,43 +39,6 @@ async def test_a_mention_is_answered_once_in_the_thread_that_it_opens(
     assert await said(slack) == [("C1", ts, "re hello")]
 
 
-async def test_a_redelivered_message_is_answered_once(slack: SlackWorld, wake: Wake) -> None:
-    """R5: each event arrives in two envelopes, and once more after a restart."""
-    async with wake() as soul:
-        await slack.double_events(4)
-        await slack.say("C1", "U1", "<@U0BOT> hello")
-        await slack.say("D1", "U1", "hi")
-        await slack.until_visible(2)
-        await slack.until_quiet()
-        await soul.idle()
-    async with wake() as soul:
-        await slack.say("D1", "U1", "again")
-        await slack.until_visible(3)
-        await soul.idle()
-
-    assert sorted(text for _, _, text in await said(slack)) == ["re again", "re hello", "re hi"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "is_applied"),
-    [("status", True), ("reset", True), ("reset", False), ("bad_json", True), ("error", True)],
-)
-async def test_a_post_whose_answer_was_lost_is_visible_once(
-    slack: SlackWorld, wake: Wake, kind: str, *, is_applied: bool
-) -> None:
-    """R10, A16, A17: after a 500, a reset or a cut body, the post is looked for and never sent blindly."""
-    await slack.fault("chat.postMessage", kind, is_applied=is_applied)
-
-    async with wake() as soul:
-        ts = await slack.say("C1", "U1", "<@U0BOT> hello")
-        await slack.until_visible(1)
-        await soul.idle()
-
-    assert await said(slack) == [("C1", ts, "re hello")]
-    assert len(await slack.calls("chat.postMessage")) == (1 if is_applied else 2)
-    assert len(await slack.calls("conversations.replies")) >= (1 if is_applied else 2)
-
-
 async def test_what_was_said_while_the_soul_slept_is_answered(slack: SlackWorld, wake: Wake) -> None:
     """R8, A24: messages in channels old and new, in threads and in direct messages are answered once, in order."""
     await slack.add_user("U2", "ben")
