@@ -294,8 +294,19 @@ def reply(dialogue: str, **sections: str) -> str:
     return "\n".join(f"<{tag}>{text}</{tag}>" for tag, text in parts.items())
 
 
+class ServedConsole:
+    """A console that runs."""
+
+    def __init__(self, machine: Machine, pid: int) -> None:
+        self.machine, self.pid = machine, pid
+
+    def __call__(self) -> str:
+        """Return an address to enter by, once."""
+        return self.machine.ok("console", "--link").stdout.strip()
+
+
 @contextmanager
-def serving_console(machine: Machine) -> Iterator[Callable[[], str]]:
+def serving_console(machine: Machine) -> Iterator[ServedConsole]:
     """Run the real command `claudius console` for a block."""
     process = popen(
         [str(CLAUDIUS), "console", "--no-open"],
@@ -309,7 +320,7 @@ def serving_console(machine: Machine) -> Iterator[Callable[[], str]]:
         assert process.stdout
         assert process.stdout.readline().startswith("http://127.0.0.1:")
         until(process.pid, (machine.home / "run" / "console" / "console.lock").exists)
-        yield lambda: machine.ok("console", "--link").stdout.strip()  # noqa: PLW0108 - each call asks anew
+        yield ServedConsole(machine, process.pid)
     finally:
         process.terminate()
         process.communicate(timeout=20)

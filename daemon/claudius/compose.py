@@ -41,11 +41,10 @@ from claudius.provider import CallTally, Provider, Rests, Slot, prepare
 from claudius.providers.chain import NO_VOICE, Chain, NoVoice, choose, may_rehearse, met_model
 from claudius.providers.current import CurrentVoice, mark_of, notices
 from claudius.runtime.adapter import Adapter
-from claudius.runtime.background_services import BackgroundServices
+from claudius.runtime.background_services import BackgroundServices, SecondMind
 from claudius.runtime.life import HomeLock, Pause, fingerprints
 from claudius.runtime.logs import start_log
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources, check_room, set_wall
-from claudius.runtime.second_mind import SecondMind
 from claudius.runtime.server import Server
 from claudius.shape import misfit
 from claudius.soul import SoulSource, Source

@@ -75,7 +75,6 @@ class ClaudiusError(Exception):
     exit_code = EXIT_FAILED
 
     def __init__(self, message: str | None = None) -> None:
-        """Use the class docstring's first line if no message is given."""
         super().__init__(message or (type(self).__doc__ or "").splitlines()[0])
 
     @property
@@ -165,7 +164,6 @@ class StoreAway(StoreError):
     exit_code = EXIT_TRY_AGAIN
 
     def __init__(self, message: str | None = None, fix: str = "") -> None:
-        """State what is wrong, and the remedy (may be empty)."""
         super().__init__(f"{message}; {fix}" if message and fix else message)
         self.fix = fix
 
@@ -299,7 +297,6 @@ class NamedError(ClaudiusError):
     """A named part failed."""
 
     def __init__(self, name: str, detail: str) -> None:
-        """Name it, and say what was wrong."""
         super().__init__(f"{name}: {detail}")
         self.name, self.detail = name, detail
 
@@ -318,7 +315,6 @@ class AdapterRefused(ClaudiusError):
     exit_code = EXIT_CONFIG
 
     def __init__(self, network: str, setting: str, detail: str, fix: str) -> None:
-        """Name the network, the setting that is wrong, what the network said, and what to do."""
         super().__init__(f"{network}: {setting}: {detail}: {fix}")
         self.network, self.setting, self.detail, self.fix = network, setting, detail, fix
 

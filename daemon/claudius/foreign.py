@@ -27,7 +27,6 @@ class Foreign:
     __slots__ = ("_words",)
 
     def __init__(self, words: str) -> None:
-        """Hold a text."""
         self._words = words
 
     def words(self) -> str:

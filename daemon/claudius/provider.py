@@ -107,7 +107,6 @@ class Usage(Struct, frozen=True, kw_only=True):
     """True if the provider reported nothing and characters / 4 is used instead."""
 
     def __add__(self, other: Usage) -> Usage:
-        """Add two calls; an unknown price counts as nothing in the sum."""
         known = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
@@ -217,7 +216,6 @@ class Slot:
     """Who uses a model whose server answers one call at a time: turns first, then what thinks beside them."""
 
     def __init__(self) -> None:
-        """Begin without a turn."""
         self._turns, self._one = 0, asyncio.Lock()
         self._wanted, self._quiet, self._left = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._quiet.set()
@@ -273,7 +271,6 @@ class Wrapped:
     model: str
 
     def __init__(self, inner: Provider) -> None:
-        """Stand for `inner`."""
         self.inner = inner
 
     def __getattr__(self, name: str) -> Any:
@@ -292,7 +289,6 @@ class SecondVoice(Wrapped):
     """
 
     def __init__(self, inner: Provider, slot: Slot) -> None:
-        """Ask `inner`, as far as `slot` is free."""
         super().__init__(inner)
         self._slot = slot
 
@@ -359,7 +355,6 @@ class Rests:
     """
 
     def __init__(self) -> None:
-        """Nobody rests."""
         self.now: dict[Account, tuple[float, ProviderError]] = {}
         """Until when by the chain's clock, and the error that began it."""
         self.tell: Callable[[Account, float, ProviderError], None] = lambda *_: None

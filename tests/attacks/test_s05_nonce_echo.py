@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from claudius.cognition.craft import Turn, WorkingMemory, external_dialogue, internal_monologue, mental_process
 from claudius.cognition.output.gate import StreamGate, gate
-from claudius.cognition.output.ladder import NeedsRepair, Spoken, climb
-from claudius.cognition.output.rules import OutputRules
+from claudius.cognition.output.rules import NeedsRepair, OutputRules, Spoken, climb
 from claudius.home import Home
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted

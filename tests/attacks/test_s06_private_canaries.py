@@ -8,8 +8,7 @@ from unicodedata import normalize
 from hypothesis import given
 
 from claudius.cognition.output.gate import gate
-from claudius.cognition.output.ladder import Spoken, climb
-from claudius.cognition.output.rules import OutputRules
+from claudius.cognition.output.rules import OutputRules, Spoken, climb
 from replies import S1, S2, cut_up, guarded, hostile, read, sizes
 
 GROUND = OutputRules(fallback="FIXED", repairs=0)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 
 from claudius.cognition.output.gate import StreamGate, gate
-from claudius.cognition.output.ladder import Spoken, climb
-from claudius.cognition.output.rules import OutputRules
+from claudius.cognition.output.rules import OutputRules, Spoken, climb
 from claudius.cognition.reply.parser import Parser, Section
 from claudius.cognition.reply.tags import HEAD_CHARS
 from claudius.prompt import valid

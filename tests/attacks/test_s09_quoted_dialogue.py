@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudius.cognition.output.ladder import NeedsRepair, Spoken, climb
-from claudius.cognition.output.rules import OutputRules
+from claudius.cognition.output.rules import NeedsRepair, OutputRules, Spoken, climb
 from replies import S1, read
 
 IM, ED = "internal_monologue", "external_dialogue"

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.cognition.output.ladder import Spoken, climb
-from claudius.cognition.output.rules import OutputRules
+from claudius.cognition.output.rules import OutputRules, Spoken, climb
 from claudius.cognition.reply.parser import read_verb
 from replies import read
 

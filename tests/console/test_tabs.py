@@ -79,11 +79,6 @@ def sockets(pid: int) -> int:
     return found
 
 
-def children() -> list[int]:
-    """Return the processes that this one started."""
-    return [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
-
-
 async def talk(client: aiohttp.ClientSession, number: int) -> list[str]:
     """Talk with two tabs that open at once, every other one of which reconnects; return what was not told once."""
     conversation = f"{OWN}talk-{number}"
@@ -119,14 +114,13 @@ async def test_console_w10_two_tabs_and_a_reconnect_are_told_each_word_once(tmp_
     begun, ended = reply("\0").split("\0")
     both = [{"deltas": [begun, *WORDS, ended], "gap_s": 0.02}, reply(LAST)]
     machine.scripted(*both * TALKS)
-    with machine.daemon() as daemon, serving_console(machine) as address:
-        mine = ConsoleClient(address())
-        console = next(pid for pid in children() if "console" in Path(f"/proc/{pid}/cmdline").read_text())
+    with machine.daemon() as daemon, serving_console(machine) as console:
+        mine = ConsoleClient(console())
         async with aiohttp.ClientSession(mine.base, headers=mine.headers) as client:
             listening = Tab(client, "", 0)
             await listening.until("changed", "awake")
             await listening.close()
-            before = {pid: sockets(pid) for pid in (daemon, console)}
+            before = {pid: sockets(pid) for pid in (daemon, console.pid)}
             wrong = [line for number in range(TALKS) for line in await talk(client, number)]
         give_up_at = time.monotonic() + ENDS_S
         while (more := {pid: sockets(pid) - before[pid] for pid in before}) and time.monotonic() < give_up_at:

@@ -17,7 +17,7 @@ from claudius.cognition import turn as turns
 from claudius.errors import EXIT_FAILED, DeliveryLater
 from claudius.home import Home
 from claudius.intent import Intent, Schedule
-from claudius.memory.packing import pack
+from claudius.memory.rows import pack
 from claudius.memory.seen import KeptTurn
 from claudius.memory.sql.blanking import lines_of_others
 from claudius.memory.sqlite import SqliteRecords, SqliteStore

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import subprocess
@@ -12,7 +13,8 @@ from typing import Any
 import pytest
 
 from claudius.memory import search
-from claudius.memory.packing import pack
+from claudius.memory.packing import phrases
+from claudius.memory.rows import pack
 from claudius.memory.sqlite import SqliteStore
 
 WITHIN_S = 60.0
@@ -37,6 +39,11 @@ def found(root: Path, **more: Any) -> list[str]:
     answer = search.run(asked(root, **more), within_s=WITHIN_S)
     assert answer is not None
     return [Path(one).name for one in answer["found"]]
+
+
+def test_the_phrases_that_documents_are_compressed_with_never_change() -> None:
+    """A document can be read only with the phrases that it was packed with."""
+    assert hashlib.sha256(phrases()).hexdigest() == "fd4eb827be925ac781524ac26188b551066997750aa3c1efb2a0068858df1528"
 
 
 @pytest.mark.parametrize("words", WORDS.values(), ids=WORDS)

@@ -11,7 +11,8 @@ from msgspec import Raw
 
 from claudius.intent import Thought
 from claudius.memory.erasure import ERASED
-from claudius.memory.packing import pack, unpacked
+from claudius.memory.packing import unpacked
+from claudius.memory.rows import pack
 from claudius.memory.seen import ERASED_SNAPSHOT, KeptTurn, snapshot_of, unpack
 from lab.sample import message, said
 

@@ -33,7 +33,6 @@ class MentionSyntax:
     """How a network writes the mention of a user in a raw text."""
 
     def __init__(self, pattern: str) -> None:
-        """Find mentions by a regular expression whose one group is the user's id."""
         self._mention = re.compile(pattern)
 
     def all_in(self, raw: str) -> tuple[str, ...]:

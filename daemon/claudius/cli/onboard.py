@@ -108,7 +108,6 @@ class NamesQuestion:
     """A question whose answer is names out of a list."""
 
     def __init__(self, what: str, known: Sequence[str], default: str) -> None:
-        """Ask which `what`; without an answer it is `default`."""
         self._what, self._known, self._default = what, known, default
 
     def read(self, given: str) -> tuple[str, ...]:
@@ -136,7 +135,6 @@ class Setup:
     """What is set up so far: tested secrets and settings; what is good is kept at once if somebody answers."""
 
     def __init__(self, home: Home, given: Mapping[str, str], networks: Sequence[str], *, is_asked: bool) -> None:
-        """Set `networks` up in `home`; `given` holds secrets of --env-file."""
         self._home, self._given, self._is_asked = home, given, is_asked
         self._networks, self._left_out = networks, set[str]()
         self._secrets = {name: value for name, value in given.items() if name in OPTIONAL}

@@ -23,7 +23,7 @@ from claudius.cognition.conclude.conclusion import interpret
 from claudius.cognition.hooks import ThoughtStream, show_prompt
 from claudius.cognition.mind import Show, StepVoice
 from claudius.cognition.output.gate import StreamGate
-from claudius.cognition.output.ladder import NeedsRepair, Spoken, climb
+from claudius.cognition.output.rules import NeedsRepair, Spoken, climb
 from claudius.cognition.plan import allowed_verbs
 from claudius.cognition.prompt.assembly import BROKEN_CHARS, build_prompt, prompt_sha256, repair_tail, words_tail
 from claudius.cognition.prompt.function_prompts import (
@@ -130,7 +130,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             known=await _known(turn) if provider.name == REHEARSAL else "",
             images=() if voice else turn.images,
             form=form,
-            tries_shut=any(one.is_owner for one in turn.recollection.perceptions),
+            tries_shut=True in [one.is_owner for one in turn.recollection.perceptions],
         )
         with ExitStack() as undo:
             undo.callback(mind.store.turns.call_failed, turn.recollection.conversation)
@@ -289,9 +289,6 @@ def spoken_of(turn: TurnState, first: ModelReply, second: Replies) -> Spoken:
     return spoken
 
 
-# -- a declarative hop -----------------------------------------------------------------------------------------------
-
-
 async def thoughts(turn: TurnState, reply: ModelReply) -> Thoughts:
     """Return what the reply of a declarative hop says, after a second call if nothing in it can be said."""
 
@@ -327,9 +324,6 @@ def thoughts_of(turn: TurnState, reply: ModelReply, spoken: Spoken) -> Thoughts:
         streamed=reply.streamed,
         truncated=spoken.truncated,
     )
-
-
-# -- a process function ----------------------------------------------------------------------------------------------
 
 
 async def answers(

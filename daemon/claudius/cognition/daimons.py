@@ -21,8 +21,7 @@ from msgspec.structs import replace
 from claudius.cognition.conclude.conclusion import conclude_reflection, utterance_key
 from claudius.cognition.history import feels
 from claudius.cognition.output.gate import gate, has_secret
-from claudius.cognition.output.ladder import whole_sentences
-from claudius.cognition.output.rules import OutputRules
+from claudius.cognition.output.rules import OutputRules, whole_sentences
 from claudius.cognition.reply.parser import plain_reply
 from claudius.cognition.reply.tags import LT, UNSEEN, find_head
 from claudius.cognition.turn_state import TurnState, recorded

@@ -32,7 +32,6 @@ class Yielded(Exception):
     """Raised to stop the turn for a new perception; its thoughts are kept."""
 
     def __init__(self, memory: WorkingMemory) -> None:
-        """Carry the working memory of the stopped turn."""
         super().__init__()
         self.memory = memory
 
@@ -212,7 +211,6 @@ class Turn(Thinker):
     """One turn of a mental process."""
 
     def __init__(self, state: TurnState) -> None:
-        """Run the process that the turn is set to."""
         super().__init__(state, state.process.name, state.process_state.process_memory)
         self._hearing = state.surface.hearing
 

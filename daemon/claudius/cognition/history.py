@@ -12,7 +12,7 @@ from claudius.cognition.steps import STEPS
 from claudius.perception import MessageExtra, Origin, Perception
 from claudius.prompt import RecordKind, Scalar, data_line, fence, short_name
 from claudius.provider import Message
-from claudius.recollection import Entry, EntryType, Intuition, LeftOut, PastTurn, Recollection, Shown, Summary, once
+from claudius.recollection import Entry, EntryType, Intuition, LeftOut, PastTurn, Recollection, Shown, Summary
 from claudius.shown import Quoted
 
 _STEP_OF = {
@@ -72,11 +72,14 @@ def heard_records(recollection: Recollection, chars: int = MESSAGE_CHARS) -> lis
     """
     perceptions = recollection.perceptions
     said = [(one, one.extra if isinstance(one.extra, MessageExtra) else _NO_EXTRA) for one in perceptions]
-    each = max(LEAST_QUOTED, chars // max(1, len(_shown(perceptions))))
-    newest = _newest([extra.shown for _, extra in said], max(1, chars // LEAST_QUOTED))
+    each = max(LEAST_QUOTED, chars // max(1, sum([len(extra.shown) for _, extra in said])))
+    left, newest = max(1, chars // LEAST_QUOTED), list[Sequence[Quoted]]()
+    for _, extra in reversed(said):
+        newest.append(extra.shown[max(0, len(extra.shown) - left) :])
+        left -= len(newest[-1])
     return [
         record
-        for (perception, extra), shown in zip(said, newest, strict=True)
+        for (perception, extra), shown in zip(said, reversed(newest), strict=True)
         for record in (
             *[_quoted_record(one, each) for one in shown],
             perception_record(perception, recollection.called(perception), chars),
@@ -85,22 +88,11 @@ def heard_records(recollection: Recollection, chars: int = MESSAGE_CHARS) -> lis
     ]
 
 
-def _newest(shown: Sequence[Sequence[Quoted]], most: int) -> list[Sequence[Quoted]]:
-    """Return of the texts of each message those that are among the newest of all."""
-    found: list[Sequence[Quoted]] = []
-    for texts in reversed(shown):
-        found.append(texts[max(0, len(texts) - most) :])
-        most -= len(found[-1])
-    return found[::-1]
-
-
 def lengths(perceptions: Sequence[Perception]) -> tuple[int, ...]:
     """Return how long the text of each message is, and at last all that they show together. Pure."""
-    return (*[len(one.text) for one in perceptions], sum(map(len, _shown(perceptions))))
-
-
-def _shown(perceptions: Sequence[Perception]) -> list[str]:
-    return [text.text for one in perceptions if isinstance(one.extra, MessageExtra) for text in one.extra.shown]
+    extras = [one.extra for one in perceptions if isinstance(one.extra, MessageExtra)]
+    shown = [len(text.text) for extra in extras for text in extra.shown]
+    return (*[len(one.text) for one in perceptions], sum(shown))
 
 
 def _quoted_record(one: Quoted, chars: int) -> dict[str, Scalar]:
@@ -170,12 +162,7 @@ class Fixed(Struct, frozen=True):
 
 
 def fixed(past: PastTurn) -> Fixed:
-    """Return the rendered messages and size of a past turn. Pure; cached with the turn."""
-    return once(past, _rendered)
-
-
-def _rendered(past: PastTurn) -> Fixed:
-    """Render one past turn: shown models and messages as the user, its own sections as the assistant."""
+    """Render one past turn, `once`: shown models and messages as the user, its own sections as the assistant. Pure."""
     heard = [fence(data_line(shown_record(shown)), past.nonce) for shown in past.shown if not shown.pointer]
     heard += [fence(data_line(_entry_record(e)), past.nonce) for e in past.entries if e.entry_type in _HEARD]
     inner = [

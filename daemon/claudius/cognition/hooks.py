@@ -97,7 +97,6 @@ class Hooks:
     """The observers of each point, in order of registration."""
 
     def __init__(self) -> None:
-        """Start without observers."""
         self._observers: dict[str, list[Callable[[Any], object]]] = {}
         self.failures: dict[str, int] = {}
         """Point → how often an observer there raised."""
@@ -314,7 +313,6 @@ class ThoughtStream:
     """Emits the private sections of one reply as they grow. A piece that may begin a secret waits for the next one."""
 
     def __init__(self, hooks: Hooks, recollection: Recollection, secrets: Sequence[str]) -> None:
-        """Emit for the turn of `recollection`; `secrets` are masked."""
         self._hooks, self._seen, self._secrets = hooks, _seen(recollection), secrets
         self._held = Section(name="", text="")
         self._has_told = False

@@ -133,9 +133,6 @@ def _granted(turn: TurnState, wanted: Transition | None) -> Transition | None:
     return transition
 
 
-# -- function processes ----------------------------------------------------------------------------------------------
-
-
 async def _function(turn: TurnState) -> Transition | None:
     """Run a process function on the turn's perception and return its transition."""
     process, state = turn.process, turn.process_state
@@ -165,17 +162,16 @@ async def _function(turn: TurnState) -> Transition | None:
     return transition
 
 
-# -- declarative processes -------------------------------------------------------------------------------------------
-
-
 async def _declared(turn: TurnState) -> Transition | None:
     """Run a declarative process: its steps in one or several calls, then its transition rule."""
     found = await thoughts(turn, await _asked(turn))
     turn.hops.append(turn.process.name)
-    part = _concluded(turn, found)
+    known, rules = turn.recollection, turn.rules
+    part = conclude(turn.plan, known, found, turn.soul, turn.settings, rules, turn.attention)
     transition = _granted(turn, judge(turn.process, part, turn.recollection))
     if transition and transition.execute_now:
-        part = _concluded(turn, replace(found, speech="", streamed=""))
+        found = replace(found, speech="", streamed="")
+        part = conclude(turn.plan, known, found, turn.soul, turn.settings, rules, turn.attention)
     elif found.speech:
         turn.lines.append(Words.of(found.speech, found.verb, found.rung, truncated=found.truncated, flags=found.flags))
     turn.parts.append(part)
@@ -289,13 +285,6 @@ def _joined(plan: Plan, found: Sequence[_Answer]) -> ModelReply:
     return ModelReply(parsed, "", any(reply.is_refused for reply in spoken), streamed)
 
 
-# -- the result of all hops ------------------------------------------------------------------------------------------
-
-
-def _concluded(turn: TurnState, thoughts: Thoughts) -> Intent:
-    return conclude(turn.plan, turn.recollection, thoughts, turn.soul, turn.settings, turn.rules, turn.attention)
-
-
 def _ended(turn: TurnState) -> Intent:
     """Build one intent from all hops. Raises: Superseded if the turn yielded and has no entries."""
     if turn.has_yielded:
@@ -331,18 +320,16 @@ def _ended(turn: TurnState) -> Intent:
 
 def _gathered(turn: TurnState) -> Intent:
     lines = turn.lines
-    said = _concluded(
-        turn,
-        Thoughts(
-            thoughts=(),
-            speech="\n\n".join(lines),
-            verb=lines[-1].verb if lines else SAID,
-            rung=lines[-1].rung if lines else "silent",
-            flags=tuple(dict.fromkeys(flag for line in lines for flag in line.flags)),
-            streamed=turn.streamed,
-            truncated=any(line.truncated for line in lines),
-        ),
+    found = Thoughts(
+        thoughts=(),
+        speech="\n\n".join(lines),
+        verb=lines[-1].verb if lines else SAID,
+        rung=lines[-1].rung if lines else "silent",
+        flags=tuple(dict.fromkeys(flag for line in lines for flag in line.flags)),
+        streamed=turn.streamed,
+        truncated=any(line.truncated for line in lines),
     )
+    said = conclude(turn.plan, turn.recollection, found, turn.soul, turn.settings, turn.rules, turn.attention)
     kept = [one for one in turn.entries if one.entry_type not in (None, EntryType.EXTERNAL_DIALOG)]
     kept = [line for line in kept if line.region == DEFAULT]
     secret = [line for line in kept if has_secret(line.content, turn.rules)]

@@ -288,7 +288,7 @@ def compact(past: Sequence[PastTurn], settings: EngineSettings, *, share: float 
     pipeline design, section 10.
     """
     first = past[0].number if past else 1
-    sizes = [fixed(turn).tokens for turn in past]
+    sizes = [once(turn, fixed).tokens for turn in past]
     left, budget_tokens = sum(sizes), max(1, int(settings.budget_tokens * share))
     if left <= budget_tokens:
         return first

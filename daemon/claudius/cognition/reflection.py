@@ -42,7 +42,17 @@ from claudius.memory.recall import RecallLimits
 from claudius.perception import SELF
 from claudius.prompt import Prompt
 from claudius.provider import Message, quiet
-from claudius.recollection import EntryType, PastTurn, Person, ProcessState, Recollection, Shown, StateKey, Summary
+from claudius.recollection import (
+    EntryType,
+    PastTurn,
+    Person,
+    ProcessState,
+    Recollection,
+    Shown,
+    StateKey,
+    Summary,
+    once,
+)
 from claudius.shape import unfit_for
 from claudius.soul import SoulText
 
@@ -103,7 +113,6 @@ class ReflectionTurn(Thinker):
     _folder = "subprocesses"
 
     def __init__(self, turn: TurnState, name: str, kept: Mapping[str, Any]) -> None:
-        """Create a reflection under the subprocess's name."""
         super().__init__(turn, name, kept)
         self.state: dict[str, str] = {}
         """The changes to the soul's state, by key."""
@@ -320,7 +329,7 @@ async def _summarise(turn: TurnState, turns: Sequence[PastTurn], history: tuple[
 
 def _history(recollection: Recollection, turns: Sequence[PastTurn]) -> tuple[Message, ...]:
     before = [render_summary(recollection.summary)] if recollection.summary else []
-    messages = merged([*before, *(message for turn in turns for message in fixed(turn).messages)])
+    messages = merged([*before, *(message for turn in turns for message in once(turn, fixed).messages)])
     return (Message("user", "…"), *messages) if messages and messages[0].role == "assistant" else messages
 
 

@@ -104,7 +104,10 @@ async def remember(recollection: Recollection, store: Store, config: Config, sou
     heard, perception = _heard(recollection), recollection.perception
     if perception.origin is Origin.INTERNAL:
         perception = replace(perception, text=heard)
-    asked = asked_for(heard, _said_before(recollection), name=soul_name)
+    past = recollection.past if recollection.perception.origin is Origin.EXTERNAL else ()
+    # the newest message before it, so that "and when was that?" finds something
+    before = [one.content for turn in past for one in turn.entries if one.entry_type is EntryType.USER_MESSAGE][-1:]
+    asked = asked_for(heard, *before or [""], name=soul_name)
     people = [one.person for one in recollection.people]
     if not asked and not people:
         return Remembered()
@@ -119,15 +122,6 @@ def _heard(recollection: Recollection) -> str:
         for one in recollection.perceptions
     ]
     return "\n".join(texts)
-
-
-def _said_before(recollection: Recollection) -> str:
-    """Return the newest message here before what was heard, so that "and when was that?" finds something."""
-    for turn in reversed(recollection.past if recollection.perception.origin is Origin.EXTERNAL else ()):
-        for entry in reversed(turn.entries):
-            if entry.entry_type is EntryType.USER_MESSAGE:
-                return entry.content
-    return ""
 
 
 def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], config: Config) -> Remembered:

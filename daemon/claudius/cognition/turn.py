@@ -49,7 +49,7 @@ from claudius.memory.recall import RecallLimits
 from claudius.perception import SELF, Kind, MessageExtra, Origin, internal
 from claudius.psyche import Attention
 from claudius.psyche.context import ANNOUNCED
-from claudius.recollection import unrecalled
+from claudius.recollection import once, unrecalled
 
 log = logging.getLogger(__name__)
 
@@ -125,9 +125,6 @@ async def _with_prompt(intent: Intent, pending: Pending, mind: Mind) -> Intent:
         return intent
 
 
-# -- recall ----------------------------------------------------------------------------------------------------------
-
-
 async def _recalled(pending: Pending, mind: Mind, surface: Surface) -> TurnState:
     """Recall everything the turn needs, with the time and nonce of an earlier unfinished run, if there was one.
 
@@ -162,9 +159,6 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface) -> TurnState
         surface=surface,
         paid={call.request_sha256: call for call in pending.calls},
     )
-
-
-# -- turns without a model -------------------------------------------------------------------------------------------
 
 
 async def _concluded(turn: TurnState, pending: Pending) -> Intent:
@@ -207,9 +201,6 @@ def _said(turn: TurnState, line: str, verb: str) -> Intent:
     process = route(turn.recollection, turn.soul)
     told = Attention(outcome="react", speaks=True)
     return conclude_unthought(turn.recollection, process, turn.settings, told, (line,), verb=verb)
-
-
-# -- turns with a model ----------------------------------------------------------------------------------------------
 
 
 async def _thought(turn: TurnState) -> Intent:
@@ -267,7 +258,7 @@ def _is_made_easier(turn: TurnState, error: TooLong | BadRequest) -> bool:
     """Reset the turn with a shorter prompt, or without images. Returns False if that cannot be."""
     settings, files, known = turn.settings, turn.surface.files, turn.recollection
     if isinstance(error, TooLong):
-        sent = sum(fixed(past).tokens for past in known.past if past.number >= turn.plan.history_from)
+        sent = sum(once(past, fixed).tokens for past in known.past if past.number >= turn.plan.history_from)
         if sent > 1:  # no budget is less than 1
             turn.restart(replace(settings, budget_tokens=sent - 1, window=0))
             return True

@@ -41,7 +41,6 @@ class MemoryEntry:
     at: datetime | None = None
 
     def __post_init__(self) -> None:
-        """Freeze the metadata."""
         object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
 
     @classmethod
@@ -130,11 +129,9 @@ class WorkingMemory:
         return self + MemoryEntry(id=free, role=role, content=content, region=region, **changes)
 
     def __len__(self) -> int:
-        """Count the entries."""
         return len(self.entries)
 
     def __iter__(self) -> Iterator[MemoryEntry]:
-        """Iterate over the entries in order."""
         return iter(self.entries)
 
     @overload

@@ -78,7 +78,6 @@ class Secret:
     __slots__ = ("_value",)
 
     def __init__(self, value: str) -> None:
-        """Store the value."""
         self._value = value
 
     def reveal(self) -> str:
@@ -86,7 +85,6 @@ class Secret:
         return self._value
 
     def __repr__(self) -> str:
-        """Return a placeholder instead of the value."""
         return "***"
 
     __str__ = __repr__
@@ -170,7 +168,6 @@ class Settings:
     """The settings in force: reloaded when their files change. A broken edit keeps the last good settings."""
 
     def __init__(self, home: Home, env: Mapping[str, str]) -> None:
-        """Load the settings for the first time. Raises: BadConfiguration."""
         self._home, self._env = home, env
         self._files = (home.config, home.env_file)
         self._seen: tuple[tuple[int, int, int], ...] = self._stamps()

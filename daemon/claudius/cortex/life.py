@@ -45,7 +45,6 @@ class Cortex:
     """The cortex as a running task. `run` is its loop; `look` is one iteration."""
 
     def __init__(self, ties: Ties) -> None:
-        """Create a cortex on `ties`. Nothing is read before the first look."""
         self._ties = ties
         self._bell = asyncio.Event()
         self._buffer = Buffer(self._bell.set)
@@ -63,8 +62,6 @@ class Cortex:
         self._unwritten: Reflected | None = None
         self._deaths = 0
         self._task: asyncio.Task[None] | None = None
-
-    # -- lifecycle -----------------------------------------------------------------------------------------------------
 
     def observe(self, seen: Seen) -> None:
         """Take note of an event, unless the cortex is off."""
@@ -144,8 +141,6 @@ class Cortex:
             return
         await asyncio.sleep(GATHER_S)
 
-    # -- looking -------------------------------------------------------------------------------------------------------
-
     async def look(self) -> tuple[Reflection, ...]:
         """Evaluate the triggers and reflect if one fires; return the records of the cycles that ran."""
         if self._reflecting:
@@ -208,8 +203,6 @@ class Cortex:
         settings = self._ties.config().cortex
         return Thresholds.of(settings, self._tuned if settings.adaptive else None)
 
-    # -- a pass --------------------------------------------------------------------------------------------------------
-
     async def _pass(self, fired: Sequence[str]) -> tuple[Reflection, ...]:
         """Run one cycle for each of the fullest audiences. Passes never overlap; the trust budget is per pass."""
         async with self._cycle_lock:
@@ -263,8 +256,6 @@ class Cortex:
         state.watch(one for one in state.promises if one not in part.overdue)
         state.farming = {peer: where for peer, where in state.farming.items() if peer not in part.flags}
         state.new_peers = {peer: where for peer, where in state.new_peers.items() if peer not in part.flags}
-
-    # -- applying ------------------------------------------------------------------------------------------------------
 
     async def _apply(self, reflected: Reflected) -> None:
         try:

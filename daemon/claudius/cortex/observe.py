@@ -31,7 +31,6 @@ class Buffer:
     """The events that wait for a cycle. When the buffer is full, the oldest are dropped."""
 
     def __init__(self, bell: Callable[[], None] = lambda: None) -> None:
-        """Create an empty buffer that calls `bell` on each event."""
         self.events: list[CortexEvent] = []
         self.dropped = 0
         self._bell = bell
@@ -101,7 +100,6 @@ class Watch:
     """Finds peers whose newest burst is an outlier and peers never met before; each is reported once."""
 
     def __init__(self, ledger: LedgerStore) -> None:
-        """Create a watch that reads `ledger`."""
         self._ledger = ledger
         self._told: set[tuple[str, datetime]] = set()
         self._known: set[str] = set()

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 from msgspec import Struct
@@ -21,9 +21,6 @@ from msgspec import Struct
 from claudius.errors import StoreError, StoreFull
 from claudius.foreign import unquoted
 from claudius.memory.search import tables
-
-if TYPE_CHECKING:
-    pass
 
 
 class Cursor(Protocol):
@@ -167,6 +164,7 @@ _REFERS = "SELECT count(*) AS refers FROM pragma_foreign_key_list(?)"
 
 
 log = logging.getLogger(__name__)
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -197,38 +195,41 @@ class Core:
         self._beside = beside
         self.boot = ""
         """The boot that leases are taken for; empty until the store is started."""
-        self._opened: tuple[Writer, Database] | None = None
+        self._writer: Writer | None = None
+        self._reader: Database | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether the database is open."""
-        return self._opened is not None
+        return self._reader is not None
 
     def open(self, writer: Writer, reader: Database) -> None:
         """Begin to read and write with these."""
-        self._opened = (writer, reader)
+        self._writer, self._reader = writer, reader
 
     def close(self) -> Writer:
         """Close the reader and return the writer, which is to be stopped."""
-        writer, reader = self._now()
-        self._opened = None
+        writer, reader = self.writer, self.reader
+        self._writer = self._reader = None
         reader.connection.close()
         return writer
 
     @property
     def writer(self) -> Writer:
         """The writer. Raises: StoreError if the store is not open."""
-        return self._now()[0]
+        if self._writer is None:
+            raise self._closed()
+        return self._writer
 
     @property
     def reader(self) -> Database:
         """The reader of the event loop's thread. Raises: StoreError if the store is not open."""
-        return self._now()[1]
+        if self._reader is None:
+            raise self._closed()
+        return self._reader
 
-    def _now(self) -> tuple[Writer, Database]:
-        if self._opened is None:
-            raise StoreError(f"{self.name} is not open")
-        return self._opened
+    def _closed(self) -> StoreError:
+        return StoreError(f"{self.name} is not open")
 
     async def write(self, run: Callable[[Database], T]) -> T:
         """Run a job in a transaction of the writer; return its result once it is durable. Raises: StoreError."""
@@ -244,24 +245,24 @@ class Core:
 
     def look(self, query: str, **values: Any) -> list[Row]:
         """Run one query; a single statement is its own snapshot."""
-        return self._ask(lambda db: db.all(query, **values))
+        return self._ask(Database.all, query, **values)
 
     def find(self, query: str, **values: Any) -> Row | None:
         """Run one query; return its first row, None if there is none."""
-        return self._ask(lambda db: db.one(query, **values))
+        return self._ask(Database.one, query, **values)
 
     def values(self, query: str, **values: Any) -> list[Any]:
         """Run one query with a single column; return its values."""
-        return self._ask(lambda db: db.values(query, **values))
+        return self._ask(Database.values, query, **values)
 
     def value(self, query: str, **values: Any) -> Any:
         """Run one query with a single column; return its first value, None if there is none."""
-        return self._ask(lambda db: db.value(query, **values))
+        return self._ask(Database.value, query, **values)
 
-    def _ask(self, ask: Callable[[Database], T]) -> T:
+    def _ask(self, ask: Callable[Concatenate[Database, P], T], *query: P.args, **values: P.kwargs) -> T:
         reader = self.reader
         try:
-            return ask(reader)
+            return ask(reader, *query, **values)
         except reader.connection.Error as error:
             raise self.translate(error) from error
 

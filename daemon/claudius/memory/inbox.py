@@ -311,7 +311,7 @@ class InboxStore:
         before this returns.
         """
         heard = list(perceptions) if limits is UNLIMITED else [judged(self._rates, one, limits) for one in perceptions]
-        found = await self._core.write(lambda db: accept(db, heard, now, self._early))
+        found = await self._core.write(partial(accept, perceptions=heard, now=now, early=self._early))
         if self._early:
             for one in perceptions:
                 self._early.pop(one.key, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -99,7 +100,7 @@ class OutboxStore:
         Returns the receipt that the part has: another one if another process had sent it before, none if it was erased.
         """
         boot = self._core.boot
-        settled = await self._core.write(lambda db: settle(db, key, receipt, now, boot))
+        settled = await self._core.write(partial(settle, key=key, receipt=receipt, now=now, boot=boot))
         return receipt if settled.rowcount or self._core.look("part_state", key=key) else ""
 
     async def delay(self, key: str, not_before: datetime | None, reason: str, *, unknown: bool = False) -> None:

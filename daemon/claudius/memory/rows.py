@@ -5,6 +5,7 @@ A row that does not decode raises RowInvalid, which names it.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import TracebackType
@@ -17,6 +18,7 @@ from claudius.decoding import decoder, misshapen
 from claudius.errors import RowInvalid
 from claudius.intent import Call
 from claudius.memory.database import Row
+from claudius.memory.packing import PACKED, phrases
 from claudius.prompt import valid
 from claudius.provider import Usage
 from claudius.recollection import Entry, EntryType
@@ -71,6 +73,12 @@ def maybe_instant(text: str | None) -> datetime | None:
 def dump(value: Any) -> str:
     """Encode a value as JSON. Strings must be valid Unicode. Pure."""
     return msgspec.json.encode(value).decode()
+
+
+def pack(document: Any) -> bytes:
+    """Write a value as compressed JSON, which `unpacked` reads."""
+    compressor = zlib.compressobj(9, zlib.DEFLATED, -15, 9, zdict=phrases())
+    return PACKED + compressor.compress(msgspec.json.encode(document, enc_hook=dict)) + compressor.flush()
 
 
 def parse(text: str | bytes) -> Any:

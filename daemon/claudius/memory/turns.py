@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from msgspec import MsgspecError, Raw, Struct
@@ -23,7 +24,6 @@ from claudius.memory.inbox import Pending
 from claudius.memory.ledger import note
 from claudius.memory.moments import keep_moments
 from claudius.memory.outbox import say
-from claudius.memory.packing import pack
 from claudius.memory.plans import TOO_MANY, keep_plans
 from claudius.memory.psyche import move_psyche
 from claudius.memory.recall import RecallLimits, Shelf, let_go, recall
@@ -33,6 +33,7 @@ from claudius.memory.rows import (
     dump,
     entry_of,
     instant,
+    pack,
     parse,
     parse_object,
     stamp,
@@ -136,7 +137,7 @@ class TurnStore:
         Raises: StaleTurn if the conversation moved since `intent.version`.
         """
         before, boot, most = let_go(self._limits, intent.at), self._core.boot, self._limits.moments
-        await self._core.write(lambda db: commit(db, intent, before, boot, most))
+        await self._core.write(partial(commit, intent=intent, let_go=before, boot=boot, most=most))
 
     async def fold(
         self, conversation: str, turn: str, summary: Summary | None, calls: Sequence[Call], now: datetime
@@ -157,7 +158,7 @@ class TurnStore:
 
     def keep_call(self, turn: str, call: Call) -> None:
         """Keep one finished model call of an unfinished turn. Not awaited."""
-        self._core.writer.later(lambda db: keep_call(db, turn, call), turn)
+        self._core.writer.later(partial(keep_call, turn=turn, call=call), turn)
 
     def book(self, job: str, call: Call, at: datetime) -> None:
         """Record the cost of a call that belongs to no turn, under a name that is used once. Not awaited."""

@@ -97,7 +97,6 @@ class AnthropicApi:
     """It accepts images."""
 
     def __init__(self, make: Callable[[], AsyncAnthropic], model: str, *, base_url: str = BASE_URL) -> None:
-        """Prepare to ask `model`; `make` builds a client, in a thread."""
         self.model = model
         self._clients, self._base_url = Clients(make, lambda one: one.close()), base_url
         self._rung: dict[str, int] = {}

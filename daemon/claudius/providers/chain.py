@@ -196,14 +196,15 @@ class Chain:
     async def _persist(self, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
         """Ask one provider, with retries. Raises: _Down if the next one is to be asked."""
         for attempt in range(self._settings.retries + 1):
-            spoke = False
+            spoke, thoughts = False, ThoughtFilter()  # what the model thinks aloud is a sign of life, and is dropped
             try:
-                async with aclosing(self._read(provider, request)) as events:
-                    async for event in events:
-                        spoke = spoke or isinstance(event, Delta)
-                        if isinstance(event, Done):
-                            self._answered(provider, request, event)
-                        yield event
+                async with aclosing(self._timed(provider, request)) as events:
+                    async for told in events:
+                        for event in thoughts.read(told):
+                            spoke = spoke or isinstance(event, Delta)
+                            if isinstance(event, Done):
+                                self._answered(provider, request, event)
+                            yield event
             except ProviderError as error:
                 self._failed(provider, error)
                 if spoke:
@@ -233,14 +234,6 @@ class Chain:
         self.last_error = error
         if isinstance(error, TooLong):
             self._overflow = failure_of(TooLong(OVERFLOW, provider=provider.name)), self._clock() + OVERFLOW_TOLD_S
-
-    async def _read(self, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
-        """Ask once, within the deadlines; what the model thinks aloud counts as a sign of life, and is dropped."""
-        thoughts = ThoughtFilter()
-        async with aclosing(self._timed(provider, request)) as events:
-            async for event in events:
-                for left in thoughts.read(event):
-                    yield left
 
     async def _timed(self, provider: Provider, request: Request) -> AsyncGenerator[Event, None]:
         """Apply the deadlines to one call. Raises: TimedOut, or Cut if the provider ended without `Done`."""

@@ -154,9 +154,9 @@ def notices(voice: CurrentVoice, settings: Settings, soul: Source, disk: Disk, e
         f"{one.name} refused our key or account: correct it in {env_file}; `claudius doctor --live` says why"
         for one in resting
     ]
-    in_soul, elsewhere = (
+    in_soul, elsewhere = [
         [f"{one.message} (the last good version stays in use)" for one in problems if one]
         for problems in (soul.problems, (settings.problem, voice.problem))
-    )
+    ]
     shut = [f"nothing new is accepted: {disk.shut.error.message}"] if disk.shut else []
     return [*shut, *in_soul, *refused, *voice.inner.notices(), *elsewhere]

@@ -108,7 +108,6 @@ class JsonSections:
     """
 
     def __init__(self, steps: Sequence[FormStep]) -> None:
-        """Read a reply that was asked for these sections."""
         self._names = {step.name for step in steps}
         self._tags = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(map(re.escape, NAMES))})\b)", re.IGNORECASE)
         self._held = ""

@@ -134,7 +134,6 @@ class StreamedCompletion:
     """One reply as its chunks arrive."""
 
     def __init__(self, request: Request, model: str, facts: Facts = NO_FACTS) -> None:
-        """Read the reply to `request` from `model`, which is served as `facts` say."""
         self.reply = StreamedReply()
         is_json = request.form and facts.enforces in ("format", "response_format")
         self._sections = JsonSections(request.form) if is_json else None

@@ -49,7 +49,6 @@ class NotAgreed(UsageProblem):
     """Asking again takes more tokens than were agreed to."""
 
     def __init__(self, turns: int, tokens: int) -> None:
-        """Store the estimate."""
         super().__init__(f"asking {turns} turns again takes about {tokens:,} tokens: agree to as many")
         self.tokens = tokens
 
@@ -198,9 +197,6 @@ def _chosen(home: Home, found: Sequence[_Replay]) -> dict[str, list[str]]:
         reasons.setdefault(row["turn"], []).append("mood")
     first = sorted(reasons, key=lambda turn: (-len(reasons[turn]), -abs(shifts.get(turn, 0.0))))[:FEW]
     return {turn: reasons[turn] for turn in first}
-
-
-# -- asking again ----------------------------------------------------------------------------------------------------
 
 
 class _NothingKept:

@@ -25,7 +25,6 @@ class HeldBack(TryAgain):
     """The soul is not awake yet."""
 
     def __init__(self, message: str, wait_s: float) -> None:
-        """Store the reason and the remaining wait in seconds."""
         super().__init__(message)
         self.wait_s = wait_s
 

@@ -46,7 +46,6 @@ class ChangedMeanwhile(ClaudiusError):
     """A soul file was changed by somebody else since it was read."""
 
     def __init__(self, file: str, text: str, sha256: str) -> None:
-        """`text` and `sha256` are the file's now."""
         super().__init__(f"{file} was changed meanwhile: look at what it says now")
         self.text, self.sha256 = text, sha256
 

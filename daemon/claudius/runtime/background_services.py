@@ -1,8 +1,9 @@
-"""The services that run beside the turns: scheduled jobs, the daimons, the soul stream, and the HTTP API."""
+"""What runs beside the turns: scheduled jobs, the daimons, the soul stream, the HTTP API, and the second mind."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -12,13 +13,19 @@ import msgspec
 from msgspec.structs import replace
 
 from claudius.cognition.hooks import Hooks
-from claudius.cognition.mind import Mind
+from claudius.cognition.mind import Mind, Stage, spending, tightest
 from claudius.cognition.turn import Turned
-from claudius.config import DaimonSettings, Loaded, daimon_modes, daimons, token_name
+from claudius.config import Config, DaimonSettings, Loaded, daimon_modes, daimons, token_name
+from claudius.cortex.asking import consult
+from claudius.cortex.life import Cortex
+from claudius.cortex.models import Ties
+from claudius.cortex.observe import OBSERVED
 from claudius.errors import ClaudiusError, TryAgain
 from claudius.home import Home
 from claudius.intent import Intent
 from claudius.memory.inbox import Pending
+from claudius.memory.records import reflection_row
+from claudius.memory.store import Store
 from claudius.observed import (
     Consulted,
     CycleAssessed,
@@ -31,9 +38,10 @@ from claudius.observed import (
     Thinking,
     TurnFailed,
 )
-from claudius.provider import Provider
+from claudius.provider import Provider, SecondVoice, Slot
 from claudius.runtime.control import ControlConnection, Handler
 from claudius.runtime.scheduler import Clockwork
+from claudius.soul import SoulText
 
 if TYPE_CHECKING:
     from claudius.runtime.daimons import Daimons
@@ -322,3 +330,85 @@ class BackgroundServices:
             await connection.send({"event": "error", "message": error.message})
             return
         await connection.send({"event": "whispered", "record": msgspec.structs.asdict(found)})
+
+
+SPENDING = (Stage.OPEN, Stage.WHISPERS_OFF)
+"""Stages of the budget at which the cortex may still call a model."""
+
+
+class SecondMind:
+    """The cortex beside one mind. It is built first, from the same parts, so that the mind can be given it."""
+
+    def __init__(  # noqa: PLR0913 - the parts of a mind that the cortex shares
+        self,
+        *,
+        store: Store,
+        provider: Provider,
+        soul: Callable[[], SoulText],
+        config: Callable[[], Config],
+        clock: Callable[[], datetime],
+        nonce: Callable[[], str],
+        hooks: Hooks,
+        build: Callable[[str], Provider],
+        secrets: Sequence[str] = (),
+        slot: Slot | None = None,
+    ) -> None:
+        """Build the cortex; `build` makes the named provider if it is to have one of its own.
+
+        `slot` is the mind's: where the model's server has one, the cortex is quiet while a turn runs. A consultation is
+        a part of its turn.
+        """
+        self._slot = slot or Slot()
+        self._store, self._provider, self._config, self._clock = store, provider, config, clock
+        self._build = build
+        self._voices: dict[str, Provider] = {}
+        self._wake: Callable[[str], None] = lambda _: None
+        ties = Ties(
+            store=store,
+            voice=lambda name: SecondVoice(self._voice(name), self._slot),
+            soul=soul,
+            config=config,
+            clock=clock,
+            nonce=nonce,
+            emit=hooks.emit,
+            may_spend=self._may_spend,
+            wake=lambda conversation: self._wake(conversation),  # noqa: PLW0108 - bound late
+            secrets=secrets,
+        )
+        self.cortex = Cortex(ties)
+        for kind in OBSERVED:
+            hooks.listen(kind, self.cortex.observe)
+        self.consult = partial(consult, replace(ties, voice=self._voice))
+        """Judges a message before the soul answers it."""
+
+    async def live(self, wake: Callable[[str], None]) -> None:
+        """Run the cortex until cancelled, in two seconds at most; `wake` has a conversation check for what waits."""
+        self._wake = wake
+        await self.cortex.live()
+
+    async def close(self) -> None:
+        """Close the cortex's own providers."""
+        for voice in self._voices.values():
+            await voice.aclose()
+
+    async def reflect(self, connection: ControlConnection, _: Mapping[str, Any]) -> None:
+        """Serve the owner's `claudius cortex reflect`: run one cycle now, and send its record."""
+        try:
+            record = reflection_row(await self.cortex.reflect())
+        except ClaudiusError as error:
+            await connection.send({"event": "error", "message": error.message})
+            return
+        document = json.loads(json.dumps(record | {"at": record["at"].isoformat().replace("+00:00", "Z")}))
+        await connection.send({"event": "reflected", "record": document})
+
+    def _voice(self, name: str) -> Provider:
+        if not name or name == self._provider.name:
+            return self._provider
+        if name not in self._voices:
+            self._voices[name] = self._build(name)
+        return self._voices[name]
+
+    def _may_spend(self) -> bool:
+        config = self._config()
+        cap = tightest(spending(self._store, config.budget, self._clock()))
+        return cap.stage in SPENDING and not (config.runtime.paused or self._store.leases.is_paused())

@@ -24,6 +24,7 @@ from claudius.errors import ClaudiusError, RowInvalid, StaleTurn, StoreCorrupt, 
 from claudius.failure import Failure, failure_of
 from claudius.foreign import plain_message, unquoted
 from claudius.intent import ApologyKind
+from claudius.memory.archive import Archive
 from claudius.memory.inbox import Pending
 from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, is_terminal
 from claudius.runtime.access import Membership
@@ -68,19 +69,20 @@ class Lanes:
         chance: Callable[[], float],
         failed: Callable[[StoreError], None],
         resources: ProcessResources,
-        committed: Callable[[Turned], None] = lambda _: None,
+        archive: Archive | None,
+        planned: asyncio.Event,
         carry_out: Callable[[Pending, Lane], Awaitable[None]],
         forgotten: Forgotten,
-        services: BackgroundServices | None = None,
+        services: BackgroundServices | None,
     ) -> None:
         """Think with `mind`, speak through `adapters` (by network), within the limits of `resources`.
 
-        `failed` is called when the store fails, `committed` after every committed turn; `carry_out` does what a command
-        asks, in place of a turn. `forgotten` tells who was forgotten, and when. `services` does the scheduled jobs'
-        work, and lets others speak after a turn.
+        `failed` is called when the store fails; `archive` is woken, and `planned` set, after a turn with something for
+        them; `carry_out` does what a command asks, in place of a turn. `forgotten` tells who was forgotten, and when.
+        `services` does the scheduled jobs' work, and lets others speak after a turn.
         """
         self._mind, self._adapters, self._chance = mind, adapters, chance
-        self._failed, self._resources, self._committed = failed, resources, committed
+        self._failed, self._resources, self._archive, self._planned = failed, resources, archive, planned
         self._began, self.turn_log = resources.clock.steady(), TurnLog(mind.hooks, resources.clock.steady)
         self._carry_out, self._services = carry_out, services
         self._lanes: dict[str, Lane] = {}
@@ -312,8 +314,7 @@ class Lanes:
             turned = await lane.think(pending.turn, turn)
             if turned:  # idle subprocesses have something to do only if somebody was answered or a model was asked
                 lane.last = turned if turned.intent.calls or turned.recollection.owes else lane.last
-                self._committed(turned)
-                self.turn_log.committed(turned.intent, pending)
+                self._committed(turned, pending)
         except Superseded:
             log.info("turn gave way to a new perception", extra={"turn": pending.turn})
             await mind.store.inbox.hold(pending)
@@ -342,6 +343,16 @@ class Lanes:
         finally:
             lane.hearing = None
             mind.store.whispers.release(pending.turn)
+
+    def _committed(self, turned: Turned, pending: Pending) -> None:
+        """Let everybody go on who has something to do after a turn."""
+        self.turn_log.committed(turned.intent, pending)
+        if self._services:
+            self._services.stream.committed(turned)
+        if self._archive and (turned.intent.model or turned.intent.state):
+            self._archive.wake()
+        if turned.intent.planned:
+            self._planned.set()
 
     async def _tell(
         self, lane: Lane, pending: Pending, failure: Failure, error: BaseException | None = None

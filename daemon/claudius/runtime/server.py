@@ -15,7 +15,6 @@ from typing import Any
 import claudius
 from claudius.cognition.mind import Mind
 from claudius.cognition.timing import known_zone, next_quiet, read_hours
-from claudius.cognition.turn import Turned
 from claudius.config import blot
 from claudius.errors import ClaudiusError, StoreCorrupt, StoreError, StoreMoved, StoreTooNew
 from claudius.failure import failure_of
@@ -33,7 +32,7 @@ from claudius.runtime.access import ChannelModes, Pairing
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.alerts import Alerts
 from claudius.runtime.auditing import watch
-from claudius.runtime.background_services import BackgroundServices
+from claudius.runtime.background_services import BackgroundServices, SecondMind
 from claudius.runtime.commands.commands import Commands
 from claudius.runtime.commands.places import OwnerCommands
 from claudius.runtime.control import ControlConnection, ControlSocket, Handler
@@ -50,7 +49,6 @@ from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.receipts import told
 from claudius.runtime.roles import Leasing, Role, Roles, ended_badly
 from claudius.runtime.scheduler import keep_time
-from claudius.runtime.second_mind import SecondMind
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +88,7 @@ class Server:
         """
         self._home, self._mind, self._lock, self._resources = home, mind, lock, resources
         self.boot = secrets.token_hex(8)
-        self._archive = archive
+        self._archive, self._planned = archive, asyncio.Event()
         self._second, self._services, self._semantic = second, services, semantic
         self._lanes = Lanes(
             mind,
@@ -98,7 +96,8 @@ class Server:
             chance=chance,
             failed=self._failed,
             resources=resources,
-            committed=self._committed,
+            archive=archive,
+            planned=self._planned,
             carry_out=self._carry_out,
             forgotten=Erasures(home.state).forgotten,
             services=services,
@@ -172,7 +171,6 @@ class Server:
         self._alerts = Alerts(mind, self.health, adapters, home) if alerts else None
         self._beside: list[asyncio.Task[None]] = []
         self._started_at = resources.clock.steady()
-        self._planned = asyncio.Event()
         self._is_stopping = False
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -332,14 +330,6 @@ class Server:
 
     async def _carry_out(self, command: Pending, lane: Lane) -> None:
         await self._commands.carry_out(command, lane)  # bound late: a command wakes lanes, too
-
-    def _committed(self, turned: Turned) -> None:
-        if self._services:
-            self._services.stream.committed(turned)
-        if self._archive and (turned.intent.model or turned.intent.state):
-            self._archive.wake()
-        if turned.intent.planned:
-            self._planned.set()
 
     def _void(self, turns: Sequence[tuple[str, str]]) -> None:
         """Cancel these turns, each with its conversation, and all idle work: what they came from is gone."""

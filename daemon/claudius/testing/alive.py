@@ -20,10 +20,9 @@ from claudius.memory.sqlite import SqliteStore
 from claudius.memory.store import Store
 from claudius.provider import Provider, Slot
 from claudius.runtime.adapter import Adapter
-from claudius.runtime.background_services import BackgroundServices
+from claudius.runtime.background_services import BackgroundServices, SecondMind
 from claudius.runtime.life import HomeLock
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources, running_s
-from claudius.runtime.second_mind import SecondMind
 from claudius.runtime.server import Server
 from claudius.soul import SoulSource
 from claudius.testing.rehearsal_adapter import RehearsalAdapter

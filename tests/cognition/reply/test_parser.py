@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudius.cognition.output.ladder import NeedsRepair, Spoken, climb
-from claudius.cognition.output.rules import OutputRules
+from claudius.cognition.output.rules import NeedsRepair, OutputRules, Spoken, climb
 from claudius.cognition.reply.parser import (
     Limits,
     Parser,

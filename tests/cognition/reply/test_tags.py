@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudius.cognition.output.gate import StreamGate, gate
-from claudius.cognition.output.ladder import NeedsRepair, climb
-from claudius.cognition.output.rules import OutputRules
+from claudius.cognition.output.rules import NeedsRepair, OutputRules, climb
 from claudius.cognition.reply.parser import Parser
 from claudius.cognition.reply.tags import (
     NAMES,

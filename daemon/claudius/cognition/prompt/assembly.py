@@ -35,7 +35,7 @@ from claudius.prompt import Prompt, RecordKind, Scalar, ago, clear_nonce, data_l
 from claudius.provider import FormStep, Message, ModelLimits
 from claudius.psyche.context import MOOD
 from claudius.psyche.personality import personality
-from claudius.recollection import STATE_DEFAULTS, LeftOut, Recollection
+from claudius.recollection import STATE_DEFAULTS, LeftOut, Recollection, once
 from claudius.soul import SoulText, dossiers
 
 
@@ -80,7 +80,7 @@ def history(recollection: Recollection, plan: Plan) -> tuple[tuple[Message, ...]
     if left_out:
         opening.append(render_left_out(left_out))
     turns = [turn for turn in recollection.past if turn.number >= plan.history_from]
-    rendered = [fixed(turn).messages for turn in turns]
+    rendered = [once(turn, fixed).messages for turn in turns]
     before = merged([*opening, *[message for messages in rendered[:-1] for message in messages]])
     newest = rendered[-1] if rendered else ()
     now = (*before[:-1], *merged([*before[-1:], *newest]))
@@ -353,7 +353,7 @@ def fitted(settings: EngineSettings, limits: ModelLimits, recollection: Recollec
     heard = sum(min(length, settings.message_chars) for length in lengths(recollection.perceptions))
     known = len(system_text(soul, settings)) + summary + heard
     left_chars = (limits.context_tokens - reply - TAIL_TOKENS) * limits.chars_per_token - known
-    past = [fixed(turn) for turn in recollection.past]
+    past = [once(turn, fixed) for turn in recollection.past]
     chars_per_token = sum(one.chars for one in past) / max(1, sum(one.tokens for one in past)) if past else 4.0
     return replace(
         settings,

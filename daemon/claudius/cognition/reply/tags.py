@@ -357,7 +357,6 @@ class ThoughtFilter:
     """The events of one reply without what its model thought aloud."""
 
     def __init__(self) -> None:
-        """Begin before the first event."""
         self._begin()
 
     def _begin(self) -> None:
@@ -390,7 +389,12 @@ class ThoughtFilter:
             if not opens:
                 break
             mark = _MARK.match(text, begins)
-            if not is_end and _is_undecided(text, begins, mark, is_quoted=self._before == "`"):
+            is_undecided = (
+                self._before == "`" and mark.end() == len(text)
+                if mark
+                else len(text) - begins < MARK_CHARS and not _CLOSES.search(text, begins)
+            )
+            if is_undecided and not is_end:  # what follows decides
                 self._rest = text[begins:]
                 break
             place = mark.end() if mark else begins + 1
@@ -455,10 +459,3 @@ class ThoughtFilter:
         is_stray = is_closing and self._state != "thought"
         self._has_thought = True
         return "void" if is_stray else "words" if is_closing else "thought"
-
-
-def _is_undecided(text: str, begins: int, mark: re.Match[str] | None, *, is_quoted: bool) -> bool:
-    """Return whether what follows the text decides about the mark that begins in it. Pure."""
-    if mark:
-        return is_quoted and mark.end() == len(text)
-    return len(text) - begins < MARK_CHARS and not _CLOSES.search(text, begins)

@@ -194,9 +194,6 @@ def _too_big(old: str, new: str, max_bytes: int) -> str | None:
     return "too_big" if len(new.strip().encode()) > max_bytes else None
 
 
-# -- the steps -------------------------------------------------------------------------------------------------------
-
-
 class Outcome(Struct, frozen=True):
     """The result of an update: `fate` is `none`, `missing`, `stored`, `same`, `unseen`, `unasked` or `refused:…`."""
 

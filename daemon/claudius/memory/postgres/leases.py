@@ -89,9 +89,13 @@ class LaneCore(Core):
         self.lane: Mapping[str, Any] = {"conversation": conversation, "token": held.token}
         self.held = held
 
-    def _now(self) -> tuple[Writer, Database]:
-        writer, reader = self.open_core._now()  # noqa: SLF001 - likewise
-        return _LaneWriter(writer, self), reader
+    @property
+    def writer(self) -> Writer:
+        return _LaneWriter(self.open_core.writer, self)
+
+    @property
+    def reader(self) -> Database:
+        return self.open_core.reader
 
     def fenced(self, run: Callable[[Database], T]) -> Callable[[Database], T]:
         """Return a job that is refused if the lane's token has moved."""

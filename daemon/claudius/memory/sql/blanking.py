@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from claudius.memory.database import Database
 from claudius.memory.erasure import BLANK, ERASED, Probes
-from claudius.memory.packing import pack, unpacked
+from claudius.memory.packing import unpacked
+from claudius.memory.rows import pack
 from claudius.memory.search import Needles
 from claudius.memory.seen import ERASED_SNAPSHOT, KeptTurn, is_damaged, unpack
 

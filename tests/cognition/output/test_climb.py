@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from claudius.cognition.output.ladder import NeedsRepair, Spoken, climb, whole_sentences
-from claudius.cognition.output.rules import OutputRules, Overlap
+from claudius.cognition.output.rules import NeedsRepair, OutputRules, Overlap, Spoken, climb, whole_sentences
 from claudius.cognition.reply.parser import Parsed
 from replies import read, written_out
 
