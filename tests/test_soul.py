@@ -163,6 +163,7 @@ class TestTolerance:
         assert watched.problems == ()
 
 
+THOUGHT, TAG = "steps/internal_monologue.md", b'+++\ntag = "internal_monologue"\n'
 BROKEN = [
     pytest.param("soul.md", b"", 0, "is empty", id="empty"),
     pytest.param("soul.md", b" \n\t\n", 0, "is empty", id="blank"),
@@ -172,50 +173,22 @@ BROKEN = [
     pytest.param("soul.md", b"x" * 10_000_000, 0, "10,000,000 bytes", id="10 MB"),
     pytest.param("soul.md", b"+++\na = 1\n", 1, "no end", id="half-written head"),
     pytest.param("soul.md", b"+++\na = 1\nb = \n+++\ntext", 3, "not TOML", id="bad TOML"),
-    pytest.param("steps/internal_monologue.md", b"Think.", 1, "tag", id="missing tag"),
-    pytest.param("steps/internal_monologue.md", b'+++\ntag = "dream"\n+++\nThink.', 1, "'dream'", id="foreign tag"),
+    pytest.param(THOUGHT, b"Think.", 1, "tag", id="missing tag"),
+    pytest.param(THOUGHT, b'+++\ntag = "dream"\n+++\nThink.', 1, "'dream'", id="foreign tag"),
+    pytest.param(THOUGHT, TAG + b'verb = ["thought"]\n+++\nThink.', 1, "unknown field `verb`", id="unknown key"),
+    pytest.param(THOUGHT, TAG + b'value = "number"\n+++\nThink.', 1, "'number'", id="unknown value"),
+    pytest.param(THOUGHT, TAG + b'verbs = "thought"\n+++\nThink.', 1, "verbs", id="verbs that are no list"),
     pytest.param(
-        "steps/internal_monologue.md",
-        b'+++\ntag = "internal_monologue"\nverb = ["thought"]\n+++\nThink.',
-        1,
-        "unknown field `verb`",
-        id="unknown key",
-    ),
-    pytest.param(
-        "steps/internal_monologue.md",
-        b'+++\ntag = "internal_monologue"\nvalue = "number"\n+++\nThink.',
-        1,
-        "'number'",
-        id="unknown value",
-    ),
-    pytest.param(
-        "steps/internal_monologue.md",
-        b'+++\ntag = "internal_monologue"\nverbs = "thought"\n+++\nThink.',
-        1,
-        "verbs",
-        id="verbs that are no list",
-    ),
-    pytest.param(
-        "steps/internal_monologue.md",
-        b'+++\ntag = "internal_monologue"\nverbs = ["thought"]\ndefault_verb = "said"\n+++\nThink.',
+        THOUGHT,
+        TAG + b'verbs = ["thought"]\ndefault_verb = "said"\n+++\nThink.',
         1,
         "default_verb 'said'",
         id="default outside the verbs",
     ),
     pytest.param(
-        "steps/internal_monologue.md",
-        b'+++\ntag = "internal_monologue"\n+++\nThink.\n\nFor $cost.',
-        6,
-        "$cost is not a placeholder",
-        id="unknown placeholder",
+        THOUGHT, TAG + b"+++\nThink.\n\nFor $cost.", 6, "$cost is not a placeholder", id="unknown placeholder"
     ),
-    pytest.param(
-        "steps/internal_monologue.md",
-        b'+++\ntag = "internal_monologue"\n+++\nThink for 5$.',
-        4,
-        "a lone $",
-        id="lone dollar",
-    ),
+    pytest.param(THOUGHT, TAG + b"+++\nThink for 5$.", 4, "a lone $", id="lone dollar"),
     pytest.param(
         "steps/external_dialogue.md",
         b'+++\ntag = "external_dialogue"\nfallback = "Again."\n[apologies]\nstopped = "So."\n+++\nSpeak.',

@@ -133,17 +133,6 @@ async def test_working_memory_holds_one_set_of_entries_a_turn(home: Home, voice:
     }
 
 
-async def test_another_process_remembers(home: Home, voice: Scripted) -> None:
-    """A new process recalls the conversation and the person."""
-    async with alive(home, voice) as soul:
-        await converse(soul, "I build bridges.")
-    async with alive(home, voice) as soul:
-        await converse(soul, "Do you remember me?")
-
-    assert "I build bridges." in voice.requests[1].history[0].content
-    assert "Builds bridges." in voice.requests[1].tail
-
-
 async def test_s16_one_person_s_topic_is_not_another_s(home: Home) -> None:
     """S16: free text of the state carries its audience; only words from closed lists appear in everyone's prompt."""
     voice = Scripted(default=THIRD)

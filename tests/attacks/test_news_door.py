@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 from click.testing import CliRunner
 
+from attacks.test_s26_whisper_door import bearer
 from claudius.cli.conversations import conversations, why
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
@@ -53,11 +54,6 @@ async def settled(soul: Alive) -> None:
     async with asyncio.timeout(20):
         while [row[0] for row in soul.records()._db.connection.execute(NEWS_KEPT)] != ["settled"]:
             await asyncio.sleep(0.005)
-
-
-def bearer(token: str) -> dict[str, str]:
-    """Return the header that presents a token."""
-    return {"Authorization": f"Bearer {token}"}
 
 
 OFF = [

@@ -344,9 +344,9 @@ FACTS = [
     ("I use emacs every day", "Working Patterns", "- Uses emacs every day."),
     ("I believe that tools shape us", "Worldview", "- Believes that tools shape us."),
     (
-        "Please remember that my sister visits me on Tuesday.",
+        "Please remember that my sister visits.",
         "Most Potent Memories",
-        "- Asked me to remember that their sister visits them on Tuesday.",
+        "- Asked me to remember that their sister visits.",
     ),
     ("@Claudius I like looms", "Interests & Domains", "- Likes looms."),
 ]

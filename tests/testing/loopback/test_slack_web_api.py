@@ -39,19 +39,6 @@ async def test_tokens_open_what_they_are_for(token: str, method: str, error: str
     assert await _error(client, method, {"channel": "C1", "text": "hi"}) == error
 
 
-async def test_a_scope_that_is_missing_is_named(client: AsyncWebClient, slack: SlackWorld) -> None:
-    """With what was needed and what was there; by the kind of the conversation."""
-    await slack.allow(BOT_TOKEN, ["chat:write", "im:history"])
-
-    with pytest.raises(SlackApiError) as refused:
-        await client.conversations_history(channel="C1")
-    await client.conversations_history(channel="D1")
-
-    answer = refused.value.response
-    assert (answer["error"], answer["needed"]) == ("missing_scope", "channels:history")
-    assert answer["provided"] == "chat:write,im:history"
-
-
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -96,21 +83,6 @@ async def test_a_text_over_the_limit_is_cut_with_a_warning(client: AsyncWebClien
 
     (message,) = await slack.messages("C1")
     assert (answer["warning"], len(message["text"])) == ("message_truncated", 40_000)
-
-
-async def test_faults_choose_their_calls(client: AsyncWebClient, slack: SlackWorld) -> None:
-    """By method, by arguments, after some, so many times."""
-    where = {"channel": "C1", "markdown_text": None}
-    await slack.fault("chat.postMessage", "error", error="invalid_arguments", skip=1, times=2, where=where)
-
-    outcomes = []
-    for number, arguments in enumerate([{"markdown_text": "a"}, {"text": "b"}, *[{"markdown_text": "c"}] * 3]):
-        try:
-            await client.chat_postMessage(channel="C1", **arguments)
-        except SlackApiError:
-            outcomes.append(number)
-
-    assert outcomes == [2, 3]
 
 
 @pytest.mark.parametrize(
