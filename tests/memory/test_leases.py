@@ -24,7 +24,6 @@ from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from contracts.store.ground import DM, LIMITS, NOW, OPS, exchange, heard, part, taken, thought
 
 NETWORKS = ("slack",)
-SHORT_S = 0.3
 
 
 class Ticking:
