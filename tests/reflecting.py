@@ -17,13 +17,13 @@ from claudius.config import Config
 from claudius.cortex.life import Cortex
 from claudius.cortex.models import CortexEvent, CycleDocument, Ties
 from claudius.home import Home
-from claudius.intent import turn_of
 from claudius.ledger_types import Assessment, Belief, Interaction, Known, Noted, Peer, Promise
 from claudius.memory.sqlite import SqliteStore
 from claudius.observed import MessageHeard, Sent
 from claudius.providers.scripted import Scripted
 from claudius.psyche.classify import scope
 from claudius.psyche.promises import delivers, promises
+from claudius.recollection import turn_of
 from contracts.store.ground import exchange, heard
 from lab.sample import soul
 

@@ -5,8 +5,6 @@ These are plain values; only the store writes them.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
@@ -213,8 +211,3 @@ class Intent(Struct, frozen=True, kw_only=True):
     """The whispers that were in its prompt: the commit marks them as used."""
     failure: Failure | None = None
     """Why it says an apology or a fixed line; None if it says what was thought."""
-
-
-def turn_of(key: str) -> str:
-    """Return the id of the turn that answers the perception with this dedupe key; re-runs keep it. Pure."""
-    return base64.b32encode(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest())[:16].decode().lower()

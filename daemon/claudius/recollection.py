@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -350,3 +352,8 @@ def unrecalled(turn: str, perceptions: tuple[Perception, ...], nonce: str, now: 
         turns=0,
         version=0,
     )
+
+
+def turn_of(key: str) -> str:
+    """Return the id of the turn that answers the perception with this dedupe key; re-runs keep it. Pure."""
+    return base64.b32encode(hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest())[:16].decode().lower()

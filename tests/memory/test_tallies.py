@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claudius.home import Home, shipped
-from claudius.intent import turn_of
 from claudius.ledger_types import Noted
 from claudius.memory.sqlite import SqliteStore
 from claudius.perception import private
+from claudius.recollection import turn_of
 from contracts.store.ground import ANA, BEN, DM, NOW, OPS, exchange, heard
 from contracts.store.ledger import OPS_AUDIENCE, line, messages, talk
 

@@ -36,18 +36,13 @@ NETWORK = "terminal"
 NAME_CHARS = 64
 
 
-def own_name() -> str:
-    """Return this machine's user name in a form that fits an id, or the user number if the machine knows no name."""
+def own_person() -> str:
+    """Return the person id of this machine's user, made of their number if the machine knows no name of theirs."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):  # a container's arbitrary user
         name = f"uid-{os.geteuid()}"
-    return re.sub(r"[^\w.@-]", "-", name)
-
-
-def own_person(user: str | None = None) -> str:
-    """Return the person id of this machine's user."""
-    return f"{NETWORK}:local:{user or own_name()}"
+    return f"{NETWORK}:local:" + re.sub(r"[^\w.@-]", "-", name)
 
 
 def seat(hello: Mapping[str, Any]) -> tuple[str, str, str, bool]:
@@ -59,10 +54,10 @@ def seat(hello: Mapping[str, Any]) -> tuple[str, str, str, bool]:
     for word in (conversation, other):
         if len(word) > NAME_CHARS or not (word.isprintable() and word == word.strip()):
             raise ValueError(f"not a name: {word!r}")
-    user, key = own_name(), f"{NETWORK}:local:main:{conversation or 'main'}"
+    key = f"{NETWORK}:local:main:{conversation or 'main'}"
     if other:
         return key, f"{NETWORK}:local:as-{other}", other, False
-    return key, own_person(user), "", True
+    return key, own_person(), "", True
 
 
 SHOWN_S = 30.0
@@ -140,7 +135,7 @@ class TerminalAdapter(PlainAdapter):
                 match frame.get("op"):
                     case "say":
                         # in its own task, so that confirmations are read before a failing write ends this loop
-                        task = asyncio.create_task(self._hear_in_order(client, frame), name=f"hear {conversation}")
+                        task = asyncio.create_task(self._hear(client, frame), name=f"hear {conversation}")
                         client.hearing.add(task)
                         task.add_done_callback(client.hearing.discard)
                     case "shown":
@@ -168,43 +163,42 @@ class TerminalAdapter(PlainAdapter):
         if on and client.is_owner and self._thoughts:
             client.think = self._thoughts(partial(_tell_thought, client))
 
-    async def _hear_in_order(self, client: _Client, frame: Mapping[str, Any]) -> None:
+    async def _hear(self, client: _Client, frame: Mapping[str, Any]) -> None:
         async with client.in_order:
             try:
-                await self._hear(client, frame)
+                now = self._clock()
+                self._heard += 1
+                self._newest_us = max(
+                    self._newest_us, int(now.timestamp() * 1e6)
+                )  # ascending even if the clock is set back
+                said = valid(str(frame.get("id")))
+                perception = Perception(
+                    key=f"{NETWORK}:{said}",
+                    conversation=client.conversation,
+                    audience=private(client.person),
+                    person=client.person,
+                    name=client.name,
+                    text=valid(str(frame.get("text", ""))),
+                    at=now,
+                    position=f"{self._newest_us:020d}.{self._heard:09d}",
+                    is_owner=client.is_owner,
+                )
+                if self._accept is None:
+                    raise ConnectionAbortedError("nobody listens yet: the client finds whoever does")
+                try:
+                    new = await self._accept(perception)
+                except ClaudiusError as error:
+                    await client.connection.send({"event": "refused", "id": said, "message": error.message})
+                    return
+                await client.connection.send({"event": "heard", "id": said, "key": perception.key, "new": new})
+                if not new and self._answered:
+                    for utterance in self._answered(perception.key):
+                        if utterance.person == client.person:
+                            await client.connection.send(self._speech(utterance))
+                self.wake(client.conversation)
             except ConnectionError as error:
                 log.debug("a client went away", extra={"error": unquoted(error)})
                 await client.connection.close()
-
-    async def _hear(self, client: _Client, frame: Mapping[str, Any]) -> None:
-        now = self._clock()
-        self._heard += 1
-        self._newest_us = max(self._newest_us, int(now.timestamp() * 1e6))  # ascending even if the clock is set back
-        said = valid(str(frame.get("id")))
-        perception = Perception(
-            key=f"{NETWORK}:{said}",
-            conversation=client.conversation,
-            audience=private(client.person),
-            person=client.person,
-            name=client.name,
-            text=valid(str(frame.get("text", ""))),
-            at=now,
-            position=f"{self._newest_us:020d}.{self._heard:09d}",
-            is_owner=client.is_owner,
-        )
-        if self._accept is None:
-            raise ConnectionAbortedError("nobody listens yet: the client finds whoever does")
-        try:
-            new = await self._accept(perception)
-        except ClaudiusError as error:
-            await client.connection.send({"event": "refused", "id": said, "message": error.message})
-            return
-        await client.connection.send({"event": "heard", "id": said, "key": perception.key, "new": new})
-        if not new and self._answered:
-            for utterance in self._answered(perception.key):
-                if utterance.person == client.person:
-                    await client.connection.send(self._speech(utterance))
-        self.wake(client.conversation)
 
     async def speak(self, utterance: Utterance) -> str:
         """Send an utterance to the attached clients. It is delivered when one of them has shown it.

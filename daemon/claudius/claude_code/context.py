@@ -23,12 +23,11 @@ from claudius.cognition.mind import Mind
 from claudius.config import daimon_modes
 from claudius.foreign import unquoted
 from claudius.home import Home
-from claudius.intent import turn_of
 from claudius.memory.inbox import Pending
 from claudius.memory.recall import RecallLimits
 from claudius.perception import Kind, MessageExtra, Perception, private
 from claudius.prompt import RecordKind, Scalar, data_line, fence
-from claudius.recollection import Recollection
+from claudius.recollection import Recollection, turn_of
 from claudius.runtime.control import ControlConnection
 
 log = logging.getLogger(__name__)

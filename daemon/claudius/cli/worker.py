@@ -52,7 +52,7 @@ def workers(context: click.Context, *, as_json: bool) -> None:
     """List the processes that take turns of one soul: where each runs, what it does, and how many lanes it holds."""
     if context.invoked_subcommand:
         return
-    from claudius.reports import workers as reports
+    from claudius.reports import status as reports
 
     home = Home.of(os.environ)
     found = reports.workers(home)
@@ -63,7 +63,7 @@ def workers(context: click.Context, *, as_json: bool) -> None:
 @click.argument("name")
 def drain(name: str) -> None:
     """Let one process end its turns and leave, within a third of `worker.lease_s`; another takes what comes after."""
-    from claudius.reports import workers as reports
+    from claudius.reports import status as reports
 
     if not reports.drain(Home.of(os.environ), name):
         raise UsageProblem(f"no process {name} is at work: `claudius workers` lists them")
@@ -72,7 +72,7 @@ def drain(name: str) -> None:
 
 def _lines(found: list[dict[str, Any]], home: Home) -> Iterator[str]:
     from claudius.memory.opening import place_of
-    from claudius.reports.workers import closed
+    from claudius.reports.server_checks import closed
 
     if line := closed(home):
         yield line

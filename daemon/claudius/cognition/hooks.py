@@ -29,6 +29,7 @@ from typing import Any, TypedDict, TypeVar
 
 from msgspec.structs import asdict, replace
 
+from claudius import observed
 from claudius.cognition.reply.parser import Section
 from claudius.cognition.timing import zone_at
 from claudius.config import Config, blot
@@ -61,29 +62,9 @@ from claudius.recollection import Recollection
 
 log = logging.getLogger(__name__)
 
-POINTS = (
-    "session.poll_messages",
-    "loop.on_message",
-    "loop.transform_system_prompt",
-    "loop.transform_history",
-    "loop.before_llm",
-    "loop.after_llm",
-    "loop.transform_response",
-    "loop.before_send",
-    "loop.after_send",
-    "loop.on_error",
-)
-TOLD = (
-    "loop.thinking",
-    "ledger.after_record",
-    "ledger.after_assess",
-    "cortex.after_reflect",
-    "cortex.after_assess",
-    "cortex.after_directive",
-    "cortex.after_consult",
-    "daimon.after_whisper",
-    "daimon.after_speech",
-)
+_EVERY = [one.point for one in vars(observed).values() if isinstance(one, type) and hasattr(one, "point")]
+TOLD = tuple([point for point in _EVERY if point == Thinking.point or not point.startswith(("session.", "loop."))])
+POINTS = tuple([point for point in _EVERY if point not in TOLD])
 
 REMEMBERED = 1000
 """Number of turns whose audience is remembered."""
@@ -347,11 +328,8 @@ class ThoughtStream:
 def _begun(text: str, secrets: Sequence[str]) -> int:
     """Return how many characters at the end of a text may be the beginning of a secret. Pure."""
     most = max(map(len, secrets), default=0)
-    return max((n for n in range(1, min(most, len(text) + 1)) if _begins(text[-n:], secrets)), default=0)
-
-
-def _begins(end: str, secrets: Sequence[str]) -> bool:
-    return any(secret.startswith(end) for secret in secrets)
+    ends = range(1, min(most, len(text) + 1))
+    return max((n for n in ends if any(secret.startswith(text[-n:]) for secret in secrets)), default=0)
 
 
 def show_failure(hooks: Hooks, pending: Pending, failure: Failure, at: datetime, error: BaseException | None) -> None:

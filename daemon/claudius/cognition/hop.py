@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.cognition.asking import ModelReply, answers, ask_model, thoughts
@@ -46,13 +45,8 @@ MAX_HOPS = 10
 
 Group = tuple[str, ...]
 """The steps requested in one call."""
-
-
-class _Answer(Struct, frozen=True):
-    """The reply to one call of a declarative hop."""
-
-    group: Group
-    reply: ModelReply
+Answer = tuple[Group, ModelReply]
+"""The steps of one call of a declarative hop, and its reply."""
 
 
 def begin(turn: TurnState, process: Process) -> None:
@@ -200,15 +194,15 @@ async def _asked(turn: TurnState) -> ModelReply:
     source = turn.source()
     memory = source.base + turn.entries
     turn.guard(line.content for line in turn.entries if line.entry_type is EntryType.INTERNAL_MONOLOGUE)
-    found: list[_Answer] = []
+    found: list[Answer] = []
     earlier: list[str] = []
     for group in groups(planned, mind.voices, split=is_split):
         if not _is_open(planned, group, found):
             continue
-        for one in found:
-            turn.guard(one.reply.parsed.private)
+        for _, before in found:
+            turn.guard(before.parsed.private)
         reply = await _ask_group(turn, source, memory, group, "\n".join(earlier))
-        found.append(_Answer(group, reply))
+        found.append((group, reply))
         earlier += _given(reply.parsed, group)
     return _joined(planned, found)
 
@@ -243,12 +237,12 @@ async def _ask_group(
     )
 
 
-def _is_open(plan: Plan, group: Group, found: Sequence[_Answer]) -> bool:
+def _is_open(plan: Plan, group: Group, found: Sequence[Answer]) -> bool:
     """Return whether a conditional step may run: its check, asked in another call, was clearly yes."""
     check = plan.conditional.get(group[0])
     if check is None or check in group:
         return True
-    return any(read_bool(one.reply.parsed.values(check)) for one in found if check in one.group)
+    return any(read_bool(reply.parsed.values(check)) for asked, reply in found if check in asked)
 
 
 def _given(parsed: Parsed, group: Group) -> Iterator[str]:
@@ -262,23 +256,23 @@ def _given(parsed: Parsed, group: Group) -> Iterator[str]:
             yield from (section(name, one.text, one.verb) for one in parsed.sections if one.name == name)
 
 
-def _joined(plan: Plan, found: Sequence[_Answer]) -> ModelReply:
+def _joined(plan: Plan, found: Sequence[Answer]) -> ModelReply:
     """Merge the replies of several calls into one.
 
     Keeps from each reply the sections it was asked for, and from the first also those that no call asked for.
     """
-    spoken = [one.reply for one in found if SPEECH in one.group]
+    spoken = [reply for group, reply in found if SPEECH in group]
     sections = tuple(
         one
-        for place, answer in enumerate(found)
-        for one in answer.reply.parsed.sections
-        if one.name in answer.group or (place == 0 and one.name not in plan.asked)
+        for place, (group, reply) in enumerate(found)
+        for one in reply.parsed.sections
+        if one.name in group or (place == 0 and one.name not in plan.asked)
     )
     parsed = Parsed(
         raw=spoken[0].parsed.raw if spoken else "",
         sections=sections,
         dialogues=tuple(one for reply in spoken for one in reply.parsed.dialogues),
-        flags=tuple(dict.fromkeys(flag for one in found for flag in one.reply.parsed.flags)),
+        flags=tuple(dict.fromkeys(flag for _, reply in found for flag in reply.parsed.flags)),
         truncated=any(reply.parsed.truncated for reply in spoken),
     )
     streamed = "".join(reply.streamed for reply in spoken)

@@ -311,7 +311,14 @@ async def attend_to(
 
     `has_process`: a custom process runs here and must receive every owed perception, however trivial.
     """
-    attention = _attended(recollection, soul, config, has_process=has_process)
+    perception, owes = recollection.perception, recollection.owes
+    # if the psyche is off or fails, everything that is owed a reply is thought about
+    attention = Attention(outcome="think" if owes or perception.origin is Origin.INTERNAL else "ignore", speaks=owes)
+    if config.psyche.enabled and recollection.psyche is not None:
+        try:
+            attention = attend(recollection, perception, gate_settings_of(soul, config, has_process=has_process))
+        except FAULTS:
+            log.exception("the psyche is at fault", extra={"turn": recollection.turn})
     if attention.outcome != "think" or recollection.audience == SELF:
         return attention
     try:
@@ -320,20 +327,6 @@ async def attend_to(
         log.exception("memory is at fault", extra={"turn": recollection.turn})
         return attention
     return replace(attention, remembered=lines)
-
-
-def _attended(recollection: Recollection, soul: SoulText, config: Config, *, has_process: bool) -> Attention:
-    """Ask the psyche. If it is off or fails, everything that is owed a reply is thought about."""
-    perception = recollection.perception
-    owes = recollection.owes
-    plain = Attention(outcome="think" if owes or perception.origin is Origin.INTERNAL else "ignore", speaks=owes)
-    if not config.psyche.enabled or recollection.psyche is None:
-        return plain
-    try:
-        return attend(recollection, perception, gate_settings_of(soul, config, has_process=has_process))
-    except FAULTS:
-        log.exception("the psyche is at fault", extra={"turn": recollection.turn})
-        return plain
 
 
 SETBACKS: Mapping[ApologyKind, tuple[float, ...]] = {

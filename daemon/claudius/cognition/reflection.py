@@ -35,7 +35,7 @@ from claudius.cognition.working_memory import DEFAULT, WorkingMemory
 from claudius.config import Config
 from claudius.errors import BadSoul, ProcessError, ProviderError, StaleTurn, StoreError, TooLong
 from claudius.foreign import unquoted
-from claudius.intent import Intent, StateChange, Thought, Thoughts, turn_of
+from claudius.intent import Intent, StateChange, Thought, Thoughts
 from claudius.memory.inbox import Pending
 from claudius.memory.ranking import stem
 from claudius.memory.recall import RecallLimits
@@ -52,6 +52,7 @@ from claudius.recollection import (
     StateKey,
     Summary,
     once,
+    turn_of,
 )
 from claudius.shape import unfit_for
 from claudius.soul import SoulText

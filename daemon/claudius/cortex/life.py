@@ -81,11 +81,8 @@ class Cortex:
 
     def is_active(self) -> bool:
         """Whether it is enabled and, with one process, running; if so, nothing else assesses peers."""
-        return (self._is_running or self._ties.store.is_shared) and self.is_enabled
-
-    @property
-    def _is_running(self) -> bool:
-        return self._task is not None and not self._task.done()
+        is_running = self._task is not None and not self._task.done()
+        return (is_running or self._ties.store.is_shared) and self.is_enabled
 
     def start(self) -> None:
         """Start the cortex in its own task."""
@@ -181,7 +178,7 @@ class Cortex:
         async with self._waking:
             if self._is_awake and not is_shared:
                 return
-            if is_shared and not self._is_running:
+            if is_shared and (self._task is None or self._task.done()):
                 self._state.events.clear()  # another process may have reflected on what was heard here
             grounds = store.ledger.grounds(SELF, (), 1)
             self._last = dict(store.ledger.latest_trust())

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from claudius.decoding import decoder
 from claudius.errors import OverBudget, RowInvalid
-from claudius.intent import Call, turn_of
+from claudius.intent import Call
 from claudius.memory.database import Core, Database, Row
 from claudius.memory.erasure import Undone, Unsaid, Unsaying, note_unsaid
 from claudius.memory.moments import amend_moment
@@ -43,6 +43,7 @@ from claudius.perception import (
     whole_text,
 )
 from claudius.prompt import valid
+from claudius.recollection import turn_of
 from claudius.shown import put_right
 
 T = TypeVar("T")

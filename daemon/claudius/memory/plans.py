@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from claudius.errors import RowInvalid
-from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Schedule, turn_of
+from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Schedule
 from claudius.memory.database import LAST, Core, Database, Row
 from claudius.memory.inbox import hold, keep, position
 from claudius.memory.knowledge import what_of
@@ -20,6 +20,7 @@ from claudius.memory.rows import Decoding, dump, instant, parse_object, parse_st
 from claudius.perception import SELF, Kind, Origin, Perception, ScheduledExtra, TickExtra
 from claudius.prompt import valid
 from claudius.psyche_types import Milestone
+from claudius.recollection import turn_of
 
 MOST_OPEN = 100
 """Pending plans allowed in one conversation; further ones are refused."""

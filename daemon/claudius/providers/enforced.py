@@ -34,7 +34,7 @@ def grammar(steps: Sequence[FormStep]) -> str:
             continue  # it is part of its check's rule
         rules.append(f"s{place} ::= {_rule(step, place, depending)}")
         names.append(f"s{place}")
-        rules += _verb_rules(step, place)
+        rules += [f"v{place} ::= {' | '.join(map(_literal, step.verbs))}"] if step.verbs else []
     return "\n".join([f"root ::= {' '.join(names)}", *rules, *_VALUES]) + "\n"
 
 
@@ -51,10 +51,6 @@ def _section(step: FormStep, value: str, place: int) -> str:
     opening = f"{_literal('<' + step.name)} {verb} {_literal('>')}"
     closing = _literal(f"</{step.name}>\n")
     return f"{opening} {value} {closing}"
-
-
-def _verb_rules(step: FormStep, place: int) -> list[str]:
-    return [f"v{place} ::= {' | '.join(map(_literal, step.verbs))}"] if step.verbs else []
 
 
 def _literal(text: str) -> str:

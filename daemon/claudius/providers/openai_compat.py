@@ -22,7 +22,7 @@ from claudius.config import Loaded, ModelSettings
 from claudius.errors import BadRequest, Cut, ProviderError, TimedOut, TooLong, Unavailable, Unreachable
 from claudius.foreign import status_words
 from claudius.home import Home
-from claudius.provider import Event, Image, ModelLimits, Request
+from claudius.provider import Event, ModelLimits, Request
 from claudius.providers.local_server import (
     ASK_S,
     LOCAL_MODELS,
@@ -283,12 +283,9 @@ def messages(request: Request) -> Iterator[dict[str, Any]]:
     for message in request.history:
         if message.content.strip():
             yield {"role": message.role, "content": message.content}
-    shown = [{"type": "image_url", "image_url": {"url": _data_url(image)}} for image in request.images]
+    urls = [f"data:{one.media_type};base64,{base64.b64encode(one.data).decode()}" for one in request.images]
+    shown = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
     yield {"role": "user", "content": [*shown, {"type": "text", "text": request.tail}] if shown else request.tail}
-
-
-def _data_url(image: Image) -> str:
-    return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode()}"
 
 
 async def _status_error(response: httpx.Response) -> ProviderError:

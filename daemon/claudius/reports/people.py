@@ -79,7 +79,8 @@ def revert(home: Home, who: str, version: int, audience: str, now: datetime) -> 
 def link(home: Home, who: str, other: str) -> dict[str, Any]:
     """Make two ids one person. Raises: ClaudiusError."""
     with records(home) as kept:
-        ids = [_id(kept, one) for one in (who, other)]
+        found = [(one, _person(kept, one)) for one in (who, other)]
+        ids = [one if one in known.ids else known.person for one, known in found]
     for one in ids:
         noted(home, "link", one)
     edit(home, lambda store: store.people.link(*ids))
@@ -133,25 +134,16 @@ def _read(home: Home, who: str, origin: str) -> Sequence[Mapping[str, Any]]:
     return rows
 
 
-def _account(person: str) -> str:
-    return person.rpartition(":")[2]
-
-
 def _person(kept: Records, who: str) -> Knowledge:
     found = kept.person(who)
     if found is None:
         people = [(row["person"], row["name"]) for row in kept.people()]
-        if several := [one for one, name in people if who.casefold() in (name.casefold(), _account(one).casefold())]:
+        lower = who.casefold()
+        if several := [one for one, name in people if lower in (name.casefold(), one.rpartition(":")[2].casefold())]:
             raise ClaudiusError(f"{who!r} is the name of several: say which of {', '.join(several)}")
         known = [name for one in people for name in one if name]
         raise ClaudiusError(f"nobody is known as {who!r}{near(who, known)}: `claudius users list` lists everyone")
     return found
-
-
-def _id(kept: Records, who: str) -> str:
-    """Return an id as it was given, or the id of whom a name means. Raises: ClaudiusError."""
-    found = _person(kept, who)
-    return who if who in found.ids else found.person
 
 
 def _versions(kept: Records, who: str) -> Sequence[Mapping[str, Any]]:

@@ -19,7 +19,7 @@ from claudius.memory.leases import LeaseTimes
 from claudius.memory.opening import place_of
 from claudius.reports.network_checks import Check
 from claudius.reports.opened import records
-from claudius.reports.workers import workers_of
+from claudius.reports.status import workers_of
 from claudius.runtime.life import fingerprints, is_held
 from claudius.soul.source import FIX, OVERRULED
 
@@ -238,3 +238,17 @@ def _named(one: Mapping[str, Any]) -> str:
 _COLLATED = """SELECT count(*) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
     AND a.atttypid = 'text'::regtype AND a.attcollation <> 'pg_catalog."C"'::regcollation"""
+
+
+def closed(home: Home) -> str:
+    """Return why nobody can take turns at the server, and what to do; empty if they can, or the store is a file.
+
+    Raises: StoreError.
+    """
+    place = place_of(home)
+    if not place.is_postgres:
+        return ""
+    from claudius.memory.postgres.session import closed_at
+
+    found = closed_at(place)
+    return found.line(place.shown, place.url) if found else ""

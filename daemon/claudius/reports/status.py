@@ -1,4 +1,4 @@
-"""What is running and waits, what it cost, and who did what: as `claudius status`, `usage` and `audit` print it."""
+"""What runs and waits, what it cost, and who did what: `claudius status`, `workers`, `usage` and `audit` print it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ import claudius
 from claudius.config import Config, load
 from claudius.failure import failure_of
 from claudius.home import Home
-from claudius.reports.opened import records
+from claudius.reports.opened import edit, records
 from claudius.reports.session import ask
-from claudius.reports.workers import workers_of
 from claudius.runtime.life import holder
 
 if TYPE_CHECKING:
+    from claudius.memory.records import Records
+    from claudius.memory.store import Store
     from claudius.soul.source import PushedSoul
 
 EVERY = sys.maxsize
 """As a number of acts: all of them."""
+GONE_S = 60.0
+"""A worker that has not renewed for so long holds nothing any more."""
 
 
 class Offer(NamedTuple):
@@ -218,3 +221,25 @@ def backups(home: Home) -> list[dict[str, Any]]:
 
     found = copies_in(home.backups)
     return [{"path": str(path), "at": made_at(path), "bytes": path.stat().st_size} for path in reversed(found)]
+
+
+def workers(home: Home) -> list[dict[str, Any]]:
+    """Return the processes that take turns, oldest first; empty if the store is a file. Raises: StoreError."""
+    with records(home) as kept:
+        return workers_of(kept)
+
+
+def drain(home: Home, name: str) -> bool:
+    """Have a process end its turns and leave. Returns False if none of this name is at work. Raises: StoreError."""
+
+    async def asked(store: Store) -> bool:
+        return await store.leases.drain(name)
+
+    return edit(home, asked)
+
+
+def workers_of(kept: Records) -> list[dict[str, Any]]:
+    """Return the processes that take turns of one store, oldest first. Raises: StoreError."""
+    found = kept.workers()
+    states = ["ended" if one["clean"] else "gone" if one["seen_s"] > GONE_S else "at work" for one in found]
+    return [{**one, "state": state} for one, state in zip(found, states, strict=True)]

@@ -45,7 +45,7 @@ from claudius.config import DaimonSettings, daimons
 from claudius.cortex.asking import ask as ask_once
 from claudius.errors import ClaudiusError, ProviderError, StaleTurn, UsageProblem
 from claudius.foreign import plain_message, unquoted
-from claudius.intent import Call, Intent, turn_of
+from claudius.intent import Call, Intent
 from claudius.memory.inbox import Pending
 from claudius.memory.recall import RecallLimits
 from claudius.memory.whispers import DaimonRecord, Transport, Whisper
@@ -53,7 +53,7 @@ from claudius.observed import DaimonSpoke, DaimonWhispered
 from claudius.perception import Origin
 from claudius.prompt import data_line, fence
 from claudius.provider import Provider, Request, SecondVoice
-from claudius.recollection import Entry, EntryType, Recollection
+from claudius.recollection import Entry, EntryType, Recollection, turn_of
 
 log = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from claudius.errors import OverBudget, StaleTurn
-from claudius.intent import Planned, turn_of
+from claudius.intent import Planned
 from claudius.memory.inbox import RateLimits
 from claudius.memory.store import Store
 from claudius.perception import (
@@ -22,6 +22,7 @@ from claudius.perception import (
     Perception,
     ReactionExtra,
 )
+from claudius.recollection import turn_of
 from claudius.shown import DELETED, How, Quoted
 from contracts.store.ground import (
     ANA,

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.cognition.reply.parser import clean_note, read_bool
 from claudius.cognition.reply.tags import UNSEEN, escape_heads, is_structured, plain_form
-from claudius.cognition.steps import NOTHING, Effect, Reading, Situation, Step
+from claudius.cognition.steps import NOTHING, Effect, Reading, Step
 from claudius.intent import ModelVersion
 from claudius.prompt import short_name, valid
 from claudius.recollection import Entry, EntryType
@@ -225,10 +226,6 @@ def outcome(reading: Reading) -> Outcome:
     return Outcome("same" if merged.markdown == current.markdown else "stored", merged)
 
 
-def _is_about_someone(situation: Situation) -> bool:
-    return situation.person is not None
-
-
 def _checked(reading: Reading) -> Effect:
     """Keep the check as a memory; if it is true and no update follows, the memory says so."""
     if reading.person is None:
@@ -272,7 +269,7 @@ def _updated(reading: Reading) -> Effect:
     return Effect(model=version, changes={"user_model": {**told, "result": "stored"}})
 
 
-CHECK = Step(name="user_model_check", gate=_is_about_someone, effect=_checked)
-UPDATE = Step(name="user_model_update", gate=_is_about_someone, after="user_model_check", effect=_updated)
-NOTE = Step(name="model_change_note", gate=_is_about_someone, after="user_model_check")
+CHECK = Step(name="user_model_check", gate=attrgetter("person"), effect=_checked)
+UPDATE = Step(name="user_model_update", gate=attrgetter("person"), after="user_model_check", effect=_updated)
+NOTE = Step(name="model_change_note", gate=attrgetter("person"), after="user_model_check")
 """One line on what shifted: the version's note, and its git commit message."""

@@ -143,7 +143,7 @@ def read(request: Request) -> ReadRequest:
         state={key: str(value) for key, value in found.get(RecordKind.SOUL_STATE, {}).items()},
         felt={key: str(value) for key, value in found.get(RecordKind.PSYCHE, {}).items()},
         present=present.partition("\n")[0].partition(". ")[0].rstrip("."),
-        due="" if heard else _quoted_in(_text(found.get(Kind.SCHEDULED.value, {}))),
+        due="" if heard else _text(found.get(Kind.SCHEDULED.value, {})).partition('"')[2].rpartition('"')[0],
         known=request.known,
         is_first=request.is_first,
         summary=summaries[-1] if summaries else "",
@@ -180,12 +180,6 @@ def quoted(text: str, chars: int) -> str:
 
 def _text(record: Mapping[str, Any]) -> str:
     return str(record.get("text", ""))
-
-
-def _quoted_in(text: str) -> str:
-    """Return what is between the first and the last quotation mark of a text. Pure."""
-    _, _, opened = text.partition('"')
-    return opened.rpartition('"')[0]
 
 
 def _models(shown: Sequence[Mapping[str, Any]], who: Any) -> tuple[ShownModel, ...]:
@@ -428,19 +422,16 @@ def _candidates(seen: ReadRequest, lines: Lines) -> Iterator[Candidate]:
     for text in reversed(seen.said):
         if not (is_question(text) or hides(text, lines)):
             yield Candidate(ReadLine(by=seen.name, text=text), "speaker", frozenset(stemmed(text)))
+    names = (seen.name, seen.who, f"{seen.name} ({seen.who})")
     for line in seen.remembered:
         key = line.text.partition(": ")[0]
-        by: By = "soul" if line.by == YOU else "speaker" if _is_speaker(line.by, seen) else "other"
+        by: By = "soul" if line.by == YOU else "speaker" if line.by in names else "other"
         if not (is_question(line.text) or hides(line.text, lines)):
             stems = frozenset(stemmed(line.text, line.by if by == "other" else ""))
             yield Candidate(line, by, stems, is_fact=key in KEYS and ": " in line.text)
     for model in seen.models:
         for note in model.notes():
             yield Candidate(ReadLine(by=seen.name, text=note), "speaker", frozenset(stemmed(note)), is_note=True)
-
-
-def _is_speaker(name: str, seen: ReadRequest) -> bool:
-    return name in (seen.name, seen.who, f"{seen.name} ({seen.who})")
 
 
 def _told(found: Iterable[Candidate]) -> list[Candidate]:

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from claudius.cognition.reflection import fold_whole
 from claudius.cognition.timing import Timing, quiet_begin, read_hours
 from claudius.home import Home
-from claudius.intent import turn_of
 from claudius.memory.erasure import OVERWRITING
 from claudius.memory.inbox import Pending
 from claudius.memory.psyche import OldTraces
@@ -22,6 +21,7 @@ from claudius.memory.store import Store
 from claudius.perception import Kind, Origin, Perception
 from claudius.psyche.change import change_of
 from claudius.psyche_types import Edge
+from claudius.recollection import turn_of
 from claudius.runtime.jobs import Job, Tools, calls_left
 
 MOST_FOLDED = 5

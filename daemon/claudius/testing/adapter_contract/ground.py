@@ -11,8 +11,9 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from claudius.intent import Utterance, turn_of
+from claudius.intent import Utterance
 from claudius.perception import Perception
+from claudius.recollection import turn_of
 from claudius.runtime.adapter import Adapter, Gap
 from claudius.testing.adapter_contract.stage import Stage
 
