@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -165,3 +166,14 @@ def failing(root: Path) -> Iterator[Place]:
                 yield made
         finally:
             server.kill()
+
+
+@contextmanager
+def limited(size: int, pid: int = 0) -> Iterator[None]:
+    """Limit files to `size` bytes for a block: a write that crosses it is cut short, and the next fails as on a full disk."""
+    before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)

@@ -279,6 +279,12 @@ def copied(first: Machine, root: Path) -> Machine:
     return Machine(root, env)
 
 
+def killed(machine: Machine, change: Change, trace: Path, point: Point) -> int:
+    """Run a change that is killed at a point; return its exit code."""
+    inject = f"inject={point.call}:signal=KILL:when={point.number}"
+    return traced(machine, change, trace, "-e", f"trace={point.call}", "-e", inject)
+
+
 def _killed_at(
     machine: Machine,
     change: Change,
@@ -290,15 +296,7 @@ def _killed_at(
 ) -> str:
     old, new = both
     before = acts(machine)
-    code = traced(
-        machine,
-        change,
-        trace,
-        "-e",
-        f"trace={point.call}",
-        "-e",
-        f"inject={point.call}:signal=KILL:when={point.number}",
-    )
+    code = killed(machine, change, trace, point)
     wakes = change.wakes or (every and change.few > 1)
     start = machine.run(
         *(("chat", "--once", "after", "--conversation", "after") if wakes else ("state", "show")), within_s=PATIENCE_S

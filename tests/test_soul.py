@@ -99,31 +99,6 @@ class TestHotReload:
 
         assert watched.current() is watched.current()
 
-    def test_an_edit_is_in_force_at_the_next_look(self, ours: Path) -> None:
-        """A changed file is read again, and the hash of the whole soul changes."""
-        write(ours / "soul.md", PERSONALITY)
-        watched = source(ours)
-        before = watched.current()
-
-        write(ours / "soul.md", PERSONALITY + " Always.")
-        after = watched.current()
-
-        assert personality(after).endswith("Always.")
-        assert before.sha256 != after.sha256
-
-    def test_a_turn_keeps_the_version_it_began_with(self, ours: Path) -> None:
-        """A soul that was returned once never changes, whatever happens to its files (R20: one turn = one version)."""
-        write(ours / "soul.md", PERSONALITY)
-        watched = source(ours)
-        held = watched.current()
-        was = held.sha256
-
-        write(ours / "soul.md", "half of a new s")
-        watched.current()
-
-        assert personality(held) == PERSONALITY
-        assert held.sha256 == was
-
     def test_a_second_edit_within_one_tick_of_the_disk_clock_is_seen(self, ours: Path) -> None:
         """Equal time, size and inode do not hide an edit made right after the last read."""
         path = ours / "soul.md"
@@ -188,6 +163,7 @@ class TestTolerance:
         assert watched.problems == ()
 
 
+THOUGHT, TAG = "steps/internal_monologue.md", b'+++\ntag = "internal_monologue"\n'
 BROKEN = [
     pytest.param("soul.md", b"", 0, "is empty", id="empty"),
     pytest.param("soul.md", b" \n\t\n", 0, "is empty", id="blank"),
@@ -197,50 +173,22 @@ BROKEN = [
     pytest.param("soul.md", b"x" * 10_000_000, 0, "10,000,000 bytes", id="10 MB"),
     pytest.param("soul.md", b"+++\na = 1\n", 1, "no end", id="half-written head"),
     pytest.param("soul.md", b"+++\na = 1\nb = \n+++\ntext", 3, "not TOML", id="bad TOML"),
-    pytest.param("steps/internal_monologue.md", b"Think.", 1, "tag", id="missing tag"),
-    pytest.param("steps/internal_monologue.md", b'+++\ntag = "dream"\n+++\nThink.', 1, "'dream'", id="foreign tag"),
+    pytest.param(THOUGHT, b"Think.", 1, "tag", id="missing tag"),
+    pytest.param(THOUGHT, b'+++\ntag = "dream"\n+++\nThink.', 1, "'dream'", id="foreign tag"),
+    pytest.param(THOUGHT, TAG + b'verb = ["thought"]\n+++\nThink.', 1, "unknown field `verb`", id="unknown key"),
+    pytest.param(THOUGHT, TAG + b'value = "number"\n+++\nThink.', 1, "'number'", id="unknown value"),
+    pytest.param(THOUGHT, TAG + b'verbs = "thought"\n+++\nThink.', 1, "verbs", id="verbs that are no list"),
     pytest.param(
-        "steps/internal_monologue.md",
-        b'+++\ntag = "internal_monologue"\nverb = ["thought"]\n+++\nThink.',
-        1,
-        "unknown field `verb`",
-        id="unknown key",
-    ),
-    pytest.param(
-        "steps/internal_monologue.md",
-        b'+++\ntag = "internal_monologue"\nvalue = "number"\n+++\nThink.',
-        1,
-        "'number'",
-        id="unknown value",
-    ),
-    pytest.param(
-        "steps/internal_monologue.md",
-        b'+++\ntag = "internal_monologue"\nverbs = "thought"\n+++\nThink.',
-        1,
-        "verbs",
-        id="verbs that are no list",
-    ),
-    pytest.param(
-        "steps/internal_monologue.md",
-        b'+++\ntag = "internal_monologue"\nverbs = ["thought"]\ndefault_verb = "said"\n+++\nThink.',
+        THOUGHT,
+        TAG + b'verbs = ["thought"]\ndefault_verb = "said"\n+++\nThink.',
         1,
         "default_verb 'said'",
         id="default outside the verbs",
     ),
     pytest.param(
-        "steps/internal_monologue.md",
-        b'+++\ntag = "internal_monologue"\n+++\nThink.\n\nFor $cost.',
-        6,
-        "$cost is not a placeholder",
-        id="unknown placeholder",
+        THOUGHT, TAG + b"+++\nThink.\n\nFor $cost.", 6, "$cost is not a placeholder", id="unknown placeholder"
     ),
-    pytest.param(
-        "steps/internal_monologue.md",
-        b'+++\ntag = "internal_monologue"\n+++\nThink for 5$.',
-        4,
-        "a lone $",
-        id="lone dollar",
-    ),
+    pytest.param(THOUGHT, TAG + b"+++\nThink for 5$.", 4, "a lone $", id="lone dollar"),
     pytest.param(
         "steps/external_dialogue.md",
         b'+++\ntag = "external_dialogue"\nfallback = "Again."\n[apologies]\nstopped = "So."\n+++\nSpeak.',

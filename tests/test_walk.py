@@ -54,19 +54,13 @@ def voice() -> Scripted:
     return Scripted([FIRST, SECOND, THIRD, FOURTH])
 
 
-async def test_only_external_dialogue_is_heard(home: Home, voice: Scripted) -> None:
-    """Promise 2: only the dialogue of a reply is said aloud."""
+async def test_the_third_request_holds_two_exchanges_the_soul_and_the_state(home: Home, voice: Scripted) -> None:
+    """Promises 2 to 4: one call a turn, with the whole soul and the history as real turns; only dialogue is heard."""
     async with alive(home, voice) as soul:
         said = await converse(soul, "I build bridges.", "One rusts.", "How many coats?")
 
     assert said == ["Good to meet you, Ana.", "Paint it before the rain.", "Three coats."]
-
-
-async def test_the_third_request_holds_two_exchanges_the_soul_and_the_state(home: Home, voice: Scripted) -> None:
-    """Promise 3: every turn has the complete soul, and the history as real turns."""
-    async with alive(home, voice) as soul:
-        await converse(soul, "I build bridges.", "One rusts.", "How many coats?")
-
+    assert [request.purpose for request in voice.requests] == ["turn"] * 3
     third = voice.requests[2]
     assert third.system.startswith("# Claudius, Artifex Maximus")
     assert [one.role for one in third.history] == ["user", "assistant", "user", "assistant"]
@@ -74,15 +68,6 @@ async def test_the_third_request_holds_two_exchanges_the_soul_and_the_state(home
     assert "Good to meet you, Ana." in third.history[1].content
     assert "S2-PRIVATE" in third.history[3].content
     assert data(third.tail)[-1]["text"] == "How many coats?"
-
-
-async def test_one_model_call_a_turn(home: Home, voice: Scripted) -> None:
-    """Promise 4: an ordinary turn asks the model once."""
-    async with alive(home, voice) as soul:
-        await converse(soul, "I build bridges.", "One rusts.", "How many coats?")
-
-    assert len(voice.requests) == 3
-    assert {request.purpose for request in voice.requests} == {"turn"}
 
 
 async def test_the_user_model_is_written_and_gates_the_next_showing(home: Home, voice: Scripted) -> None:
@@ -146,17 +131,6 @@ async def test_working_memory_holds_one_set_of_entries_a_turn(home: Home, voice:
         "shown": 0,
         "update": "stored",
     }
-
-
-async def test_another_process_remembers(home: Home, voice: Scripted) -> None:
-    """A new process recalls the conversation and the person."""
-    async with alive(home, voice) as soul:
-        await converse(soul, "I build bridges.")
-    async with alive(home, voice) as soul:
-        await converse(soul, "Do you remember me?")
-
-    assert "I build bridges." in voice.requests[1].history[0].content
-    assert "Builds bridges." in voice.requests[1].tail
 
 
 async def test_s16_one_person_s_topic_is_not_another_s(home: Home) -> None:

@@ -24,6 +24,8 @@ from driven import reply
 if TYPE_CHECKING:
     from claudius.memory.postgres.store import PostgresStore
 
+Send = Callable[..., Any]
+Meet = Callable[[Any, str, Send], Any]
 LEASE_S = 3.0
 TIMES = LeaseTimes(lease_s=LEASE_S, renew_s=LEASE_S / 3, look_s=0.1)
 START = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -142,3 +144,29 @@ class World:
             by_place[one.conversation].append(one.text)
         for place, found in by_place.items():
             assert found == [f"re {one.text}" for one in self.said if one.conversation == place]
+
+
+def met(meet: Meet, connect: Callable[[], None] = lambda: None) -> Callable[[PostgresStore], None]:
+    """Return what has a store's statements meet something: the connection, the SQL, and how it, or another, is sent."""
+
+    def prepare(store: PostgresStore) -> None:
+        from claudius.memory.postgres.connection import PostgresConnection  # noqa: PLC0415 - an extra
+
+        class Met(PostgresConnection):
+            """A connection whose statements pass by the test."""
+
+            is_writer = False
+
+            def execute(self, sql: str, values: Any = (), /) -> Any:
+                """Send a statement, as the test allows."""
+                self.is_writer = self.is_writer or sql == "BEGIN IMMEDIATE"
+                execute = super().execute
+                return meet(self, sql, lambda other=sql: execute(other, values))
+
+            def _connect(self) -> Any:
+                connect()
+                return super()._connect()
+
+        store._connect = store.core._beside = lambda: Met(store.place)  # type: ignore[assignment]  # the same shape
+
+    return prepare

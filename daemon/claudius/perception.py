@@ -448,14 +448,14 @@ def members_of(audience: str, members: Members) -> frozenset[str] | None:
     return members.get(audience)
 
 
-def may_show(sources: Iterable[str], target: str, members: Members, *, owner: bool = False) -> bool:
+def may_show(sources: Iterable[str], target: str, members: Members) -> bool:
     """Return whether what was learned in all of `sources` may be shown in a prompt for `target`. Pure.
 
     Everyone in the target must already be able to see every source. If the target's members are unknown, only what
-    was learned in that same audience may be shown. `owner`: the owner is at their own terminal.
+    was learned in that same audience may be shown.
     Source: the audience rule of the security design, section 5.
     """
-    if owner or target == SELF:
+    if target == SELF:
         return True
     seeing = members_of(target, members)
     for source in sources:

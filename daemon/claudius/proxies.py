@@ -52,11 +52,8 @@ def proxy_of(url: str) -> str | None:
 def named(url: str) -> str:
     """Return the proxy of an address as a message may name it, without its password; empty if there is none."""
     proxy = proxy_of(url)
-    return f"the proxy {urlsplit(f'//{_after_password(proxy)}').netloc}" if proxy else ""
-
-
-def _after_password(proxy: str) -> str:
-    return (proxy.rpartition("@") if "@" in proxy else proxy.partition("://"))[2]
+    place = (proxy.rpartition("@") if "@" in proxy else proxy.partition("://"))[2] if proxy else ""
+    return f"the proxy {urlsplit(f'//{place}').netloc}" if proxy else ""
 
 
 def _is_here(host: str) -> bool:

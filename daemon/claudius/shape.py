@@ -27,8 +27,8 @@ def _method(own: Any, wanted: Any) -> str:
         return "is not `async def`"
     if not inspect.iscoroutinefunction(wanted) and inspect.iscoroutinefunction(own):
         return "has to `yield` what it returns" if "AsyncIterator" in str(wanted.__annotations__) else "is `async def`"
-    by_name = tuple([one.name for one in _parameters(wanted) if one.kind is inspect.Parameter.KEYWORD_ONLY])
-    if problem := unfit_for(own, len(_parameters(wanted)) - len(by_name), by_name):
+    keywords = tuple(one.name for one in _parameters(wanted) if one.kind is inspect.Parameter.KEYWORD_ONLY)
+    if problem := unfit_for(own, len(_parameters(wanted)) - len(keywords), keywords):
         return f"cannot be called as {wanted.__name__}{_words(wanted)}: {problem}"
     return ""
 

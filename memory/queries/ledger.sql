@@ -93,9 +93,6 @@ SELECT audience FROM heard WHERE audience IS NOT NULL;
 SELECT id, peer_id, at, direction, channel_type, conversation, audience, turn, scope, preview, reaction FROM interaction
 WHERE peer_id = :peer_id AND audience = :audience ORDER BY id DESC LIMIT :most;
 
--- name: peers_lately
-SELECT peer_id FROM peer WHERE last_at >= :since ORDER BY last_at DESC LIMIT :most;
-
 -- name: inbound_of
 SELECT at, scope, audience FROM interaction WHERE peer_id = :peer_id AND direction = 'in' ORDER BY id DESC LIMIT :most;
 

@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 from click.testing import CliRunner
 
+from attacks.test_s26_whisper_door import bearer
 from claudius.cli.conversations import conversations, why
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
@@ -53,33 +54,6 @@ async def settled(soul: Alive) -> None:
     async with asyncio.timeout(20):
         while [row[0] for row in soul.records()._db.connection.execute(NEWS_KEPT)] != ["settled"]:
             await asyncio.sleep(0.005)
-
-
-def bearer(token: str) -> dict[str, str]:
-    """Return the header that presents a token."""
-    return {"Authorization": f"Bearer {token}"}
-
-
-KNOCKS = [
-    ("no token", {}, 401),
-    ("a prefix of it", bearer(TOKEN[:-1]), 401),
-    ("from a page", bearer(TOKEN) | {"Origin": "null"}, 403),
-    ("another host", bearer(TOKEN) | {"Host": "evil.example"}, 403),
-    ("not JSON by type", bearer(TOKEN) | {"Content-Type": "text/plain"}, 415),
-    ("as it should be", bearer(TOKEN), 202),
-    ("a daimon", bearer(KOTHAR), 202),
-]
-
-
-@pytest.mark.parametrize(("headers", "status"), [case[1:] for case in KNOCKS], ids=[case[0] for case in KNOCKS])
-async def test_news_need_token_host_and_json(home: Home, headers: dict[str, str], status: int) -> None:
-    """Whoever posts needs the whole token, no Origin, our Host and JSON, as at the whisper door."""
-    async with door(home) as (_, url, client):
-        sent = {"Content-Type": "application/json"} | headers
-        async with client.post(url, data=json.dumps(NEWS), headers=sent) as answer:
-            assert answer.status == status
-        async with client.get(url, headers=bearer(TOKEN)) as other:
-            assert other.status == 405
 
 
 OFF = [

@@ -24,6 +24,7 @@ def test_s08_a_hundred_megabytes_are_read_to_the_cap(part: str) -> None:
     assert parsed.truncated
     assert len(parsed.raw) == REPLY
     assert parser.steps <= 3 * REPLY
+    assert Limits() == Limits(reply=262_144, dialogue=65_536, section=65_536)
 
 
 @pytest.mark.parametrize("count", [100_000, pytest.param(1_000_000, marks=pytest.mark.nightly)])
@@ -32,7 +33,8 @@ def test_s08_a_hundred_megabytes_are_read_to_the_cap(part: str) -> None:
     "tag",
     [
         "<external_dialogue>", "<internal_monologue>", "<think>", "<p>", "</soul_state_check>", "<internal_monologue",
-        "＜mental_query＞", "<external_dialogue>a</external_dialogue></think>",
+        "＜mental_query＞", "<external_dialogue>a</external_dialogue></think>", "<internal_monologue verb='", "\\u003c", "<         ",
+        "<external_dialogue a=\"b\" c='d' e=f>", "<internal_monologue \"'\"'\"'>x</internal_monologue>", "&lt;/internal_monologue",
     ],
 )  # fmt: skip
 def test_s08_a_million_tags_cost_linear_work(tag: str, inside: str, count: int) -> None:

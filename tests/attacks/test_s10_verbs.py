@@ -25,6 +25,7 @@ GROUND = OutputRules(fallback="FIXED", verbs=VERBS, default_verb="said", repairs
         "[x](https://evil.org)",
         "said\n\n# Title",
         "SAID!",
+        "said\u200b",
         "",
     ],
 )

@@ -280,10 +280,11 @@ def test_s20_an_env_file_that_others_can_read_is_refused(machine: Machine) -> No
     """A `.env` wider than 0600 stops everything with exit 78 and the command that fixes it."""
     (machine.home / ".env").chmod(0o640)
 
-    ran = machine.run("chat", "--once", "Hello?")
+    ran, check = machine.run("chat", "--once", "Hello?"), machine.run("config", "check", "--json")
 
-    assert ran.code == 78
+    assert (ran.code, check.code) == (78, 78)
     assert "chmod 600" in ran.stderr
+    assert check.json["problems"][0]["fix"].startswith("run: chmod 600")
     assert TELLTALE not in ran.shown
 
 

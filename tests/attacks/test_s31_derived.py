@@ -27,11 +27,11 @@ from claudius.adapters.slack.adapter import SlackAdapter, SlackOptions
 from claudius.errors import StoreError
 from claudius.home import Home, shipped
 from claudius.intent import Utterance
+from claudius.memory import seen
 from claudius.memory.database import StorePlace
-from claudius.memory.erasure import Posted
+from claudius.memory.erasing import Posted
 from claudius.memory.search import plain
 from claudius.memory.seen import Seen
-from claudius.memory.sql import derived
 from claudius.provider import Event, Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive
@@ -512,7 +512,7 @@ async def test_s31_a_derivation_that_follows_nothing_is_caught(
 ) -> None:
     """A mutant: where no turn is known to have seen anything, the story is left in rows, files and prompts."""
     row = ROWS["story-meaning"]
-    monkeypatch.setattr(derived, "seen_in", lambda _: Seen())
+    monkeypatch.setattr(seen, "seen_in", lambda _: Seen())
     monkeypatch.setattr(sys.modules[__name__], "LIVED", {})
 
     found = await after(home, request, "sqlite", row)

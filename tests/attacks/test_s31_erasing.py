@@ -8,17 +8,15 @@ import sqlite3
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import closing, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from claudius.home import Home
-from claudius.memory.erasure import Erasures
 from claudius.provider import Event, Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
-from driven import Machine, reply, until
+from driven import Machine, reply
 
 CANARY = "my locker number is seven four one nine"
 ANA = "terminal:local:as-ana"
@@ -143,20 +141,6 @@ def test_s31_an_older_backup_that_is_put_back_forgets_again(tmp_path: Path) -> N
     assert where(machine.home, CANARY) == []
     assert where(machine.home, ANA) == []
     assert "terminal:local:as-ben" in [one["person"] for one in machine.ok("users", "list", "--json").json]
-
-
-@pytest.mark.slow
-def test_s31_what_was_cut_off_is_carried_on(tmp_path: Path) -> None:
-    """S31: intent is written before data is destroyed, and the next process finishes an interrupted erasure."""
-    machine = Machine(tmp_path)
-    learned(machine)
-    Erasures(machine.home / "state").begin([ANA], datetime.now(UTC), "owner")
-
-    with machine.daemon() as pid:
-        until(pid, lambda: not Erasures(machine.home / "state").unfinished())
-
-    assert where(machine.home, CANARY) == []
-    assert where(machine.home, ANA) == []
 
 
 def test_s31_nobody_is_forgotten_by_mistake(tmp_path: Path) -> None:

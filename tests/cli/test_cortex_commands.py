@@ -109,13 +109,6 @@ def test_fr_cx_08_cortex_beliefs_and_history(machine: Machine) -> None:
     assert machine.ok("cortex", "history", "-n", "1").stdout.startswith("1  ")
 
 
-def test_the_reflection_is_booked_under_its_own_job(machine: Machine) -> None:
-    """`usage --by job` lists its cost under `cortex`."""
-    rows = {row["job"]: row["calls"] for row in machine.ok("usage", "--by", "job", "--json").json["rows"]}
-
-    assert rows["cortex"] == 1
-
-
 def test_the_owner_can_edit_beliefs(machine: Machine) -> None:
     """A belief is pinned, disputed and deleted by its key. An unknown key is reported with exit 1."""
     assert machine.ok("cortex", "belief", "ada-builds", "--pin").stdout == "ada-builds is pinned\n"

@@ -204,23 +204,23 @@ MOST_EXPOSED = 2.0
 """How exposed systemd may call the service: 0 is sealed, 10 is open. It needs a network, which costs most of this."""
 
 
+def analysed(unit: daemon_unit.Unit, directory: Path, *words: str) -> str:
+    """Run `systemd-analyze` on a unit; return what it says."""
+    path = directory / unit.name
+    path.write_text(unit.text)
+    ran = subprocess.run(["systemd-analyze", *words, str(path)], capture_output=True, text=True, check=False)
+    return ran.stdout + ran.stderr
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
 def test_systemd_calls_the_unit_of_the_machine_safe(tmp_path: Path) -> None:
     """`systemd-analyze` understands every line of it, and its exposure stays below the figure kept here."""
     unit = unit_of(Home(Path("/var/lib/claudius")), {}, "linux", account="claudius")
-    path = tmp_path / unit.name
-    path.write_text(unit.text)
 
-    def analysed(*words: str) -> str:
-        """Run `systemd-analyze`; return what it says."""
-        argv = ["systemd-analyze", *words, str(path)]
-        ran = subprocess.run(argv, capture_output=True, text=True, check=False)
-        return ran.stdout + ran.stderr
-
-    figure = re.search(r"exposure level for \S+: ([\d.]+)", analysed("security", "--offline=true"))
+    figure = re.search(r"exposure level for \S+: ([\d.]+)", analysed(unit, tmp_path, "security", "--offline=true"))
     assert figure
     assert float(figure[1]) <= MOST_EXPOSED
-    assert unit.name not in analysed("verify", "--man=no")
+    assert unit.name not in analysed(unit, tmp_path, "verify", "--man=no")
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd")
@@ -229,14 +229,8 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     home = Home(tmp_path / "home with 50%")
     home.create()
     unit = unit_of(home, {"HOME": str(tmp_path)}, "linux")
-    path = tmp_path / unit.name
-    path.write_text(unit.text)
 
-    ran = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", str(path)], capture_output=True, text=True, check=False
-    )
-
-    assert unit.name not in ran.stderr
+    assert unit.name not in analysed(unit, tmp_path, "verify", "--man=no")
 
 
 def test_launchd_gets_an_agent(tmp_path: Path) -> None:

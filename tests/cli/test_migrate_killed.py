@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from driven import Machine
-from killing import MOVES, Change, Killed, Point, copied, points, run, shown, spread, traced
+from killing import MOVES, Change, Killed, Point, copied, killed, points, run, shown, spread
 from lab import postgres
 from lab.postgres import Server
 
@@ -62,15 +62,7 @@ def _change(machine: Machine, way: str, url: str) -> Change:
 
 def _killed_at(machine: Machine, way: str, url: str, point: Point, trace: Path) -> str:
     change = _change(machine, way, url)
-    traced(
-        machine,
-        change,
-        trace,
-        "-e",
-        f"trace={point.call}",
-        "-e",
-        f"inject={point.call}:signal=KILL:when={point.number}",
-    )
+    killed(machine, change, trace, point)
     start = machine.run("conversations", "show", MAIN)
     assert start.code != 0 or "walnut" in start.stdout, f"{point}: {start.shown}"
     assert start.code in (0, 75, 78), f"{point}: {start.shown}"

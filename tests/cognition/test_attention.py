@@ -258,33 +258,19 @@ async def test_without_the_psyche_nothing_of_it_remains(home: Home) -> None:
         assert word not in request.system + request.tail
 
 
-async def test_a_fault_of_the_psyche_costs_no_reply(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Section 11: if the psyche breaks, owed messages are thought about, nothing moves, and one line is logged."""
-
-    def broken(*_: object) -> None:
-        """Fail as a bug does."""
-        raise ZeroDivisionError
-
+@pytest.mark.parametrize(
+    ("where", "name", "log", "text"),
+    [(attending, "attend", attending.log, "thanks!"), (Change, "fold", kept_psyche.log, "How do you do?")],
+)
+async def test_a_fault_of_the_psyche_costs_no_reply(
+    home: Home, monkeypatch: pytest.MonkeyPatch, where: object, name: str, log: object, text: str
+) -> None:
+    """Section 11: if the psyche or its folding breaks, messages are thought about, nothing moves, one line is logged."""
     logged: list[str] = []
-    monkeypatch.setattr(attending, "attend", broken)
-    monkeypatch.setattr(attending.log, "exception", lambda message, **_: logged.append(message))
-    voice = Scripted(default=REPLY)
-    async with alive(home, voice) as soul:
-        said = await say(soul, "thanks!")
-        found = soul.records().psyche()
-
-    assert said == "As you say."
-    assert found == (Psyche(), ())
-    assert logged == ["the psyche is at fault"]
-
-
-async def test_a_fault_in_the_folding_costs_no_reply(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Section 11: if a turn's change cannot be computed, the turn is kept and the numbers stay."""
-    logged: list[str] = []
-    monkeypatch.setattr(Change, "fold", lambda *_: 1 // 0)
-    monkeypatch.setattr(kept_psyche.log, "exception", lambda message, **_: logged.append(message))
+    monkeypatch.setattr(where, name, lambda *_: 1 // 0)
+    monkeypatch.setattr(log, "exception", lambda message, **_: logged.append(message))
     async with alive(home, Scripted(default=REPLY)) as soul:
-        said = await say(soul, "How do you do?")
+        said = await say(soul, text)
         found = soul.records().psyche()
 
     assert said == "As you say."

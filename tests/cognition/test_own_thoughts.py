@@ -35,13 +35,6 @@ async def test_a_repair_does_not_say_the_thought_it_was_shown(home: Home, again:
     assert "otter" not in said.replace("\u200b", "")
 
 
-async def test_a_repair_says_the_words_that_a_thought_had_swallowed(home: Home) -> None:
-    """In a section that was not closed, only the text before the dialogue is private."""
-    voice = Scripted([f"<internal_monologue>Well. <external_dialogue>{SAID}</external_dialogue>", SAID])
-
-    assert await spoken(home, voice, "Hello?") == [SAID]
-
-
 async def test_a_step_apart_does_not_say_what_an_earlier_one_thought(home: Home) -> None:
     """In split mode the dialogue's prompt holds the thought. If it is said there, a repair is asked for."""
     apart = by_tag(internal_monologue=THOUGHT, external_dialogue=THOUGHT)

@@ -15,7 +15,7 @@ from msgspec.structs import asdict, replace
 from claudius.cognition.hooks import POINTS, TOLD, Hooks
 from claudius.cognition.proactive import at_stake, is_wanted
 from claudius.config import ConsultSettings
-from claudius.cortex import asking, reflect, triggers
+from claudius.cortex import asking
 from claudius.cortex.asking import JOB
 from claudius.errors import Overloaded
 from claudius.home import Home
@@ -441,9 +441,3 @@ def test_what_is_thought_about_twice() -> None:
     assert stake("What time is it?") == ()
     assert stake("What time is it?", peers=(distrusted,)) == ("distrust",)
     assert stake("It rains.", peers=(distrusted,)) == ()
-
-
-def test_the_rooms_of_the_two_minds_are_apart() -> None:
-    """NFR-CX-02: neither module imports the other. The layers enforce it, and these two are examples."""
-    assert "cognition" not in (triggers.__doc__ or "")
-    assert not any(name.startswith("claudius.cognition") for name in vars(reflect))

@@ -106,19 +106,6 @@ def test_rule_08_information_is_counted_in_one_place() -> None:
     assert callers == {"memory/ledger.py"}
 
 
-def test_nfr_cx_02_the_two_minds_do_not_know_each_other() -> None:
-    """NFR-CX-02: no module of one package imports the other. They meet in runtime and in the store."""
-    crossing = {
-        path
-        for one, other in (("cortex/", "claudius.cognition"), ("cognition/", "claudius.cortex"))
-        for path, tree in room(one)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(other)
-    }
-
-    assert crossing == set()
-
-
 def test_anti_pattern_a_blocking_cycle() -> None:
     """Anti-pattern "blocking": a cycle runs in its own task, and the first mind awaits only a consultation."""
     awaited = {

@@ -18,6 +18,7 @@ from claudius.ledger_types import Recorded, Reflected
 from claudius.memory.sqlite import SqliteRecords
 from claudius.observed import MessageHeard, ModelAnswered
 from claudius.providers.scripted import Line
+from contracts.store.ground import assess
 from lab.sample import soul
 from reflecting import ANN, ANN_DM, BEN, DM, NOW, OPS, answer, believing, minutes, second
 
@@ -161,7 +162,7 @@ async def test_simulation_09_what_was_judged_before_is_built_upon(home: Home, sa
     """Simulation 9, rule 12: an inherited +5 moves within 2 to 8, and the old row stays as it was."""
     async with second(home, answer((ANN, said))) as it:
         await it.hear("Hello")
-        await it.store.ledger.record_assessment(ANN, 5, "Inline, long ago.", now=NOW, author="inline", sources=[OPS])
+        await assess(it.store, ANN, 5, "Inline, long ago.", NOW, author="inline", sources=(OPS,))
         it.begin(home)
         it.now += minutes(31)
         await it.cortex.look()
@@ -177,7 +178,7 @@ async def test_simulation_02_misleading_answers_are_slow_and_one_fair_one_mends(
     bad = answer((ANN, -10))
     async with second(home, bad, bad, bad, answer((ANN, 4))) as it:
         await it.hear("Hello")
-        await it.store.ledger.record_assessment(ANN, 4, "Good.", now=NOW, sources=[OPS])
+        await assess(it.store, ANN, 4, "Good.", NOW, sources=(OPS,))
         for _ in range(4):
             it.now += minutes(31)
             await it.hear("Hello")

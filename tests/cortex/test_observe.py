@@ -9,7 +9,7 @@ from msgspec.structs import asdict, replace
 from claudius.cortex.asking import name_of
 from claudius.cortex.beliefs import activity, build, ranked
 from claudius.cortex.models import CortexEvent, Part
-from claudius.cortex.observe import MOST_EVENTS, OBSERVED, RETURNED_EVENTS, Buffer, Seen, messages
+from claudius.cortex.observe import MOST_EVENTS, OBSERVED, Buffer, Seen
 from claudius.cortex.triggers import fullest
 from claudius.ledger_types import Grounds
 from claudius.observed import MessageHeard, ModelAnswered, Sent
@@ -42,16 +42,6 @@ def test_fr_cx_01_three_handlers_append_what_they_see() -> None:
     assert "preview" not in asdict(kept)
 
 
-def test_rule_03_an_observer_changes_nothing() -> None:
-    """Rule 3: what a handler receives stays unchanged."""
-    before = [asdict(one) for one in SHOWN]
-
-    for one in SHOWN:
-        Buffer().observe(one)
-
-    assert before == [asdict(one) for one in SHOWN]
-
-
 def test_the_oldest_go_where_there_are_too_many() -> None:
     """At most 2,000 events wait, and dropped events are counted."""
     buffer = Buffer()
@@ -61,35 +51,6 @@ def test_the_oldest_go_where_there_are_too_many() -> None:
     assert len(buffer.events) == MOST_EVENTS
     assert buffer.events[0].turn == "10"
     assert buffer.dropped == 10
-
-
-def test_simulation_13_swap_do_not_clear() -> None:
-    """Simulation 13: an event during a cycle stays, and the events of a failed cycle go back before it."""
-    buffer = Buffer()
-    buffer.events += [message(1), message(2, audience=DM)]
-    taken = buffer.take(OPS)
-    buffer.events.append(message(3))
-
-    buffer.give_back(taken)
-
-    assert [event.turn for event in buffer.events] == ["turn1", "turn2", "turn3"]
-    buffer.give_back([message(n) for n in range(900)])
-    assert len(buffer.events) == RETURNED_EVENTS + 3
-
-
-def test_a_restart_loses_nothing() -> None:
-    """Events that no cycle has seen come back from the ledger, once."""
-    buffer = Buffer()
-    buffer.events.append(message(2))
-
-    buffer.restore([line(1), line(2), line(3, direction="out")])
-
-    assert [(event.turn, event.direction) for event in buffer.events] == [
-        ("turn1", "in"),
-        ("turn3", "out"),
-        ("turn2", "in"),
-    ]
-    assert len(messages(buffer.events)) == 2
 
 
 def test_a_pass_takes_the_fullest_audiences() -> None:
@@ -168,21 +129,6 @@ def test_what_is_cut_does_not_count_as_read() -> None:
     assert sizes[1500][:2] == (8, 5)
     assert sizes[700][2] is False
     assert sizes[300][0] < 8
-
-
-def test_simulation_04_fifty_peers_cost_what_five_cost() -> None:
-    """Simulation 4: the ceiling of a cycle holds for any number of peers."""
-
-    def size(count: int) -> int:
-        part = Part(audience=OPS, events=tuple(message(n, peer=f"p{n % count}") for n in range(400)))
-        peers = tuple(known(f"p{n}", lines=10) for n in range(min(8, count)))
-        found = build(
-            part, Grounds(audience=OPS, peers=peers), trigger="timer", soul="s" * 9000, now=NOW, budget_tokens=2000
-        )
-        return len(nested_line(found.content)) // 4
-
-    assert size(5) <= 2000
-    assert size(50) <= 2000
 
 
 def test_what_the_first_mind_did_is_counted() -> None:

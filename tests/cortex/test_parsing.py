@@ -67,14 +67,6 @@ def test_fr_cx_03_anything_else_is_a_failure(text: str) -> None:
         parse(text)
 
 
-def test_rule_08_an_information_score_of_the_model_is_dropped() -> None:
-    """Rule 8, anti-pattern "info_score in the output": it is removed, and this is reported."""
-    found = parse(json.dumps({**GOOD, "assessments": [{**GOOD["assessments"][0], "info_score": 9}]}))
-
-    assert "info_score" not in found.assessments[0]
-    assert any("info_score" in line for line in found.dropped)
-
-
 def test_unknown_keys_are_ignored() -> None:
     """A key that was not asked for changes nothing."""
     assert parse(json.dumps({**GOOD, "mood": "fine"})) == parse(json.dumps(GOOD))

@@ -92,12 +92,6 @@ def test_the_count(*, count: int, fires: bool) -> None:
     assert bool(found) is fires
 
 
-@pytest.mark.parametrize(("after", "fires"), [(4 * 60 + 59, False), (300, False), (5 * 60 + 1, True)])
-def test_simulation_11_a_promise_is_broken_after_its_grace(*, after: float, fires: bool) -> None:
-    """Simulation 11: "within 4 hours" fires nothing at 4 h 59, and fires at 5 h 01."""
-    assert bool(evaluate(state(promises=(promise(),)), NOW + minutes(after), ALL)) is fires
-
-
 def test_after_a_failure_nothing_fires_for_a_while() -> None:
     """After a failure triggers rest for 1, 2, 4 … minutes, at most the schedule."""
     resting = state(events=[message(n) for n in range(5)], retry_at=NOW + minutes(2))

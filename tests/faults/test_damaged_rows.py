@@ -17,9 +17,9 @@ from claudius.cognition import turn as turns
 from claudius.errors import EXIT_FAILED, DeliveryLater
 from claudius.home import Home
 from claudius.intent import Intent, Schedule
+from claudius.memory.erasing import lines_of_others
 from claudius.memory.rows import pack
 from claudius.memory.seen import KeptTurn
-from claudius.memory.sql.blanking import lines_of_others
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.perception import Kind, Perception, private
 from claudius.provider import Request
@@ -218,7 +218,13 @@ async def test_a_damaged_overheard_message_blocks_nobody(home: Home) -> None:
     assert APOLOGY in seen[1]
 
 
-@pytest.mark.parametrize("name", ["turn._recalled", "turn.route", "turn.attend_to", "hop.plan", "hop.conclude"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"cognition.{one}" for one in ("turn._recalled", "turn.route", "turn.attend_to", "hop.plan", "hop.conclude")),
+        "runtime.access.Membership.look",
+    ],
+)
 async def test_a_lasting_bug_ends_in_an_apology_each_time(
     home: Home, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -228,29 +234,12 @@ async def test_a_lasting_bug_ends_in_an_apology_each_time(
         """Always fail."""
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(f"claudius.cognition.{name}", broken)
+    monkeypatch.setattr(f"claudius.{name}", broken)
     async with alive(home, Scripted(default=echo)) as soul:
         lines = [*await said(soul, ana="one"), *await said(soul, ana="two")]
 
     assert len(lines) == 2
     assert all(APOLOGY in line for line in lines)
-
-
-async def test_a_lasting_bug_before_the_turn_ends_in_an_apology_too(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Looking up members or reading a thread may always fail, and each failure counts like any other."""
-
-    async def broken(*_: object) -> bool:
-        """Always fail."""
-        raise RuntimeError("a bug")
-
-    monkeypatch.setattr("claudius.runtime.access.Membership.look", broken)
-    async with alive(home, Scripted(default=echo)) as soul:
-        lines = await said(soul, ana="one")
-
-    assert len(lines) == 1
-    assert APOLOGY in lines[0]
 
 
 async def test_a_turn_that_owes_a_reply_and_has_none_is_not_settled_in_silence(

@@ -8,11 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import resource
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,6 +22,7 @@ from claudius.providers.scripted import Line, Scripted
 from claudius.runtime.process_resources import RESERVE_MB, Clock, Disk, ProcessResources
 from claudius.testing.alive import alive
 from driven import Machine, reply
+from failing import limited
 from lab.sample import NOW
 
 MB = 2**20
@@ -60,17 +58,6 @@ class Watched(InboxStore):
             await asyncio.sleep(0.001)
 
 
-@contextmanager
-def limited(pid: int, size: int) -> Iterator[None]:
-    """Limit files to `size` bytes for a block: every write beyond that fails as on a full disk."""
-    before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
-
-
 @pytest.mark.slow
 def test_r16_a_full_disk_accepts_nothing_says_so_and_resumes_by_itself(tmp_path: Path) -> None:
     """A write without room is refused, and exit code, status, doctor and log say so. With room the daemon goes on."""
@@ -80,7 +67,7 @@ def test_r16_a_full_disk_accepts_nothing_says_so_and_resumes_by_itself(tmp_path:
         machine.ok("chat", "--once", "one")
         reserve = machine.home / "state" / "reserve"
         size = reserve.stat().st_size
-        with limited(pid, 4096):
+        with limited(4096, pid):
             refused = machine.run("chat", "--once", "two")
             status = machine.ok("status", "--json").json
             shown = machine.ok("status").stdout

@@ -110,17 +110,6 @@ def test_r22_a_chat_that_holds_the_home_is_named_and_no_daemon_to_be_stopped(tmp
     assert "no daemon runs" in stopped.stdout
 
 
-def test_r22_a_chat_joins_the_daemon(tmp_path: Path) -> None:
-    """While a daemon runs, `chat` talks through it, and it outlives the chat."""
-    machine = Machine(tmp_path)
-    with machine.daemon() as pid:
-        said = machine.ok("chat", "--once", "My name is Ada.", "--json").json
-        status = machine.ok("status", "--json").json
-
-    assert said["provider"] == "rehearsal"
-    assert (status["pid"], status["turns"]["total"]) == (pid, 1)
-
-
 def test_r22_a_stale_lock_file_with_a_living_pid_is_no_obstacle(tmp_path: Path) -> None:
     """The flock decides: a file that names a living but different process keeps nobody out."""
     machine = Machine(tmp_path)

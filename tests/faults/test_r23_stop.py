@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from claudius.home import Home
-from claudius.memory.sqlite import SqliteRecords
-from claudius.provider import Request
-from claudius.providers.scripted import Line, Scripted
+from claudius.providers.scripted import Scripted
 from claudius.runtime.control import connect
 from claudius.runtime.life import Signals
 from claudius.testing.alive import alive
@@ -107,26 +104,6 @@ def test_r23_sighup_reads_the_settings_again(tmp_path: Path) -> None:
     assert "log.level" in broken["problem"]
     assert "the last good version stays in use" in answered.stderr
     assert machine.events()[-1]["event"] == "the settings were read again"
-
-
-async def test_r23_what_is_decided_is_said_while_stopping(home: Home) -> None:
-    """A turn that ends within its grace is spoken and settled before the process ends."""
-    asked_now = asyncio.Event()
-
-    def slowly(_: Request) -> Line:
-        """Answer after the stop has begun."""
-        asked_now.set()
-        return Line(deltas=(reply("said in time"),), delay_s=0.2)
-
-    async with alive(home, Scripted(default=slowly)) as soul:
-        await soul.network.hear("m")
-        async with asyncio.timeout(TIMEOUT_S):
-            await asked_now.wait()
-    with closing(SqliteRecords(home.database)) as records:
-        counts = records.counts(soul.mind.clock())
-
-    assert [one.text for one in soul.network.visible] == ["said in time"]
-    assert (counts["inbox"]["pending"], counts["outbox"]["pending"]) == (0, 0)
 
 
 async def test_r23_nothing_is_accepted_once_it_stops(home: Home) -> None:

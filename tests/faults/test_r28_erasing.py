@@ -22,7 +22,8 @@ from claudius.home import Home
 from claudius.memory import search
 from claudius.memory.audit import AuditStore
 from claudius.memory.database import Core, Database, Writer
-from claudius.memory.erasure import ERASED, Erasures
+from claudius.memory.erasure import Erasures
+from claudius.memory.seen import ERASED
 from claudius.memory.sqlite import SqliteRecords
 from claudius.providers.scripted import Scripted
 from claudius.runtime.commands.about import About

@@ -31,10 +31,10 @@ from killing import (
     copied,
     furnish,
     kill,
+    killed,
     points,
     seen,
     shown,
-    traced,
 )  # fmt: skip
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace: apt-get install strace")
@@ -103,8 +103,7 @@ def _killed_restore(first: Machine, tmp_path: Path) -> Machine:
     found = points(copied(first, tmp_path / "whole"), RESTORE, tmp_path / "trace")
     away = [one for one in found if one.call in BETWEEN_RENAMES][1:]  # the first one puts the note in its place
     machine = copied(first, tmp_path / "killed")
-    inject = f"inject={away[1].call}:signal=KILL:when={away[1].number}"
-    assert traced(machine, RESTORE, tmp_path / "trace", "-e", f"trace={away[1].call}", "-e", inject) != 0
+    assert killed(machine, RESTORE, tmp_path / "trace", away[1]) != 0
     assert not (machine.home / "state" / "claudius.db").exists()
     return machine
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import resource
 import shutil
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from claudius.home import Home
 from claudius.memory.erasure import Erasures
 from claudius.runtime.receipts import of, told
 from driven import Machine, reply
+from failing import limited
 from forget_rows import right
 from slack_daemon import MENTION, PATIENCE_S, SlackDaemon, slack_daemon
 
@@ -46,17 +45,6 @@ RECEIPT: dict[str, Any] = {
     "beyond": ["what people posted themselves stays", "clones of a copy on another machine"],
     "store": "file",
 }
-
-
-@contextmanager
-def limited(size: int, pid: int = 0) -> Iterator[None]:
-    """Limit files to `size` bytes for a block: a write that crosses it is cut short there, and the next one fails."""
-    before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
 
 
 def test_a_receipt_says_how_and_where_and_promises_no_more() -> None:

@@ -78,6 +78,6 @@ async def test_scale_f10_a_plan_rings_at_its_time_and_once(postgres_url: str, tm
         await asyncio.gather(*(tick(soul.mind, rung.append) for soul in souls))
 
         assert rung == ["rehearsal:t:dm-p1:1"]
-        assert await souls[0].mind.store.plans.next_due() == later
+        assert souls[0].mind.store.plans.next_due() == later
         for soul in souls:
             await soul.idle()

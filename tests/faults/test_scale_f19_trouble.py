@@ -6,15 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from claudius.errors import StoreFull
-from workers import World
-
-if TYPE_CHECKING:
-    from claudius.memory.postgres.store import PostgresStore
+from workers import Send, World, met
 
 ERRORS = (
     "DeadlockDetected",
@@ -37,32 +34,18 @@ class Refusing:
         self.is_full = False
         """Whether it refuses every statement, and not one here and there."""
 
-    def prepare(self, store: PostgresStore) -> None:
-        """Have the store's connections be refused."""
+    def meet(self, connection: Any, sql: str, send: Send) -> Any:
+        """Send a statement, or say what the server would."""
         import psycopg  # noqa: PLC0415 - an extra
 
-        from claudius.memory.postgres.connection import PostgresConnection  # noqa: PLC0415 - an extra
-
-        trouble = self
-
-        class Refused(PostgresConnection):
-            """A connection whose server is in trouble."""
-
-            is_writer = False
-
-            def execute(self, sql: str, values: Any = (), /) -> Any:
-                """Send a statement, or say what the server would."""
-                self.is_writer = self.is_writer or sql == "BEGIN IMMEDIATE"
-                if self.is_writer and trouble.is_on and self.in_transaction and sql != "ROLLBACK":
-                    trouble.sent += 1
-                    if trouble.sent in trouble.points or trouble.is_full:
-                        trouble.refused += 1
-                        with suppress(psycopg.Error):
-                            super().execute("SELECT 1/0")  # so that the transaction has failed, as on the server
-                        raise getattr(psycopg.errors, trouble.error)("refused")
-                return super().execute(sql, values)
-
-        store._connect = store.core._beside = lambda: Refused(store.place)  # type: ignore[assignment]  # the same shape
+        if connection.is_writer and self.is_on and connection.in_transaction and sql != "ROLLBACK":
+            self.sent += 1
+            if self.sent in self.points or self.is_full:
+                self.refused += 1
+                with suppress(psycopg.Error):
+                    send("SELECT 1/0")  # so that the transaction has failed, as on the server
+                raise getattr(psycopg.errors, self.error)("refused")
+        return send()
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -72,7 +55,7 @@ async def test_scale_f19_what_is_refused_for_a_moment_is_done_again(
     """Every message gets its one answer, in order; nobody is told of the trouble."""
     world, trouble = World(postgres_url, tmp_path), Refusing(error)
     async with AsyncExitStack() as stack:
-        soul = await world.worker(stack, prepare=trouble.prepare)
+        soul = await world.worker(stack, prepare=met(trouble.meet))
         trouble.is_on = True
         for n in range(3):
             await world.until_accepted(soul, world.post(1, n))
@@ -89,7 +72,7 @@ async def test_scale_f19_a_server_whose_disk_is_full(postgres_url: str, tmp_path
     """
     world, trouble = World(postgres_url, tmp_path), Refusing("DiskFull")
     async with AsyncExitStack() as stack:
-        soul = await world.worker(stack, prepare=trouble.prepare)
+        soul = await world.worker(stack, prepare=met(trouble.meet))
         disk = soul.resources.disk
         await world.offer(soul, world.post(1, 0))
         await world.answered()
@@ -121,7 +104,7 @@ async def test_scale_f19_the_servers_disk_fills_at_any_statement(point: int, pos
     """Whatever was refused is done once there is room; nobody is told of it in a reply."""
     world, trouble = World(postgres_url, tmp_path), Refusing("DiskFull")
     async with AsyncExitStack() as stack:
-        soul = await world.worker(stack, prepare=trouble.prepare)
+        soul = await world.worker(stack, prepare=met(trouble.meet))
         trouble.points = range(point, point + 3)
         trouble.is_on = True
         for n in range(2):

@@ -6,17 +6,14 @@ import asyncio
 import os
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from claudius.errors import StoreError
 from claudius.intent import Utterance
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from workers import World
-
-if TYPE_CHECKING:
-    from claudius.memory.postgres.store import PostgresStore
+from workers import Send, World, met
 
 MOST = 60
 """More statements than the writer sends from the first word to the end of the lane."""
@@ -30,39 +27,25 @@ class Wire:
         self.left, self.late, self.is_cut, self.is_strung = point, late, False, False
         self.cut, self._loop = asyncio.Event(), asyncio.get_running_loop()
 
-    def string(self, store: PostgresStore) -> None:
-        """Have the store's connections pass by the wire; only the writer's statements count."""
+    def meet(self, connection: Any, _: str, send: Send) -> Any:
+        """Let the statement pass, or cut the wire."""
+        self.left -= connection.is_writer and self.is_strung
+        if not self.is_cut and self.left < 0 and connection.is_writer:
+            self.is_cut = True
+            self._loop.call_soon_threadsafe(self.cut.set)
+            if self.late:
+                send()
+        if self.is_cut:
+            connection._made.close()
+        self.connect()
+        return send()
+
+    def connect(self) -> None:
+        """Let nobody connect over a wire that is cut."""
         import psycopg  # noqa: PLC0415 - an extra
 
-        from claudius.memory.postgres.connection import PostgresConnection  # noqa: PLC0415 - an extra
-
-        wire = self
-
-        class Wired(PostgresConnection):
-            """A connection that may be cut."""
-
-            is_writer = False
-
-            def execute(self, sql: str, values: Any = (), /) -> Any:
-                """Let the statement pass, or cut the wire."""
-                self.is_writer = self.is_writer or sql == "BEGIN IMMEDIATE"
-                wire.left -= self.is_writer and wire.is_strung
-                if not wire.is_cut and wire.left < 0 and self.is_writer:
-                    wire.is_cut = True
-                    wire._loop.call_soon_threadsafe(wire.cut.set)
-                    if wire.late:
-                        super().execute(sql, values)
-                if wire.is_cut:
-                    self._made.close()
-                    raise psycopg.OperationalError("cut")
-                return super().execute(sql, values)
-
-            def _connect(self) -> Any:
-                if wire.is_cut:
-                    raise psycopg.OperationalError("cut")
-                return super()._connect()
-
-        store._connect = store.core._beside = lambda: Wired(store.place)  # type: ignore[assignment]  # the same shape
+        if self.is_cut:
+            raise psycopg.OperationalError("cut")
 
 
 class Mute(RehearsalAdapter):
@@ -84,7 +67,7 @@ async def test_scale_f2_killed_at_each_statement(point: int, late: bool, postgre
     world, wire, mute = World(postgres_url, tmp_path), Wire(point, late=late), Mute()
     mute.wire = wire
     async with AsyncExitStack() as stack:
-        doomed = await world.worker(stack, clean=False, network=mute, prepare=wire.string)
+        doomed = await world.worker(stack, clean=False, network=mute, prepare=met(wire.meet, wire.connect))
         wire.is_strung = True
         first, second = world.post(1, 0), world.post(1, 1)
         try:

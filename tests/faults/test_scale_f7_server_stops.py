@@ -8,17 +8,14 @@ import random
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from claudius.memory.leases import LeaseTimes
 from claudius.perception import Perception
 from lab import postgres
-from workers import World
-
-if TYPE_CHECKING:
-    from claudius.memory.postgres.store import PostgresStore
+from workers import Send, World, met
 
 PROFILE = os.environ.get("CLAUDIUS_TEST_PROFILE", "push")
 STOPS = 20 if PROFILE == "nightly" else 4
@@ -100,30 +97,16 @@ class Crash:
         self.is_armed = self.is_over = False
         self.stopped, self._loop = asyncio.Event(), asyncio.get_running_loop()
 
-    def lie_in_wait(self, store: PostgresStore) -> None:
-        """Have the store's connections count."""
-        from claudius.memory.postgres.connection import PostgresConnection  # noqa: PLC0415 - an extra
-
-        crash = self
-
-        class Counted(PostgresConnection):
-            """A connection whose writer's statements are counted."""
-
-            is_writer = False
-
-            def execute(self, sql: str, values: Any = (), /) -> Any:
-                """Let the statement pass; stop the server at the one that is meant."""
-                self.is_writer = self.is_writer or sql == "BEGIN IMMEDIATE"
-                crash.left -= self.is_writer and crash.is_armed
-                if crash.left >= 0 or crash.is_over or not self.is_writer:
-                    return super().execute(sql, values)
-                crash.is_over = True
-                done = super().execute(sql, values) if crash.late else None
-                crash.server.stop()
-                crash._loop.call_soon_threadsafe(crash.stopped.set)
-                return done or super().execute(sql, values)
-
-        store._connect = store.core._beside = lambda: Counted(store.place)  # type: ignore[assignment]  # the same shape
+    def meet(self, connection: Any, _: str, send: Send) -> Any:
+        """Let the statement pass; stop the server at the one that is meant."""
+        self.left -= connection.is_writer and self.is_armed
+        if self.left >= 0 or self.is_over or not connection.is_writer:
+            return send()
+        self.is_over = True
+        done = send() if self.late else None
+        self.server.stop()
+        self._loop.call_soon_threadsafe(self.stopped.set)
+        return done or send()
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
@@ -138,7 +121,7 @@ async def test_scale_f7_the_server_stops_at_each_statement(
     """Whether the commit arrived or not: one answer each, in order, by the process that goes on."""
     world, crash = World(url, tmp_path), Crash(server, point, late=late)
     async with AsyncExitStack() as stack:
-        soul = await world.worker(stack, prepare=crash.lie_in_wait)
+        soul = await world.worker(stack, prepare=met(crash.meet))
         crash.is_armed = True
         told = [world.post(1, n) for n in range(2)]
         offering = asyncio.create_task(_offer(world, soul, told))

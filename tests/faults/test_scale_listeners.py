@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from claudius.errors import OverBudget, Overloaded, SpendLimit
+from claudius.errors import OverBudget, Overloaded
 from claudius.perception import EditExtra, Kind, Perception, Standing, private
 from claudius.provider import Event, Request, Usage
 from claudius.providers.scripted import Line, Scripted
@@ -119,21 +119,6 @@ async def test_scale_w5_a_code_is_approved_and_taken_back_at_any_process(postgre
     assert heard == [False, True, False]
     assert [row["person"] for row in listed["open"]] == [eve]
     assert after["paired"] == []
-
-
-async def test_scale_w6_a_refused_account_is_known_to_every_soul(postgres_url: str, tmp_path: Path) -> None:
-    """A process whose provider rests tells the others, which know it at their next renewal at the latest."""
-    world, account = World(postgres_url, tmp_path), ("settings", "shut")
-    async with AsyncExitStack() as stack:
-        one, other = [await world.worker(stack) for _ in range(2)]
-        one.resources.rests.tell(account, 60.0, SpendLimit("no credit"))
-        async with asyncio.timeout(20):
-            while account not in other.resources.rests.now:
-                await asyncio.sleep(0.01)
-        _, error = other.resources.rests.now[account]
-
-    assert isinstance(error, SpendLimit)
-    assert error.message == "no credit"
 
 
 class Ill:

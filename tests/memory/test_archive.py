@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import stat
 from collections import Counter
 from datetime import timedelta
 
@@ -14,14 +13,14 @@ from claudius.intent import ModelVersion
 from claudius.memory.archive import changes, worker
 from claudius.memory.archive.repository import GitFailed, Repository
 from claudius.memory.database import Database
-from claudius.memory.sql.derived import Derived, Source
-from claudius.memory.sql.erasing import put_portrait_back
+from claudius.memory.erasing import put_portrait_back
+from claudius.memory.seen import Derived, ErasedSource
 from claudius.perception import SELF, private
 from contracts.store.ground import ANA, BEN, NOW, exchange, heard
 
 
 async def test_every_version_is_a_commit_with_its_note(kept: Kept) -> None:
-    """Each version is one commit, oldest first, with the note as its message and the version's time; none is left."""
+    """Each version is one commit, oldest first, with its note, text and time, and knows it; none is left."""
     for n in range(3):
         await kept.learn(f"# Ana {n}\n", f"note {n}")
     await kept.store.documents.set_state("currentTopic", "bridges", SELF, NOW + timedelta(days=1))
@@ -34,6 +33,10 @@ async def test_every_version_is_a_commit_with_its_note(kept: Kept) -> None:
         kept.git("log", "-1", "--format=%aI %cn <%ce>").strip()
         == "2026-01-06T12:00:00+00:00 Claudius <claudius@localhost>"
     )
+    path = kept.file().relative_to(kept.home.memory)
+    assert [kept.git("show", f"HEAD~{n}:{path}") for n in (3, 2, 1)] == [f"# Ana {n}\n" for n in range(3)]
+    rows = kept.store.core.reader.all("person_versions", person=ANA)  # type: ignore[union-attr] - it is open
+    assert [row["commit"] for row in rows] == kept.git("log", "--reverse", "--format=%H").split()[:3]
     assert kept.file().read_text() == "# Ana 2\n"
     assert "bridges" in (kept.home.memory / "soul_state.md").read_text()
     assert (await kept.round()).committed == 0
@@ -51,39 +54,6 @@ async def test_a_turns_version_is_the_souls_own_an_edit_is_the_owners(kept: Kept
 
     assert kept.git("log", "--reverse", "--format=%an").splitlines() == ["Claudius", "owner"]
     assert intent.turn in kept.git("log", "--reverse", "--format=%b")
-
-
-async def test_each_commit_holds_the_text_of_its_version(kept: Kept) -> None:
-    """The history can be read back: the commit with version n's note contains version n."""
-    for n in range(1, 4):
-        await kept.learn(f"text {n}\n", f"note {n}")
-    await kept.settle()
-    path = kept.file().relative_to(kept.home.memory)
-
-    found = [kept.git("show", f"HEAD~{3 - n}:{path}") for n in range(1, 4)]
-
-    assert found == ["text 1\n", "text 2\n", "text 3\n"]
-
-
-async def test_each_version_knows_its_commit(kept: Kept) -> None:
-    """The database records which commit contains which version."""
-    await kept.learn("one\n")
-    await kept.learn("two\n")
-    await kept.settle()
-
-    rows = kept.store.core.reader.all("person_versions", person=ANA)  # type: ignore[union-attr] - it is open
-
-    assert [row["commit"] for row in rows] == kept.git("log", "--reverse", "--format=%H").split()
-
-
-async def test_files_are_private(kept: Kept) -> None:
-    """Only the owner can read the portraits, their folders and git's own files."""
-    await kept.learn("text")
-    await kept.settle()
-
-    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in kept.home.memory.rglob("*")}
-
-    assert {path: mode for path, mode in modes.items() if mode & 0o077} == {}
 
 
 async def gone(kept: Kept, word: str) -> None:
@@ -105,7 +75,7 @@ def objects(kept: Kept) -> str:
 async def test_what_only_an_older_version_held_leaves_git_too(kept: Kept) -> None:
     """A section that a later version replaced, and the note of a change, are in no commit after an erasure."""
     await kept.store.start("boot", NOW)
-    derived, place = Derived(Source()), {"person": ANA, "audience": private(ANA)}
+    derived, place = Derived(ErasedSource()), {"person": ANA, "audience": private(ANA)}
     for n, (text, note) in enumerate((("a bee", "a wasp"), ("a heron", "a stork"), ("a dove", "a crow")), 1):
         model = ModelVersion(**place, version=n, markdown=f"## Likes\n{text}\n", note=note)
         intent = await exchange(kept.store, heard(n=n), model=model)

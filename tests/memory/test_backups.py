@@ -89,18 +89,6 @@ async def test_a_byte_that_changed_is_found_though_every_page_reads(home: Home) 
     assert [name for name, ok in after.checks.items() if not ok] == ["sha256"]
 
 
-async def test_a_copy_without_a_sum_is_still_verified(home: Home) -> None:
-    """A copy without a sum file, made by an earlier version, is verified by its pages."""
-    await lived(home)
-    made = back_up(home.database, home.backups, NOW)
-    sum_of(made.path).unlink()
-
-    found = verify(made.path)
-
-    assert found.is_verified
-    assert not found.has_sum
-
-
 async def test_a_copy_goes_with_its_sum(home: Home) -> None:
     """Deleting a copy also deletes its sum file."""
     await lived(home)

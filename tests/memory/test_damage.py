@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from claudius.errors import EXIT_CONFIG, StoreCorrupt, StoreError, StoreTooNew
+from claudius.errors import EXIT_CONFIG, StoreCorrupt, StoreError
 from claudius.home import Home, shipped
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.memory.sqlite.backups import back_up
@@ -88,16 +88,6 @@ async def test_without_a_backup_the_line_says_so(home: Home) -> None:
     home.database.write_bytes(b"")
 
     assert "there is no backup" in (await refused(home)).message
-
-
-async def test_a_newer_schema_is_refused(home: Home) -> None:
-    """A database of a later version is not changed, either by the daemon or by a reading command."""
-    await lived(home)
-    _pragma(home.database, "user_version = 9999")
-
-    assert isinstance(await refused(home), StoreTooNew)
-    with pytest.raises(StoreTooNew):
-        SqliteRecords(home.database)
 
 
 async def test_damage_found_while_running_is_named(home: Home) -> None:

@@ -14,9 +14,8 @@ import pytest
 from claudius.errors import StoreError
 from claudius.home import Home
 from claudius.ledger_types import Reflected, Reflection
-from claudius.memory.seen import Seen, packed, seen_in
-from claudius.memory.sql.derived import _names, put_back
-from claudius.memory.sql.erasure import Erasure
+from claudius.memory.erasure import Erasure
+from claudius.memory.seen import Seen, _names, packed, put_back, seen_in
 from claudius.perception import DeleteExtra, Kind, Perception
 from claudius.provider import Event, Request
 from claudius.providers.scripted import Scripted

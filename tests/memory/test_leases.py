@@ -24,7 +24,6 @@ from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from contracts.store.ground import DM, LIMITS, NOW, OPS, exchange, heard, part, taken, thought
 
 NETWORKS = ("slack",)
-SHORT_S = 0.3
 
 
 class Ticking:
@@ -336,7 +335,7 @@ async def test_scale_f14_a_whisper_stands_in_the_prompt_of_one_turn(postgres_url
         feels = [n for n, (_, whispers) in enumerate(turns) if whispers]
         (store, place), (turn, whispers) = held[feels[0]], turns[feels[0]]
         assert store.leases
-        store.leases.store_of(place).whispers.release(turn)
+        store.leases.store_of(place).turns.release(turn)
         await store.inbox.accept([], NOW)  # what nobody waits for is written with it
         other, elsewhere = next((s, p) for s, p in held if s is not store)
         again = await felt(other, elsewhere, 2)

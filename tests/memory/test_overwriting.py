@@ -15,12 +15,12 @@ import pytest
 
 from claudius.home import Home
 from claudius.memory.database import StorePlace
+from claudius.memory.erasing import RULES
 from claudius.memory.erasure import OVERWRITING, Erasures
-from claudius.memory.postgres import erasure
+from claudius.memory.postgres import store as postgres_store
 from claudius.memory.postgres.store import PostgresStore
-from claudius.memory.sql.erasing import RULES
 from claudius.memory.sqlite import SqliteStore
-from claudius.memory.sqlite import erasure as erasure_in_sqlite
+from claudius.memory.sqlite import store as sqlite_store
 from claudius.providers.scripted import Scripted
 from claudius.runtime.forgetting import Forgetting
 from claudius.testing.alive import Alive, alive
@@ -30,7 +30,7 @@ from lab.postgres import Server
 @pytest.fixture
 async def store(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PostgresStore]:
     """Yield an open store that tries once."""
-    monkeypatch.setattr(erasure, "WAITS_S", (0.0,))
+    monkeypatch.setattr(postgres_store, "WAITS_S", (0.0,))
     made = PostgresStore(StorePlace(postgres_url))
     await made.open()
     yield made
@@ -54,7 +54,7 @@ async def test_bytes_beside_the_rows_of_a_file_are_gone_once_it_is_written_anew(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Moving a row between pages leaves a copy that `secure_delete` misses. Who reads the log holds its end up."""
-    monkeypatch.setattr(erasure_in_sqlite, "WAITS_S", (0.0,))
+    monkeypatch.setattr(sqlite_store, "WAITS_S", (0.0,))
     home.create()
     store = SqliteStore(home.database)
     await store.open()
@@ -90,7 +90,7 @@ async def test_a_large_file_is_written_anew_in_the_quiet_hour_and_a_second_line_
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until then nothing is verified, also after a restart; `at_once` does it before the receipt."""
-    monkeypatch.setattr(erasure_in_sqlite, "QUICK_BYTES", 0)
+    monkeypatch.setattr(sqlite_store, "QUICK_BYTES", 0)
     person, lines = "rehearsal:t:ana", list[str]()
 
     async def erased(soul: Alive, *, at_once: bool, asked: bool) -> dict[str, Any]:
@@ -161,7 +161,7 @@ async def test_what_is_erased_while_tables_are_rewritten_is_overwritten_after_th
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An erasure that ends in the middle of the work is not taken for one that the work has covered."""
-    begun, go_on, rewritten = asyncio.Event(), threading.Event(), erasure._rewritten
+    begun, go_on, rewritten = asyncio.Event(), threading.Event(), postgres_store._rewritten
     loop = asyncio.get_running_loop()
 
     def slowly(*words: object) -> object:
@@ -171,7 +171,7 @@ async def test_what_is_erased_while_tables_are_rewritten_is_overwritten_after_th
         return rewritten(*words)  # type: ignore[arg-type]  # as it was given
 
     await store.erasure.overwrite_later()
-    monkeypatch.setattr(erasure, "_rewritten", slowly)
+    monkeypatch.setattr(postgres_store, "_rewritten", slowly)
     working = asyncio.create_task(store.erasure.overwrite())
     await begun.wait()
     await store.erasure.overwrite_later()

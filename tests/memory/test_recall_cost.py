@@ -11,7 +11,7 @@ from claudius.ledger_types import Noted
 from claudius.memory.recall import RecallLimits
 from claudius.memory.sqlite import SqliteStore
 from claudius.perception import Perception, private
-from contracts.store.ground import ANA, BEN, NOW, exchange, heard, taken
+from contracts.store.ground import ANA, BEN, NOW, assess, exchange, heard, taken
 from contracts.store.ledger import belief, line, reflected
 
 
@@ -25,7 +25,7 @@ async def asked(home: Home, *, beliefs: bool, is_assessed: bool) -> list[str]:
             await exchange(store, said, noted=Noted(interactions=(line(said),)))
         await store.ledger.reflect(reflected(put=(belief(sources=(private(ANA),), audience=private(ANA)),)))
         if is_assessed:
-            await store.ledger.record_assessment(ANA, 2, "Good.", now=NOW)
+            await assess(store, ANA, 2, "Good.", NOW)
         pending = await taken(store, heard(n=9))
         statements: list[str] = []
         with store.core.snapshot() as db:

@@ -76,31 +76,6 @@ async def test_conversations_are_listed_latest_first(store: Store, records: Sqli
     }
 
 
-async def test_a_conversation_is_shown_entry_by_entry(store: Store, records: SqliteRecords) -> None:
-    """`conversations show`: the process, and every entry, oldest first, with the interface's keys."""
-    first = await exchange(store, heard("One", n=1), "Reply.")
-    await exchange(store, heard("Two", n=2))
-
-    found = records.conversation(DM)
-
-    assert found is not None
-    assert {"conversation", "audience", "process", "previous_process", "invocation_count", "params", "turns"} <= set(
-        found
-    )
-    assert (found["turns"], found["params"]) == (2, {})
-    assert [entry["content"] for entry in found["entries"]] == ["One", "Of One", "Reply.", "Two", "Of Two", "Hi."]
-    entry = found["entries"][0]
-    assert {name: entry[name] for name in ("turn", "at", "entry_type", "verb", "person", "content")} == {
-        "turn": first.turn,
-        "at": "2026-01-05T12:01:00.000000Z",
-        "entry_type": "userMessage",
-        "verb": None,
-        "person": ANA,
-        "content": "One",
-    }
-    assert records.conversation("nowhere") is None
-
-
 async def test_why_has_everything_of_a_turn(store: Store, records: SqliteRecords) -> None:
     """`why`: what was heard, thought, asked, changed, said and delivered, even after the inbox dropped the words."""
     intent = await exchange(

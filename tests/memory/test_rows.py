@@ -37,12 +37,6 @@ def test_the_doctor_looks_at_every_column_of_json() -> None:
     assert missed == []
 
 
-def test_a_home_without_a_database_has_no_damaged_row(home: Home) -> None:
-    """A home without a database has no damaged rows."""
-    with closing(SqliteRecords(home.database)) as records:
-        assert records.invalid() == []
-
-
 @pytest.mark.parametrize(
     ("read", "text"), [(parse_object, "[]"), (parse_object, '{"a'), (parse_strings, "{}"), (parse_strings, "[1]")]
 )

@@ -119,7 +119,7 @@ def test_no_sql_stands_in_python() -> None:
         f"{path.name}: {match[0]}"
         for path in room.glob("*.py")
         for match in re.finditer(words, path.read_text("utf-8"))
-        if not re.search("sqlite_master|count|FROM boot|json_each|pragma_table_info", match[0])
+        if not re.search("sqlite_master|count|FROM boot|json_each|pragma_table_info|CREATE VIRTUAL", match[0])
     }
 
     assert found == set()

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from claudius.config import ModelSettings
-from claudius.errors import AuthFailed, OverBudget
+from claudius.errors import AuthFailed
 from claudius.memory.codes import WRONG_TRIES, OpenCode
 from claudius.memory.database import StorePlace
-from claudius.memory.erasure import Probes
+from claudius.memory.erasing import Probes
 from claudius.memory.inbox import RateLimits
 from claudius.memory.turns import SpendingCap
-from claudius.perception import DeleteExtra, EditExtra, Kind, Perception
+from claudius.perception import EditExtra, Kind, Perception
 from claudius.provider import Done, Event, Request, Rests
 from claudius.providers.chain import REST_S, Chain
 from claudius.providers.scripted import Scripted
@@ -41,36 +41,10 @@ async def two(url: str, *, clean: bool = True) -> AsyncIterator[tuple[PostgresSt
             await store.close(clean=clean)
 
 
-async def test_scale_w6_two_processes_count_one_person_together(postgres_url: str) -> None:
-    """The rate is the soul's: the one apology is given once, whoever hears, and a duplicate counts once."""
-    limits = RateLimits(person_per_minute=3, person_per_day=9, conversation_per_hour=9)
-    async with two(postgres_url) as stores:
-        for number, n in enumerate((0, 0, 1, 2, 2, 3)):
-            await stores[number % 2].inbox.accept((heard(n=n),), NOW, limits)
-        for store in stores:
-            with pytest.raises(OverBudget):
-                await store.inbox.accept((heard(n=5),), NOW, limits)
-        waiting = await stores[0].inbox.unfinished(DM)
-
-    assert [one.perception.extra.is_over_budget for one in waiting] == [False, False, False, True]
-
-
 def edited(text: str, n: int) -> Perception:
     """Return an edit of the first message."""
     extra = EditExtra(of=heard().key)
     return heard(text, n=n, key=f"edit {n}", kind=Kind.EDIT, owes=False, extra=extra)
-
-
-async def test_scale_w5_a_change_that_another_process_heard_first_is_in_force(postgres_url: str) -> None:
-    """An edit that overtakes its message waits as a row, and is applied where the message is accepted."""
-    gone = heard(n=9, key="gone", kind=Kind.DELETE, owes=False, extra=DeleteExtra(of=heard(n=2).key))
-    async with two(postgres_url) as (one, other):
-        for change in (edited("newest", 60), edited("older", 50), gone):
-            assert not (await other.inbox.amend(change, NOW)).is_new
-        assert await one.inbox.accept((heard("old"), heard("deleted", n=2)), NOW) == (True, True)
-        waiting = await one.inbox.unfinished(DM)
-
-    assert [one.perception.text for one in waiting] == ["newest"]
 
 
 async def test_scale_w7_what_waits_for_its_message_is_erased_with_its_speaker(postgres_url: str) -> None:
@@ -87,22 +61,6 @@ async def test_scale_w7_what_waits_for_its_message_is_erased_with_its_speaker(po
 
     assert {"early", "rate"} <= before
     assert not after & {"early", "rate"}
-
-
-async def test_scale_w5_what_one_process_decides_of_who_is_heard_is_in_force_for_all(postgres_url: str) -> None:
-    """A pairing, a revocation and a channel's mode count for the next message that any other process hears."""
-    place = "discord:1:c"
-    async with two(postgres_url) as (one, other):
-        found = [other.people.access(ANA, place)]
-        await one.people.pair(ANA, "Ana", NOW)
-        await one.people.participate(place, "off", ANA, NOW)
-        found.append(other.people.access(ANA, place))
-        await one.people.unpair(ANA)
-        await other.people.participate_no_more(place)
-        found.append(other.people.access(ANA, place))
-        found.append(one.people.access(ANA, place))
-
-    assert found == [(False, None), (True, "off"), (False, None), (False, None)]
 
 
 async def test_scale_w5_a_code_that_one_process_gave_any_other_takes(postgres_url: str) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from claudius.home import Home
-from claudius.memory.sql import unsaying
-from claudius.memory.sql.derived import Derived
+from claudius.memory import erasure
+from claudius.memory.seen import Derived
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception, private, shared
 from claudius.provider import Event, Request
 from claudius.providers.scripted import Scripted
@@ -97,14 +97,14 @@ def waiting(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Count how often the database is looked through; each count is of the changes that it was for."""
-    found, undo = list[int](), unsaying._Erasure.undo
+    found, undo = list[int](), erasure._WordsErased.undo
 
-    async def counting(self: unsaying._Erasure) -> None:
+    async def counting(self: erasure._WordsErased) -> None:
         """Count, and do it."""
         found.append(len(self._changes))
         await undo(self)
 
-    monkeypatch.setattr(unsaying._Erasure, "undo", counting)
+    monkeypatch.setattr(erasure._WordsErased, "undo", counting)
     return found
 
 
@@ -136,7 +136,7 @@ async def test_what_was_not_undone_when_the_process_ended_is_undone_at_the_next_
         async with alive(home, Waiting(), settings=SETTINGS, clean=False) as soul:
             await hear(soul, "ana", HERON, key="k")
             await hear(soul, "ben", "so?")
-            patched.setattr(unsaying.Unsaying, "undo", undone_by_nobody)
+            patched.setattr(erasure.Unsaying, "undo", undone_by_nobody)
             await changed(soul, "k")
             go_on.set()
         held = kept(home, "heron")

@@ -19,20 +19,10 @@ from claudius.memory.leases import LeaseTimes
 from claudius.soul import SoulSource
 from claudius.soul.source import SoulInForce
 from contracts.store.ground import NOW
+from memory.test_leases import Ticking
 
 if TYPE_CHECKING:
     from claudius.memory.postgres.store import PostgresStore
-
-
-class Ticking:
-    """A monotonic clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-
-    def __call__(self) -> float:
-        """Return the seconds."""
-        return self.now_s
 
 
 @asynccontextmanager

@@ -271,13 +271,6 @@ async def _until_later_than(seconds: float) -> None:
     await passed.wait()
 
 
-async def test_a_hang_before_the_first_delta_is_asked_again(world: World) -> None:
-    """A timeout before the first delta is retried like any other retryable error."""
-    one = voice(Line(hang=True), "awake")
-
-    assert ending(await hear(world.chain(one, settings=ModelSettings(first_byte_s=0.05)), ASK)).text == "awake"
-
-
 async def test_a_voice_that_ends_without_done_was_cut(world: World) -> None:
     """A third-party provider that ends without Done has given no reply."""
 

@@ -23,7 +23,7 @@ from claudius.memory.knowledge import NOTHING, Knowledge, Portrait, greeted, tol
 from claudius.perception import private
 from claudius.prompt import RecordKind, Scalar, data_line, fence, nested_line
 from claudius.provider import Delta, Done, Message, Provider, Request
-from claudius.providers.rehearsal import Lines, build, reading, reply
+from claudius.providers.rehearsal import Lines, build, reply
 from claudius.providers.rehearsal.lines import answer
 from claudius.recollection import MOODS
 from claudius.soul import SoulFile, SoulSource, SoulText
@@ -344,9 +344,9 @@ FACTS = [
     ("I use emacs every day", "Working Patterns", "- Uses emacs every day."),
     ("I believe that tools shape us", "Worldview", "- Believes that tools shape us."),
     (
-        "Please remember that my sister visits me on Tuesday.",
+        "Please remember that my sister visits.",
         "Most Potent Memories",
-        "- Asked me to remember that their sister visits them on Tuesday.",
+        "- Asked me to remember that their sister visits.",
     ),
     ("@Claudius I like looms", "Interests & Domains", "- Likes looms."),
 ]
@@ -416,16 +416,6 @@ class TestLearning:
         assert value(parsed, "user_model_check") == "false"
         assert updates(parsed) == {}
         assert "green" in speech(parsed).lower()
-
-    def test_the_next_conversation_recalls_it(self) -> None:
-        """What was told in one conversation is known in the next."""
-        told = Scene(name="user_1")
-        told.say("My name is Ada and I work on a loom that weaves bytes.")
-
-        later = speech(Scene(model=told.model, name="user_1").say("Who am I?"))
-
-        assert "- Is called Ada." in later
-        assert "loom that weaves bytes" in later
 
     def test_a_new_name_is_used_at_once(self) -> None:
         """A person who gives their name is called by it in the same reply."""
@@ -567,18 +557,6 @@ class TestForm:
         request = replace(request, tail=request.tail.replace(Scene().heard("x"), data(**inner)))
 
         assert "loom" not in speech(read(reply(request, LINES)))
-
-    @pytest.mark.parametrize("kind", [one.value for one in RecordKind if one is not RecordKind.MESSAGE] + ["trail"])
-    def test_only_a_message_is_what_was_said(self, kind: str) -> None:
-        """Other records in a prompt, beside the message or before it, are never quoted as the speaker's words."""
-        record: dict[str, Scalar] = {"kind": kind, "who": WHO, "from": "Tom", "text": "a canary of nobody"}
-        request = Scene(history=[Message("user", data(**record))]).request("The warp is too tight.")
-        message = Scene().heard("The warp is too tight.")
-        request = replace(request, tail=request.tail.replace(message, f"{data(**record)}\n{message}\n{data(**record)}"))
-
-        said = reading.read(request)
-
-        assert (said.message, said.said, said.name, said.is_inner) == ("The warp is too tight.", (), "Tom", False)
 
     def test_a_burst_is_answered_as_one(self) -> None:
         """Several messages taken together are read together."""

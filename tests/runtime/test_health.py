@@ -17,7 +17,6 @@ from claudius.providers.scripted import Scripted
 from claudius.runtime import adapter
 from claudius.runtime.adapter import Link
 from claudius.runtime.health import EMPTY_BYTES, HealthFacts, Hearing, Kept, Problem, Report, Spending, growth, problems
-from claudius.runtime.process_resources import Clock, Disk, ProcessResources
 from claudius.testing.alive import alive
 from driven import reply
 
@@ -162,23 +161,6 @@ async def _ask(chain: Chain) -> None:
             pass
     except ProviderError:
         return
-
-
-async def test_a_store_that_cannot_write_is_told_and_one_that_can_again_is_not(home: Home) -> None:
-    """The store's own state counts, and a writer that does not answer."""
-    needed_mb = [0]
-    disk = Disk(home, lambda: needed_mb[0], free_mb=lambda: 100)
-    async with alive(home, Scripted(), resources=ProcessResources(clock=Clock(lambda: NOW), disk=disk)) as soul:
-        health, found = soul.server.health, []
-        for needed in (0, 1000, 0):
-            needed_mb[0] = needed
-            disk.look()
-            found.append(await health.look(0.0))
-    before, full, after = found
-
-    assert (before.is_well, full.is_well, after.is_well) == (True, False, True)
-    assert "100 MB free, 1000 needed" in full.document()["reasons"][0]
-    assert full.document(is_brief=True)["reasons"] == ["store"]
 
 
 async def test_a_writer_that_hangs_is_a_store_that_does_not_write(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from claudius.config import Config
-from claudius.config.schema import BotsSettings, DiscordSettings, RuntimeSettings, SlackSettings
+from claudius.config.schema import DiscordSettings, RuntimeSettings, SlackSettings
 from claudius.errors import OverBudget
 from claudius.home import Home
 from claudius.memory.inbox import HOUR_S, MOST_KNOWN, RateLimits, Rates, RateVerdict
@@ -42,16 +42,6 @@ def heard(conversation: str = THREAD, **changes: Any) -> Perception:
 def test_only_members_are_heard(standing: Standing, conversation: str) -> None:
     """Guests, outsiders and deactivated people are ignored silently, in a DM and on mention."""
     assert admit(heard(conversation, standing=standing, kind=Kind.MENTION), Config()) is None
-
-
-@pytest.mark.parametrize("allow", [(), ("slack:T1:B2",)])
-def test_a_bot_is_heard_only_where_it_is_named(allow: tuple[str, ...]) -> None:
-    """An empty list of bots admits no bot."""
-    bot = heard(person="slack:T1:B1", is_bot=True, kind=Kind.MENTION)
-
-    assert admit(bot, Config(bots=BotsSettings(allow=allow))) is None
-    assert admit(bot, Config(bots=BotsSettings(allow=("slack:T1:B1",)))) == bot
-    assert admit(bot, Config(bots=BotsSettings(allow=("*",)))) == bot
 
 
 @pytest.mark.parametrize("one", [heard(DM), heard(kind=Kind.MENTION), heard(kind=Kind.COMMAND)])
@@ -160,15 +150,6 @@ def test_a_slow_talker_is_never_shut_out() -> None:
     found = {rates.judge("ana", f"c{number}", BUDGET, number * 9000.0) for number in range(100)}
 
     assert found == {RateVerdict.WITHIN}
-
-
-def test_one_person_s_rate_is_not_another_s() -> None:
-    """Other people's messages in another conversation are answered as usual."""
-    rates = Rates()
-    for second in range(5):
-        rates.judge("ana", "c", BUDGET, float(second))
-
-    assert rates.judge("ben", "d", BUDGET, 5.0) is RateVerdict.WITHIN
 
 
 def test_a_conversation_has_its_own_rate() -> None:

@@ -31,16 +31,6 @@ def echo(request: Request) -> str:
     return reply("re " + request.tail.rpartition('"text":"')[2].partition('"')[0])
 
 
-async def test_messages_of_one_conversation_are_answered_in_order(home: Home) -> None:
-    """O1, O3: each message gets exactly one reply, oldest first."""
-    async with alive(home, Scripted(default=echo)) as soul:
-        for number in range(5):
-            await soul.network.hear(f"m{number}")
-        seen = await soul.network.until_visible(5)
-
-    assert [one.text for one in seen] == [f"re m{number}" for number in range(5)]
-
-
 class Answers(RehearsalAdapter):
     """A network that answers commands."""
 
@@ -78,21 +68,6 @@ async def test_a_command_that_the_store_fails_is_carried_out_by_the_same_process
     assert network.answers.empty()
 
 
-async def test_a_hanging_model_holds_up_no_other_conversation(home: Home) -> None:
-    """A turn of one conversation never waits for a turn of another."""
-
-    def by_person(request: Request) -> Line | str:
-        """Hang for one person."""
-        return Line(hang=True) if "stuck" in request.tail else echo(request)
-
-    async with alive(home, Scripted(default=by_person), clean=False) as soul:
-        await soul.network.hear("stuck", person="ana")
-        await soul.network.hear("hello", person="ben")
-        seen = await soul.network.until_visible(1)
-
-    assert [one.text for one in seen] == ["re hello"]
-
-
 async def test_no_thought_begins_while_a_message_is_being_kept(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """A burst is stored and acknowledged before the soul thinks about any of it."""
     monkeypatch.setattr("claudius.runtime.process_resources.PATIENCE_S", 60.0)
@@ -122,30 +97,6 @@ async def test_no_thought_begins_while_a_message_is_being_kept(home: Home, monke
     assert sorted(one.text for one in seen) == ["re quick", "re slow"]
 
 
-async def test_the_same_message_delivered_again_is_heard_once(home: Home) -> None:
-    """A redelivered key is a duplicate, both before and after its turn."""
-    voice = Scripted(default=echo)
-
-    async with alive(home, voice) as soul:
-        await soul.network.hear("m", key="k1")
-        await soul.network.until_visible(1)
-        await soul.network.hear("m", key="k1")
-        await soul.network.hear("n", key="k2")
-        seen = await soul.network.until_visible(2)
-
-    assert [one.text for one in seen] == ["re m", "re n"]
-    assert len(voice.requests) == 2
-
-
-async def test_a_transient_error_is_tried_again(home: Home) -> None:
-    """A retryable error leaves the message pending, and the next try answers it."""
-    async with alive(home, Scripted([Overloaded()], default=echo)) as soul:
-        await soul.network.hear("m")
-        seen = await soul.network.until_visible(1)
-
-    assert [one.text for one in seen] == ["re m"]
-
-
 @pytest.mark.parametrize(
     ("fault", "kind"),
     [(AuthFailed(), "provider_down"), (ValueError("bug"), "unreadable"), (TooLong(), "too_large")],
@@ -171,31 +122,6 @@ async def test_a_failure_ends_in_one_typed_apology(home: Home, fault: Exception,
     assert spoken[0]["metadata"]["apology"] == kind
     assert spoken[0]["content"] == seen[0].text
     assert spoken[0]["turn"] in seen[0].text or kind != "provider_down"
-
-
-async def test_patience_ends_in_an_apology(home: Home) -> None:
-    """A model that takes longer than `runtime.patience_s` causes an apology."""
-    voice = Scripted(default=Overloaded())
-
-    async with alive(home, voice, settings={"CLAUDIUS_RUNTIME_PATIENCE_S": "0.05"}) as soul:
-        await soul.network.hear("m")
-        seen = await soul.network.until_visible(1)
-
-    assert "model" in seen[0].text
-
-
-async def test_an_unfinished_turn_is_answered_by_the_next_process(home: Home) -> None:
-    """A message whose process dies during its turn is answered once, by the next process."""
-    async with alive(home, Scripted(default=Line(hang=True)), clean=False) as soul:
-        await soul.network.hear("m")
-        await asyncio.sleep(0)
-        network = soul.network
-
-    async with alive(home, Scripted(default=echo)) as soul:
-        seen = await soul.network.until_visible(1)
-
-    assert network.visible == []
-    assert [one.text for one in seen] == ["re m"]
 
 
 async def ended(home: Home, times: int) -> None:

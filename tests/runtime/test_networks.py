@@ -100,21 +100,6 @@ async def test_what_was_missed_was_heard_at_last(home: Home) -> None:
     assert [one["last_inbound_s"] is None for one in status["adapters"]] == [False]
 
 
-async def test_what_was_heard_and_is_found_again_is_answered_once(home: Home) -> None:
-    """A sweep may find a known message again: its key marks it as a duplicate."""
-    network = RehearsalAdapter(missed=[said(1), said(1)])
-
-    async with alive(home, Scripted(default=echo), network=network) as soul:
-        await network.until_visible(1)
-        network.missed.append(said(1))
-        network.link.deaf()
-        await network.hear("then")
-        seen = await network.until_visible(2)
-        await soul.idle()
-
-    assert [one.text for one in seen] == ["re m1", "re then"]
-
-
 async def test_a_sweep_that_falls_is_not_the_last(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """An adapter's own error ends one sweep, with a line in the log, and not the later ones."""
     network = Stumbling(missed=[said(1)])
@@ -206,33 +191,6 @@ async def test_the_members_of_a_channel_are_asked_before_a_turn_there_and_after_
         await soul.idle()
 
     assert network.asked == ["shared:rehearsal:t:ops"] * 2
-
-
-@pytest.mark.parametrize("is_direct", [True, False])
-async def test_what_an_earlier_process_knew_of_a_channel_s_members_is_asked_anew(
-    home: Home, *, is_direct: bool
-) -> None:
-    """Ben left while nobody listened: what that channel taught appears neither where he speaks nor where he listens."""
-    voice, both = Scripted(default=echo), (ANA, "rehearsal:t:ben")
-    everywhere = {f"shared:rehearsal:t:{channel}": both for channel in ("ops", "all")}
-    network = RehearsalAdapter(audiences=dict(everywhere))
-    async with alive(home, voice, network=network) as soul:
-        for count, channel in enumerate(("ops", "all"), 1):
-            await network.hear("hello", conversation=f"rehearsal:t:{channel}:1", is_shared=True)
-            await network.until_visible(count)
-        await soul.idle()
-        await soul.mind.store.documents.set_state("currentTopic", "Zephyr", "shared:rehearsal:t:ops", soul.mind.clock())
-    elsewhere: dict[str, Any] = {"conversation": "rehearsal:t:all:1", "is_shared": True}
-    where = {"person": "ben"} if is_direct else elsewhere
-
-    for audiences in (everywhere, everywhere | {"shared:rehearsal:t:ops": (ANA,)}):
-        network = RehearsalAdapter(audiences=audiences)
-        async with alive(home, voice, network=network) as soul:
-            await network.hear("hello", **where)
-            await network.until_visible(1)
-            await soul.idle()
-
-    assert ["Zephyr" in one.tail for one in voice.requests[2:]] == [True, False]
 
 
 async def test_what_is_only_overheard_is_kept_and_costs_no_call(home: Home) -> None:

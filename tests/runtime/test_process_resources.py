@@ -87,16 +87,6 @@ async def test_in_a_burst_one_lane_begins_in_each_pass_of_the_loop(monkeypatch: 
     assert all(later - earlier > 1 for earlier, later in pairwise(begun))
 
 
-async def test_where_nothing_was_heard_lately_lanes_begin_together() -> None:
-    """Without recent messages, lanes begin without delay."""
-    admission = Admission()
-
-    lanes = [asyncio.create_task(admission.through()) for _ in range(ABREAST)]
-    await _passes(4)
-
-    assert all(lane.done() for lane in lanes)
-
-
 async def test_a_few_turns_at_a_time_are_on_their_way_to_the_model() -> None:
     """Of a burst a few turns begin; the next one begins when one of them waits for the model, the oldest first."""
     admission = Admission()

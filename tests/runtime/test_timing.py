@@ -78,15 +78,6 @@ def test_d12_a_local_time_comes_once_a_day(naive: datetime, when: time, zone: st
     assert days == [days[0] + timedelta(days=n) for n in range(10)]
 
 
-def test_d12_a_year_of_backups_is_one_a_night() -> None:
-    """d12: over both changes of 2026, 365 runs, one each local day."""
-    now, found = datetime(2026, 1, 1, tzinfo=ROME).astimezone(UTC), []
-    while (now := next_local(now, time(2, 30), ROME)) < datetime(2027, 1, 1, tzinfo=ROME):
-        found.append(now.astimezone(ROME).date())
-
-    assert len(found) == len(set(found)) == 365
-
-
 @given(st.floats(0, 1, exclude_max=True), st.integers(0, 40))
 def test_jitter_stays_within_its_share_and_failures_double_up_to_a_day(chance: float, failures: int) -> None:
     """An interval varies only by its share; from the third failure in a row it doubles, up to a day."""

@@ -34,7 +34,7 @@ from claudius.reports.status import EVERY, backups
 from claudius.runtime.life import HomeLock
 
 if TYPE_CHECKING:
-    from claudius.memory.sqlite.store import Heard
+    from claudius.memory.sqlite.store import HeardBefore
     from claudius.memory.store import Store
 
 MANIFEST = "MANIFEST.json"
@@ -279,7 +279,7 @@ def _put_back_at(home: Home, place: StorePlace, copy: Path) -> tuple[list[str], 
     from claudius.memory.postgres.store import PostgresRecords, PostgresStore
     from claudius.memory.sqlite.store import heard
 
-    async def heard_there() -> Heard:
+    async def heard_there() -> HeardBefore:
         store = PostgresStore(place)
         await store.open()
         try:
@@ -297,7 +297,7 @@ def _put_back_at(home: Home, place: StorePlace, copy: Path) -> tuple[list[str], 
 class _Before(NamedTuple):
     """What the database that is replaced knows."""
 
-    heard: Heard | None
+    heard: HeardBefore | None
     """What it has answered, and what it has not; None if nobody knows."""
     acts: Sequence[Mapping[str, Any]]
     """Its audit log, oldest first."""

@@ -72,7 +72,6 @@ class CodeStore:
     """The codes that are open, in the memory of the one process that has the store. A restart forgets them."""
 
     def __init__(self) -> None:
-        """Nothing is open yet."""
         self._open: list[OpenCode] = []
 
     async def open(self, asked: OpenCode, most: int) -> OpenCode | None:

@@ -490,11 +490,7 @@ class Writer:
 
 
 SQLITE = "sqlite"
-
-
 AS_STORE = "store.url"
-
-
 _POSTGRES = ("postgres:", "postgresql:")
 
 

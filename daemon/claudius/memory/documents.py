@@ -89,11 +89,6 @@ def short_id(text: str) -> str:
     return base64.b32encode(digest)[:_ID_CHARS].decode().lower()
 
 
-def person_folder(person: str, name: str) -> str:
-    """Return one person's folder: a readable part that changes with the name, and an id that never does. Pure."""
-    return f"{slug(name) or 'person'}-{short_id(person)}"
-
-
 def is_ours(path: str) -> bool:
     """Return whether a path below the memory directory has the form of a file that we write. Pure."""
     return path == SOUL_STATE or _OURS.fullmatch(path) is not None
@@ -101,7 +96,8 @@ def is_ours(path: str) -> bool:
 
 def model_path(person: str, name: str, audience: str) -> PurePosixPath:
     """Return the path of one person's portrait in one audience, relative to the memory directory. Pure."""
-    return PurePosixPath(USERS, person_folder(person, name), f"{slug(audience) or 'audience'}-{short_id(audience)}.md")
+    folder = f"{slug(name) or 'person'}-{short_id(person)}"  # its id never changes
+    return PurePosixPath(USERS, folder, f"{slug(audience) or 'audience'}-{short_id(audience)}.md")
 
 
 def sections(markdown: str) -> dict[str, str]:

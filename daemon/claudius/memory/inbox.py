@@ -24,9 +24,9 @@ from claudius.decoding import decoder
 from claudius.errors import OverBudget, RowInvalid
 from claudius.intent import Call
 from claudius.memory.database import Core, Database, Row
+from claudius.memory.erasure import Undone, Unsaid, Unsaying, note_unsaid
 from claudius.memory.moments import amend_moment
 from claudius.memory.rows import Decoding, call_of, dump, dump_valid, instant, maybe_instant, parse_object, stamp
-from claudius.memory.sql.unsaying import Undone, Unsaid, Unsaying, note_unsaid
 from claudius.perception import (
     CommandExtra,
     Following,
@@ -146,11 +146,6 @@ def unanswered(perception: Perception) -> Perception:
     return replace(perception, owes=False, following=None, extra=extra)
 
 
-def is_unanswered(perception: Perception) -> bool:
-    """Return whether a message is kept to be left without an answer. Pure."""
-    return isinstance(perception.extra, MessageExtra) and perception.extra.participation == CONSUMED
-
-
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
 BOT_S = 600.0
 """The window in which a bot's messages in one conversation are counted, to stop endless bot-to-bot exchanges."""
@@ -181,7 +176,6 @@ class Rates:
     """Message counts of the one process of a soul, kept in memory only: a restart resets them."""
 
     def __init__(self) -> None:
-        """Count nothing yet."""
         self._counts: dict[str, _Count] = {}
         self._verdicts: dict[str, Any] = {}
 
@@ -529,12 +523,13 @@ def accept_one(db: Database, heard: Perception, at: str) -> bool:
     perception = _in_thread(db, heard)
     if perception is None:
         return False
-    said = perception.origin is Origin.EXTERNAL and not perception.is_bot and not is_unanswered(perception)
+    extra = perception.extra if isinstance(perception.extra, MessageExtra) else MessageExtra()
+    is_answered = extra.participation != CONSUMED
+    said = perception.origin is Origin.EXTERNAL and not perception.is_bot and is_answered
     new = keep(db, perception, at, said=said)
     if new and perception.person and perception.origin is Origin.EXTERNAL:
-        zone = perception.extra.zone if isinstance(perception.extra, MessageExtra) else ""
         who = {"person": perception.person, "name": valid(perception.name), "is_bot": perception.is_bot}
-        db.run("person_heard", **who, zone=valid(zone), now=at)
+        db.run("person_heard", **who, zone=valid(extra.zone), now=at)
         if not is_terminal(perception.conversation):
             mark(db, perception)
     return bool(new)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
+from operator import itemgetter
 from typing import Any
 
 from msgspec import Struct
@@ -87,12 +88,6 @@ def called(facts: Iterable[Fact], otherwise: str) -> str:
     return max(named, key=lambda one: one.stated_s).value if named else otherwise
 
 
-def own_mood(state: Iterable[tuple[str, str]]) -> str:
-    """Return the mood among these keys and values unless it is the usual one. Pure."""
-    mood = dict(state).get(StateKey.EMOTIONAL_STATE, "")
-    return "" if mood == STATE_DEFAULTS[StateKey.EMOTIONAL_STATE] else mood
-
-
 def place_of(audience: str) -> str:
     """Return in words where something was learned; a channel by the mark that its network shows as a name. Pure."""
     if audience.startswith(private("")):
@@ -115,7 +110,7 @@ def told(known: Knowledge, zone: tzinfo) -> Iterator[str]:
         yield from ("", f"*Written {place_of(one.audience)}, version {one.version}*", one.markdown.strip())
     if known.facts:
         yield from ("", "*Said in plain words*")
-        yield from (f"- {one.key}: {one.value}" for one in known.facts)
+        yield from [f"- {one.key}: {one.value}" for one in known.facts]
     if known.plans:
         yield from ("", f"*Planned* ({zone})")
         yield from (f"- {one.at.astimezone(zone):%Y-%m-%d %H:%M}: {one.what}" for one in known.plans)
@@ -141,7 +136,10 @@ def knowledge_of(db: Database, seeing: Seeing, person: str) -> Knowledge:
     facts = facts_of(db, seeing, ids)
     known = db.one("person_recalled", person=person) or db.one("person_recalled", person=canonical)
     mine = [audience for one in ids if seeing.may((audience := private(one),))]
-    own = db.all("state_of_audiences", audiences=dump(mine))
+    moods = [
+        row for row in db.all("state_of_audiences", audiences=dump(mine)) if row["key"] == StateKey.EMOTIONAL_STATE
+    ]
+    mood = max(moods, key=itemgetter("id"))["value"] if moods else ""
     rows = [row for row in db.dicts("person_models", person=canonical) if row["markdown"]]
     moments = db.all("moments_counted", persons=every)
     return Knowledge(
@@ -155,7 +153,7 @@ def knowledge_of(db: Database, seeing: Seeing, person: str) -> Knowledge:
         facts=tuple([_fact(one) for one in sorted(facts, key=lambda one: -one.stated_s)]),
         plans=tuple([_plan(row) for row in db.all("plans_for", persons=every) if _is_shown(row, seeing)]),
         moments=sum([row["kept"] for row in moments if seeing.may((row["audience"],))]),
-        mood=own_mood((row["key"], row["value"]) for row in sorted(own, key=lambda row: row["id"])),
+        mood="" if mood == STATE_DEFAULTS[StateKey.EMOTIONAL_STATE] else mood,
     )
 
 

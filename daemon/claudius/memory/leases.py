@@ -140,7 +140,6 @@ class SoulStore:
     """The soul that was pushed into the store."""
 
     def __init__(self) -> None:
-        """Begin with the soul of this home."""
         self.in_force = ""
         """The hash of the soul that this process thinks with; the others see it."""
         self.pushed: Callable[[], bool] = lambda: True
@@ -162,7 +161,6 @@ class LeaseStore:
     """Whether other processes may take turns of this store, too."""
 
     def __init__(self, store: Any) -> None:
-        """Hold everything that is in `store`."""
         self._all = store
         self.times = LeaseTimes()
         """How often `take` and `renew` are to be called."""

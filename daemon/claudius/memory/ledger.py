@@ -22,7 +22,6 @@ from claudius.foreign import unquoted
 from claudius.ledger_types import (
     TRAJECTORY,
     Assessment,
-    Author,
     Belief,
     Grounds,
     Interaction,
@@ -158,39 +157,26 @@ def _number(value: Any) -> int | None:
     return round(number) if isfinite(number) else None
 
 
-def check_proposal(trust: object, rationale: str) -> None:
-    """Validate an assessment's trust and rationale. Raises: ValueError."""
-    if isinstance(trust, bool) or not isinstance(trust, int) or not -TRUST <= trust <= TRUST:
-        raise ValueError(f"trust is a whole number from -{TRUST} to {TRUST}, not {trust!r}")
-    if not rationale.strip():
-        raise ValueError("an assessment needs a rationale")
-
-
-def format_peers(peers: Sequence[Peer], budget_tokens: int = PEERS_TOKENS) -> str:
+def format_peers(peers: Sequence[Peer]) -> str:
     """Render peers from the ledger, one line each: the first always, the others while the budget lasts. Pure."""
-    lines: list[str] = []
-    left = 4 * budget_tokens
-    for peer in peers:
-        line = _line(peer)
-        if lines and len(line) > left:
-            break
-        lines.append(line)
-        left -= len(line) + 1
-    return "\n".join(lines)
+    return _within(PEERS_TOKENS, map(_line, peers), least=1)
 
 
-def format_beliefs(beliefs: Sequence[Belief], budget_tokens: int = BELIEFS_TOKENS) -> str:
+def format_beliefs(beliefs: Sequence[Belief]) -> str:
     """Render beliefs for a prompt, one line each, while the budget lasts. Pure."""
-    lines: list[str] = []
+    named = [(f"{one.key} ({one.peer_id})" if one.peer_id else one.key, one.value) for one in beliefs]
+    return _within(BELIEFS_TOKENS, [f"- {name}: {value}" for name, value in named], least=0)
+
+
+def _within(budget_tokens: int, lines: Iterable[str], *, least: int) -> str:
+    kept: list[str] = []
     left = 4 * budget_tokens
-    for belief in beliefs:
-        whom = f" ({belief.peer_id})" if belief.peer_id else ""
-        line = f"- {belief.key}{whom}: {belief.value}"
-        if len(line) > left:
+    for line in lines:
+        if len(kept) >= least and len(line) > left:
             break
-        lines.append(line)
+        kept.append(line)
         left -= len(line) + 1
-    return "\n".join(lines)
+    return "\n".join(kept)
 
 
 def _line(peer: Peer) -> str:
@@ -290,14 +276,17 @@ def _keep(db: Database, heard: Interaction, noted: Noted) -> None:
 
 def record(db: Database, proposal: Proposal, at: datetime) -> Assessment:
     """Record one assessment; this is the only way to add one. Raises: ValueError, and then nothing is written."""
-    check_proposal(proposal.trust, proposal.rationale)
+    trust: object = proposal.trust
+    if isinstance(trust, bool) or not isinstance(trust, int) or not -TRUST <= trust <= TRUST:
+        raise ValueError(f"trust is a whole number from -{TRUST} to {TRUST}, not {trust!r}")
+    if not proposal.rationale.strip():
+        raise ValueError("an assessment needs a rationale")
     row = db.one("peer_counted", peer_id=proposal.peer_id)
     if row is None:
         raise ValueError(f"no peer {proposal.peer_id!r} is known")
     sources = proposal.sources
     if sources is None:
         sources = tuple(db.values("peer_audiences", peer_id=proposal.peer_id))
-    trust = proposal.trust
     if proposal.limit is not None:
         rows = db.all("assessments_shown", peer_id=proposal.peer_id, most=1)
         judged = (assessment_of(one, proposal.peer_id) for one in rows)
@@ -410,12 +399,6 @@ def promise_of(row: Row) -> Promise:
         return Promise(**{**row, **decoded})
 
 
-def peers_known(db: Database, ids: Iterable[str], seeing: Seeing | None) -> tuple[Peer, ...]:
-    """Return the known ones among these peers, in the order given."""
-    found = (find_peer(db, one, seeing) for one in dict.fromkeys(ids))
-    return tuple(one for one in found if one)
-
-
 def newest(db: Database, most: int) -> Sequence[Interaction]:
     """Return the newest interactions of all peers, newest first."""
     return [interaction_of(row) for row in db.all("interactions_newest", most=most)]
@@ -443,39 +426,6 @@ class LedgerStore:
     def __init__(self, core: Core) -> None:
         self._core = core
 
-    async def record_assessment(
-        self,
-        peer_id: str,
-        trust: int,
-        rationale: str,
-        *,
-        now: datetime,
-        author: Author = "cortex",
-        sources: Sequence[str] | None = None,
-    ) -> int:
-        """Record one assessment, with its information score computed here, and return its id.
-
-        This is the only way to add one. `sources` None means every audience that this peer was heard in. Raises:
-        ValueError for an unknown peer, a trust that is not a whole number from -10 to 10, or an empty rationale.
-        """
-        proposal = Proposal(
-            peer_id=peer_id,
-            trust=trust,
-            rationale=rationale,
-            author=author,
-            sources=None if sources is None else tuple(sources),
-        )
-        made = await self._core.write(lambda db: record(db, proposal, now))
-        return made.id
-
-    def list_peers(self, audience: str, since: datetime | None = None, limit: int = 1000) -> Sequence[Peer]:
-        """Return the peers met since then, latest first, as far as this audience may know of it."""
-        since = since or datetime.min.replace(tzinfo=UTC)
-        with self._core.snapshot() as db:
-            ids = db.values("peers_lately", since=stamp(since), most=limit)
-            known = peers_known(db, ids, Seeing.towards(db, audience))
-        return sorted((one for one in known if one.last_at >= since), key=lambda one: one.last_at, reverse=True)
-
     def query_peer(self, peer_id: str, audience: str) -> Peer | None:
         """Return one peer as an audience may see them."""
         with self._core.snapshot() as db:
@@ -485,11 +435,6 @@ class LedgerStore:
         """Return a peer's newest interactions that an audience may read, oldest first."""
         with self._core.snapshot() as db:
             return timeline(db, peer_id, limit, Seeing.towards(db, audience))
-
-    def get_peer_assessment_summary(self, peer_id: str, audience: str) -> Mapping[str, Any] | None:
-        """Return what an audience may know of a peer, as a plain mapping."""
-        peer = self.query_peer(peer_id, audience)
-        return None if peer is None else {"peer_id": peer.peer_id, **summary(peer)}
 
     def latest_trust(self) -> Mapping[str, int]:
         """Return each assessed peer's newest trust. Unfiltered: it must not appear in a prompt."""
@@ -509,9 +454,9 @@ class LedgerStore:
         with self._core.snapshot() as db:
             return all(db.one("turn_noted", turn=turn) for turn in turns)
 
-    def open_promises(self, limit: int = 500) -> Sequence[Promise]:
+    def open_promises(self) -> Sequence[Promise]:
         """Return peers' promises that are neither kept nor broken, soonest first."""
-        return [promise_of(row) for row in self._core.look("promises_open", most=limit)]
+        return [promise_of(row) for row in self._core.look("promises_open", most=500)]
 
     def promised(self, person: str, audience: str) -> str:
         """Return what the soul promised a person in exactly this audience; empty if nothing is open."""

@@ -14,11 +14,11 @@ from claudius.errors import StoreError
 from claudius.intent import ModelVersion
 from claudius.memory.database import LAST, Core, Database
 from claudius.memory.documents import joined, write_model
+from claudius.memory.erasure import everyone, export
 from claudius.memory.inbox import NEVER_CALLED
 from claudius.memory.knowledge import Knowledge, knowledge_of
 from claudius.memory.rows import dump, instant, parse, stamp
 from claudius.memory.seeing import Seeing, alone, canonical
-from claudius.memory.sql.erasure import everyone, export
 from claudius.perception import Perception, private
 
 Mode = Literal["on", "off", "listen"]
@@ -179,13 +179,11 @@ class PeopleStore:
 
         It reads beside the turns.
         """
-        return await self._known(alone(person, now), here)
+        return await self.known_in(alone(person, now), here)
 
-    async def known_in(self, perception: Perception) -> Knowledge:
+    async def known_in(self, perception: Perception, here: str = "") -> Knowledge:
         """Return who a speaker is to the soul, as far as everybody may know it where they spoke."""
-        return await self._known(perception, "")
 
-    async def _known(self, perception: Perception, here: str) -> Knowledge:
         def read(db: Database) -> Knowledge:
             seeing = Seeing(db, perception)
             if here:

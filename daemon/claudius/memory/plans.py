@@ -127,16 +127,11 @@ def open_plans(db: Database, conversation: str) -> int:
     return int(db.value("plans_open", conversation=conversation))
 
 
-def _twin(db: Database, schedule: Schedule) -> int:
-    """Return a pending plan with the same words for the same minute of the same conversation; 0 if there is none."""
-    words = {"text": valid(schedule.text), "process": schedule.process, "params": dump(dict(schedule.params))}
-    return db.value("plan_twin", conversation=schedule.conversation, minute=stamp(schedule.at)[:16], **words) or 0
-
-
 def plan(db: Database, schedule: Schedule) -> bool:
     """Store one plan; a pending one with its key, or with its words, stays. False if too many are pending there."""
     where = schedule.conversation
-    if twin := _twin(db, schedule):
+    words = {"text": valid(schedule.text), "process": schedule.process, "params": dump(dict(schedule.params))}
+    if twin := db.value("plan_twin", conversation=schedule.conversation, minute=stamp(schedule.at)[:16], **words):
         for before in (schedule.id, schedule.instead_of):
             db.run("promise_replanned", plan=twin, before=before)
         return True

@@ -19,6 +19,7 @@ from claudius.ledger_types import Assessment, Belief, Peer, Reflection
 from claudius.memory import ledger
 from claudius.memory.database import Database
 from claudius.memory.documents import model_path
+from claudius.memory.erasure import export
 from claudius.memory.knowledge import Knowledge, find, knowledge_of, names_of
 from claudius.memory.moments import cut
 from claudius.memory.packing import unpacked
@@ -36,7 +37,6 @@ from claudius.memory.seen import (
     unpack,
     usage_of,
 )
-from claudius.memory.sql.erasure import export
 from claudius.perception import SELF, Place
 from claudius.psyche_types import Edge, Numbers, Psyche
 from claudius.recollection import PastTurn, Shown
@@ -377,7 +377,8 @@ class Records:
         """Return every peer with the newest assessment, latest first."""
         with self._snapshot() as db:
             names = names_of(db)
-            return [_peer(one, names) for one in ledger.peers_known(db, db.values("ledger_peers"), None)]
+            found = [ledger.find_peer(db, one, None) for one in db.values("ledger_peers")]
+            return [_peer(one, names) for one in found if one]
 
     def peer(self, peer: str) -> Mapping[str, Any] | None:
         """Return one peer (by id or unambiguous name) with every assessment and the newest part of the timeline."""

@@ -18,6 +18,7 @@ from claudius.memory.audit import AuditStore
 from claudius.memory.codes import CodeStore
 from claudius.memory.database import Core, Database, Writer
 from claudius.memory.documents import DocumentStore
+from claudius.memory.erasure import ErasureStore
 from claudius.memory.inbox import InboxStore
 from claudius.memory.leases import LeaseStore
 from claudius.memory.ledger import LedgerStore
@@ -28,12 +29,11 @@ from claudius.memory.plans import PlanStore
 from claudius.memory.psyche import PsycheStore
 from claudius.memory.records import Records
 from claudius.memory.rows import stamp
-from claudius.memory.sql.erasure import ErasureStore
 from claudius.memory.turns import TurnStore
-from claudius.memory.whispers import Claims, WhisperStore
+from claudius.memory.whispers import WhisperStore
 
 
-class Waiting(Struct, frozen=True, kw_only=True):
+class Unfinished(Struct, frozen=True, kw_only=True):
     """Unfinished work that a new boot finds."""
 
     conversations: tuple[str, ...]
@@ -57,18 +57,16 @@ class Store:
     """The writer class; a simulation uses one without a thread."""
 
     def __init__(self, core: Core) -> None:
-        """Set up the topics; nothing is opened yet."""
         self.core = core
-        claims = Claims()
         self.inbox = InboxStore(core)
         self.outbox = OutboxStore(core)
-        self.turns = TurnStore(core, claims)
+        self.turns = TurnStore(core)
         self.moments = MomentStore(core)
         self.people = PeopleStore(core)
         self.documents = DocumentStore(core)
         self.ledger = LedgerStore(core)
         self.plans = PlanStore(core)
-        self.whispers = WhisperStore(core, claims)
+        self.whispers = WhisperStore(core)
         self.psyche = PsycheStore(core)
         self.audit = AuditStore(core)
         self.leases = LeaseStore(self)
@@ -109,7 +107,7 @@ class Store:
         self.moments.semantic = Semantic(self.moments, build)
         return self.moments.semantic
 
-    async def start(self, boot: str, now: datetime) -> Waiting:
+    async def start(self, boot: str, now: datetime) -> Unfinished:
         """Open a new boot and report what is unfinished.
 
         Leases of earlier boots are void: `taken` inbox rows become pending, attempts kept; `taken` outbox rows become
@@ -118,7 +116,7 @@ class Store:
         await self.open()
         self.core.boot = boot
         conversations, was_clean = await self.core.write(lambda db: open_boot(db, boot, now))
-        return Waiting(conversations=conversations, was_clean=was_clean)
+        return Unfinished(conversations=conversations, was_clean=was_clean)
 
     async def flush(self) -> None:
         """Return once everything queued so far is durable. Raises: StoreError."""

@@ -19,7 +19,6 @@ from claudius.errors import StaleTurn
 from claudius.intent import Call, Intent
 from claudius.memory.database import LAST, Core, Cursor, Database
 from claudius.memory.documents import write_model, write_state
-from claudius.memory.erasure import ERASED
 from claudius.memory.inbox import Pending
 from claudius.memory.ledger import note
 from claudius.memory.moments import keep_moments
@@ -27,23 +26,13 @@ from claudius.memory.outbox import say
 from claudius.memory.plans import TOO_MANY, keep_plans
 from claudius.memory.psyche import move_psyche
 from claudius.memory.recall import RecallLimits, Shelf, let_go, recall
-from claudius.memory.rows import (
-    Decoding,
-    call_row,
-    dump,
-    entry_of,
-    instant,
-    pack,
-    parse,
-    parse_object,
-    stamp,
-)
+from claudius.memory.rows import Decoding, call_row, dump, entry_of, instant, pack, parse, parse_object, stamp
 from claudius.memory.seeing import Seeing, alone, canonical
-from claudius.memory.seen import NO_SNAPSHOT, KeptTurn, is_damaged, packed, seen_in, snapshot_of, unpack
+from claudius.memory.seen import ERASED, NO_SNAPSHOT, KeptTurn, is_damaged, packed, seen_in, snapshot_of, unpack
 from claudius.memory.whispers import Claims
 from claudius.perception import Perception, internal, is_terminal, joint, private
 from claudius.prompt import valid
-from claudius.recollection import Entry, Recollection, Summary, UserModel
+from claudius.recollection import Recollection, Summary, UserModel
 
 
 class Quiet(Struct, frozen=True, kw_only=True):
@@ -115,10 +104,9 @@ _DEFAULT_LIMITS = RecallLimits(ttl_hours=72.0)
 class TurnStore:
     """One read snapshot before a turn, one transaction after it, and the record of every turn."""
 
-    def __init__(self, core: Core, claims: Claims, shelf: Shelf | None = None) -> None:
-        self._core, self.claims = core, claims
+    def __init__(self, core: Core) -> None:
+        self._core, self.claims, self.shelf = core, Claims(), Shelf()
         self._limits = _DEFAULT_LIMITS
-        self.shelf = shelf or Shelf()
 
     async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
         """Read everything that the turn may know, in one read snapshot, filtered by the audience rule.
@@ -130,6 +118,11 @@ class TurnStore:
             known = recall(db, self.shelf, pending, nonce=nonce, now=now, limits=limits)
             felt = self.claims.feel(db, pending, now, limits.daimons) if limits.daimons else ()
         return replace(known, intuitions=felt) if felt else known
+
+    def release(self, turn: str) -> None:
+        """Release the whispers that a turn has claimed and did not use."""
+        if self.claims.held:
+            self.claims.release(turn)
 
     async def commit(self, intent: Intent) -> None:
         """Apply a turn: WRITE 2. A second commit of a turn id changes nothing and succeeds.
@@ -306,7 +299,7 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
     for utterance in intent.utterances:
         say(db, utterance, intent.at, boot)
     keep_moments(db, intent, most)  # after the outbox, which holds the soul's own words
-    if not all(one.rowcount for one in answered):  # counted last: a far database has answered by now
+    if [one for one in answered if not one.rowcount]:  # counted last: a far database has answered by now
         raise StaleTurn("what this turn answers was withdrawn or answered meanwhile")
 
 
@@ -357,7 +350,12 @@ def _answer(db: Database, intent: Intent, at: str) -> list[Cursor]:
 
 
 def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping[str, str]) -> None:
-    rows = [_entry_row(n, entry) for n, entry in enumerate(intent.entries)]
+    rows = [
+        asdict(entry)
+        | {"n": n, "content": valid(entry.content), "name": entry.name and valid(entry.name), "at": stamp(entry.at)}
+        | {"metadata": dump(dict(entry.metadata)) if entry.metadata else None}
+        for n, entry in enumerate(intent.entries)
+    ]
     kept = KeptTurn(
         entries=tuple([entry_of({**row, "stems": ""}) for row in rows]),  # as they will be read from their rows
         snapshot=Raw(intent.snapshot) if intent.snapshot else NO_SNAPSHOT,
@@ -401,12 +399,6 @@ def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping
         db.run("responses_kept", turn=intent.turn, calls=dump([call.n for call in intent.calls]))
     new = db.values("blobs_missing", keys=dump(list(intent.blobs)))
     db.each("blob_new", [{"sha256": sha256, "content": intent.blobs[sha256]} for sha256 in new])
-
-
-def _entry_row(n: int, entry: Entry) -> dict[str, Any]:
-    texts = {"content": valid(entry.content), "name": entry.name and valid(entry.name)}
-    metadata = dump(dict(entry.metadata)) if entry.metadata else None
-    return {"n": n, **asdict(entry), **texts, "at": stamp(entry.at), "metadata": metadata}
 
 
 def fold(db: Database, conversation: str, summary: Summary, now: datetime, let_go: datetime) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from operator import itemgetter
 from typing import Literal
 
 from msgspec import Struct, field
@@ -94,7 +95,7 @@ class Claims(Struct):
             return ()
         seeing, heard = Seeing(db, perception), _modes(db, perception.conversation, modes)
         found: dict[str, Intuition] = {}
-        for row in sorted(rows, key=lambda row: (row["influence"] != "strong", _number(row))):
+        for row in sorted(rows, key=lambda row: (row["influence"] != "strong", row["id"])):
             daimon = row["daimon"]
             with Decoding("whisper", row["id"]):
                 may = heard.get(daimon, "off") in HEARS and seeing.may(parse_strings(row["sources"]))
@@ -109,10 +110,6 @@ def _expires_at(row: Row) -> datetime:
         return instant(row["expires_at"])
 
 
-def _number(row: Row) -> int:
-    return int(row["id"])
-
-
 def _modes(db: Database, conversation: str, modes: Mapping[str, str]) -> dict[str, str]:
     rows = (*db.all("daimon_modes"), *db.all("daimon_modes_here", conversation=conversation))
     return {**modes, **{row["daimon"]: row["mode"] for row in rows if row["daimon"] in modes}}
@@ -121,8 +118,8 @@ def _modes(db: Database, conversation: str, modes: Mapping[str, str]) -> dict[st
 class WhisperStore:
     """What daimons keep and recall."""
 
-    def __init__(self, core: Core, claims: Claims) -> None:
-        self._core, self._claims = core, claims
+    def __init__(self, core: Core) -> None:
+        self._core = core
 
     def scene(self, since: datetime | None) -> DaimonScene:
         """Return the scene of the conversation active last, after `since`; without a conversation if there was none."""
@@ -139,7 +136,7 @@ class WhisperStore:
             thought = db.value("monologue_of", conversation=conversation, number=newest["number"])
             seeing = Seeing(db, _listener(conversation, audience, instant(newest["at"])))
             rows = db.all("state_of_audiences", audiences=dump(seeing.audiences()))
-            state = {row["key"]: row["value"] for row in sorted(rows, key=_number)}
+            state = {row["key"]: row["value"] for row in sorted(rows, key=itemgetter("id"))}
         return DaimonScene(
             conversation=conversation,
             audience=audience,
@@ -221,18 +218,13 @@ class WhisperStore:
         with self._core.snapshot() as db:
             seeing = Seeing(db, perception, own_only=own_only)
             heard = _modes(db, perception.conversation, modes)
-            for row in sorted(db.all("whispers_active"), key=_number, reverse=True):
+            for row in sorted(db.all("whispers_active"), key=itemgetter("id"), reverse=True):
                 if _expires_at(row) <= now or heard.get(row["daimon"], "off") not in HEARS:
                     continue
                 with Decoding("whisper", row["id"]):
                     if seeing.may(parse_strings(row["sources"])):
                         return str(row["text"])
         return ""
-
-    def release(self, turn: str) -> None:
-        """Release what a turn has claimed and did not use."""
-        if self._claims.held:
-            self._claims.release(turn)
 
 
 def _listener(conversation: str, audience: str, at: datetime) -> Perception:

@@ -183,17 +183,14 @@ class Alerts:
     async def _owners(self, heard: set[str]) -> set[str]:
         """Return one id of each owner: the first on a network that is heard, else the first that can be told at all."""
         chosen: dict[str, str] = {}
-        reachable = [one for one in self._mind.config().owners if self._can_tell(one)]
+        telling = [name for name, one in self._adapters.items() if isinstance(one, TellsPerson)]
+        reachable = [one for one in self._mind.config().owners if one.partition(":")[0] in telling]
         for person in sorted(reachable, key=lambda one: one.partition(":")[0] not in heard):
             ids = [person]
             with suppress(StoreError):
                 ids = sorted({person, *await self._mind.store.people.ids_of(person)})
             chosen.setdefault(ids[0], person)
         return set(chosen.values())
-
-    def _can_tell(self, person: str) -> bool:
-        adapter: object = self._adapters.get(person.partition(":")[0])
-        return isinstance(adapter, TellsPerson)
 
     async def _send(self, alert: Alert, to: str, webhook: str) -> bool:
         """Send an alert once. Returns whether nothing is left to try."""

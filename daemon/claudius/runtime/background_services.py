@@ -303,12 +303,7 @@ class BackgroundServices:
         if self._door is None:
             if self._health is None or self._metrics is None:
                 raise TryAgain("not awake yet")
-            from claudius.runtime.http_api import (  # noqa: PLC0415 - aiohttp's server takes long to load
-                EventApi,
-                HttpApi,
-                Monitor,
-                WhisperApi,
-            )
+            from claudius.runtime.http_api import EventApi, HttpApi, Monitor, WhisperApi  # noqa: PLC0415 - aiohttp's server takes long to load
 
             whispers = WhisperApi(self._mind, self._daimons.get)
             events = EventApi(self._mind, self.owner, lambda: self._wake)

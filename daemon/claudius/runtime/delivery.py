@@ -28,7 +28,7 @@ from claudius.errors import (
 )
 from claudius.foreign import unquoted
 from claudius.intent import Utterance
-from claudius.memory.erasure import Posted
+from claudius.memory.erasing import Posted
 from claudius.memory.inbox import Pending
 from claudius.memory.outbox import Delivery
 from claudius.memory.store import Store
@@ -231,7 +231,6 @@ class Retraction:
     """
 
     def __init__(self, mind: Mind, adapters: Mapping[str, Adapter]) -> None:
-        """Delete through the `adapters` that support it."""
         self._mind, self._adapters = mind, adapters
         self._running: set[asyncio.Task[None]] = set()
 

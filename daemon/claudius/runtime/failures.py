@@ -138,7 +138,6 @@ class CrashRecovery:
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Start with the mode off, until `begin`."""
         self._monotonic = monotonic
         self._until_s = 0.0
         self._backlog: set[str] = set()

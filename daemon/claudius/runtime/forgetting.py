@@ -30,17 +30,8 @@ from claudius.foreign import unquoted
 from claudius.home import Home
 from claudius.memory.archive import Archive
 from claudius.memory.audit import CLI, AuditEntry
-from claudius.memory.erasure import (
-    OVERWRITING,
-    Begun,
-    Beyond,
-    Erased,
-    Erasures,
-    Posted,
-    Probes,
-    Voided,
-    nothing_runs,
-)
+from claudius.memory.erasing import Posted, Probes
+from claudius.memory.erasure import OVERWRITING, Begun, Beyond, Erased, Erasures, Voided, nothing_runs
 from claudius.memory.leases import AskedToForget
 from claudius.memory.opening import set_aside
 from claudius.memory.sqlite.backups import is_ours

@@ -342,7 +342,7 @@ class Lanes:
                 await mind.store.inbox.postpone(pending.seq, again_at, failure.kept, attempts)
         finally:
             lane.hearing = None
-            mind.store.whispers.release(pending.turn)
+            mind.store.turns.release(pending.turn)
 
     def _committed(self, turned: Turned, pending: Pending) -> None:
         """Let everybody go on who has something to do after a turn."""

@@ -307,7 +307,6 @@ class Signals:
     """The signals that the process handles. A second request to end takes effect at once."""
 
     def __init__(self) -> None:
-        """Handle no signals until `heard` is entered."""
         self.ending = asyncio.Event()
         self.reread: Callable[[], None] = lambda: None
         """Called on SIGHUP."""
@@ -378,7 +377,12 @@ async def live(home: Home, waking: Waking, *, starter: Starter) -> None:
                     start_log(home.logs, "INFO", ())
             log.critical(error.message)
             raise
-        signals.reread = lambda: _reread(soul, starter)
+
+        def reread() -> None:
+            soul.reread()
+            starter.reloading()
+
+        signals.reread = reread
         try:
             await _awake(soul, starter, signals)
         except BaseException as error:
@@ -387,11 +391,6 @@ async def live(home: Home, waking: Waking, *, starter: Starter) -> None:
                 raise ClaudiusError(f"ended by an error ({unquoted(error)}); its log says where") from None
             raise
         backoff.forgive()
-
-
-def _reread(soul: Awake, starter: Starter) -> None:
-    soul.reread()
-    starter.reloading()
 
 
 async def _hold(home: Home, seconds: float, why: str, starter: Starter, signals: Signals) -> None:

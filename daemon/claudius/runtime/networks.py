@@ -159,7 +159,7 @@ class Networks:
             if self._hold_back and places > 1:
                 adapter.link.was_alone = partial(self._roles.was_alone, f"listen/{name}")
             if self._hold_back and isinstance(adapter, LogsIn):
-                self._tasks.append(asyncio.create_task(self._log_in(adapter, adapter), name=f"log in {name}"))
+                self._tasks.append(asyncio.create_task(self._persist(adapter, adapter.log_in), name=f"log in {name}"))
             self._roles.add(Role(f"listen/{name}", partial(self._hear, adapter), places))
 
     @property
@@ -223,9 +223,6 @@ class Networks:
             for name, adapter in self._adapters.items()
             if self._hold_back is None or name in self._sweepers or name not in self._distant
         }
-
-    async def _log_in(self, adapter: Adapter, speaker: LogsIn) -> None:
-        await self._persist(adapter, speaker.log_in)
 
     def _refuse(self, adapter: Adapter, error: AdapterRefused) -> None:
         log.error("network refused", extra={"adapter": adapter.name, "error": error.message})

@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from claudius.memory.erasing import EXCERPT_BYTES, EXCERPTS
 from claudius.memory.erasure import UNENDED
-from claudius.memory.sql.probes import EXCERPT_BYTES, EXCERPTS
 from claudius.perception import Place
 
 _SAID = frozenset(

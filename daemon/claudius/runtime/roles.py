@@ -187,17 +187,16 @@ class Leasing:
         is_paused: Callable[[], bool] = lambda: False,
         local: Collection[str],
         let_go: Callable[[], Awaitable[None]],
-        leave: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGTERM),
     ) -> None:
         """Take lanes of what `networks` returns for `lanes`, and of those `local` to this machine if these want them.
 
         `failed` is called when the store fails. After each renewal `let_go` drops what is kept of whom another process
-        erases. While this process reads a network's history, the others wait as well. If it is drained, `leave` ends
-        it in good order. While this process `is_paused` by its own settings, it takes lanes of this machine and those
-        of the commands that it heard.
+        erases. While this process reads a network's history, the others wait as well. Drained, it ends in good order.
+        While this process `is_paused` by its own settings, it takes lanes of this machine and those of the commands
+        that it heard.
         """
         self._share, self._lanes, self._failed, self._networks = share, lanes, failed, networks
-        self._local, self._let_go, self._leave = local, let_go, leave
+        self._local, self._let_go = local, let_go
         self._is_paused, self._unread = is_paused, list[str]()
         self._wanted: set[str] = set()
         """Lanes of this machine that are wanted, and not held yet."""
@@ -268,4 +267,4 @@ class Leasing:
         except (GitFailed, OSError) as error:  # the home cannot be written to: again at the next renewal
             log.error("a person is not let go yet", extra={"error": unquoted(error)})  # noqa: TRY400 - no trace
         if self._share.is_draining:
-            self._leave()
+            os.kill(os.getpid(), signal.SIGTERM)

@@ -21,11 +21,12 @@ from claudius.failure import failure_of
 from claudius.foreign import plain_message, unquoted
 from claudius.home import Home
 from claudius.memory.archive import Archive, GitFailed
-from claudius.memory.erasure import Begun, Erasures, Posted
+from claudius.memory.erasing import Posted
+from claudius.memory.erasure import Begun, Erasures
 from claudius.memory.inbox import Pending
 from claudius.memory.leases import listens, may
 from claudius.memory.moments import Semantic
-from claudius.memory.store import Waiting
+from claudius.memory.store import Unfinished
 from claudius.perception import SELF, Place
 from claudius.provider import Resting
 from claudius.runtime.access import ChannelModes, Pairing
@@ -174,7 +175,7 @@ class Server:
         self._is_stopping = False
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    async def start(self) -> Waiting:
+    async def start(self) -> Unfinished:
         """Recover what an earlier process left, open the listeners, and resume what waits."""
         asyncio.get_running_loop().set_exception_handler(lost)
         now = self._mind.clock()
@@ -412,7 +413,6 @@ class Server:
             self._ended.exception()  # marks it as retrieved: a caller that only stops need not ask
 
     async def _metrics(self) -> str:
-        """Return the metrics as text."""
         from claudius.runtime.metrics import render  # noqa: PLC0415 - its library is loaded when somebody asks
 
         report = await self.health.look(fresh_s=0.0)

@@ -15,7 +15,8 @@ import msgspec
 from claudius.errors import ClaudiusError, StoreError
 from claudius.home import Home
 from claudius.memory import search
-from claudius.memory.erasure import UNENDED, Probes
+from claudius.memory.erasing import Probes
+from claudius.memory.erasure import UNENDED
 from claudius.memory.sqlite.backups import SET_ASIDE, is_ours
 from claudius.memory.store import Store
 

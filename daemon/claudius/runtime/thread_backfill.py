@@ -124,19 +124,14 @@ def _shown(post: Perception) -> Sequence[Quoted]:
     return post.extra.shown if isinstance(post.extra, MessageExtra) else ()
 
 
-def _is_said(one: Quoted) -> bool:
-    """Return whether a text is what somebody said, not what a link or an app shows."""
-    return one.how not in (How.PREVIEW, How.ATTACHED)
-
-
-def _speaker(one: Quoted) -> str:
-    """Return whose erasure takes a text with it; "" is anybody's, if nobody knows whose words it holds."""
-    return "" if one.is_ours else one.person
-
-
 def _without(post: Perception, since: Mapping[str, datetime]) -> Perception:
     """Return a post without what it shows of those who were forgotten after it was written."""
-    left = [one for one in _shown(post) if not _is_said(one) or post.at > since.get(_speaker(one), _LONG_AGO)]
+    left = [
+        one
+        for one in _shown(post)
+        if one.how in (How.PREVIEW, How.ATTACHED)  # nobody said it: a link or an app shows it
+        or post.at > since.get("" if one.is_ours else one.person, _LONG_AGO)  # ours may hold anybody's words
+    ]
     if not isinstance(post.extra, MessageExtra) or len(left) == len(post.extra.shown):
         return post
     gone = {one.of for one in post.extra.shown if one not in left} - {""}

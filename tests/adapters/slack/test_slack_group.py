@@ -38,6 +38,15 @@ async def heard(slack: SlackWorld, soul: Alive, text: str, count: int) -> None:
     assert len(attention(soul)) == count
 
 
+async def turned_on(slack: SlackWorld) -> list[tuple[str, str | None, str]]:
+    """Have the owner bring the soul into the channel; return what it has said then."""
+    await slack.add_user("U9", "Oz")
+    await slack.slash("C1", "U9", "/ensoul", "on")
+    await slack.until_called("response_url", 1)
+    await slack.until_visible(2)
+    return await said(slack)
+
+
 async def test_where_it_takes_part_it_thinks_only_about_what_matters(slack: SlackWorld, wake: Wake) -> None:
     """M1, M13, I2: after `/ensoul on` small talk asks no model and a cry for help is answered. `off` ends it."""
     voice = Scripted(default=f"<external_dialogue>{ANSWER}</external_dialogue>")
@@ -115,12 +124,8 @@ async def test_an_uncalled_thought_may_end_in_silence_there(slack: SlackWorld, w
         return "<external_dialogue>Hm.</external_dialogue><chosen_action>stay_silent</chosen_action>"
 
     voice = Scripted(default=think)
-    await slack.add_user("U9", "Oz")
     async with wake(voice=voice, **OWNED) as soul:
-        await slack.slash("C1", "U9", "/ensoul", "on")
-        await slack.until_called("response_url", 1)
-        await slack.until_visible(2)
-        before = await said(slack)
+        before = await turned_on(slack)
         await heard(slack, soul, CRY, 1)
         after = await said(slack)
 
@@ -132,12 +137,8 @@ async def test_an_uncalled_thought_may_end_in_silence_there(slack: SlackWorld, w
 async def test_an_uncalled_thought_may_end_in_a_sign(slack: SlackWorld, wake: Wake, named: str, sign: str) -> None:
     """`react: NAME` replaces the post: the soul reacts to the message that it thought about, and posts nothing."""
     line = f"<external_dialogue>Hm.</external_dialogue><chosen_action>react: {named}</chosen_action>"
-    await slack.add_user("U9", "Oz")
     async with wake(voice=Scripted(default=line), **OWNED) as soul:
-        await slack.slash("C1", "U9", "/ensoul", "on")
-        await slack.until_called("response_url", 1)
-        await slack.until_visible(2)
-        before = await said(slack)
+        before = await turned_on(slack)
         await heard(slack, soul, CRY, 1)
         after = await said(slack)
         (put,) = await slack.until_called("reactions.add")
@@ -169,12 +170,8 @@ async def test_where_it_takes_part_it_answers_to_its_name_each_time(slack: Slack
         chosen = "none" if asked[-1] else "stay_silent"
         return f"<external_dialogue>I do.</external_dialogue><chosen_action>{chosen}</chosen_action>"
 
-    await slack.add_user("U9", "Oz")
     async with wake(voice=Scripted(default=think), **OWNED) as soul:
-        await slack.slash("C1", "U9", "/ensoul", "on")
-        await slack.until_called("response_url", 1)
-        await slack.until_visible(2)
-        before = await said(slack)
+        before = await turned_on(slack)
         await heard(slack, soul, CRY, 1)
         for count in (2, 3):
             await heard(slack, soul, "Claudius, do you hear me?", count)

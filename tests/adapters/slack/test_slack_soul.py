@@ -39,78 +39,6 @@ async def test_a_mention_is_answered_once_in_the_thread_that_it_opens(
     assert await said(slack) == [("C1", ts, "re hello")]
 
 
-async def test_a_redelivered_message_is_answered_once(slack: SlackWorld, wake: Wake) -> None:
-    """R5: each event arrives in two envelopes, and once more after a restart."""
-    async with wake() as soul:
-        await slack.double_events(4)
-        await slack.say("C1", "U1", "<@U0BOT> hello")
-        await slack.say("D1", "U1", "hi")
-        await slack.until_visible(2)
-        await slack.until_quiet()
-        await soul.idle()
-    async with wake() as soul:
-        await slack.say("D1", "U1", "again")
-        await slack.until_visible(3)
-        await soul.idle()
-
-    assert sorted(text for _, _, text in await said(slack)) == ["re again", "re hello", "re hi"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "is_applied"),
-    [("status", True), ("reset", True), ("reset", False), ("bad_json", True), ("error", True)],
-)
-async def test_a_post_whose_answer_was_lost_is_visible_once(
-    slack: SlackWorld, wake: Wake, kind: str, *, is_applied: bool
-) -> None:
-    """R10, A16, A17: after a 500, a reset or a cut body, the post is looked for and never sent blindly."""
-    await slack.fault("chat.postMessage", kind, is_applied=is_applied)
-
-    async with wake() as soul:
-        ts = await slack.say("C1", "U1", "<@U0BOT> hello")
-        await slack.until_visible(1)
-        await soul.idle()
-
-    assert await said(slack) == [("C1", ts, "re hello")]
-    assert len(await slack.calls("chat.postMessage")) == (1 if is_applied else 2)
-    assert len(await slack.calls("conversations.replies")) >= (1 if is_applied else 2)
-
-
-async def test_what_was_said_while_the_soul_slept_is_answered(slack: SlackWorld, wake: Wake) -> None:
-    """R8, A24: messages in channels old and new, in threads and in direct messages are answered once, in order."""
-    await slack.add_user("U2", "ben")
-    async with wake() as soul:
-        thread = await slack.say("C1", "U1", "<@U0BOT> hello")
-        old = await slack.say("C1", "U1", "an old thread that nobody called us into")
-        await slack.say("D1", "U1", "hi")
-        await slack.until_visible(2)
-        await soul.idle()
-
-    await slack.say("D1", "U1", "one", deliver=False)
-    await slack.say("D1", "U1", "two", deliver=False)
-    await slack.say("C1", "U1", "in the thread", thread_ts=thread, deliver=False)
-    mention = await slack.say("C1", "U1", "<@U0BOT> new thread", deliver=False)
-    await slack.say("C1", "U1", "<@U0BOT> called in", thread_ts=old, deliver=False)
-    direct = await slack.open_dm("U2")
-    await slack.say(direct, "U2", "first words", deliver=False)
-    async with wake(CLAUDIUS_RUNTIME_MERGE_WHILE_BUSY="0") as soul:
-        await slack.until_visible(8)
-        await soul.idle()
-
-    answers = (await said(slack))[2:]
-    assert [text for channel, _, text in answers if channel == "D1"] == ["re one", "re two"]
-    assert sorted(answers) == sorted(
-        [
-            ("D1", None, "re one"),
-            ("D1", None, "re two"),
-            ("C1", thread, "re in the thread"),
-            ("C1", mention, "re new thread"),
-            ("C1", old, "re called in"),
-            (direct, None, "re first words"),
-        ]
-    )
-
-
 @pytest.mark.parametrize(
     ("changes", "setting", "code"),
     [
@@ -166,28 +94,6 @@ async def test_a_kill_between_commit_and_receipt_posts_once(slack: SlackWorld, w
     assert [text for _, _, text in await said(slack)] == ["re hello", "re still there?"]
     posts = await slack.calls("chat.postMessage")
     assert [(post.fault, post.status) for post in posts] == [("hang", 0), ("", 200)]
-
-
-async def test_two_tokens_and_nothing_else_wake_it_on_slack(home: Home, server: SlackServer, slack: SlackWorld) -> None:
-    """`adapters = ["auto"]`: with both tokens set, the daemon as composed in production hears Slack."""
-    env = {
-        "CLAUDIUS_HOME": str(home.root),
-        "CLAUDIUS_PROVIDERS": "rehearsal",
-        "CLAUDIUS_SLACK_API_URL": server.base_url.rstrip("/"),
-        "SLACK_BOT_TOKEN": BOT_TOKEN,
-        "SLACK_APP_TOKEN": APP_TOKEN,
-    }
-
-    composed = await compose(home, env, networks=True)
-    await composed.server.start()
-    await composed.server.ready()
-    await slack.until_connected()
-    ts = await slack.say("C1", "U1", "<@U0BOT> hello")
-    (reply,) = await slack.until_visible(1)
-    await composed.server.stop()
-
-    assert (reply.channel, reply.thread_ts) == ("C1", ts)
-    await slack.until_connected(0)
 
 
 async def test_a_company_is_never_told_by_the_rehearsal_voice_that_there_is_no_model(

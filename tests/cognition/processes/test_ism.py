@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import force_setattr, replace
 
+from claudius.cognition import ism
 from claudius.cognition.craft import (
     Continue,
     Ended,
@@ -215,11 +216,11 @@ async def test_c54_done_at_once_runs_nothing(home: Home) -> None:
     assert said == ["Here."]
 
 
-@pytest.mark.parametrize("key", ["CALLS", "TOKENS", "SECONDS"])
-async def test_a_budget_ends_it(home: Home, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("cap", "spent"), [("MAX_CALLS", 1), ("MAX_TOKENS", 1), ("MAX_SECONDS", 0.000_001)])
+async def test_a_budget_ends_it(home: Home, monkeypatch: pytest.MonkeyPatch, cap: str, spent: float) -> None:
     """Calls, tokens and seconds of one turn are capped, and past a cap the machine ends with reason `budget`."""
     ends: list[Ended] = []
-    monkeypatch.setattr(f"claudius.cognition.ism.MAX_{key}", {"CALLS": 1, "TOKENS": 1, "SECONDS": 0.000001}[key])
+    monkeypatch.setattr(ism, cap, spent)
 
     said = await run(home, Scripted(default=choosing(*([["ponder"]] * 9))), ends)
 

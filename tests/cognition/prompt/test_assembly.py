@@ -16,7 +16,7 @@ from claudius.cognition.prompt.assembly import build_prompt
 from claudius.cognition.prompt.snapshot import freeze, rebuild, thaw, with_files
 from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.home import Home
-from claudius.memory.erasure import BLANK
+from claudius.memory.seen import BLANK
 from claudius.perception import SELF
 from claudius.prompt import Prompt, next_nonce
 from claudius.recollection import EntryType, LeftOut, Recollection, Remembered, StateValue, Summary

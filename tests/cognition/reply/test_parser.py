@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -340,23 +339,6 @@ def test_a_split_surrogate_pair_is_joined() -> None:
     assert parsed.winner.text == shown == "a\U0001f600\ufffdb\ufffdc"
 
 
-@pytest.mark.parametrize("before", ["", "<im>", "<ed>"])
-def test_a_reply_past_its_cap_is_read_no_further(before: str) -> None:
-    """256 Ki characters are read. Then the parser says so and ignores the rest, and the reply counts as truncated."""
-    parser = Parser(limits=Limits(reply=100))
-    parser.feed(written_out(before) + "x" * 50)
-    assert not parser.full
-
-    parser.feed("y" * 100)
-    parser.feed(written_out("</im></ed>"))
-    parsed = parser.finish()
-
-    assert parser.full
-    assert parsed.truncated
-    assert len(parsed.raw) == 100
-    assert Limits() == Limits(reply=262_144, dialogue=65_536, section=65_536)
-
-
 def test_a_reply_of_just_its_cap_is_whole() -> None:
     """Only the first character beyond the cap exceeds it."""
     parser = Parser(limits=Limits(reply=10))
@@ -431,11 +413,6 @@ def test_a_private_close_in_speech_voids_what_came_before() -> None:
     assert parsed.flags == ("stray_close",)
 
 
-def test_state_lines_of_the_table_are_read() -> None:
-    """Row 43: the known key is kept, the unknown one dropped."""
-    assert read_state("currentTopic: S1\nmood: S2") == {"currentTopic": "S1"}
-
-
 @given(hostile, sizes)
 def test_every_chunking_reads_the_same(reply: str, pieces: list[int]) -> None:
     """Every chunking gives the same value, and what was shown is a prefix of its first dialogue."""
@@ -447,54 +424,6 @@ def test_every_chunking_reads_the_same(reply: str, pieces: list[int]) -> None:
     assert parsed == whole == one_by_one[0]
     for visible in (at_once, shown, one_by_one[1]):
         assert not visible or whole.dialogues[0].text.startswith(visible)
-
-
-@given(hostile, sizes, st.booleans())
-def test_what_was_streamed_is_how_the_speech_begins(reply: str, pieces: list[int], truncated: bool) -> None:  # noqa: FBT001 - hypothesis passes by name
-    """Streamed text is a prefix of the concluded speech, whatever the reply."""
-    parsed, shown = read(reply, truncated=truncated, pieces=cut_up(reply, pieces))
-    said = climb(parsed, OutputRules(fallback="FIXED", repairs=0), streamed=shown)
-
-    assert isinstance(said, Spoken)
-    assert said.speech.startswith(shown)
-
-
-HOSTILE = {
-    "open sections": "<internal_monologue>",
-    "open dialogues": "<external_dialogue>",
-    "unclosed heads": "<external_dialogue ",
-    "heads without end": "<internal_monologue verb='",
-    "closes": "</internal_monologue ",
-    "foreign markup": "<p",
-    "loose heads": "&lt;/internal_monologue",
-    "entities": "&lt;",
-    "backslashes": "\\u003c",
-    "slashes": "</",
-    "blanks": "<         ",
-    "dialogues and voids": "<external_dialogue>a</external_dialogue></think>",
-    "attributes": "<external_dialogue a=\"b\" c='d' e=f>",
-    "quotes": "<internal_monologue \"'\"'\"'>x</internal_monologue>",
-    "invisible": "<\u200b\u200b\u200b",
-}
-
-
-@pytest.mark.parametrize("prefix", ["", "<external_dialogue>", "<internal_monologue>"])
-@pytest.mark.parametrize("part", HOSTILE.values(), ids=HOSTILE)
-def test_work_grows_in_step_with_the_reply(prefix: str, part: str) -> None:
-    """Operations are counted, not timed: twice the reply takes at most 2.3 times the work, whole or in pieces."""
-    limits = Limits(reply=10**7, dialogue=10**7, section=10**7)
-    for size in (10**7, 64):
-        work = []
-        for length in (4_000, 8_000, 16_000):
-            reply = prefix + (part * (length // len(part) + 1))[:length]
-            parser = Parser(limits=limits)
-            for piece in cut_up(reply, [size]):
-                parser.feed(piece)
-            parser.finish()
-            work.append(parser.steps)
-
-        assert all(twice <= 2.3 * once for once, twice in pairwise(work))
-        assert work[0] <= 20 * (4_000 + len(prefix))
 
 
 @pytest.mark.parametrize(
@@ -524,18 +453,6 @@ def test_anything_else_is_false(text: str) -> None:
 def test_values_that_disagree_are_false(values: list[str], truth: bool) -> None:  # noqa: FBT001 - parametrized
     """Two readable values that disagree are false. Unreadable ones are ignored."""
     assert read_bool(values) is truth
-
-
-@pytest.mark.parametrize(
-    ("written", "verb", "is_bad"),
-    [
-        ("explained", "explained", False), ("  Pointed \n out ", "pointed out", False), (None, "said", False),
-        ("", "said", True), ("shouted @here", "said", True), ("<b>said</b>", "said", True), ("said\u200b", "said", True),
-    ],
-)  # fmt: skip
-def test_a_verb_is_one_of_the_list_or_the_default(written: str | None, verb: str, is_bad: bool) -> None:  # noqa: FBT001 - parametrized
-    """A verb is lower-cased, its blanks are collapsed, and it is looked up: nothing else can come out."""
-    assert read_verb(written, ["said", "explained", "pointed out"], "said") == (verb, is_bad)
 
 
 def test_state_lines_are_read_by_key() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudius.memory.documents import Document
-from claudius.memory.sql.unsaying import Undone
+from claudius.memory.erasure import Undone
 from claudius.perception import DeleteExtra, Kind, private
 from contracts.store.ground import ANA, BEN, DM, NOW, Ground, awake, case, exchange, heard, recalled
 

@@ -7,12 +7,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from claudius.intent import Call, Intent, Utterance
+from claudius.ledger_types import Proposal
 from claudius.memory.inbox import Pending
+from claudius.memory.ledger import record
 from claudius.memory.recall import RecallLimits
 from claudius.memory.store import Store
 from claudius.perception import Perception, private, shared
@@ -193,3 +196,9 @@ def call(n: int = 0, response: str = "A reply.", *, cost_usd: float | None = Non
         model="m",
         ms=7,
     )
+
+
+async def assess(store: Store, peer: str, trust: Any, rationale: str, now: datetime = NOW, **more: Any) -> int:
+    """Record an assessment as a turn or a cycle does, and return its number. Raises: ValueError."""
+    proposal = Proposal(peer_id=peer, trust=trust, rationale=rationale, **more)
+    return (await store.core.write(partial(record, proposal=proposal, at=now))).id

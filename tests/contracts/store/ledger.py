@@ -23,7 +23,7 @@ from claudius.ledger_types import (
 from claudius.memory.ledger import tally
 from claudius.memory.store import Store
 from claudius.perception import Kind, Origin, Perception, private, shared
-from contracts.store.ground import ANA, BEN, DM, NOW, OPS, Ground, awake, call, case, exchange, heard
+from contracts.store.ground import ANA, BEN, DM, NOW, OPS, Ground, assess, awake, call, case, exchange, heard
 
 OPS_AUDIENCE = shared(OPS)
 
@@ -80,7 +80,7 @@ def theirs(perception: Perception, **changes: Any) -> Promise:
 async def refused(store: Store, peer: str, trust: Any, rationale: str = "Because.") -> bool:
     """Return whether an assessment is refused."""
     try:
-        await store.ledger.record_assessment(peer, trust, rationale, now=NOW)
+        await assess(store, peer, trust, rationale)
     except ValueError:
         return True
     return False
@@ -110,22 +110,23 @@ async def _(ground: Ground) -> None:
             assert await refused(store, ANA, trust), trust
         assert await refused(store, ANA, 3, "  ")
         assert await refused(store, BEN, 3)
-        first = await store.ledger.record_assessment(ANA, 3, "Three good exchanges.", now=NOW)
-        second = await store.ledger.record_assessment(ANA, 4, "Another.", now=NOW, author="inline")
-        found = store.ledger.get_peer_assessment_summary(ANA, private(ANA))
+        first = await assess(store, ANA, 3, "Three good exchanges.")
+        second = await assess(store, ANA, 4, "Another.", author="inline")
+        found = store.ledger.query_peer(ANA, private(ANA))
         assert store.ledger.latest_trust() == {ANA: 4}
     assert second > first
     assert found is not None
-    assert (found["trust"], found["rationale"], found["trajectory"]) == (4, "Another.", [3, 4])
-    assert found["info_score"] == tally(one.at for one in messages(3)).info_score(2)
-    assert found["interactions"] == 3
+    assert found.newest is not None
+    assert (found.newest.trust, found.newest.rationale, found.trajectory) == (4, "Another.", (3, 4))
+    assert found.info_score == tally(one.at for one in messages(3)).info_score(2)
+    assert found.messages == 3
 
 
 @case("M102", "an assessment without sources stands on every audience that its peer was heard in")
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         await talk(store, *messages(2), *messages(2, at=OPS))
-        await store.ledger.record_assessment(ANA, 2, "Both.", now=NOW)
+        await assess(store, ANA, 2, "Both.")
         peer = store.ledger.query_peer(ANA, private(ANA))
         unknown = store.ledger.query_peer(ANA, OPS_AUDIENCE)
     assert peer is not None
@@ -150,9 +151,9 @@ async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         await talk(store, *messages(2), *messages(2, at=OPS))
         await store.people.know_members(OPS_AUDIENCE, [ANA, BEN], NOW)
-        await store.ledger.record_assessment(ANA, 1, "In the channel.", now=NOW, sources=[OPS_AUDIENCE])
+        await assess(store, ANA, 1, "In the channel.", sources=(OPS_AUDIENCE,))
         for _ in range(50):
-            await store.ledger.record_assessment(ANA, -3, "In private.", now=NOW, sources=[private(ANA)])
+            await assess(store, ANA, -3, "In private.", sources=(private(ANA),))
         own, channel = (
             store.ledger.query_peer(ANA, private(ANA)),
             store.ledger.query_peer(ANA, OPS_AUDIENCE),
@@ -205,23 +206,6 @@ async def _(ground: Ground) -> None:
     assert peer is not None
     assert peer.messages == 4
     assert peer.trajectory == (3, 6)
-
-
-@case("M107", "peers are listed latest first, since a moment")
-async def _(ground: Ground) -> None:
-    async with awake(ground) as store:
-        await store.people.know_members(OPS_AUDIENCE, [ANA, BEN], NOW)
-        await talk(
-            store,
-            *messages(2),
-            *messages(1, person=BEN, at=OPS, first=5),
-            *messages(1, person=BEN, at="slack:T1:D-Ben:", first=9),
-        )
-        every = store.ledger.list_peers(private(ANA))
-        late = store.ledger.list_peers(private(ANA), since=NOW + timedelta(days=4))
-    assert [one.peer_id for one in every] == [BEN, ANA]
-    assert [one.peer_id for one in late] == [BEN]
-    assert [one.last_at for one in late] == [NOW + timedelta(days=5)]
 
 
 @case("M108", "what no cycle has taken up comes back, oldest first, after a crash too")

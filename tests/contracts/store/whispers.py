@@ -42,10 +42,10 @@ async def _(ground: Ground) -> None:
         number = await store.whispers.keep_whisper(whisper())
         first = await recalled(store, heard(), limits=LISTENING)
         beside = await recalled(store, heard(n=2, person=BEN, at="slack:T1:D-ben:"), limits=LISTENING)
-        store.whispers.release(first.turn)
+        store.turns.release(first.turn)
         again = await recalled(store, heard(n=3, person=BEN, at="slack:T1:D-ben-2:"), limits=LISTENING)
         await store.turns.commit(thought(again, "So.", whispers=(number,)))
-        store.whispers.release(again.turn)
+        store.turns.release(again.turn)
         after = store.whispers.surfacing(heard(), NOW, MODES)
     assert [one.whisper for one in first.intuitions] == [number]
     assert beside.intuitions == ()

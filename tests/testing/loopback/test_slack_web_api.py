@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import aiohttp
 import pytest
 from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
@@ -38,19 +37,6 @@ async def test_tokens_open_what_they_are_for(token: str, method: str, error: str
     client = AsyncWebClient(token, base_url=server.base_url)
 
     assert await _error(client, method, {"channel": "C1", "text": "hi"}) == error
-
-
-async def test_a_scope_that_is_missing_is_named(client: AsyncWebClient, slack: SlackWorld) -> None:
-    """With what was needed and what was there; by the kind of the conversation."""
-    await slack.allow(BOT_TOKEN, ["chat:write", "im:history"])
-
-    with pytest.raises(SlackApiError) as refused:
-        await client.conversations_history(channel="C1")
-    await client.conversations_history(channel="D1")
-
-    answer = refused.value.response
-    assert (answer["error"], answer["needed"]) == ("missing_scope", "channels:history")
-    assert answer["provided"] == "chat:write,im:history"
 
 
 @pytest.mark.parametrize(
@@ -97,95 +83,6 @@ async def test_a_text_over_the_limit_is_cut_with_a_warning(client: AsyncWebClien
 
     (message,) = await slack.messages("C1")
     assert (answer["warning"], len(message["text"])) == ("message_truncated", 40_000)
-
-
-async def test_our_own_messages_can_be_taken_down(client: AsyncWebClient, slack: SlackWorld) -> None:
-    """Others' cannot."""
-    theirs = await slack.say("C1", "U1", "mine")
-    ours = (await client.chat_postMessage(channel="C1", text="draft", metadata=KEY))["ts"]
-
-    assert await _error(client, "chat.delete", {"channel": "C1", "ts": theirs}) == "cant_delete_message"
-    await client.chat_delete(channel="C1", ts=ours)
-    assert await _error(client, "chat.delete", {"channel": "C1", "ts": ours}) == "message_not_found"
-
-
-async def test_limits_are_held_by_channel(client: AsyncWebClient, slack: SlackWorld) -> None:
-    """One message a second and channel; another channel is free."""
-    client.retry_handlers = []
-    await slack.limit("chat.postMessage", 1, 60.0, is_by_channel=True)
-    await client.chat_postMessage(channel="C1", text="one")
-
-    with pytest.raises(SlackApiError) as refused:
-        await client.chat_postMessage(channel="C1", text="two")
-    await client.chat_postMessage(channel="D1", text="three")
-
-    assert refused.value.response.status_code == 429
-    assert 0 < int(refused.value.response.headers["Retry-After"]) <= 60
-    assert [entry.text for entry in await slack.visible()] == ["one", "three"]
-
-
-@pytest.mark.parametrize("is_applied", [False, True])
-@pytest.mark.parametrize(
-    ("kind", "facts", "raised"),
-    [
-        ("status", {"status": 500}, SlackApiError),
-        ("status", {"status": 503}, SlackApiError),
-        ("reset", {}, aiohttp.ClientError),
-        ("cut", {}, aiohttp.ClientError),
-        ("bad_json", {}, SlackApiError),
-        ("error", {"error": "fatal_error"}, SlackApiError),
-        ("hang", {}, TimeoutError),
-    ],
-)
-async def test_faults_come_before_or_after_the_post_is_visible(
-    *,
-    kind: Any,
-    facts: dict[str, Any],
-    raised: type[Exception],
-    is_applied: bool,
-    client: AsyncWebClient,
-    slack: SlackWorld,
-) -> None:
-    """The caller sees the same; the record knows whether it was applied; once, then all is well again."""
-    client.timeout = 0.3 if kind == "hang" else 3
-    await slack.fault("chat.postMessage", kind, is_applied=is_applied, **facts)
-
-    with pytest.raises(raised):
-        await client.chat_postMessage(channel="C1", text="perhaps", metadata=KEY)
-    client.timeout = 3
-    await slack.until_visible(int(is_applied))
-    seen = await client.conversations_history(channel="C1", include_all_metadata=True)
-    await client.chat_postMessage(channel="C1", text="surely")
-
-    assert [message["metadata"] for message in seen["messages"]] == [KEY] * is_applied
-    assert [call.is_applied for call in await slack.calls("chat.postMessage")] == [is_applied, True]
-
-
-async def test_faults_choose_their_calls(client: AsyncWebClient, slack: SlackWorld) -> None:
-    """By method, by arguments, after some, so many times."""
-    where = {"channel": "C1", "markdown_text": None}
-    await slack.fault("chat.postMessage", "error", error="invalid_arguments", skip=1, times=2, where=where)
-
-    outcomes = []
-    for number, arguments in enumerate([{"markdown_text": "a"}, {"text": "b"}, *[{"markdown_text": "c"}] * 3]):
-        try:
-            await client.chat_postMessage(channel="C1", **arguments)
-        except SlackApiError:
-            outcomes.append(number)
-
-    assert outcomes == [2, 3]
-
-
-async def test_a_call_whose_caller_left_is_carried_out_all_the_same(client: AsyncWebClient, slack: SlackWorld) -> None:
-    """As the real service does: a timeout says nothing about what became of the post."""
-    client.timeout = 0.3
-    await slack.fault("chat.postMessage", "delay", delay_s=0.5)
-
-    with pytest.raises(TimeoutError):
-        await client.chat_postMessage(channel="C1", text="late")
-
-    (entry,) = await slack.until_visible(1)
-    assert entry.text == "late"
 
 
 @pytest.mark.parametrize(

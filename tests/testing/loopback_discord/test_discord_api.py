@@ -11,7 +11,7 @@ import pytest
 from discord import app_commands
 
 from discord_ear import Ear
-from lab.loopback.discord.state import ANA, CHANNEL, GUILD
+from lab.loopback.discord.state import ANA, CHANNEL
 from lab.loopback.discord.world import DiscordWorld
 
 Listen = Callable[..., Awaitable[Ear]]
@@ -21,40 +21,6 @@ BEN = "400000000000000002"
 async def place(ear: Ear, channel: str = CHANNEL) -> discord.TextChannel:
     """Give a channel, asked of the API."""
     return await ear.fetch_channel(int(channel))  # type: ignore[return-value]  # the tests name a text channel, thread or DM
-
-
-@pytest.mark.parametrize("kind", ["status", "reset", "cut", "bad_json"])
-async def test_a_send_that_was_applied_and_broken_off_is_healed_by_its_nonce(
-    listen: Listen, world: DiscordWorld, kind: str
-) -> None:
-    """Whatever breaks the answer, the same nonce finds the message that is up already."""
-    ear = await listen()
-    channel = await place(ear)
-    await world.fault("create_message", kind, is_applied=True, status=503)  # type: ignore[arg-type]  # one of the four
-
-    try:
-        await channel.send("Exactly once", nonce="n" * 25)
-    except (discord.HTTPException, aiohttp.ClientError, ValueError, OSError, TypeError):
-        await channel.send("Exactly once", nonce="n" * 25)
-
-    calls = await world.calls("create_message")
-    assert [(call.fault, call.is_applied) for call in calls] == [(kind, True), ("", True)]
-    assert [message["content"] for message in await world.messages(CHANNEL)] == ["Exactly once"]
-
-
-async def test_a_send_that_was_not_applied_leaves_nothing(listen: Listen, world: DiscordWorld) -> None:
-    """A reset before the call is applied leaves no message; a 502 is tried again by the library itself."""
-    ear = await listen()
-    channel = await place(ear)
-
-    await world.fault("create_message", "reset")
-    with pytest.raises(aiohttp.ClientError):
-        await channel.send("Never")
-    await world.fault("create_message", "status", status=502, where={"channel_id": CHANNEL})
-    await channel.send("At the second try")
-
-    assert [message["content"] for message in await world.messages(CHANNEL)] == ["At the second try"]
-    assert [call.status for call in await world.calls("create_message")] == [0, 502, 200]
 
 
 async def test_calls_above_a_limit_are_refused(listen: Listen, world: DiscordWorld) -> None:
@@ -96,40 +62,6 @@ async def test_text_has_its_limits(listen: Listen, world: DiscordWorld) -> None:
     await channel.send("😀" * 1000 + "\n")
 
     assert [message["content"] for message in await world.messages(CHANNEL)] == ["😀" * 1000]
-
-
-async def test_mentions_ping_whom_the_call_allows(listen: Listen, world: DiscordWorld) -> None:
-    """`allowed_mentions` decides who is notified, whatever the text says."""
-    ear = await listen()
-    channel = await place(ear)
-    text = f"@everyone <@{ANA}> <@&{GUILD}>"
-
-    await channel.send(text, allowed_mentions=discord.AllowedMentions.none())
-    await channel.send(text)
-
-    quiet, loud = await world.visible()
-    assert (quiet.text, quiet.pings) == (text, [])
-    assert loud.pings == [ANA, GUILD, "everyone"]
-
-
-async def test_posting_wakes_an_archived_thread(listen: Listen, world: DiscordWorld) -> None:
-    """Posting into an archived thread opens it again unless it is locked; nothing else can be done there."""
-    ear = await listen()
-    thread = await world.create_thread(CHANNEL, ANA, "old", message=await world.say(CHANNEL, ANA, "long ago"))
-    said = await world.say(thread, ANA, "dust")
-    await world.archive(thread, ANA)
-    place_of_dust = ear.get_partial_messageable(int(thread), guild_id=int(GUILD))
-
-    with pytest.raises(discord.HTTPException) as closed:
-        await place_of_dust.get_partial_message(int(said)).add_reaction("👍")
-    await place_of_dust.send("Awake")
-    is_archived = [one["thread_metadata"]["archived"] for one in await world.channels() if one["id"] == thread]
-    await world.archive(thread, ANA, is_locked=True)
-    with pytest.raises(discord.HTTPException) as locked:
-        await place_of_dust.send("No more")
-
-    assert (closed.value.code, locked.value.code) == (50083, 50083)
-    assert is_archived == [False]
 
 
 async def test_what_may_not_be_done_is_refused_by_its_code(listen: Listen, world: DiscordWorld) -> None:

@@ -19,8 +19,8 @@ from claudius.cognition.plan import WORDING, EngineSettings, Plan
 from claudius.cognition.prompt.assembly import build_prompt
 from claudius.cognition.prompt.function_prompts import Drawn, PromptSource, redraw
 from claudius.decoding import decoder
-from claudius.memory.erasure import BLANK, ERASED
 from claudius.memory.records import Records
+from claudius.memory.seen import BLANK, ERASED
 from claudius.prompt import Prompt
 from claudius.recollection import Entry, EntryType, PastTurn, Person, Recollection, Shown, Summary
 from claudius.soul import SoulFile, SoulText, StepText

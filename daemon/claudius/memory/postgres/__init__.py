@@ -1,1 +1,1 @@
-"""The store in PostgreSQL: the topics of `memory/sql/` on another connection. Imported if `store.url` says so."""
+"""The store in PostgreSQL: the topics of `memory/` on another connection. Imported if `store.url` says so."""

@@ -7,7 +7,10 @@ a lane's holder is refused once the lane's token has moved. `PostgresRecords` is
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import re
+import secrets
 import shutil
 import socket
 import time
@@ -27,7 +30,9 @@ from claudius.errors import OverBudget, StaleTurn
 from claudius.home import shipped
 from claudius.intent import Call, Intent
 from claudius.memory.codes import LIFE, WRONG_TRIES, CodeStore, OpenCode, admitted, find
-from claudius.memory.database import Core, Database, Row, StorePlace, Writer, load_queries
+from claudius.memory.database import Core, Database, Row, StorePlace, Writer, in_thread, load_queries
+from claudius.memory.erasing import Probes
+from claudius.memory.erasure import Beyond, ErasureStore
 from claudius.memory.inbox import (
     SHUT_FOR_NOW,
     UNLIMITED,
@@ -47,21 +52,22 @@ from claudius.memory.outbox import OutboxStore, settle
 from claudius.memory.people import Mode, PeopleStore
 from claudius.memory.postgres import moving
 from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, ours
-from claudius.memory.postgres.erasure import PostgresErasure
 from claudius.memory.postgres.leases import AHEAD_AT_MOST, LaneCore, PostgresLeases, newest_soul
 from claudius.memory.postgres.schema import check_identity, is_empty, known, prepare
 from claudius.memory.postgres.session import translate
 from claudius.memory.recall import RecallLimits
 from claudius.memory.records import Records
 from claudius.memory.rows import dump, dump_valid, instant, stamp
+from claudius.memory.search import ROWS, Needles, plain
 from claudius.memory.sqlite.schema import empty_database, load_migrations
-from claudius.memory.store import Store, Waiting
+from claudius.memory.store import Store, Unfinished
 from claudius.memory.turns import SpendingCap, TurnStore, spent_since
 from claudius.memory.whispers import WhisperStore
 from claudius.perception import Perception, amended_key
 from claudius.recollection import Recollection
 from claudius.soul.source import PushedSoul
 
+log = logging.getLogger(__name__)
 MOST_SHUT = 1000
 """Who is refused without asking the server."""
 NO_LANES = {"held": 0, "ready": 0, "oldest_wait_s": 0.0, "paused": False}
@@ -227,7 +233,8 @@ class LaneTurns(TurnStore):
 
     def __init__(self, core: LaneCore, open_turns: TurnStore) -> None:
         """Share the claims and the cache of the process's own turns."""
-        super().__init__(core, open_turns.claims, open_turns.shelf)
+        super().__init__(core)
+        self.claims, self.shelf = open_turns.claims, open_turns.shelf
         self._lane, self._leases, self._open_core = core.lane, core.leases, core.open_core
 
     async def recall(self, pending: Pending, *, nonce: str, now: datetime, limits: RecallLimits) -> Recollection:
@@ -239,6 +246,11 @@ class LaneTurns(TurnStore):
         wanted = {"turn": pending.turn, "whispers": dump([one.whisper for one in known.intuitions]), **self._lane}
         claimed = await self._core.write(lambda db: db.values("whispers_claim", **wanted))
         return replace(known, intuitions=tuple(one for one in known.intuitions if one.whisper in claimed))
+
+    def release(self, turn: str) -> None:
+        if turn in self.claims.held.values():
+            self._core.writer.later(lambda db: db.run("whispers_let_go", turn=turn))
+        super().release(turn)
 
     async def commit(self, intent: Intent) -> None:
         await super().commit(intent)
@@ -261,15 +273,6 @@ class LaneTurns(TurnStore):
     def keep_call(self, turn: str, call: Call) -> None:
         super().keep_call(turn, call)
         self._core.writer.later(lambda db: db.run("booking_ends", conversation=self._lane["conversation"]), turn)
-
-
-class LaneWhispers(WhisperStore):
-    """What daimons keep, as the holder of one lane sees it."""
-
-    def release(self, turn: str) -> None:
-        if turn in self._claims.held.values():
-            self._core.writer.later(lambda db: db.run("whispers_let_go", turn=turn))
-        super().release(turn)
 
 
 class LaneOutbox(OutboxStore):
@@ -303,6 +306,114 @@ class LaneOutbox(OutboxStore):
             return receipt
         kept = self._open.look("receipt_of", key=key)
         return str(kept[0]["receipt"] or receipt) if kept else ""
+
+
+WAITS_S = (0.0, 1.0, 2.0, 4.0, 8.0)
+"""How long to wait before each attempt to rewrite what others used during the one before."""
+_LSN = "SELECT pg_current_wal_lsn()::text AS lsn"
+_EVERY_TABLE = """SELECT quote_ident(relname) AS name FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname"""
+_MAY_REWRITE_STATISTICS = """SELECT pg_has_role(datdba, 'USAGE') AS may FROM pg_database
+WHERE datname = current_database()"""
+STATISTICS = "pg_catalog.pg_statistic"
+"""Holds common values of every column. It is rewritten last: each table's values are counted anew with it."""
+_SERVERS = "replicas, physical backups and the write-ahead log of the database server"
+_OTHER_HOMES = "copies of the database in homes of mine on other machines, if there are any"
+_NO_STATISTICS = "the database server's statistics of common values, which only the owner of the database can rewrite"
+_LOCK = "SET lock_timeout = '2s'"
+"""Whoever comes meanwhile waits behind a statement that waits for its table."""
+_NONE = re.compile(r"^\D*\b0\b")
+"""The first number in a detail, whatever its language."""
+
+
+class PostgresErasure(ErasureStore):
+    """Everything that is kept of one person, found and removed at once; the files go when they are rewritten.
+
+    A row that was deleted or changed stays in the table's file, its indexes and the server's statistics until something
+    else is written there. `VACUUM (FULL)` writes a table and its indexes into new files; each is closed to turns then.
+    """
+
+    async def rows_with(self, probes: Probes) -> Sequence[Mapping[str, Any]]:
+        with self._core.beside() as db:
+            return await in_thread(_rows_with, db, Needles(probes.ids, probes.folders, probes.excerpts))
+
+    async def _beside_the_topics(self, ids: Sequence[str]) -> int:
+        await self._core.alone(_drop_beside)
+        return await self._core.write(lambda db: db.change("lanes_of_commands_gone", ids=dump(list(ids))))
+
+    async def beyond(self) -> Sequence[Beyond]:
+        def look(db: Database) -> tuple[str, bool]:
+            lsn, may = (db.connection.execute(sql).fetchone() for sql in (_LSN, _MAY_REWRITE_STATISTICS))
+            return lsn["lsn"], bool(may["may"])
+
+        lsn, may = await self._core.alone(look)
+        found = [Beyond(_SERVERS, f"{_SERVERS} before {lsn}"), Beyond(_OTHER_HOMES)]
+        return found if may else [*found, Beyond(_NO_STATISTICS)]
+
+    async def overwrite_later(self) -> None:
+        mark = secrets.token_hex(8)
+        await self._core.write(lambda db: db.run("overwrite_later", mark=mark))
+
+    async def is_to_be_overwritten(self) -> bool:
+        return bool(self._core.look("overwriting"))
+
+    async def overwrite(self) -> Sequence[str]:
+        mark = next((row["overwriting"] for row in self._core.look("overwriting")), "")
+        left: Sequence[str] | None = None
+        for wait_s in WAITS_S:
+            await asyncio.sleep(wait_s)
+            with self._core.beside() as db:
+                left = await in_thread(_rewritten, ours(db), left)
+            if not left:  # an erasure that began meanwhile has set another mark
+                await self._core.write(lambda db: db.run("overwritten", mark=mark))
+                return ()
+        log.warning("some tables were in use all the while", extra={"tables": left})
+        return left or ()
+
+
+def _drop_beside(db: Database) -> None:
+    """Delete what restores have set aside: it holds everybody whom the store held then."""
+    for row in db.connection.execute(moving.LEFT_BESIDE).fetchall():
+        db.connection.execute(f'DROP SCHEMA "{row["name"]}" CASCADE')
+
+
+def _rewritten(connection: PostgresConnection, tables: Sequence[str] | None) -> list[str]:
+    """Rewrite these tables (None = every one), one after the other; return those that still hold what was deleted."""
+    connection.at_leisure(_LOCK)
+    if tables is None:
+        tables = [row["name"] for row in connection.execute(_EVERY_TABLE).fetchall()]
+        if connection.execute(_MAY_REWRITE_STATISTICS).fetchone()["may"]:
+            tables.append(STATISTICS)
+    return [one for one in tables if not _is_rewritten(connection, one)]
+
+
+def _is_rewritten(connection: PostgresConnection, table: str) -> bool:
+    """Rewrite a table; False if somebody uses it, or may still read what was deleted from it."""
+    try:
+        remarks = connection.at_leisure(f"VACUUM (FULL, ANALYZE, VERBOSE) {table}")
+    except psycopg.errors.LockNotAvailable:
+        return False
+    except psycopg.Error as error:
+        if connection.is_closed:
+            raise
+        log.warning("a table was not rewritten", extra={"table": table, "error": error.sqlstate})
+        return False
+    # a warning: the table is not ours; a detail begins with the number of deleted rows that had to be copied, too
+    details = (detail for severity, detail in remarks if severity == "INFO" and detail)
+    return not any(severity == "WARNING" for severity, _ in remarks) and all(_NONE.search(one) for one in details)
+
+
+def _rows_with(db: Database, needles: Needles) -> list[Mapping[str, Any]]:
+    found: list[Mapping[str, Any]] = []
+    for table, key, columns in db.tables():
+        names = ", ".join(f'"{one}"' for one in dict.fromkeys((*key, *columns)))
+        cursor = db.connection.execute(f'SELECT {names} FROM "{table}"')  # noqa: S608 - names of our own schema
+        while rows := cursor.fetchmany(ROWS):
+            for row in rows:
+                held = [one for one in columns if needles.are_in(plain(row[one]) or b"")]
+                if held:
+                    found.append({"table": table, "key": {one: row[one] for one in key}, "columns": held})
+    return found
 
 
 class PostgresWriter(Writer):
@@ -396,7 +507,7 @@ class PostgresStore(Store):
             counting.tally = self.leases.tally
         core.open(counting, reader)
 
-    async def start(self, boot: str, now: datetime) -> Waiting:
+    async def start(self, boot: str, now: datetime) -> Unfinished:
         """Begin as one worker of perhaps many: what stands under a lease that is not past stays as it is."""
         await self.open()
         waiting = await super().start(boot, now)
@@ -419,7 +530,7 @@ class PostgresStore(Store):
             return is_fine
 
         is_fine = await self.core.write(begin)
-        return Waiting(conversations=waiting.conversations, was_clean=waiting.was_clean or is_fine)
+        return Unfinished(conversations=waiting.conversations, was_clean=waiting.was_clean or is_fine)
 
     async def close(self, *, clean: bool) -> None:
         """Give every lane back, if `clean`, and close."""
@@ -433,10 +544,10 @@ class PostgresStore(Store):
 
     def of_lane(self, core: LaneCore) -> Store:
         """Return this store as the holder of one lane writes to it."""
-        lane, turns = copy(self), self.turns
+        lane = copy(self)
         lane.core = core
         lane.inbox, lane.outbox = LaneInbox(core), LaneOutbox(core)
-        lane.turns, lane.whispers = LaneTurns(core, turns), LaneWhispers(core, turns.claims)
+        lane.turns, lane.whispers = LaneTurns(core, self.turns), WhisperStore(core)
         return lane
 
     async def check(self) -> None:

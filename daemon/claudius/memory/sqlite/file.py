@@ -63,11 +63,11 @@ def open_writer(path: Path) -> sqlite3.Connection:
 
 def add_functions(connection: sqlite3.Connection) -> None:
     """Register the functions that the triggers of the schema call."""
-    connection.create_function("stemmed", 3, _indexed, deterministic=True)
 
+    def indexed(text: str, name: str, audience: int) -> str:
+        return " ".join([f"{stem}:{audience}" for stem in stemmed(text, name)])
 
-def _indexed(text: str, name: str, audience: int) -> str:
-    return " ".join([f"{stem}:{audience}" for stem in stemmed(text, name)])
+    connection.create_function("stemmed", 3, indexed, deterministic=True)
 
 
 def vacuum(connection: Connection) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -16,12 +17,12 @@ from claudius.errors import RowInvalid, StoreError, StoreFull, StoreReadOnly
 from claudius.home import shipped
 from claudius.memory.codes import CodeStore
 from claudius.memory.database import Core, Database, load_queries
+from claudius.memory.erasure import ErasureStore
 from claudius.memory.inbox import EVERY_NETWORK, accept_one, perception_of
 from claudius.memory.records import Records
 from claudius.memory.rows import Decoding, dump, stamp
 from claudius.memory.sqlite.backups import back_up, backups_of
-from claudius.memory.sqlite.erasure import SqliteErasure
-from claudius.memory.sqlite.file import ONCE_KIB, open_reader, open_writer, pragma, siblings
+from claudius.memory.sqlite.file import ONCE_KIB, open_reader, open_writer, pragma, siblings, vacuum
 from claudius.memory.sqlite.schema import (
     check_database,
     check_identity,
@@ -35,6 +36,39 @@ from claudius.memory.sqlite.schema import (
     translate,
 )
 from claudius.memory.store import Store
+
+QUICK_BYTES = 64 * 2**20
+"""A smaller file is written anew at once: nobody waits long (`VACUUM` took a second on two cores)."""
+WAITS_S = (0.0, 0.5, 1.0, 2.0, 4.0)
+"""How long to wait before each attempt to empty the log, which somebody who reads prevents."""
+
+
+class SqliteErasure(ErasureStore):
+    """Everything that is kept of one person, found, removed, and overwritten: the whole file is written anew.
+
+    `secure_delete` zeroes what is deleted, but not the copy of a row that SQLite once moved to another page.
+    """
+
+    def __init__(self, core: Core, path: Path) -> None:
+        super().__init__(core)
+        self._path = path
+
+    @property
+    def is_quick(self) -> bool:
+        return self._path.stat().st_size < QUICK_BYTES
+
+    async def overwrite(self) -> Sequence[str]:
+        await self._core.flush()
+        await self._core.alone(lambda db: vacuum(db.connection))
+        for wait_s in WAITS_S:
+            await asyncio.sleep(wait_s)
+            if not await self._core.alone(_is_busy):
+                return ()
+        return ("the write-ahead log, which somebody reads",)
+
+
+def _is_busy(db: Database) -> bool:
+    return bool(db.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()["busy"])
 
 
 class SqliteStore(Store):
@@ -110,7 +144,7 @@ def give_back(db: Database, pages: int) -> int:
 REASON = "answered before this copy was restored"
 
 
-class Heard(Struct, frozen=True):
+class HeardBefore(Struct, frozen=True):
     """What a database has heard."""
 
     answered: Sequence[str]
@@ -121,12 +155,12 @@ class Heard(Struct, frozen=True):
     """What it has decided to say to that, delivered or not."""
 
 
-def heard(db: Database) -> Heard:
+def heard(db: Database) -> HeardBefore:
     """Return what a store has heard."""
-    return Heard(db.values("answered_here"), db.dicts("unanswered_here"), db.dicts("said_of_unanswered_here"))
+    return HeardBefore(db.values("answered_here"), db.dicts("unanswered_here"), db.dicts("said_of_unanswered_here"))
 
 
-def heard_in(path: Path) -> Heard | None:
+def heard_in(path: Path) -> HeardBefore | None:
     """Return what a database file has heard; None if it is not there, or damaged.
 
     Checks all of it, so that no lost page or log hides an answer. Nothing else may have it open. Blocks.
@@ -155,7 +189,7 @@ def acts_in(path: Path) -> Sequence[Mapping[str, Any]]:
     ]
 
 
-async def take_over(core: Core, before: Heard | None, now: datetime) -> None:
+async def take_over(core: Core, before: HeardBefore | None, now: datetime) -> None:
     """Settle in a copy what was answered `before`, and have wait there what waited; nobody knows (None): settle all.
 
     Raises: StoreError.

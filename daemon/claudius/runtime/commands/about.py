@@ -13,9 +13,9 @@ from claudius.cognition.steps.user_model import merge_update
 from claudius.cognition.timing import known_zone
 from claudius.decoding import decoder
 from claudius.memory.codes import OpenCode
-from claudius.memory.erasure import ERASED
 from claudius.memory.knowledge import greeted, place_of
 from claudius.memory.knowledge import told as told_of
+from claudius.memory.seen import ERASED
 from claudius.perception import SELF, Perception, Place, given_in, private, shared
 from claudius.runtime.access import is_owner
 from claudius.runtime.auditing import note, origin_of

@@ -18,16 +18,7 @@ from claudius.config import KOTHAR, overriding, write_setting
 from claudius.errors import DeliveryError
 from claudius.home import Home
 from claudius.memory.people import Mode
-from claudius.perception import (
-    DirectiveExtra,
-    Kind,
-    Origin,
-    Perception,
-    Place,
-    given_in,
-    is_terminal,
-    shared,
-)
+from claudius.perception import DirectiveExtra, Kind, Origin, Perception, Place, given_in, is_terminal, shared
 from claudius.runtime.access import MUTED_UNTIL, ChannelModes, OwnerCode, is_owner
 from claudius.runtime.adapter import Adapter, NamesPerson
 from claudius.runtime.auditing import note

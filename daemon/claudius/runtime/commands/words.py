@@ -13,17 +13,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.perception import (
-    COMMANDS,
-    CommandExtra,
-    Kind,
-    MessageExtra,
-    Origin,
-    Perception,
-    Place,
-    given_in,
-    private,
-)
+from claudius.perception import COMMANDS, CommandExtra, Kind, MessageExtra, Origin, Perception, Place, given_in, private
 
 Group = Literal["now", "reminders", "you", "accounts", "channels", "owners", ""]
 

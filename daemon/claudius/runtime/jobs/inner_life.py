@@ -11,15 +11,7 @@ from claudius.cognition.processes import sections
 from claudius.cognition.timing import Timing
 from claudius.config import DaimonSettings
 from claudius.memory.turns import Quiet
-from claudius.perception import (
-    SELF,
-    InternalExtra,
-    Kind,
-    Origin,
-    Perception,
-    ScheduledExtra,
-    TickExtra,
-)
+from claudius.perception import SELF, InternalExtra, Kind, Origin, Perception, ScheduledExtra, TickExtra
 from claudius.psyche.arcs import advance_arcs
 from claudius.psyche.bands import arc_band, numbers_bands
 from claudius.psyche.mapping import advance_intentions
