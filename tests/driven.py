@@ -23,6 +23,7 @@ from forked import popen
 
 CLAUDIUS = Path(sys.executable).with_name("claudius")
 REPOSITORY = Path(__file__).parents[1]
+EDITED_S = 0.3
 TIMEOUT_S = 60
 ROWS = 24
 
@@ -93,6 +94,12 @@ def until(pid: int, condition: Callable[[], object]) -> None:
         os.kill(pid, 0)
         assert time.monotonic() < give_up_at, "the condition did not become true in time"
         time.sleep(0.02)
+
+
+def in_force() -> None:
+    """Wait until an edit of the settings or the soul is in force: a process looks at them every quarter of a second."""
+    edited = time.monotonic()
+    until(os.getpid(), lambda: time.monotonic() > edited + EDITED_S)
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ import pytest
 from aiohttp import web
 
 from claudius.testing.model_calls import Call, Reply
-from driven import REPOSITORY, Machine, Ran, reply, until
+from driven import REPOSITORY, Machine, Ran, in_force, reply, until
 from lab.loopback.model import MODEL
 from lab.loopback.model_families import Family
 from lab.loopback.model_rows import RowServer, events, failure, threaded, usual
@@ -56,6 +56,8 @@ class Place:
             + ("" if "[cortex]" in settings else "[cortex]\nenabled = false\n")  # it would take what a turn is to get
             + f"[runtime]\npatience_s = 20\n[model]\ntotal_s = {300 + self.written}\n[psyche]\nenabled = false\n"
         )
+        in_force()  # and what follows the last reply has had its answer
+        server.reset()
         return server
 
     def hear(self, text: str, row: Mapping[str, Any]) -> Ran:

@@ -17,7 +17,7 @@ import pytest
 
 from claudius.home import Home
 from claudius.runtime.life import HomeLock
-from driven import CLAUDIUS, Machine, reply
+from driven import CLAUDIUS, Machine, in_force, reply
 
 MAIN = "terminal:local:main:main"
 
@@ -28,12 +28,6 @@ def machine(tmp_path: Path) -> Machine:
     machine = Machine(tmp_path, env={"LOGNAME": "ada"})
     machine.scripted(reply("first"), reply("second"), reply("third"))
     return machine
-
-
-def in_force(machine: Machine) -> None:
-    """Wait until an edit is in force, by running a whole command: an edit may need 300 ms."""
-    machine.run("status")
-    machine.run("status")
 
 
 def requests(machine: Machine) -> list[dict[str, Any]]:
@@ -377,12 +371,12 @@ def test_an_edit_of_the_soul_takes_effect_at_the_next_turn(machine: Machine) -> 
     with machine.terminal("chat") as terminal:
         terminal.until("you › ")
         soul.write_text("You are Beata, the first.")
-        in_force(machine)
+        in_force()
         terminal.type("one")
         terminal.until("first")
         terminal.until("you › ")
         soul.write_bytes(b"\xff\xfe broken")
-        in_force(machine)
+        in_force()
         terminal.type("two")
         terminal.until("the last good version stays in use")
         assert "soul.md:1: byte 0xff is not UTF-8" in terminal.shown
@@ -400,12 +394,12 @@ def test_an_edit_of_the_settings_takes_effect_at_the_next_turn(machine: Machine)
         terminal.until("first")
         terminal.until("you › ")
         machine.ok("config", "set", "soul_state.interval", "1")
-        in_force(machine)
+        in_force()
         terminal.type("one")
         terminal.until("second")
         terminal.until("you › ")
         (machine.home / "config.toml").write_text("[soul_state]\ninterval = -1\n")
-        in_force(machine)
+        in_force()
         terminal.type("two")
         terminal.until("the last good version stays in use")
         assert "config.toml: soul_state.interval" in terminal.shown

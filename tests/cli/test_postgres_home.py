@@ -146,14 +146,6 @@ def test_a_password_in_the_url_of_the_archive_is_refused(tmp_path: Path) -> None
     assert "secret-word" not in ran.shown
 
 
-def test_scale_a_lease_shorter_than_three_renewals_is_refused(tmp_path: Path) -> None:
-    """A lease that one late renewal would lose is bad configuration."""
-    ran = Machine(tmp_path).run("config", "check", env={"CLAUDIUS_WORKER_LEASE_S": "30"})
-
-    assert ran.code == 78
-    assert "worker.renew_s" in ran.shown
-
-
 def test_scale_a_worker_needs_a_server(tmp_path: Path) -> None:
     """A worker on a home of SQLite is told what to set."""
     ran = Machine(tmp_path).run("worker")

@@ -85,14 +85,14 @@ async def test_scale_f15_a_pause_and_its_end_are_in_force_for_every_worker(postg
         for n in range(8):
             await world.offer(souls[n % 2], world.post(n, 1))
         held = await looked(souls)
-        answered, stages = len(world.visible), [await soul.mind.stage() for soul in souls]
+        answered, stages = len(world.visible), [soul.mind.stage() for soul in souls]
         status = await command(world, souls[1], answers, "!status")
         later = await world.worker(stack, settings=OWNER)
         await looked([later])
         answered += len(world.visible)
         resumed = await command(world, souls[1], answers, "!resume")
         await world.answered()
-        after = [await soul.mind.stage() for soul in souls]
+        after = [soul.mind.stage() for soul in souls]
 
     world.judge()
     assert (paused, resumed, held, answered) == (PAUSED, RESUMED, 0, 0)
