@@ -136,8 +136,12 @@ def provider(
     `key`: the setting that names them, of a part that has providers of its own.
     """
     chosen = _chosen(loaded, home) if names is None else names
-    built = [NoVoice() if name == NO_VOICE else _made(name, PROVIDERS, key, Provider, loaded, home) for name in chosen]
-    mark = mark_of(loaded, "" if key == "providers" else key)
+    is_voice = key == "providers"
+    built = [
+        NoVoice() if is_voice and name == NO_VOICE else _made(name, PROVIDERS, key, Provider, loaded, home)
+        for name in chosen
+    ]
+    mark = mark_of(loaded, "" if is_voice else key)
     return Chain(built, loaded.config.model, tally=tally, rests=rests, mark=mark)
 
 

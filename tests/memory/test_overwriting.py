@@ -86,6 +86,21 @@ async def test_bytes_beside_the_rows_of_a_file_are_gone_once_it_is_written_anew(
     assert (kept, sound) == (4500, "ok")
 
 
+async def test_a_file_that_cannot_be_written_anew_is_left_for_another_try(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is no room for the new file, nothing counts as damaged: it is said, and tried again."""
+    home.create()
+    store = SqliteStore(home.database)
+    await store.open()
+    with monkeypatch.context() as full:
+        full.setattr(sqlite_store, "vacuum", lambda db: db.executescript("PRAGMA max_page_count=1; CREATE TABLE t (x)"))
+        left = await store.erasure.overwrite()
+    assert "could not be written anew" in left[0]
+    assert await store.erasure.overwrite() == ()
+    await store.close(clean=True)
+
+
 async def test_a_large_file_is_written_anew_in_the_quiet_hour_and_a_second_line_says_so(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

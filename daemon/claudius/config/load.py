@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import msgspec
 from msgspec import Struct
 
-from claudius.config.retired import keys, leave_out, named, read_old_places, why
+from claudius.config.retired import WORDS, keys, leave_out, named, read_old_places, why
 from claudius.config.schema import ALIASES, DAIMON_PREFIX, KOTHAR, SETTINGS, Config, DaimonSettings, Setting
 from claudius.decoding import ready
 from claudius.errors import BadConfiguration, BadHome
@@ -69,7 +69,6 @@ _KINDS = {
     "array": "a list",
     "object": "a table",
 }
-_WORDS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
 
 
 class Secret:
@@ -293,7 +292,7 @@ def _parse(setting: Setting, text: str, where: tuple[str, str]) -> Any:
     if setting.default is None or isinstance(setting.default, tuple):  # None = a list that is not set
         value = [part.strip() for part in text.strip().removeprefix("[]").split(",") if part.strip()]
     elif isinstance(setting.default, bool):
-        value = _WORDS.get(text.strip().lower(), text)
+        value = WORDS.get(text.strip().lower(), text)
     try:
         return msgspec.to_builtins(msgspec.convert(value, setting.type, strict=False))
     except msgspec.ValidationError as error:

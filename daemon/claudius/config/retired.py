@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from claudius.config.schema import DAIMON_PREFIX, KOTHAR, Config, env_name
+from claudius.errors import BadConfiguration
 
 RETIRED = {
     "alerts.apologies_per_hour": "now always 10",
@@ -54,6 +55,8 @@ RETIRED = {
 
 A daimon's stand under `kothar`. They are read for one release.
 """
+WORDS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
+"""What a switch may be in the environment, in small letters."""
 OLD_PLACE = {"host": "127.0.0.1", "port": "3033", "tls": "0"}
 """Where a daimon listens, as earlier versions wrote it, with the defaults of then."""
 _DEEPEST = 4
@@ -78,8 +81,11 @@ def leave_out(tree: dict[str, Any]) -> list[str]:
     for key in [*keys(tree)]:
         if why(key):
             table, _, name = key.rpartition(".")
-            del _table(tree, table)[name]
+            _table(tree, table).pop(name, None)
             dropped.append(key)
+    psyche = _table(tree, "psyche")
+    if "psyche.weights" in dropped and isinstance(psyche.get("threshold"), float):
+        psyche["threshold"] = min(psyche["threshold"], 0.34)  # higher ones were for weights of one's own
     for table in {key.partition(".")[0] for key in RETIRED} - {*Config.__struct_fields__}:
         if tree.get(table) == {}:
             del tree[table]
@@ -93,7 +99,10 @@ def why(key: str) -> str:
 
 
 def read_old_places(tree: dict[str, Any], *envs: Mapping[str, str]) -> None:
-    """Write where a daimon listens as a URL, if an earlier version's host, port or tls says it and no URL does."""
+    """Write where a daimon listens as a URL, if an earlier version's host, port or tls says it and no URL does.
+
+    Raises: BadConfiguration, above all where a misspelt `tls` would send a token in clear.
+    """
     found: dict[str, dict[str, str]] = {}
     for name in (KOTHAR, *(f"daimons.{one}" for one in _table(tree, "daimons"))):
         table = _table(tree, name)
@@ -105,12 +114,15 @@ def read_old_places(tree: dict[str, Any], *envs: Mapping[str, str]) -> None:
                 found.setdefault(table_name, {})[match[2].lower()] = value
     for name, given in found.items():
         if given and "url" not in _table(tree, name):
-            host, port, tls = (OLD_PLACE | given).values()
-            place = f"[{host}]" if ":" in host else host
-            table = tree
+            host, port, tls = (one.strip() for one in (OLD_PLACE | given).values())
+            if (is_safe := WORDS.get(tls.lower())) is None or not (port.isdecimal() and 0 < int(port) < 65_536):
+                raise BadConfiguration("host, port and tls", name, "cannot be read", f"write {name}.url in their place")
+            host = host.strip("[]")
+            at: Any = tree
             for part in name.split("."):
-                table = table.setdefault(part, {})
-            table["url"] = f"{'https' if tls.lower() in ('1', 'true', 'yes', 'on') else 'http'}://{place}:{port}"
+                at = at.setdefault(part, {}) if isinstance(at, dict) else None
+            if isinstance(at, dict):
+                at["url"] = f"http{'s' * is_safe}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _table(tree: dict[str, Any], name: str) -> dict[str, Any]:

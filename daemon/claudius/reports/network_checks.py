@@ -351,9 +351,10 @@ def _named(loaded: Loaded) -> Iterator[tuple[str, str]]:
 
 def _dead(url: str) -> str:
     """Return why nothing can be there; empty if something may. Resolves the name; tries ports of this machine only."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
+    host = url
     try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
         port = parts.port or (443 if parts.scheme in ("https", "wss") else 80)
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError, ValueError):

@@ -341,7 +341,7 @@ class Forgetting:
         if not waiting and not await self._store.erasure.is_to_be_overwritten():
             return "nobody was erased since the last time"
         if left := await self._store.erasure.overwrite():
-            return f"in use all the while, so tomorrow: {', '.join(left)}"
+            return f"left until tomorrow: {', '.join(left)}"
         self._overwritten(waiting)
         return "what was erased is overwritten"
 

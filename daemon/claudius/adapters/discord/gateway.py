@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import threading
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
@@ -67,6 +68,8 @@ RESERVE = 50
 """How many of a day's session starts are kept in reserve: past the last one, Discord resets the token."""
 LEARNED_S = 5.0
 """How long what was asked about a guild is used without a socket that tells of its changes."""
+SOCKETS = 3
+"""How many sockets may be opened one after another without a pause."""
 LONGEST_WAIT_S = 30.0
 """A 429 that asks for a longer wait is passed to the caller, who has other work. The library accepts no less."""
 
@@ -139,7 +142,7 @@ class Gateway(discord.Client):
             max_ratelimit_timeout=LONGEST_WAIT_S,
         )
         self.http.ws_connect = self._open_socket  # type: ignore[method-assign] # asked by the library's sockets
-        self._timings = timings
+        self._timings, self._opened_at = timings, deque([-math.inf] * SOCKETS, SOCKETS)
         self.is_told = False
         """Whether a socket tells of the changes of guilds; else each is asked about when it matters."""
         self._learned_at: dict[int, float] = {}
@@ -171,6 +174,10 @@ class Gateway(discord.Client):
 
     async def _open_socket(self, url: str, **how: Any) -> aiohttp.ClientWebSocketResponse:
         """Open a socket through the proxy of its own address: the gateway has another host than the API."""
+        await asyncio.sleep(
+            self._opened_at[0] + SOCKETS * self._timings.socket_s - monotonic()
+        )  # the library has no pause
+        self._opened_at.append(monotonic())
         http = copy(self.http)
         http.proxy = proxy_of(url)
         return await discord.http.HTTPClient.ws_connect(http, url, **how)
@@ -299,6 +306,8 @@ class DiscordTimings(Timings, frozen=True):
     """After this long without a further guild, all guilds count as known."""
     identify_s: float = 5.0
     """The pause before a further session."""
+    socket_s: float = 1.0
+    """The shortest time between two sockets, on the average of some."""
     lost_s: float = 5.0
     """A socket that is resumed sooner counts as never lost."""
     client_s: float = 120.0

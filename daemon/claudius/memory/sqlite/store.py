@@ -59,7 +59,10 @@ class SqliteErasure(ErasureStore):
 
     async def overwrite(self) -> Sequence[str]:
         await self._core.flush()
-        await self._core.alone(lambda db: vacuum(db.connection))
+        try:
+            await self._core.alone(lambda db: vacuum(db.connection))
+        except StoreError as error:  # no room, say, here or for SQLite's temporary file: nothing of the soul is harmed
+            return (f"the file, which could not be written anew ({error.message})",)
         for wait_s in WAITS_S:
             await asyncio.sleep(wait_s)
             if not await self._core.alone(_is_busy):
