@@ -301,6 +301,14 @@ def reply(dialogue: str, **sections: str) -> str:
     return "\n".join(f"<{tag}>{text}</{tag}>" for tag, text in parts.items())
 
 
+def repeated(text: str, **steps: str) -> str:
+    """Return what a model writes that says, thinks and writes down everywhere what it just heard."""
+    said = {"internal_monologue": f"They said {text}.", "model_change_note": text}
+    checks = dict.fromkeys(("user_model_check", "soul_state_check"), "true")
+    updates = {"user_model_update": f"## Persona\n{text}", "soul_state_update": f"currentTopic: {text}"}
+    return reply(f"I heard: {text}", **said, **checks, **updates, **steps)
+
+
 class ServedConsole:
     """A console that runs."""
 

@@ -16,7 +16,7 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from driven import reply
+from driven import repeated
 from minds import Clock
 
 PEOPLE = ("ana", "ben", "dee")
@@ -49,15 +49,7 @@ def secret(person: str) -> str:
 def learn(request: Request) -> str:
     """Say, think, and write down everywhere what was just said."""
     text = request.tail.rpartition('"text":"')[2].partition('"')[0]
-    return reply(
-        f"I heard: {text}",
-        internal_monologue=f"They said {text}.",
-        user_model_check="true",
-        user_model_update=f"## Persona\n{text}",
-        model_change_note=text,
-        soul_state_check="true",
-        soul_state_update=f"currentTopic: {text}",
-    )
+    return repeated(text)
 
 
 async def live(

@@ -27,7 +27,7 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from driven import reply
+from driven import repeated
 from minds import Clock
 
 PEOPLE = ("ana", "ben", "dee")
@@ -76,14 +76,8 @@ def parrot(request: Request) -> str:
         {"operation": operation, "type": "support", "target": "loom", "horizon": "long", "description": text}
         for operation in (("drop", "create") if "oak" in text else ("create",))
     ]
-    return reply(
-        f"I heard: {text}",
-        internal_monologue=f"They said {text}.",
-        user_model_check="true",
-        user_model_update=f"## Persona\n{text}",
-        model_change_note=text,
-        soul_state_check="true",
-        soul_state_update=f"currentTopic: {text}",
+    return repeated(
+        text,
         intention_updates="\n".join(map(json.dumps, meant)),
         assess_peer=json.dumps(judged),
     )

@@ -508,6 +508,7 @@ def test_settings_that_went_are_named_once_by_check_and_doctor(tmp_path: Path) -
         ('[kothar]\nhost = "a.example"\n', {"CLAUDIUS_KOTHAR_PORT": "5"}, "http://a.example:5"),
         ('[kothar]\nport = 4\nurl = "http://b.example"\n', {}, "http://b.example"),
         ("[kothar]\nport = 4\n", {"CLAUDIUS_KOTHAR_URL": "http://c.example"}, "http://c.example"),
+        ('[kothar]\nhost = " [::1] "\n', {"CLAUDIUS_KOTHAR_TLS": " Yes "}, "https://[::1]:3033"),
     ],
 )
 def test_where_a_daimon_listens_is_read_as_earlier_releases_wrote_it(
@@ -521,6 +522,15 @@ def test_where_a_daimon_listens_is_read_as_earlier_releases_wrote_it(
 
     assert config.kothar.url == url
     assert [one.url for one in config.daimons.values()] == [url] * len(config.daimons)
+
+
+@pytest.mark.parametrize("bad", ['tls = "maybe"', "port = 99999", 'url = "http://me:pw@h"', 'url = "http://h?to=x"'])
+def test_a_place_that_cannot_be_one_is_refused(home: Home, bad: str) -> None:
+    """A daimon's token is never sent in clear, or elsewhere, because a word was misspelt."""
+    home.create()
+    home.config.write_text(f"[kothar]\n{bad}\n")
+    with pytest.raises(BadConfiguration):
+        load(home, {})
 
 
 def test_a_backup_is_verified_and_can_be_restored(tmp_path: Path) -> None:

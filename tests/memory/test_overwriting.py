@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from claudius.errors import ClaudiusError
 from claudius.home import Home
 from claudius.memory.database import StorePlace
 from claudius.memory.erasing import RULES
@@ -104,39 +105,50 @@ async def test_a_file_that_cannot_be_written_anew_is_left_for_another_try(
 async def test_a_large_file_is_written_anew_in_the_quiet_hour_and_a_second_line_says_so(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until then nothing is verified, also after a restart; `at_once` does it before the receipt."""
+    """Until then nothing is verified, also after a restart; the line is kept until it was given. Or all is at once."""
     monkeypatch.setattr(sqlite_store, "QUICK_BYTES", 0)
-    person, lines = "rehearsal:t:ana", list[str]()
+    person, lines = "rehearsal:t:ana", list[tuple[str, Any]]()
 
-    async def erased(soul: Alive, *, at_once: bool, asked: bool) -> dict[str, Any]:
+    async def erased(soul: Alive, *, at_once: bool) -> dict[str, Any]:
         """Have somebody talk and be erased by a process that answers others."""
         monkeypatch.setattr(soul.server._forgetting, "_is_daemon", True)
-        monkeypatch.setattr(soul.server._commands, "tell", lambda _, text: lines.append(text))
+        monkeypatch.setattr(soul.server._commands, "tell", lambda _, *told: lines.append(told))
         heard = await soul.network.hear("a heron nests in my attic", person="ana")
         await soul.idle()
-        now = soul.mind.clock()
-        return await soul.server._forgetting.forget(
-            person, now, "owner", at_once=at_once, asked=heard if asked else None
-        )
+        return await soul.server._forgetting.forget(person, soul.mind.clock(), "owner", at_once=at_once, asked=heard)
 
     async with alive(home, Scripted()) as soul:
-        now = await erased(soul, at_once=True, asked=True)
+        now = await erased(soul, at_once=True)
         soul.server._forgetting.was_told(person)
         unkept = Erasures(home.state).kept()
-        later = await erased(soul, at_once=False, asked=True)
+        await erased(soul, at_once=False)
+        soul.server._forgetting.was_told(person)
+        with monkeypatch.context() as broken:
+            broken.setattr("claudius.memory.erasure.LEDGER", "")  # a directory, to which nothing can be written
+            with pytest.raises(ClaudiusError):
+                await erased(soul, at_once=False)
+        refused = len(Erasures(home.state).waiting())
+        later = await erased(soul, at_once=False)
         soul.server._forgetting.was_told(person)
         planned = dict(soul.mind.store.plans.jobs())[OVERWRITING].next_due
     async with alive(home, Scripted()) as soul:
-        monkeypatch.setattr(soul.server._commands, "tell", lambda _, text: lines.append(text))
+        monkeypatch.setattr(soul.server._commands, "tell", lambda _, *told: lines.append(told))
         waiting = len(Erasures(home.state).kept())
+        with monkeypatch.context() as moved:
+            moved.setattr(soul.server._forgetting, "_kind", "server")
+            elsewhere = await soul.server._forgetting.overwrite()
         outcome = [await soul.server._forgetting.overwrite() for _ in range(2)]
+        untold = [(one.is_told, (one.receipt or {})["verified"]) for one in Erasures(home.state).kept()]
+        lines[0][1]()
 
     assert (now["verified"], now["later"], unkept) == (True, None, [])
     assert (later["verified"], later["left"]) == (False, [])
     assert later["later"] == planned.isoformat(timespec="seconds").replace("+00:00", "Z")
-    assert waiting == 1
+    assert (refused, waiting) == (1, 1)
+    assert elsewhere == "nobody was erased since the last time"
     assert outcome == ["what was erased is overwritten", "nobody was erased since the last time"]
-    assert [line.endswith("and call it verified.") for line in lines] == [True]
+    assert untold == [(False, True)]
+    assert [line.endswith("and call it verified.") for line, _ in lines] == [True]
     assert Erasures(home.state).kept() == []
     assert not [one for one in home.root.rglob("*") if one.is_file() and b"rehearsal:t:ana" in one.read_bytes()]
 

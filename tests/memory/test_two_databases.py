@@ -24,7 +24,7 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from driven import reply
+from driven import repeated
 from minds import START, Clock
 
 MEMORY = shipped("memory")
@@ -216,14 +216,8 @@ def parrot(request: Request) -> str:
     who = re.findall(r"\((rehearsal:t:\w+)\): \d+ message", request.tail)
     judged = {"peer_id": who[0], "trust": len(text) % 10, "rationale": text} if who else {}
     meant = {"operation": "create", "type": "support", "target": "loom", "horizon": "long", "description": text}
-    return reply(
-        f"I heard: {text}",
-        internal_monologue=f"They said {text}.",
-        user_model_check="true",
-        user_model_update=f"## Persona\n{text}",
-        model_change_note=text,
-        soul_state_check="true",
-        soul_state_update=f"currentTopic: {text}",
+    return repeated(
+        text,
         intention_updates=json.dumps(meant),
         assess_peer=json.dumps(judged),
     )

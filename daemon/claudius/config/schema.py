@@ -299,7 +299,9 @@ class DaimonSettings(SettingsTable, frozen=True):
 
     enabled: Annotated[bool, Meta(description="ask it over HTTP: POST /api/whisper")] = False
     groq_enabled: Annotated[bool, Meta(description="ask a model in its name; if both are on, HTTP first")] = False
-    url: Annotated[Url, Meta(description="where it listens, as in http://host:port")] = "http://127.0.0.1:3033"
+    url: Annotated[
+        str, Meta(pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$", description="where it listens, as in http://host:port")
+    ] = "http://127.0.0.1:3033"
     provider: Annotated[str, Meta(description="the provider of the model in its name")] = "openai_compat"
     base_url: Annotated[Url, Meta(description="that model's server, if it is a chat-completions server")] = GROQ
     model: Annotated[str, Meta(description="that model; empty = the provider's own")] = "llama-3.3-70b-versatile"

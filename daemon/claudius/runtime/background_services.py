@@ -95,8 +95,6 @@ class LazyDaimons:
 
 
 KINDS = ("hear", "think", "gate", "transition", "whisper", "speak", "error")
-GROWING = ("think.delta", "think.void")
-"""Only for a listener that asks: a piece of private text as it is written, and that the pieces do not count."""
 WAITING = 1000
 """A listener that lags by more events than this loses the oldest."""
 

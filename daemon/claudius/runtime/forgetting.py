@@ -87,6 +87,7 @@ class Forgetting:
         """
         self._next_quiet, self._is_daemon = next_quiet, is_daemon
         self._home, self._store, self._archive = home, store, archive
+        self._kind = "server" if store.is_shared else "file"
         self._forget_members, self._end_session, self._leave_out = forget_members, end_session, leave_out
         self._voided, self._take_down, self._wake, self._second_line = voided, take_down, wake, second_line
         self.frozen: frozenset[str] = frozenset()
@@ -119,25 +120,28 @@ class Forgetting:
             self.frozen = frozenset(ids)
             try:
                 begun = Begun(ids=tuple(ids), asked=asked)
-                before = self._record(begun, now, THEMSELF if by == THEMSELF else "owner")
+                earlier = next((one for one in self._waiting() if one.ids[0] == ids[0]), None)
+                before = None
                 try:
+                    before = self._record(begun, now, THEMSELF if by == THEMSELF else "owner")
                     await self._note(ids[0], by, origin, now)
                     begun = await self._looked_up(begun)
                 except ClaudiusError:
-                    self._ledger.withdraw(before)
-                    self._ledger.drop(ids)
+                    if before is not None:
+                        self._ledger.withdraw(before)
+                    # what the earlier one deleted still waits to be overwritten
+                    self._keep(earlier) if earlier else self._ledger.drop(ids)
                     raise
                 return await self._forget(begun, now, at_once=at_once)
             finally:
                 self.frozen = frozenset()
 
     def _record(self, begun: Begun, now: datetime, by: str) -> int:
-        """Record durably that an erasure begins, or leave no record at all."""
+        """Record durably that an erasure begins; return what takes the record back."""
         self._keep(begun)
         try:
             return self._ledger.begin(begun.ids, now, by)
         except OSError as error:
-            self._ledger.drop(begun.ids)
             raise _refused(error) from error
 
     def _keep(self, begun: Begun) -> None:
@@ -224,7 +228,7 @@ class Forgetting:
             await self._store.leases.forgetting.have_let_go(person.number)
         if self._archive and not asked:
             self._archive.rests = False
-        if (waiting := self._ledger.waiting()) and not await self._store.erasure.is_to_be_overwritten():
+        if (waiting := self._waiting()) and not await self._store.erasure.is_to_be_overwritten():
             self._overwritten(waiting)  # another process has done it
 
     async def finish(self) -> None:
@@ -275,9 +279,9 @@ class Forgetting:
                 await self._resume(Begun(ids=tuple(ids), is_resumed=True), waiting, now, owner)
             else:
                 self._ledger.done(sorted(waiting), now)
-        if self._ledger.waiting() and self._is_quick:
+        if self._waiting() and self._is_quick:
             with suppress(StoreError):  # else the quiet hour does it
-                await self.overwrite()
+                await self.overwrite(tells=False)  # whoever asked is given the whole receipt, below
         kept = [one for one in self._ledger.kept() if not one.is_told]
         return [(one.asked, one.receipt) for one in kept if one.receipt and one.asked]
 
@@ -335,14 +339,14 @@ class Forgetting:
         await self._store.plans.arm({OVERWRITING: later})
         return later
 
-    async def overwrite(self) -> str:
+    async def overwrite(self, *, tells: bool = True) -> str:
         """Overwrite what erasures have left to a quiet hour; return the outcome. Raises: StoreError."""
-        waiting = self._ledger.waiting()  # not one that ends meanwhile
+        waiting = self._waiting()  # not one that ends meanwhile
         if not waiting and not await self._store.erasure.is_to_be_overwritten():
             return "nobody was erased since the last time"
         if left := await self._store.erasure.overwrite():
             return f"left until tomorrow: {', '.join(left)}"
-        self._overwritten(waiting)
+        self._overwritten(waiting, tells=tells)
         return "what was erased is overwritten"
 
     @property
@@ -350,14 +354,18 @@ class Forgetting:
         """Whether overwriting keeps nobody waiting who shares the store."""
         return not self._store.is_shared and (not self._is_daemon or self._store.erasure.is_quick)
 
-    def _overwritten(self, waiting: Sequence[Begun]) -> None:
+    def _overwritten(self, waiting: Sequence[Begun], *, tells: bool = True) -> None:
         """Keep nothing more of erasures whose deleted rows are overwritten now, and send the second line of each."""
         done = [(one.ids, one.receipt) for one in waiting]
         for begun in [one for one in self._ledger.waiting() if (one.ids, one.receipt) in done]:  # one may be told now
             receipt = _verified(begun.receipt or {})
-            self._ledger.keep_receipt(begun, receipt, is_told=begun.is_told)
-            if begun.is_told:
+            self._ledger.keep_receipt(begun, receipt)  # until `was_told`: a process that starts gives it, if need be
+            if begun.is_told and (tells or begun.asked is None):
                 self._second_line(begun, overwritten(receipt))
+
+    def _waiting(self) -> list[Begun]:
+        """Return each erasure that waits for this store: after a move, what another one was to do is not said of it."""
+        return [one for one in self._ledger.waiting() if (one.receipt or {}).get("store") == self._kind]
 
     async def _erase(self, begun: Begun, clock: Callable[[], datetime], at_rest: Sequence[str] = ()) -> dict[str, Any]:
         self._is_erasing, ids, probes, now = True, begun.ids, begun.probes, clock()
@@ -407,7 +415,7 @@ class Forgetting:
             "unsearched": unsearched,
             "not_ours": [one.where or one.kind for one in beyond],
             "beyond": [one.kind for one in beyond],
-            "store": "server" if self._store.is_shared else "file",
+            "store": self._kind,
         }
         # It is done, even where something is left that we may not delete; the receipt says so. An erasure that began
         # again at each start would take what the person has said since.

@@ -362,7 +362,7 @@ class Server:
 
     def _second_line(self, begun: Begun, text: str) -> None:
         if begun.asked:
-            self._commands.tell(begun.asked, text)
+            self._commands.tell(begun.asked, text, partial(self._forgetting.was_told, begun.asked.person))
         else:
             log.info(text)
 

@@ -1,10 +1,12 @@
-"""Ways to break off an HTTP answer that every loopback service shares."""
+"""What breaks on order at every loopback service."""
 
 from __future__ import annotations
 
 import socket
 import struct
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 from aiohttp import web
 
@@ -28,3 +30,27 @@ async def cut(request: web.Request, body: bytes, headers: Mapping[str, str]) -> 
     if request.transport is not None:
         request.transport.close()
     return response
+
+
+Ordered = TypeVar("Ordered", bound=Any)
+
+
+@dataclass(slots=True)
+class Faults(Generic[Ordered]):
+    """The faults that were ordered, first come first served."""
+
+    ordered: list[Ordered] = field(default_factory=list)
+
+    def take(self, what: str, facts: Mapping[str, Any]) -> Ordered | None:
+        """Take the fault that hits this call."""
+        for fault in self.ordered:
+            if not fault.hits(what, facts):
+                continue
+            if fault.skip:
+                fault.skip -= 1
+                continue
+            fault.times -= 1
+            if not fault.times:
+                self.ordered.remove(fault)
+            return fault
+        return None

@@ -82,9 +82,14 @@ class Commands:
         adapter: object = self._adapters.get(Place.of(conversation).network)
         return await adapter.lacks(conversation) if isinstance(adapter, TellsLacks) else ""
 
-    def tell(self, perception: Perception, text: str) -> None:
-        """Send a line to one person, in the background."""
-        self._begin(self.answer(perception, text), f"tell {perception.key}")
+    def tell(self, perception: Perception, text: str, given: Callable[[], None] = lambda: None) -> None:
+        """Send a line to one person, in the background, and call `given` once it was."""
+
+        async def told() -> None:
+            if await self.answer(perception, text):
+                given()
+
+        self._begin(told(), f"tell {perception.key}")
 
     def show_paused(self, perception: Perception) -> None:
         """Put the sign of a pause on a message that is owed an answer, in the background."""

@@ -75,27 +75,6 @@ class Fault:
         return web.Response(status=status, body=body, headers=HEADERS)
 
 
-@dataclass(slots=True)
-class Faults:
-    """The faults that were ordered, first come first served."""
-
-    ordered: list[Fault] = field(default_factory=list)
-
-    def take(self, route: str, facts: Mapping[str, Any]) -> Fault | None:
-        """Take the fault that hits this call, if there is one."""
-        for fault in self.ordered:
-            if not fault.hits(route, facts):
-                continue
-            if fault.skip:
-                fault.skip -= 1
-                continue
-            fault.times -= 1
-            if not fault.times:
-                self.ordered.remove(fault)
-            return fault
-        return None
-
-
 def too_many(wait_s: float | str, scope: Scope, headers: Mapping[str, str] | None = None) -> web.Response:
     """Say 429. Source: docs.discord.com/developers/topics/rate-limits, "Exceeding A Rate Limit"."""
     whole = str(wait_s) if isinstance(wait_s, str) else str(int(wait_s) + 1)

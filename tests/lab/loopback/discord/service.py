@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lab.loopback.breaking import Faults
 from lab.loopback.discord import events, intents
-from lab.loopback.discord.faults import Faults
+from lab.loopback.discord.faults import Fault
 from lab.loopback.discord.gateway import Gateway
 from lab.loopback.discord.interactions import Interactions
 from lab.loopback.discord.limits import Limits
@@ -37,7 +38,7 @@ class Service:
     settings: Settings = field(default_factory=Settings)
     space: Space = field(default_factory=Space)
     url: str = ""
-    faults: Faults = field(default_factory=Faults)
+    faults: Faults[Fault] = field(default_factory=Faults)
     nonces: dict[tuple[str, str], Message] = field(default_factory=dict)
     """The last message of each author and nonce."""
     typing_until: dict[str, float] = field(default_factory=dict)

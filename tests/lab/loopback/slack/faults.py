@@ -71,27 +71,6 @@ class Fault:
         return web.json_response(answer)
 
 
-@dataclass(slots=True)
-class Faults:
-    """The faults that were ordered, first come first served."""
-
-    ordered: list[Fault] = field(default_factory=list)
-
-    def take(self, method: str, arguments: Mapping[str, Any]) -> Fault | None:
-        """Take the fault that hits this call, if there is one."""
-        for fault in self.ordered:
-            if not fault.hits(method, arguments):
-                continue
-            if fault.skip:
-                fault.skip -= 1
-                continue
-            fault.times -= 1
-            if fault.times <= 0:
-                self.ordered.remove(fault)
-            return fault
-        return None
-
-
 def too_many(retry_after_s: int | str) -> web.Response:
     """Say 429. Source: docs.slack.dev/apis/web-api/rate-limits."""
     body = {"ok": False, "error": "ratelimited"}

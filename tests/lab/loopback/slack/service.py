@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
+from lab.loopback.breaking import Faults
 from lab.loopback.slack import events
 from lab.loopback.slack.envelopes import Parcel, Post
 from lab.loopback.slack.events import Event
-from lab.loopback.slack.faults import Faults
+from lab.loopback.slack.faults import Fault
 from lab.loopback.slack.limits import Limits
 from lab.loopback.slack.records import Journal
 from lab.loopback.slack.settings import Settings
@@ -46,7 +47,7 @@ class Service:
     settings: Settings = field(default_factory=Settings)
     space: Workspace = field(default_factory=Workspace)
     url: str = ""
-    faults: Faults = field(default_factory=Faults)
+    faults: Faults[Fault] = field(default_factory=Faults)
     replies: dict[str, Reply] = field(default_factory=dict)
     statuses: dict[tuple[str, str], Status] = field(default_factory=dict)
     journal: Journal = field(init=False)
