@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from claudius.acts import Act
 from claudius.failure import Failure
 from claudius.ledger_types import Noted
 from claudius.provider import StopReason, Usage
-from claudius.psyche_types import PsycheChange
+from claudius.psyche_types import Appraisal, PsycheChange
 from claudius.recollection import Entry, Fact, Moment, ProcessState, Shown, Summary
 
 UtteranceKind = Literal["reply", "apology", "reaction", "proactive", "daimon"]
@@ -79,6 +80,8 @@ class Utterance(Struct, frozen=True, kw_only=True):
     """Whose perception this answers. If the adapter can address one listener, only this person hears it."""
     verb: str = "said"
     apology: ApologyKind | None = None
+    receipts: tuple[str, ...] = ()
+    """What was really done, one line an act, written by code and shown after the words."""
 
 
 class ModelVersion(Struct, frozen=True, kw_only=True):
@@ -205,6 +208,12 @@ class Intent(Struct, frozen=True, kw_only=True):
     """What was said in the turn, to be found again."""
     facts: tuple[Fact, ...] = ()
     """What people explicitly said about themselves."""
+    acts: tuple[Act, ...] = ()
+    """What the turn does beyond its words, booked in its transaction; each may yield a receipt."""
+    locale: str = ""
+    """The speaker's locale, in which receipts name days and hours; empty = English."""
+    appraisals: tuple[Appraisal, ...] = ()
+    """How the soul took what it heard."""
     psyche: PsycheChange | None = None
     """How the turn changes the psyche; applied to the state current at the time of writing."""
     whispers: tuple[int, ...] = ()

@@ -134,6 +134,16 @@ class Psyche(msgspec.Struct, frozen=True, kw_only=True):
     """The soul's stances since the drift began, oldest first, each with its time; None = not requested."""
 
 
+class Appraisal(msgspec.Struct, frozen=True, kw_only=True):
+    """How the soul took what somebody said or did, in closed words."""
+
+    person: str
+    """Whose words or deeds they were: a canonical id."""
+    kind: str
+    strength: str = "clear"
+    """`slight`, `clear` or `strong`."""
+
+
 class Milestone(msgspec.Struct, frozen=True, kw_only=True):
     """A need or a subject that has just become strong."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -203,7 +203,9 @@ class Person(Struct, frozen=True, kw_only=True):
     """Whether the soul has answered them before, as far as that may be known here."""
     is_bot: bool = False
     zone: str = ""
-    """The IANA time zone that their network last reported; empty = it is not known, or was not looked up."""
+    """The IANA time zone that they set, else that their network last reported; empty = it is not known."""
+    locale: str = ""
+    """The locale that their network reports, such as `de-DE`; empty = it is not known."""
 
 
 class Moment(Struct, frozen=True, kw_only=True):
@@ -245,6 +247,35 @@ class Fact(Struct, frozen=True, kw_only=True):
     """Whether a newer value replaces it."""
     id: int = 0
     """The row's id; 0 = not stored yet."""
+
+
+class PlanHere(Struct, frozen=True, kw_only=True):
+    """A plan that waits for the speaker in a place of this audience, as the prompt shows it."""
+
+    id: int
+    """The row's id."""
+    short: str
+    """As people and models call it: `p3`."""
+    at: datetime
+    """When it comes next, UTC."""
+    zone: str
+    text: str
+    repeat: str = ""
+    is_asked: bool = True
+    """Whether the speaker asked for it; False = the soul's own promise."""
+
+
+class Matter(Struct, frozen=True, kw_only=True):
+    """A piece of somebody's life that is not over."""
+
+    id: int
+    short: str
+    """`m2`."""
+    person: str
+    text: str
+    opened_at: datetime
+    when: date | None = None
+    audience: str = ""
 
 
 class Remembered(Struct, frozen=True, kw_only=True):
@@ -304,6 +335,10 @@ class Recollection(Struct, frozen=True, kw_only=True):
     """What the ledger holds of the speaker, then of others who are named, as far as it may be shown here."""
     beliefs: tuple[Belief, ...] = ()
     """The cortex's beliefs that apply here: those about people present first, then the newest."""
+    plans: tuple[PlanHere, ...] = ()
+    """What waits for the speaker here, soonest first, at most eight."""
+    matters: tuple[Matter, ...] = ()
+    """What is open in the life of the addressee and may be shown here, in the order in which it is shown."""
     second_thought: str = ""
     """The cortex's answer when it was consulted about this message."""
     intuitions: tuple[Intuition, ...] = ()

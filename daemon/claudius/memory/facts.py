@@ -12,6 +12,9 @@ import re
 from collections.abc import Collection, Iterable
 from itertools import takewhile
 
+from claudius.acts import FactEnded, FactKnown, Forgotten, MatterClosed, MatterOpened
+from claudius.intent import Intent
+from claudius.memory.database import Database
 from claudius.memory.ranking import TEXT_CHARS, stemmed
 from claudius.recollection import Fact
 
@@ -151,6 +154,11 @@ def stated_facts(text: str, person: str, sources: tuple[str, ...], turn: str, st
             for key, value in found
         ]
     )
+
+
+def book_fact(db: Database, intent: Intent, act: FactKnown | FactEnded | Forgotten | MatterOpened | MatterClosed) -> str:
+    """Book one act about facts or matters; return its receipt, empty if it has none."""
+    raise NotImplementedError
 
 
 def _name(match: re.Match[str], before: str) -> str:

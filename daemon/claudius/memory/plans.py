@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from claudius.acts import PlanCancelled, PlanMade, PlanMoved, ZoneSet
 from claudius.errors import RowInvalid
 from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Schedule
 from claudius.memory.database import LAST, Core, Database, Row
@@ -120,6 +121,11 @@ def _same(db: Database, schedule: Schedule, stems: Iterable[str]) -> int:
         if not known or not wanted or known & wanted:
             return int(row["id"])
     return 0
+
+
+def book_plan(db: Database, intent: Intent, act: PlanMade | PlanMoved | PlanCancelled | ZoneSet) -> str:
+    """Book one act about plans or the zone; return its receipt, empty if it has none."""
+    raise NotImplementedError
 
 
 def open_plans(db: Database, conversation: str) -> int:

@@ -17,6 +17,7 @@ from msgspec.structs import asdict, replace
 
 from claudius.errors import StaleTurn
 from claudius.intent import Call, Intent
+from claudius.memory.booking import book_acts
 from claudius.memory.database import LAST, Core, Cursor, Database
 from claudius.memory.documents import write_model, write_state
 from claudius.memory.inbox import Pending
@@ -281,6 +282,8 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
     number = _move_conversation(db, intent, at)
     if number is None:
         return
+    if intent.acts:
+        intent = with_receipts(intent, book_acts(db, intent))
     answered = _answer(db, intent, at)
     if intent.noted is not None:
         note(db, intent.noted, intent.at)
@@ -301,6 +304,14 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
     keep_moments(db, intent, most)  # after the outbox, which holds the soul's own words
     if [one for one in answered if not one.rowcount]:  # counted last: a far database has answered by now
         raise StaleTurn("what this turn answers was withdrawn or answered meanwhile")
+
+
+def with_receipts(intent: Intent, receipts: tuple[str, ...]) -> Intent:
+    """Return the turn with the receipts of its acts on the last of its words. Pure."""
+    if not receipts or not intent.utterances:
+        return intent
+    *before, last = intent.utterances
+    return replace(intent, utterances=(*before, replace(last, receipts=receipts)))
 
 
 def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:

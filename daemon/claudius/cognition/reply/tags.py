@@ -31,6 +31,8 @@ DIALOGUE: Final = "external_dialogue"
 MONOLOGUE: Final = "internal_monologue"
 STEPS: Final[Mapping[str, str]] = {
     "internal_monologue": "claudius.cognition.steps:MONOLOGUE",
+    "appraisal": "claudius.cognition.steps:APPRAISAL",
+    "acts": "claudius.cognition.steps:ACTS",
     "external_dialogue": "claudius.cognition.steps:DIALOGUE",
     "user_model_check": "claudius.cognition.steps.user_model:CHECK",
     "user_model_update": "claudius.cognition.steps.user_model:UPDATE",

@@ -23,7 +23,7 @@ from claudius.cognition.reply.tags import STEPS as STEPS
 from claudius.intent import ModelVersion, StateChange, Thought
 from claudius.ledger_types import Proposal
 from claudius.memory.ledger import MAX_TRUST_DELTA, clamp_trust
-from claudius.perception import SELF
+from claudius.perception import SELF, Kind
 from claudius.prompt import short_name
 from claudius.psyche.context import MOOD, MOOD_WORD
 from claudius.psyche.gate import sign_named
@@ -175,6 +175,21 @@ def _chosen(reading: Reading) -> Effect:
     return Effect(action=action, sign=sign, changes={"action": f"{action}: {name}" if name else action})
 
 
+def _answers(situation: Situation) -> bool:
+    """Ask where a person who is answered has spoken."""
+    return situation.person is not None and situation.speaks
+
+
+def _acts(situation: Situation) -> bool:
+    """Ask where somebody is answered, and where a plan or directive is carried out."""
+    kinds = {one.kind for one in situation.recollection.perceptions}
+    return _answers(situation) or not kinds.isdisjoint((Kind.SCHEDULED, Kind.DIRECTIVE))
+
+
+APPRAISAL = Step(name="appraisal", gate=_answers)
+"""How what was said landed on the soul, in closed words."""
+ACTS = Step(name="acts", gate=_acts)
+"""What the soul does beyond its words: the lines are read and checked by `cognition/acts.py`."""
 MONOLOGUE = Step(name="internal_monologue", gate=always, effect=_thought)
 """Private reasoning, kept in memory and never heard."""
 DIALOGUE = Step(name="external_dialogue", gate=attrgetter("speaks"))
