@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -201,8 +202,24 @@ async def test_acts_are_booked_as_they_are_written(home: Home, row: Row) -> None
         assert it.plans() == [] or not right.get("ends")
 
 
-REASONS: dict[str, str] = {}
-"""What the reason of each kind says; the model is asked anew with it."""
+REASONS = {
+    "no such day": "calendar",
+    "past": "past",
+    "too far": "more than five years",
+    "not an instant": "at",
+    "no hour": "no hour",
+    "missing": "empty|missing",
+    "no such zone": "no zone",
+    "zone and offset": "offset",
+    "no such repeat": "`repeat`",
+    "until": "before its first day",
+    "not JSON": "JSON object",
+    "no such act": "`do` is none of",
+    "no such id": "does not stand under",
+    "too many": "acts were written",
+    "no such person": "nobody here",
+}
+"""A pattern of what is said of each kind of reason; the model is asked anew with it."""
 
 
 @pytest.mark.parametrize("row", rows("more_acts", "refused"))
@@ -221,7 +238,7 @@ async def test_an_act_that_cannot_be_is_refused(home: Home, row: Row) -> None:
     refused = [one for one in why["acts"] if one["state"] == "refused"]
     assert len(it.model.asked) == calls + 2
     assert len(refused) == 1 or row.id == "six"
-    assert REASONS[row.right["reason"]] in refused[0]["detail"]
+    assert re.search(REASONS[row.right["reason"]], refused[0]["detail"])
     assert refused[0]["detail"] in repair
     assert len(left) == row.right["booked"]
     assert said.startswith(LINE)
