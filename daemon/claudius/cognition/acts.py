@@ -29,11 +29,12 @@ from claudius.acts import (
     PlanMoved,
     ZoneSet,
 )
-from claudius.cognition.timing import local_instant, zone_name, zone_of
+from claudius.cognition.timing import zone_name, zone_of
 from claudius.decoding import decoder, misshapen
 from claudius.errors import BadConfiguration
 from claudius.prompt import short_name
 from claudius.recollection import Recollection
+from claudius.recurrence import local_instant
 
 ACTS: Final = "acts"
 NONE: Final = "none"
@@ -435,7 +436,7 @@ def _at(written: str, zone: str | None, known: Known, *, noon: bool = False) -> 
         raise _Refusal(f"`at` {found[1]} is {'past' if wall.year < now.year else 'more than five years away'}")
     here = zone_of(_zone(zone, known))
     at = _with_offset(wall, found[3], here if zone and zone.strip() else None) if found[3] else None
-    at = at or local_instant(wall, wall.time(), here)
+    at = at or local_instant(wall.date(), wall.time(), here)
     told = f"`at` {wall:%Y-%m-%d %H:%M}"
     if at < now.replace(second=0, microsecond=0):  # The Present names the minute
         raise _Refusal(f"{told} is past: it is {now.astimezone(here):%Y-%m-%d %H:%M} there")
