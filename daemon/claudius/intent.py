@@ -83,6 +83,11 @@ class Utterance(Struct, frozen=True, kw_only=True):
     receipts: tuple[str, ...] = ()
     """What was really done, one line an act, written by code and shown after the words."""
 
+    @property
+    def whole(self) -> str:
+        """The words and, after a blank line, the receipts: what a network without a form of its own shows."""
+        return "\n\n".join(filter(None, (self.body, "\n".join(self.receipts))))
+
 
 class ModelVersion(Struct, frozen=True, kw_only=True):
     """A new version of one user model, written by the turn's transaction."""
@@ -129,6 +134,10 @@ class Schedule(Struct, frozen=True, kw_only=True):
     """The soul planned it while answering somebody; when it fires it may speak, as a requested plan may."""
     instead_of: int = 0
     """The plan that this one postpones; 0 = none."""
+    made_as: str = ""
+    """`remind`: somebody asked for it; `promise`: the soul gave its word; empty = neither."""
+    made_by: str = ""
+    """The turn that made it; empty = none did."""
 
 
 PROMISE_DUE = "promise_due"
