@@ -103,8 +103,13 @@ class Acted:
         return [(datetime.fromisoformat(one["due_at"]), one.get("text", ""), one.get("repeat", "")) for one in kept]
 
     async def posts(self) -> list[str]:
-        """Return what people see of the soul's."""
-        return [one.text for one in await self.side.stage.visible()]
+        """Return what people see of the soul's, the small print of Slack's context blocks below it."""
+        seen = [one for one in await self.side.stage.world.visible() if not one.to]  # type: ignore[attr-defined] # each has a world
+        small = [[one for one in getattr(post, "blocks", ()) if one.get("type") == "context"] for post in seen]
+        return [
+            "\n".join([post.text, *(part["text"] for one in blocks for part in one["elements"])])
+            for post, blocks in zip(seen, small, strict=True)
+        ]
 
 
 @asynccontextmanager
