@@ -58,7 +58,7 @@ class Acted:
         asked = SimpleNamespace(tail=call.tail, history=())
         given: dict[str, Section] = {"internal_monologue": "It was asked.", "appraisal": "nothing", "acts": "none", "external_dialogue": LINE}
         given |= self.given
-        tags = wanted(asked) or list(given)  # type: ignore[arg-type] # what it reads of a request
+        tags = wanted(asked) if "Write in this order: " in call.tail else list(given)  # type: ignore[arg-type]
         texts = [(tag, given.get(tag, "false")) for tag in tags]
         return "\n".join(f"<{tag}>{text(call.tail) if callable(text) else text}</{tag}>" for tag, text in texts)
 
