@@ -120,6 +120,8 @@ async def acting(home: Home, row: str, *, clock: str, zone: str = "UTC", network
     async with SIDES[where]() as side, ModelServer() as model:
         made = Acted(side, model, ahead)
         model.default = made.answer
+        space = side.stage.world.service.space  # type: ignore[attr-defined] # each has a world
+        setattr(space, "_last_us" if where == "slack" else "_last_id", 0)  # somebody joined before the clock was set
         await side.stage.world.shift_clock(ahead.total_seconds())  # type: ignore[attr-defined] # each has a world
         if where == "slack":
             await side.stage.world.add_user("U1", "ana", real_name="Ana Alvarez", tz=zone)  # type: ignore[attr-defined]
