@@ -55,6 +55,8 @@ class Acted:
 
     def answer(self, call: Call) -> str:
         """Write the sections that a call asks for."""
+        if "external_dialogue" not in call.tail:
+            return "They talked."
         asked = SimpleNamespace(tail=call.tail, history=())
         given: dict[str, Section] = {"internal_monologue": "It was asked.", "appraisal": "nothing", "acts": "none", "external_dialogue": LINE}
         given |= self.given
