@@ -166,8 +166,8 @@ def block(tail: str, heading: str) -> str:
 
 def id_of(tail: str, text: str) -> str:
     """Return the short id under which a text stands in a prompt. Raises: AssertionError if it stands nowhere."""
-    for found in re.finditer(r"\b([pfm]\d+)\b[^\n]*", tail):
-        if text in found[0]:
+    for line in re.split(r"\\n|\n", tail):
+        if text in line and (found := re.search(r"\b([pfm]\d+) ", line)):
             return found[1]
     raise AssertionError(f"{text!r} stands under no id in the prompt: {tail[-1500:]}")
 
