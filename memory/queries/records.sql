@@ -18,7 +18,8 @@ WHERE conversation >= :prefix AND conversation < :after;
 
 -- name: plans_shown
 -- scans: a command lists every pending plan, those that are due and wait, and those that lapsed
-SELECT d.id, d.kind, d.scheduled_for AS due_at, d.conversation, d.process, d.params, d.text, d.lapsed_at, i.state,
+SELECT d.id, d.kind, d.scheduled_for AS due_at, d.conversation, d.process, d.params, d.text, d.lapsed_at, d.short, d.repeat,
+    d.zone, CASE WHEN i.seq IS NULL THEN d.state ELSE 'waiting' END AS state, i.state AS heard,
     i.not_before, i.reason, (SELECT count(*) FROM inbox a WHERE a.conversation = d.conversation AND a.seq < i.seq
         AND (a.state = 'pending' OR a.state = 'taken' OR a.state = 'thought')) AS ahead
 FROM due d LEFT JOIN inbox i ON i.key = 'due:' || d.kind || ':' || d.scheduled_for AND i.state NOT IN ('settled', 'dead')

@@ -42,10 +42,10 @@ class User:
     name: str
     global_name: str | None = None
     is_bot: bool = False
-    locale: str = "en-US"
-    """Which only an interaction of theirs tells."""
     takes_dms: bool = True
     """False: a DM to him is refused with 50007."""
+    locale: str = "en-US"
+    """Which only an interaction of theirs tells."""
 
 
 @dataclass(slots=True)
@@ -149,9 +149,9 @@ class Guild:
     id: str
     name: str
     owner: str
-    locale: str = "en-US"
     members: dict[str, Member] = field(default_factory=dict)
     roles: dict[str, Role] = field(default_factory=dict)
+    locale: str = "en-US"
 
 
 @dataclass(slots=True)
