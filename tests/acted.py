@@ -126,7 +126,7 @@ async def acting(home: Home, row: str, *, clock: str, zone: str = "UTC", network
         setattr(space, "_last_us" if where == "slack" else "_last_id", 0)  # somebody joined before the clock was set
         await side.stage.world.shift_clock(ahead.total_seconds())  # type: ignore[attr-defined] # each has a world
         if where == "slack":
-            await side.stage.world.add_user("U1", "ana", real_name="Ana Alvarez", tz=zone)  # type: ignore[attr-defined]
+            await side.stage.world.add_user("U1", "ana", real_name="Ana Alvarez", tz=zone, locale="en-GB")  # type: ignore[attr-defined]
         env = UNHURRIED | {
             "ANTHROPIC_API_KEY": "sk-ant-canary",
             "ANTHROPIC_BASE_URL": model.url,
