@@ -50,7 +50,7 @@ async def comes(it: Acted, wanted: list[datetime], where: str = "") -> None:
         assert near([one for one, *_ in it.plans()][:1], [at])
         before = len(await it.side.stage.visible())
         await it.until(at + timedelta(minutes=2), NEVER)
-        said = (await it.side.stage.visible())[before:]
+        said = (await it.side.stage.until_visible(before + 1))[before:]
         assert [one.where for one in said] == [where or said[0].where], said
 
 
