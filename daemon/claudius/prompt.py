@@ -56,6 +56,8 @@ class RecordKind(StrEnum):
     MEMORY = "memory"
     """What was remembered: all its lines in one record."""
     PLANS = "plans"
+    RECEIPTS = "receipts"
+    """What a turn really did, as code wrote it."""
     SUMMARY = "summary"
     LEFT_OUT = "left_out"
     DRAFT = "draft"
