@@ -22,7 +22,7 @@ from replies import cut_up
 
 NOW = datetime(2026, 11, 26, 10, 0, tzinfo=UTC)
 ZONE = {"CLAUDIUS_CLOCK_TIMEZONE": "Europe/Berlin", "CLAUDIUS_PSYCHE_ENABLED": "false"}
-STREAM = ZONE | {"CLAUDIUS_REHEARSAL_STREAMS": "true"}
+STREAM = ZONE | {"CLAUDIUS_PIPELINE_STREAM": "rehearsal"}
 DENTIST = {"do": "remind", "at": "2026-11-27T09:00", "text": "call the dentist", "repeat": "weekdays"}
 RECEIPT = "⏰ Fri 27 Nov 2026, 9:00 Europe/Berlin ↻ Mon–Fri · call the dentist · p1"
 NO_DAY = {"do": "remind", "at": "2027-02-30T09:00", "text": "water the fern"}
@@ -49,7 +49,7 @@ async def asked(home: Home, *replies: Any, settings: dict[str, str] | None = Non
     """Open a soul that has heard one message, and answered it with the first of these replies."""
     voice = replies[0] if isinstance(replies[0], Scripted) else Scripted(list(replies))
     async with alive(home, voice, settings=settings or ZONE, clock=lambda: NOW) as soul:
-        await soul.network.hear("Remind me every working day at nine to call the dentist.")
+        await soul.network.hear("You know, the dentist.")
         await soul.idle()
         yield soul
 
@@ -75,11 +75,11 @@ async def test_a_reminder_is_booked_and_its_receipt_stands_under_the_words(home:
 
 async def test_words_that_claim_what_acts_do_not_say_plan_nothing(home: Home) -> None:
     """A3: only acts book; a promise that is only spoken leaves no plan and no receipt, and `why` shows `none`."""
-    async with asked(home, reply("I will remind you tomorrow at nine.")) as soul:
+    async with asked(home, reply("It stands for tomorrow at nine.")) as soul:
         (said,), why = soul.network.visible, told(soul)
 
         assert soul.records().plans() == []
-    assert said.text == "I will remind you tomorrow at nine."
+    assert said.text == "It stands for tomorrow at nine."
     assert (why["acts"], why["receipts"]) == ([], [])
     assert [one["content"] for one in why["thoughts"] if one["step"] == "acts"] == ["none"]
 

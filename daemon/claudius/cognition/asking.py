@@ -349,7 +349,7 @@ def decided_by(turn: TurnState, first: ModelReply, second: Replies, *, does: boo
     if acts.refused and repair is not None:
         # its words may stand on what was done now; where it has none, the first ones do
         words = climb(repair.parsed, replace(turn.rules, repairs=0), refused=repair.is_refused)
-        is_said = isinstance(words, Spoken) and words.rung in ("complete", "plain")
+        is_said = isinstance(words, Spoken) and words.rung == "complete"
         spoken = words if isinstance(words, Spoken) and is_said else spoken_of(turn, first, (None,))
         acts = acts_of(turn, repair.parsed) or acts
     else:

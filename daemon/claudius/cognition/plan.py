@@ -41,7 +41,7 @@ SPEECH, THOUGHT = "external_dialogue", "internal_monologue"
 BEFORE_WORDS = (THOUGHT, "chosen_action")
 """The steps that decide what is said, or whether anything is."""
 DECIDED = ("appraisal", "acts")
-"""Asked of a small model only where the form of its reply is enforced; never after its words."""
+"""A small model is not asked them: their words would fill its prompt, and after its own words they come too late."""
 MAX_UNANSWERED = 2
 """After this many true checks in a row whose update was missing or refused, a true check shows nothing."""
 
@@ -255,7 +255,6 @@ def aloud(steps: tuple[str, ...], settings: EngineSettings) -> tuple[tuple[str, 
     It is asked for its words first: after its thought where the form is enforced, else alone.
     """
     first = BEFORE_WORDS if settings.form != "words" else () if SPEECH in steps else (THOUGHT,)
-    first = (*first, *DECIDED) if settings.form in ("json", "grammar") else first
     now = tuple([name for name in steps if name in (*first, SPEECH)])
     return now, tuple([name for name in steps if name not in (*now, *BEFORE_WORDS, *DECIDED)])
 
