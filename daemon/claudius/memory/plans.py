@@ -18,7 +18,7 @@ from claudius.errors import RowInvalid
 from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Schedule
 from claudius.memory.database import Core, Database, Row
 from claudius.memory.inbox import hold, keep, position
-from claudius.memory.rows import Decoding, dump, instant, parse_object, parse_strings, stamp
+from claudius.memory.rows import Decoding, dump, instant, parse_object, stamp
 from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import SELF, Kind, Origin, Perception, Place, ScheduledExtra, TickExtra, private
 from claudius.prompt import short_name, valid
@@ -44,8 +44,6 @@ class Due(Struct, frozen=True):
 
 log = logging.getLogger(__name__)
 MILESTONE = "milestone"
-AT_ONE_TIME = timedelta(minutes=2)
-"""Two plans this close together count as being for the same time."""
 NOTICED_AFTER = timedelta(minutes=30)
 """How long after a milestone the soul notices it."""
 LATE = timedelta(minutes=5)
@@ -68,7 +66,7 @@ def keep_plans(db: Database, intent: Intent, at: str) -> int:
         return 0
     for schedule_id in planned.cancels:
         cancel(db, schedule_id)
-    refused = _keep_schedules(db, intent, planned.schedules)
+    refused = sum([not plan(db, one) for one in planned.schedules])
     for name, value in planned.kept.items():
         db.run("keep_kept", conversation=intent.conversation, name=name, value=dump(dict(value)))
     if planned.participation is not None:
@@ -83,39 +81,12 @@ def keep_plans(db: Database, intent: Intent, at: str) -> int:
     return refused
 
 
-def _keep_schedules(db: Database, intent: Intent, schedules: Iterable[Schedule]) -> int:
-    """Store plans; a promise whose subject is already planned joins that plan. Return how many were refused."""
-    promised = {one.plan: one.stems for one in intent.noted.promises if one.plan} if intent.noted else {}
-    refused = 0
-    for schedule in schedules:
-        same = _same(db, schedule, promised[schedule.id]) if schedule.id in promised else 0
-        if same:
-            db.run("promise_replanned", plan=same, before=schedule.id)
-        elif not plan(db, schedule):
-            db.run("promise_dropped", plan=schedule.id)
-            refused += 1
-    return refused
-
-
 def cancel(db: Database, schedule_id: int, why: str = "") -> int:
     """Cancel a plan that was not heard yet, and the promise with it; return how many plans that were."""
     gone = db.change("plan_cancel", id=schedule_id, why=why)
     if gone:
         db.run("promise_dropped", plan=schedule_id)
     return gone
-
-
-def _same(db: Database, schedule: Schedule, stems: Iterable[str]) -> int:
-    """Return a pending plan for the same person, place, time and subject; 0 if there is none."""
-    wanted = frozenset(stems)
-    since, until = stamp(schedule.at - AT_ONE_TIME), stamp(schedule.at + AT_ONE_TIME)
-    place = {"conversation": schedule.conversation, "asked_by": schedule.asked_by}
-    for row in db.all("plans_beside", **place, since=since, until=until) if schedule.asked_by else ():
-        with Decoding("promise", row["id"]):
-            known = frozenset(parse_strings(row["stems"])) if row["stems"] else frozenset()
-        if not known or not wanted or known & wanted:
-            return int(row["id"])
-    return 0
 
 
 def book_plan(db: Database, intent: Intent, act: PlanMade | PlanMoved | PlanCancelled | ZoneSet) -> str:
