@@ -48,8 +48,6 @@ NOTICED_AFTER = timedelta(minutes=30)
 """How long after a milestone the soul notices it."""
 LATE = timedelta(minutes=5)
 """A plan heard later than this states when it was due."""
-MOST_SHOWN = 8
-"""Plans that a prompt shows."""
 PROMISE = "promise"
 LEAST_GRACE, MOST_GRACE = timedelta(minutes=30), timedelta(days=1)
 """How long after its time a promise counts as broken: a quarter of the time it was given, between these."""
@@ -232,10 +230,10 @@ def _id_here(db: Database, person: str, conversation: str) -> str:
     return next((one for one in ids if one.startswith(network)), person)
 
 
-def plans_here(db: Database, ids: Iterable[str], audience: str, most: int = MOST_SHOWN) -> tuple[PlanHere, ...]:
+def plans_here(db: Database, ids: Iterable[str], audience: str) -> tuple[PlanHere, ...]:
     """Return what waits for a person, by any of their ids, in the places of an audience, soonest first."""
     rows = db.all("plans_of_speaker", persons=dump(list(ids)), audience=audience)
-    return tuple([plan_here(row) for row in sorted(rows, key=itemgetter("scheduled_for", "id"))[:most]])
+    return tuple([plan_here(row) for row in sorted(rows, key=itemgetter("scheduled_for", "id"))])
 
 
 def plan_here(row: Row) -> PlanHere:
@@ -413,7 +411,7 @@ class PlanStore:
         """Return what waits for a speaker in the places that share the audience where they spoke, soonest first."""
         with self._core.snapshot() as db:
             seeing = Seeing(db, perception)
-            return plans_here(db, seeing.ids(seeing.speaker), seeing.audience, MOST_OPEN)
+            return plans_here(db, seeing.ids(seeing.speaker), seeing.audience)
 
     async def move(self, schedule_id: int, at: datetime) -> bool:
         """Move a plan that waits to another time; False if there is none."""
