@@ -338,7 +338,7 @@ class Recollection(Struct, frozen=True, kw_only=True):
     beliefs: tuple[Belief, ...] = ()
     """The cortex's beliefs that apply here: those about people present first, then the newest."""
     plans: tuple[PlanHere, ...] = ()
-    """What waits for the speaker here, soonest first, at most eight."""
+    """What waits for the speaker here, soonest first; a prompt shows the first eight."""
     matters: tuple[Matter, ...] = ()
     """What is open in the life of the addressee and may be shown here, in the order in which it is shown."""
     second_thought: str = ""

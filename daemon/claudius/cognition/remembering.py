@@ -22,7 +22,6 @@ from claudius.perception import Kind, MessageExtra, Origin, internal
 from claudius.prompt import ago, short_name
 from claudius.psyche.classify import is_trivial
 from claudius.psyche.context import ANNOUNCED
-from claudius.psyche.promises import matter
 from claudius.recollection import Entry, EntryType, Fact, Moment, Recollection, Remembered
 
 BLOCK_TOKENS = 600
@@ -118,7 +117,7 @@ async def remember(recollection: Recollection, store: Store, config: Config, sou
 def _heard(recollection: Recollection) -> str:
     """Return what memory is searched for: what was said, or what a perception of the soul's own is about."""
     texts = [
-        matter(internal(one).what) if one.origin is Origin.INTERNAL else f"{one.text} {_described(one.extra)}".strip()
+        internal(one).what if one.origin is Origin.INTERNAL else f"{one.text} {_described(one.extra)}".strip()
         for one in recollection.perceptions
     ]
     return "\n".join(texts)
