@@ -242,7 +242,7 @@ ANSWERS: list[tuple[dict[str, Any], str | list[str], list[str], list[str]]] = [
     (HERE, "I am baking a walnut cake.", ["Is allergic to walnuts"], []),
     (HERE, "I am baking an apple cake.", [], ["allergic"]),
     # What was ended or forgotten is no longer said.
-    ({}, ["I hate coriander", "forget that I hate coriander", "what do I hate?"], [], ["coriander”"]),
+    *(({}, ["I hate coriander", "forget that I hate coriander", asked], [], ["“.*coriander"]) for asked in ("what do I hate?", "what do you know about me?", "what did I say?")),
     ({"known": ["f3 Lives in Porto"]}, ["I'm a bike mechanic in Lisbon.", "where do I live?"], ["Porto"], ["Lisbon"]),
     # It finds by words, not by date, and says so.
     *(({}, ["my sister Mia visits me tomorrow", f"What did we talk about {day}?"], ["by its words, not by its date"], []) for day in ("last week", "yesterday", "on Friday", "this morning")),

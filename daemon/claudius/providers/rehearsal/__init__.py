@@ -26,6 +26,7 @@ from claudius.providers.rehearsal.reading import (
     is_question,
     limits,
     mood_in,
+    open_words,
     quoted,
     read,
     recall,
@@ -270,8 +271,8 @@ def _intent(seen: ReadRequest, lines: Lines) -> tuple[str, str]:
 
 
 def _values(seen: ReadRequest, lines: Lines, deeds: Deeds) -> Mapping[str, str]:
-    open_words = [text for text in seen.said[-RECENT:] if not hides(text, lines)]
-    told_here = [text for text in open_words if not intent_of(text, lines)[0]]
+    said = open_words(seen.said[-RECENT:], lines)
+    told_here = [text for text in said if not intent_of(text, lines)[0]]
     about = _latest_topics(told_here[::-1], lines) | seen.state
     named = [about[key] for key in ("currentTopic", "currentTask", "currentProject") if about.get(key)]
     known = [one.text for one in (*seen.known, *seen.matters) if not one.text.startswith("called ")]
@@ -285,7 +286,7 @@ def _values(seen: ReadRequest, lines: Lines, deeds: Deeds) -> Mapping[str, str]:
         "note": notes[-1] if notes else "",
         "topic": quoted(named[0], 80) if named else "",
         "last": quoted(told_here[-1], 80) if told_here else "",
-        "said": _bullets([f"“{quoted(text, 120)}”" for text in open_words[-3:]]),
+        "said": _bullets([f"“{quoted(text, 120)}”" for text in said[-3:]]),
         "summary": quoted(seen.summary, 300),
         "mood": seen.state.get("emotionalState", CALM),
         "quote": "" if hides(seen.message, lines) else quoted(seen.message, 60),

@@ -249,6 +249,22 @@ def hides(message: str, lines: Lines) -> bool:
     return bool([cue for cue in lines.secrets if cue.is_in(text)])
 
 
+def open_words(said: Sequence[str], lines: Lines) -> list[str]:
+    """Return what was said that may be said again: no secret, and nothing that was to be forgotten. Pure."""
+    gone = _gone(said)
+    return [
+        text
+        for text in said
+        if not (hides(text, lines) or FORGET.match(text) or any(words <= set(stemmed(text)) for words in gone))
+    ]
+
+
+def _gone(said: Sequence[str]) -> list[frozenset[str]]:
+    """Return the stems of each thing that was asked to be forgotten."""
+    asked = [found[1] for text in said if (found := FORGET.match(text))]
+    return [stems for words in asked if (stems := frozenset(stemmed(words)))]
+
+
 def topics_in(message: str, lines: Lines) -> dict[str, str]:
     """Return the soul-state keys that a message sets by naming what it is about. Pure."""
     found: dict[str, str] = {}
@@ -422,13 +438,13 @@ def _candidates(seen: ReadRequest, lines: Lines) -> Iterator[Candidate]:
     """Yield what may answer, and no secret: facts in force, words said here and before, the newest first, notes."""
     for fact in seen.known:
         yield Candidate(ReadLine(by=seen.name, text=fact.text), "speaker", frozenset(stemmed(fact.text)), is_note=True)
-    gone = [frozenset(stemmed(found[1])) for text in seen.said if (found := FORGET.match(text.strip()))]
-    for line in (*[ReadLine(by=seen.name, text=text) for text in reversed(seen.said)], *seen.remembered):
-        names = (seen.name, seen.who, f"{seen.name} ({seen.who})")
+    names = (seen.name, seen.who, f"{seen.name} ({seen.who})")
+    here = [ReadLine(by=seen.name, text=text) for text in reversed(open_words(seen.said, lines))]
+    gone = _gone(seen.said)
+    for line in (*here, *seen.remembered):
         by: By = "soul" if line.by == YOU else "speaker" if line.by in names else "other"
         stems = frozenset(stemmed(line.text, line.by if by == "other" else ""))
-        is_gone = any(words <= stems for words in gone)
-        if not (is_gone or is_question(line.text) or hides(line.text, lines)):
+        if not (is_question(line.text) or hides(line.text, lines) or any(words <= stems for words in gone)):
             yield Candidate(line, by, stems)
     for note in seen.notes:
         yield Candidate(ReadLine(by=seen.name, text=note), "speaker", frozenset(stemmed(note)), is_note=True)
