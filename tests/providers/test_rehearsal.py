@@ -671,6 +671,16 @@ class TestForm:
         assert "Claudius" in speech(read(text))
         assert "S1" not in text
 
+    def test_a_refused_act_is_taken_back(self) -> None:
+        """Where an act could not be done it writes none, and says that it was not done."""
+        refusal = SOUL.files["repair_acts.md"].fill(reasons="remind: it is past")
+        tail = f"## Current Message\n{Scene().heard('remind me at 6pm to stretch')}\n{refusal}"
+
+        parsed = read(reply(replace(Scene().request("x"), tail=tail, purpose="repair"), LINES))
+
+        assert value(parsed, "acts") == "none"
+        assert "could not do" in speech(parsed)
+
     @pytest.mark.parametrize(("purpose", "is_counsel"), [("turn", False), ("whisper", True)])
     def test_a_request_of_another_kind_gets_one_plain_line(self, purpose: str, *, is_counsel: bool) -> None:
         """A request that is not a turn in the step format gets one line without tags: an honest one, or counsel."""

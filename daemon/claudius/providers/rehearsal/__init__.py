@@ -121,6 +121,7 @@ def build(loaded: Loaded, home: Home) -> Provider:
 DEFAULT_CHARS = 1500
 LINE_CHARS = 160
 _ASKED = re.compile(r"(?<![\w-])\d{2,5}(?![\w-])")
+_WORD = re.compile(r"[a-z_]+")
 _DATA = re.compile(r"<data-[0-9a-f]+>\n.*\n</data-[0-9a-f]+>")
 _SAID = frozenset({RecordKind.MESSAGE, RecordKind.DAIMON, RecordKind.SUMMARY})
 """What somebody said aloud, and earlier summaries of it."""
@@ -203,9 +204,12 @@ def reply(request: Request, lines: Lines) -> str:
     mind = consider(read(request), lines)
     if request.purpose == "whisper":
         return answer(lines.sections["whisper"], {}, mind.seed)
-    if not mind.seen.asked and request.purpose != "repair":
+    asked = {*mind.seen.asked}
+    if request.purpose == "repair":
+        asked = {"acts", "external_dialogue"} & {*_WORD.findall(_DATA.sub("", request.tail))}
+        mind = replace(mind, occasions=("not done",)) if "acts" in asked else mind
+    if not asked:
         return answer(lines.sections["elsewhere"], mind.values, mind.seed)
-    asked = dict.fromkeys(mind.seen.asked or ("external_dialogue",))
     return "\n".join([_section(tag, text, verb) for tag, text, verb in _sections(mind) if tag in asked])
 
 

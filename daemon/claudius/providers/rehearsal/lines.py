@@ -47,6 +47,7 @@ SECTIONS = (
     "closed",
     "zone",
     "no such zone",
+    "not done",
     "due",
     "whisper",
 )
