@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date
 from hashlib import sha256
 from string import Template
 from typing import Any, NamedTuple
@@ -30,12 +31,13 @@ from claudius.cognition.history import (
 from claudius.cognition.plan import SPEECH, THOUGHT, EngineSettings, Plan, allowed_verbs, kernel_of, soul_name
 from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.cognition.timing import known_zone, zone_of
+from claudius.memory.facts import LINE_CHARS, NAME, NEWEST_OF
 from claudius.memory.ledger import format_beliefs, format_peers
-from claudius.prompt import Prompt, RecordKind, Scalar, ago, clear_nonce, data_line, fence, nested_line
+from claudius.prompt import Prompt, RecordKind, Scalar, ago, clear_nonce, data_line, fence, nested_line, short_name
 from claudius.provider import FormStep, Message, ModelLimits
 from claudius.psyche.context import MOOD
 from claudius.psyche.personality import personality
-from claudius.recollection import STATE_DEFAULTS, LeftOut, PlanHere, Recollection, once
+from claudius.recollection import STATE_DEFAULTS, Fact, LeftOut, Matter, PlanHere, Recollection, once
 from claudius.soul import SoulText, dossiers
 
 
@@ -143,6 +145,7 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
             blocks.append(TailBlock(heading, [{"kind": kind, "text": text}]))
     if plan.felt.record:
         blocks.append(TailBlock("Psyche", [{"kind": RecordKind.PSYCHE, **plan.felt.record}]))
+    blocks += [TailBlock(heading, [one]) for heading, one in known_records(recollection).items()]
     if recollection.plans:
         blocks.append(TailBlock("Plans", [plans_record(recollection)]))
     if plan.remembered.lines:
@@ -235,6 +238,40 @@ def present(recollection: Recollection, soul: SoulText, zone: str) -> str:
         return said
     since = ago((recollection.now - recollection.speaker.spoke_at).total_seconds())
     return f"{said} {Template(words['since']).substitute(ago=since)}"
+
+
+def known_records(recollection: Recollection) -> dict[str, dict[str, Scalar]]:
+    """Return what those present are known by, and what is open in the addressee's life, by its heading. Pure."""
+    names = {one.person: one.name or short_name(one.person) for one in recollection.people}
+    today = recollection.now.date()
+    blocks = {
+        "Known": (RecordKind.KNOWN, [fact_line(one, names.get(one.person, "")) for one in recollection.facts]),
+        "Open": (RecordKind.OPEN, [matter_line(one, today) for one in recollection.matters]),
+    }
+    return {name: {"kind": kind, "text": "\n".join(lines)} for name, (kind, lines) in blocks.items() if lines}
+
+
+def fact_line(one: Fact, whose: str) -> str:
+    """Return the line of a fact: `f7 Allergic to walnuts`; that of somebody else begins with their name. Pure."""
+    text = " ".join(one.text.split())
+    text = f"called {text}" if one.kind == NAME else text
+    text = text[:LINE_CHARS] if one.kind in NEWEST_OF else text
+    dates = [f"since {one.since}"] if one.since else []
+    dates += [f"until {one.until}"] if one.until else []
+    said = ", ".join(([f"{one.about}: {text}"] if one.about else [text]) + dates)
+    return f"{one.short or f'{whose}:'} {said}{' (unchecked)' if one.unchecked else ''}"
+
+
+def matter_line(one: Matter, today: date) -> str:
+    """Return the line of a matter: `m2 interview at the museum, was on Friday`. Pure."""
+    text = f"{one.short} {' '.join(one.text.split())}"
+    if one.when is None:
+        return text
+    days = (one.when - today).days
+    if days == 0:
+        return f"{text}, is today"
+    day = WEEKDAYS[one.when.weekday()] if abs(days) < len(WEEKDAYS) else f"{one.when.day} {MONTHS[one.when.month - 1]}"
+    return f"{text}, {'is' if days > 0 else 'was'} on {day}"
 
 
 def plans_record(recollection: Recollection) -> dict[str, Scalar]:
@@ -351,6 +388,7 @@ def _small_records(plan: Plan, recollection: Recollection, chars: int) -> Iterat
     yield from ({"kind": kind, "text": text} for kind, text in told.items() if text)
     if plan.felt.record:
         yield {"kind": RecordKind.PSYCHE, **plan.felt.record}
+    yield from known_records(recollection).values()
     if recollection.plans:
         yield plans_record(recollection)
     room = MEMORY_CHARS
