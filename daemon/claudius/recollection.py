@@ -357,7 +357,7 @@ class Recollection(Struct, frozen=True, kw_only=True):
     """The cortex's beliefs that apply here: those about people present first, then the newest."""
     plans: tuple[PlanHere, ...] = ()
     """What waits for the speaker here, soonest first, at most eight."""
-    facts: tuple[Fact, ...] = ()
+    known: tuple[Fact, ...] = ()
     """The facts that the prompt shows, in order: the addressee's with their ids, then those of others present."""
     ended: tuple[Fact, ...] = ()
     """Facts of theirs that hold no more, for memory to find."""

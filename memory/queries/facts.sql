@@ -1,10 +1,10 @@
 -- What people are known by, and what is open in their lives.
 
 -- name: facts_of
--- All that `:persons`, a JSON array, are known by and did not ask to forget, in the order of its telling.
+-- All that `:persons`, a JSON array, are known by and did not ask to forget.
 SELECT f.id, f.short, f.person, f.audience, f.kind, f.text, f.keys, f.about, f.since, f.until, f.turn, f.stated_s, f.ended_at,
     f.why, f.unchecked
-FROM json_each(:persons) p CROSS JOIN fact f WHERE f.person = p.value AND f.hidden_at IS NULL ORDER BY f.id;
+FROM json_each(:persons) p CROSS JOIN fact f WHERE f.person = p.value AND f.hidden_at IS NULL;
 
 -- name: fact_row
 SELECT person, short, ended_at AS over_at, hidden_at FROM fact WHERE id = :id;
@@ -32,7 +32,7 @@ DELETE FROM matter WHERE person = :person AND turn = :turn;
 
 -- name: matters_of
 SELECT m.id, m.short, m.person, m.audience, m.text, m.due, m.opened_at
-FROM json_each(:persons) p CROSS JOIN matter m WHERE m.person = p.value AND m.closed_at IS NULL AND m.hidden_at IS NULL ORDER BY m.id;
+FROM json_each(:persons) p CROSS JOIN matter m WHERE m.person = p.value AND m.closed_at IS NULL AND m.hidden_at IS NULL;
 
 -- name: matter_row
 SELECT person, short, closed_at AS over_at, hidden_at FROM matter WHERE id = :id;

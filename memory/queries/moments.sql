@@ -62,10 +62,6 @@ UPDATE moment SET text = :text WHERE id = :id;
 SELECT id, person, text FROM moment
 WHERE conversation = :conversation AND turn = :turn AND position IN ('', :position) AND is_own = 0 ORDER BY id DESC LIMIT 1;
 
--- name: moments_of_turn
-SELECT text, audience, at_s FROM moment
-WHERE conversation = :conversation AND turn = :turn AND person = :person AND is_own = 0 ORDER BY id;
-
 -- name: moments_of_audience
 SELECT kept FROM moment_audience WHERE audience = :audience;
 

@@ -19,6 +19,7 @@ UPDATE matter SET person = :kept, short = short + coalesce((
     SELECT last FROM numbered WHERE person = :kept AND audience = '' AND letter = 'm'), 0) WHERE person = :gone;
 
 -- name: numbers_kept
+-- scans: one person's facts and matters
 -- No number that a fact or a matter has is given again.
 INSERT INTO numbered (person, audience, letter, last)
 SELECT person, '', letter, max(short) FROM (

@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
+from operator import itemgetter
 
 from msgspec.structs import replace
 
@@ -54,18 +55,25 @@ def book_fact(
         case FactEnded():
             return _ended(db, intent, act.fact, act.why) or _gone(db, "fact_row", "f", act.fact)
         case Forgotten():
-            name, number = ("fact", act.fact) if act.fact else ("matter", act.matter)
-            row = _mine(db, intent, f"{name}_row", number)
-            if row is None:
-                return _gone(db, f"{name}_row", name[0], number)
-            db.run(f"{name}_hidden", id=number, at=stamp(intent.at))
-            return changed(called_here(db, intent, row["person"], f"{name[0]}{row['short']}"))
+            if act.fact:
+                return _hidden(db, intent, ("fact_row", "fact_hidden", "f"), act.fact)
+            return _hidden(db, intent, ("matter_row", "matter_hidden", "m"), act.matter)
         case MatterOpened():
             _opened(db, intent, act)
         case MatterClosed():
             if _mine(db, intent, "matter_row", act.matter):
                 db.run("matter_closed", id=act.matter, at=stamp(intent.at))
     return ""
+
+
+def _hidden(db: Database, intent: Intent, how: tuple[str, str, str], number: int) -> str:
+    """Take something out of every prompt and list, and return the receipt."""
+    find, hide, letter = how
+    row = _mine(db, intent, find, number, is_over=True)
+    if row is None:
+        return _gone(db, find, letter, number)
+    db.run(hide, id=number, at=stamp(intent.at))
+    return changed(called_here(db, intent, row["person"], f"{letter}{row['short']}"))
 
 
 def _known(db: Database, intent: Intent, act: FactKnown) -> str:
@@ -103,10 +111,13 @@ def _ended(db: Database, intent: Intent, number: int, why: str) -> str:
     return changed(called_here(db, intent, row["person"], f"f{row['short']}"))
 
 
-def _mine(db: Database, intent: Intent, query: str, number: int) -> Row | None:
-    """Return the row of what a person may change in this turn; None if it is over, hidden or somebody else's."""
+def _mine(db: Database, intent: Intent, query: str, number: int, *, is_over: bool = False) -> Row | None:
+    """Return the row of what a person may change in this turn; None if it is over, hidden or somebody else's.
+
+    `is_over`: what is over may be changed too.
+    """
     row = db.one(query, id=number)
-    if row is None or row["over_at"] or row["hidden_at"]:
+    if row is None or (row["over_at"] and not is_over) or row["hidden_at"]:
         return None
     is_theirs = not intent.person or canonical(db, intent.person) == row["person"]
     return row if is_theirs else None
@@ -188,9 +199,8 @@ def _day(text: str | None) -> date | None:
 
 def facts_of(db: Database, seeing: Seeing, persons: Iterable[str]) -> tuple[Fact, ...]:
     """Return every fact of these ids that may be shown and that nobody asked to forget, ended ones too, in order."""
-    return tuple(
-        [fact_of(row) for row in db.all("facts_of", persons=dump(list(persons))) if seeing.may((row["audience"],))]
-    )
+    rows = [row for row in db.all("facts_of", persons=dump(list(persons))) if seeing.may((row["audience"],))]
+    return tuple([fact_of(row) for row in sorted(rows, key=itemgetter("id"))])
 
 
 def in_force(facts: Iterable[Fact], day: date) -> list[Fact]:
@@ -202,7 +212,8 @@ def in_force(facts: Iterable[Fact], day: date) -> list[Fact]:
 
 def open_matters(db: Database, persons: Iterable[str], now: datetime) -> list[Matter]:
     """Return what is open in the lives of these ids, in the order of its opening."""
-    found = map(_matter, db.all("matters_of", persons=dump(list(persons))))
+    rows = db.all("matters_of", persons=dump(list(persons)))
+    found = map(_matter, sorted(rows, key=itemgetter("id")))
     return [one for one in found if now.date() <= _until_when(one)]
 
 

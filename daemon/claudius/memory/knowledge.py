@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import date, datetime, tzinfo
 from operator import itemgetter
 from typing import Any
 
@@ -34,6 +34,28 @@ class Portrait(Struct, frozen=True, kw_only=True):
     commit: str | None
 
 
+class KnownFact(Struct, frozen=True, kw_only=True):
+    """Something in force that somebody is known by."""
+
+    id: str
+    """As people call it: `f7`."""
+    kind: str
+    text: str
+    since: date | None
+    until: date | None
+    audience: str
+
+
+class KnownMatter(Struct, frozen=True, kw_only=True):
+    """Something in somebody's life that is not over."""
+
+    id: str
+    """As people call it: `m2`."""
+    text: str
+    when: date | None
+    audience: str
+
+
 class KnownPlan(Struct, frozen=True, kw_only=True):
     """A reminder, a promise or a follow-up that waits for a person."""
 
@@ -54,11 +76,11 @@ class Knowledge(Struct, frozen=True, kw_only=True):
     """What they said they are called, else their network's name for them; empty = neither is known."""
     zone: str
     models: tuple[Portrait, ...]
-    facts: tuple[Fact, ...]
+    facts: tuple[KnownFact, ...]
     """Newest first."""
     plans: tuple[KnownPlan, ...]
     """Soonest first."""
-    matters: tuple[Matter, ...]
+    open: tuple[KnownMatter, ...]
     """What is open in their life, oldest first."""
     moments: int
     """How many of their messages are kept for recall."""
@@ -68,7 +90,7 @@ class Knowledge(Struct, frozen=True, kw_only=True):
     @property
     def is_empty(self) -> bool:
         """Whether nothing is kept that the document would show."""
-        return not (self.models or self.facts or self.plans or self.matters or self.moments)
+        return not (self.models or self.facts or self.plans or self.open or self.moments)
 
 
 def called(facts: Iterable[ToldName], otherwise: str) -> str:
@@ -103,20 +125,20 @@ def told(known: Knowledge, zone: tzinfo) -> Iterator[str]:
     if known.plans:
         yield from ("", f"*Planned* ({zone})")
         yield from (f"- {one.at.astimezone(zone):%Y-%m-%d %H:%M}: {one.what}" for one in known.plans)
-    if known.matters:
+    if known.open:
         yield from ("", "*Open*")
-        yield from [f"- {one.text}{f', {one.when}' if one.when else ''} ({one.short})" for one in known.matters]
+        yield from [f"- {one.text}{f', {one.when}' if one.when else ''} ({one.id})" for one in known.open]
     if known.moments:
         count = "1 message is" if known.moments == 1 else f"{known.moments} messages are"
         yield from ("", f"{count} kept for recall.")
 
 
-def fact_told(one: Fact) -> str:
+def fact_told(one: KnownFact) -> str:
     """Return a fact as its person is shown it: `Allergic to walnuts (f7)`. Pure."""
-    about = f"{one.about}: " if one.about else "called " if one.kind == NAME else ""
+    about = "called " if one.kind == NAME else ""
     dates = [f"since {one.since}"] if one.since else []
     dates += [f"until {one.until}"] if one.until else []
-    return f"{about}{one.text}{''.join(f', {when}' for when in dates)} ({one.short})"
+    return f"{about}{one.text}{''.join(f', {when}' for when in dates)} ({one.id})"
 
 
 def knowledge_of(db: Database, seeing: Seeing, person: str, now: datetime) -> Knowledge:
@@ -142,12 +164,24 @@ def knowledge_of(db: Database, seeing: Seeing, person: str, now: datetime) -> Kn
         models=tuple(
             [Portrait(**row | {"suspect": bool(row["suspect"])}) for row in rows if seeing.may((row["audience"],))]
         ),
-        facts=tuple(facts[::-1]),
+        facts=tuple(map(_fact, reversed(facts))),
         plans=tuple([_plan(row) for row in db.all("plans_for", persons=every) if _is_shown(row, seeing)]),
-        matters=tuple([one for one in open_matters(db, ids, now) if seeing.may((one.audience,))]),
+        open=tuple([_matter(one) for one in open_matters(db, ids, now) if seeing.may((one.audience,))]),
         moments=sum([row["kept"] for row in moments if seeing.may((row["audience"],))]),
         mood="" if mood == STATE_DEFAULTS[StateKey.EMOTIONAL_STATE] else mood,
     )
+
+
+def _fact(one: Fact) -> KnownFact:
+    text = f"{one.about}: {one.text}" if one.about else one.text
+    kind = "other" if one.about and one.kind == NAME else one.kind
+    return KnownFact(
+        id=one.short, kind=kind, text=text, since=one.since, until=one.until, audience=one.audience
+    )
+
+
+def _matter(one: Matter) -> KnownMatter:
+    return KnownMatter(id=one.short, text=one.text, when=one.when, audience=one.audience)
 
 
 def _is_shown(row: Any, seeing: Seeing) -> bool:

@@ -124,7 +124,7 @@ def recall(
         beliefs=beliefs,
         plans=plans_here(db, seeing.ids(speaker.person), seeing.audience) if is_spoken_to else (),
         psyche=psyche_if_whole(db, [one.person for one in (speaker, *others)], seeing.may) if limits.psyche else None,
-        facts=shown_facts(held, addressee.person, near, is_bereaved=is_bereaved(past, pending.perceptions)),
+        known=shown_facts(held, addressee.person, near, is_bereaved=is_bereaved(past, pending.perceptions)),
         ended=tuple([one for one in known if one not in held]),
         matters=matters,
         audiences=() if seeing.sees_all else tuple(seeing.audiences()),

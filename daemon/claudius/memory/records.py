@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +20,7 @@ from claudius.memory import ledger
 from claudius.memory.database import Database
 from claudius.memory.documents import model_path
 from claudius.memory.erasure import export
+from claudius.memory.facts import FORGOTTEN
 from claudius.memory.knowledge import Knowledge, find, knowledge_of, names_of
 from claudius.memory.moments import cut
 from claudius.memory.packing import unpacked
@@ -39,7 +40,7 @@ from claudius.memory.seen import (
 )
 from claudius.perception import SELF, Place
 from claudius.psyche_types import Edge, Numbers, Psyche
-from claudius.recollection import PastTurn, Shown
+from claudius.recollection import Fact, Matter, PastTurn, Shown
 from claudius.soul.source import PushedSoul
 
 
@@ -257,7 +258,7 @@ class Records:
             if canonical is None:
                 return None
             alone_here = Seeing(db, alone(canonical, EPOCH), own_only=True) if own_only else Seeing.towards(db, SELF)
-            known = knowledge_of(db, alone_here, canonical)
+            known = knowledge_of(db, alone_here, canonical, datetime.now(UTC))
             row = db.one("person_recalled", person=canonical)
         files = [one.file or model_path(canonical, row["name"] if row else "", one.audience) for one in known.models]
         named = zip(known.models, files, strict=True)

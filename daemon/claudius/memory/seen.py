@@ -108,7 +108,7 @@ class _Known(Struct, frozen=True):
     peers: tuple[_Peer, ...] = ()
     beliefs: tuple[_Belief, ...] = ()
     intuitions: tuple[_Intuition, ...] = ()
-    facts: tuple[_Row, ...] = ()
+    known: tuple[_Row, ...] = ()
     matters: tuple[_Row, ...] = ()
 
 
@@ -159,7 +159,7 @@ def _rows(found: _Snapshot) -> Iterator[Name]:
         for name in names.split():
             kind, _, rest = name.partition(":")
             yield "fact" if kind == "ended" else kind, rest.partition(":")[0]
-    yield from (("fact", str(one.id)) for one in known.facts)
+    yield from (("fact", str(one.id)) for one in known.known)
     yield from (("matter", str(one.id)) for one in known.matters)
     for value in known.state:
         yield state(value.key, value.audience, value.updated_at)

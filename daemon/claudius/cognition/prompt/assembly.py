@@ -245,7 +245,7 @@ def known_records(recollection: Recollection) -> dict[str, dict[str, Scalar]]:
     names = {one.person: one.name or short_name(one.person) for one in recollection.people}
     today = recollection.now.date()
     blocks = {
-        "Known": (RecordKind.KNOWN, [fact_line(one, names.get(one.person, "")) for one in recollection.facts]),
+        "Known": (RecordKind.KNOWN, [fact_line(one, names.get(one.person, "")) for one in recollection.known]),
         "Open": (RecordKind.OPEN, [matter_line(one, today) for one in recollection.matters]),
     }
     return {name: {"kind": kind, "text": "\n".join(lines)} for name, (kind, lines) in blocks.items() if lines}

@@ -98,7 +98,7 @@ def freeze(
             psyche=None,
             audiences=(),
             ended=(),
-            facts=tuple([replace(one, text="", about="", keys=()) for one in recollection.facts]),
+            known=tuple([replace(one, text="", about="", keys=()) for one in recollection.known]),
             matters=tuple([replace(one, text="") for one in recollection.matters]),
             task="",
             summary=summary,
@@ -161,7 +161,7 @@ def _thawed(kept: Snapshot, texts: Records) -> tuple[Recollection, Plan, EngineS
         speaker=known.speaker and _whole_person(known.speaker, texts),
         listener=known.listener and _whole_person(known.listener, texts),
         others=tuple(_whole_person(one, texts) for one in known.others),
-        facts=tuple(map(texts.known, known.facts)),
+        known=tuple(map(texts.known, known.known)),
         matters=tuple(map(texts.open_matter, known.matters)),
     )
     lines = tuple(
