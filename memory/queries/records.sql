@@ -178,7 +178,7 @@ WHERE conversation = :conversation AND number = :number ORDER BY n;
 SELECT payload, state, attempts, heard_at, settled_at, reason FROM inbox WHERE turn = :turn ORDER BY position, seq;
 
 -- name: turn_delivery
-SELECT key, part, kind, apology, body, state, receipt, coalesce(sent_at, at) AS at, attempts, reason FROM outbox
+SELECT key, part, kind, apology, body, receipts, state, receipt, coalesce(sent_at, at) AS at, attempts, reason FROM outbox
 WHERE turn = :turn ORDER BY part;
 
 -- name: blob
@@ -273,7 +273,7 @@ SELECT 'inbox' AS "table", CAST(seq AS TEXT) AS "row" FROM inbox WHERE NOT (
     json_valid(payload) AND payload LIKE '{%' AND json_valid(inputs) AND inputs LIKE '{%'
     AND heard_at LIKE '____-__-__T%' AND not_before LIKE '____-__-__T%')
 UNION ALL SELECT 'outbox' AS "table", key AS "row" FROM outbox WHERE NOT (
-    json_valid(answers) AND answers LIKE '[%' AND at LIKE '____-__-__T%'
+    json_valid(answers) AND answers LIKE '[%' AND json_valid(receipts) AND receipts LIKE '[%' AND at LIKE '____-__-__T%'
     AND not_before LIKE '____-__-__T%')
 UNION ALL SELECT 'audited' AS "table", CAST(id AS TEXT) AS "row" FROM audited WHERE NOT (json_valid(digests) AND digests LIKE '{%')
 UNION ALL SELECT 'due' AS "table", CAST(id AS TEXT) AS "row" FROM due WHERE NOT (

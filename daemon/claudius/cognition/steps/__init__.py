@@ -186,9 +186,17 @@ def _acts(situation: Situation) -> bool:
     return _answers(situation) or not kinds.isdisjoint((Kind.SCHEDULED, Kind.DIRECTIVE))
 
 
+def _done(reading: Reading) -> Effect:
+    """Keep the section as it was written; what it does is read by `cognition/acts.py` before anything is said."""
+    written = reading.thoughts["acts"][0].content
+    query = {"query": "acts"}
+    entry = Entry(entry_type=EntryType.MENTAL_QUERY, content=written, at=reading.recollection.now, metadata=query)
+    return Effect(entries=(entry,))
+
+
 APPRAISAL = Step(name="appraisal", gate=_answers)
 """How what was said landed on the soul, in closed words."""
-ACTS = Step(name="acts", gate=_acts)
+ACTS = Step(name="acts", gate=_acts, effect=_done)
 """What the soul does beyond its words: the lines are read and checked by `cognition/acts.py`."""
 MONOLOGUE = Step(name="internal_monologue", gate=always, effect=_thought)
 """Private reasoning, kept in memory and never heard."""
