@@ -8,8 +8,11 @@ from msgspec.structs import replace
 
 from claudius.acts import Act, FactEnded, FactKnown, Forgotten, MatterClosed, MatterOpened
 from claudius.intent import Intent
+from claudius.memory.moments import let_go
+from claudius.memory.ranking import asked_for
 from claudius.memory.store import Store
-from claudius.recollection import Recollection
+from claudius.perception import private
+from claudius.recollection import Moment, Recollection
 from contracts.store.ground import ANA, BEN, DM, NOW, OPS, Ground, awake, case, heard, recalled, thought
 
 WALNUTS = FactKnown(person=ANA, kind="constraint", text="Allergic to walnuts", keys=("cake", "nuts"))
@@ -51,6 +54,29 @@ async def _(ground: Ground) -> None:
         ("Allergic to walnuts", "the test was negative"),
         ("Lives in Leeds", ""),
     }
+
+
+@case("M265", "the moment of a message that told a fact in force is not let go, and is found by the keys")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        for n in range(1, 5):
+            found = await recalled(store, heard(f"walnut number {n}", n=n))
+            said = Moment(
+                turn=found.turn,
+                at_s=int(NOW.timestamp()) + n,
+                person=ANA,
+                conversation=DM,
+                audience=private(ANA),
+                text=f"walnut number {n}",
+                pictures="cake" if n == 1 else "",
+            )
+            acts = (WALNUTS,) if n == 1 else ()
+            await store.turns.commit(thought(found, "Well.", moments=(said,), acts=acts))
+        await store.core.write(lambda db: let_go(db, private(ANA), int(NOW.timestamp()) + 9**7, 2))
+        kept = await store.moments.remember(heard(n=9), asked_for("walnut"))
+        by_key = await store.moments.remember(heard(n=9), asked_for("which cake?"))
+    assert [one.text for one in kept.moments.values()] == ["walnut number 4", "walnut number 1"]
+    assert list(by_key.hits) == [1]
 
 
 @case("M261", "a fact of a day that is past is not in force, and is found with its dates")
