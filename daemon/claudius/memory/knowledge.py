@@ -175,9 +175,7 @@ def knowledge_of(db: Database, seeing: Seeing, person: str, now: datetime) -> Kn
 def _fact(one: Fact) -> KnownFact:
     text = f"{one.about}: {one.text}" if one.about else one.text
     kind = "other" if one.about and one.kind == NAME else one.kind
-    return KnownFact(
-        id=one.short, kind=kind, text=text, since=one.since, until=one.until, audience=one.audience
-    )
+    return KnownFact(id=one.short, kind=kind, text=text, since=one.since, until=one.until, audience=one.audience)
 
 
 def _matter(one: Matter) -> KnownMatter:

@@ -18,7 +18,6 @@ from claudius.errors import StaleTurn
 from claudius.ledger_types import Belief, Peer
 from claudius.memory import ledger
 from claudius.memory.database import Database, Row
-from claudius.memory.inbox import Pending
 from claudius.memory.facts import (
     facts_of,
     heard_stems,
@@ -28,6 +27,7 @@ from claudius.memory.facts import (
     shown_facts,
     shown_matters,
 )
+from claudius.memory.inbox import Pending
 from claudius.memory.knowledge import called, told_of_name
 from claudius.memory.ledger import belief_of
 from claudius.memory.plans import plans_here
@@ -169,12 +169,14 @@ def _person(db: Database, seeing: Seeing, person: str, name: str, conversation: 
     return Person(
         person=canonical,
         name=called(
-            [fact for row in chain.from_iterable(rows) for fact in told_of_name(row) if seeing.may((fact.audience,))], name
+            [fact for row in chain.from_iterable(rows) for fact in told_of_name(row) if seeing.may((fact.audience,))],
+            name,
         ),
         models=models_of(db, seeing, canonical),
         turns_here=sum([row["turns"] or 0 for row in here]),
         spoke_at=max([instant(row["last_at"]) for row in here if row["last_at"]], default=None),
         is_bot=is_bot,
+        locale=next((row["locale"] for row in here if row["locale"]), ""),
         zone=next((row["zone"] for row in here if row["zone"]), ""),
     )
 

@@ -29,5 +29,21 @@ from contracts.store.ground import CASES, Case, Ground
 
 __all__ = ["CASES", "ROOMS", "Case", "Ground"]
 
-ROOMS = (life, inbox, outbox, turns, people, documents, ledger, plans, psyche, moments, whispers, erasure, audit, codes, facts)
+ROOMS = (
+    life,
+    inbox,
+    outbox,
+    turns,
+    people,
+    documents,
+    ledger,
+    plans,
+    psyche,
+    moments,
+    whispers,
+    erasure,
+    audit,
+    codes,
+    facts,
+)
 """The modules that hold the cases; importing them fills `CASES`."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date
 from hashlib import sha256
 from string import Template
 from typing import Any, NamedTuple
@@ -29,15 +28,16 @@ from claudius.cognition.history import (
     shown_record,
 )
 from claudius.cognition.plan import SPEECH, THOUGHT, EngineSettings, Plan, allowed_verbs, kernel_of, soul_name
+from claudius.cognition.prompt.known import known_records
+from claudius.cognition.prompt.present import MONTHS, WEEKDAYS, present
 from claudius.cognition.steps import PSYCHE_STEPS
-from claudius.cognition.timing import known_zone, zone_of
-from claudius.memory.facts import LINE_CHARS, NAME, NEWEST_OF
+from claudius.cognition.timing import known_zone
 from claudius.memory.ledger import format_beliefs, format_peers
-from claudius.prompt import Prompt, RecordKind, Scalar, ago, clear_nonce, data_line, fence, nested_line, short_name
+from claudius.prompt import Prompt, RecordKind, Scalar, clear_nonce, data_line, fence, nested_line
 from claudius.provider import FormStep, Message, ModelLimits
 from claudius.psyche.context import MOOD
 from claudius.psyche.personality import personality
-from claudius.recollection import STATE_DEFAULTS, Fact, LeftOut, Matter, PlanHere, Recollection, once
+from claudius.recollection import STATE_DEFAULTS, LeftOut, PlanHere, Recollection, once
 from claudius.soul import SoulText, dossiers
 
 
@@ -209,12 +209,6 @@ PLAN_CHARS = 80
 """The most that a prompt shows of what a plan is about."""
 BROKEN_CHARS = 4000
 """The number of characters of an unusable reply that the second call is shown."""
-WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MONTHS = (
-    "January", "February", "March", "April", "May", "June",
-    "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
-"""English, as the rest of the prompt is, whatever the machine's locale."""
 
 
 def exchanges(soul: SoulText) -> str:
@@ -222,57 +216,6 @@ def exchanges(soul: SoulText) -> str:
     file = soul.files.get("exchanges.md")
     whose = str(file.head.get("soul", "")).casefold() if file else ""
     return file.text if file and whose in ("", soul_name(soul.text("soul.md"))) else ""
-
-
-def present(recollection: Recollection, soul: SoulText, zone: str) -> str:
-    """Name the instant of the turn in a zone, and how long ago the speaker last spoke here. Pure.
-
-    Empty without a zone, or if the soul's texts are older than these words.
-    """
-    words, now = soul.files["tail.md"].head, recollection.now.astimezone(zone_of(zone))
-    if not zone or "now" not in words:
-        return ""
-    day = f"{now.day} {MONTHS[now.month - 1]} {now.year}"
-    values = {"weekday": WEEKDAYS[now.weekday()], "date": day, "time": f"{now:%H:%M}", "zone": zone}
-    said = Template(words["now"]).substitute(values)
-    if recollection.speaker is None or recollection.speaker.spoke_at is None:
-        return said
-    since = ago((recollection.now - recollection.speaker.spoke_at).total_seconds())
-    return f"{said} {Template(words['since']).substitute(ago=since)}"
-
-
-def known_records(recollection: Recollection) -> dict[str, dict[str, Scalar]]:
-    """Return what those present are known by, and what is open in the addressee's life, by its heading. Pure."""
-    names = {one.person: one.name or short_name(one.person) for one in recollection.people}
-    today = recollection.now.date()
-    blocks = {
-        "Known": (RecordKind.KNOWN, [fact_line(one, names.get(one.person, "")) for one in recollection.known]),
-        "Open": (RecordKind.OPEN, [matter_line(one, today) for one in recollection.matters]),
-    }
-    return {name: {"kind": kind, "text": "\n".join(lines)} for name, (kind, lines) in blocks.items() if lines}
-
-
-def fact_line(one: Fact, whose: str) -> str:
-    """Return the line of a fact: `f7 Allergic to walnuts`; that of somebody else begins with their name. Pure."""
-    text = " ".join(one.text.split())
-    text = f"called {text}" if one.kind == NAME else text
-    text = text[:LINE_CHARS] if one.kind in NEWEST_OF else text
-    dates = [f"since {one.since}"] if one.since else []
-    dates += [f"until {one.until}"] if one.until else []
-    said = ", ".join(([f"{one.about}: {text}"] if one.about else [text]) + dates)
-    return f"{one.short or f'{whose}:'} {said}{' (unchecked)' if one.unchecked else ''}"
-
-
-def matter_line(one: Matter, today: date) -> str:
-    """Return the line of a matter: `m2 interview at the museum, was on Friday`. Pure."""
-    text = f"{one.short} {' '.join(one.text.split())}"
-    if one.when is None:
-        return text
-    days = (one.when - today).days
-    if days == 0:
-        return f"{text}, is today"
-    day = WEEKDAYS[one.when.weekday()] if abs(days) < len(WEEKDAYS) else f"{one.when.day} {MONTHS[one.when.month - 1]}"
-    return f"{text}, {'is' if days > 0 else 'was'} on {day}"
 
 
 def plans_record(recollection: Recollection) -> dict[str, Scalar]:
