@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudius.cognition.output.forged import Unforged, unforged
-from claudius.cognition.processes import Outcome, Process
 from claudius.home import Home
-from claudius.providers.scripted import Line, Scripted
+from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive
-from minds import by_tag, registered, until
 from replies import cut_up
 
 NOW = datetime(2026, 11, 26, 10, 0, tzinfo=UTC)
