@@ -58,7 +58,12 @@ class Acted:
         if "external_dialogue" not in call.tail:
             return "They talked."
         asked = SimpleNamespace(tail=call.tail, history=())
-        given: dict[str, Section] = {"internal_monologue": "It was asked.", "appraisal": "nothing", "acts": "none", "external_dialogue": LINE}
+        given: dict[str, Section] = {
+            "internal_monologue": "It was asked.",
+            "appraisal": "nothing",
+            "acts": "none",
+            "external_dialogue": LINE,
+        }
         given |= self.given
         tags = wanted(asked) if "Write in this order: " in call.tail else list(given)  # type: ignore[arg-type]
         texts = [(tag, given.get(tag, "false")) for tag in tags]
@@ -115,7 +120,9 @@ class Acted:
 
 
 @asynccontextmanager
-async def acting(home: Home, row: str, *, clock: str, zone: str = "UTC", network: str = "", **settings: str) -> AsyncIterator[Acted]:
+async def acting(
+    home: Home, row: str, *, clock: str, zone: str = "UTC", network: str = "", locale: str = "en-GB"
+) -> AsyncIterator[Acted]:
     """Start a soul at an instant, on the network and the wire of a row, where the people live in a zone."""
     where, wire = way(row, network)
     ahead = datetime.fromisoformat(clock) - datetime.now(UTC)
@@ -126,7 +133,7 @@ async def acting(home: Home, row: str, *, clock: str, zone: str = "UTC", network
         setattr(space, "_last_us" if where == "slack" else "_last_id", 0)  # somebody joined before the clock was set
         await side.stage.world.shift_clock(ahead.total_seconds())  # type: ignore[attr-defined] # each has a world
         if where == "slack":
-            await side.stage.world.add_user("U1", "ana", real_name="Ana Alvarez", tz=zone, locale="en-GB")  # type: ignore[attr-defined]
+            await side.stage.world.add_user("U1", "ana", real_name="Ana Alvarez", tz=zone, locale=locale)  # type: ignore[attr-defined]
         env = UNHURRIED | {
             "ANTHROPIC_API_KEY": "sk-ant-canary",
             "ANTHROPIC_BASE_URL": model.url,
@@ -137,7 +144,6 @@ async def acting(home: Home, row: str, *, clock: str, zone: str = "UTC", network
             "CLAUDIUS_DISCORD_GUILDS": GUILD,
             "CLAUDIUS_RUNTIME_MERGE_WHILE_BUSY": "0",
             "CLAUDIUS_CLOCK_TIMEZONE": zone if where == "discord" else "UTC",
-            **settings,
         }
         chain, adapter = provider(load(home, env), home, [WIRES[wire]]), side.make()
         async with alive(

