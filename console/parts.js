@@ -215,10 +215,11 @@ export function Standing({ person, soul }) {
   return html`<p>${edge ? plain(edge.words) : "not met lately"} · ${peer?.trust != null ? `trust ${trustWord(peer.trust)}: ${plain(peer.rationale)}` : "not assessed yet"}</p>`;
 }
 
-const Listed = ({ head, of, line }) => of.length > 0 && html`<h3>${head}</h3><ul class="private">${of.map((one) => html`<li>${line(one)} <span class="small">${when(one.at)}</span></li>`)}</ul>`;
+const Listed = ({ head, of, line }) => of.length > 0 && html`<h3>${head}</h3><ul class="private">${of.map((one) => html`<li>${line(one)} <span class="small">${one.at || one.when || one.until ? when(one.at ?? one.when ?? one.until) : ""}</span></li>`)}</ul>`;
 
 // What `whoami` tells beside the portraits.
-export const Kept = ({ known }) => html`<${Listed} head="Said in plain words" of=${known.facts} line=${(one) => `${plain(one.key)}: ${plain(one.value)}`}/>
+export const Kept = ({ known }) => html`<${Listed} head="Told" of=${known.facts} line=${(one) => `${plain(one.text)} (${one.id})`}/>
+  <${Listed} head="Open" of=${known.open} line=${(one) => `${plain(one.text)} (${one.id})`}/>
   <${Listed} head="Planned" of=${known.plans} line=${(one) => plain(one.what)}/>
   <p class="small">${known.moments} ${known.moments === 1 ? "message is" : "messages are"} kept for recall.</p>`;
 

@@ -93,11 +93,11 @@ async def test_a_reminder_is_booked_and_its_receipt_stands_under_the_words(home:
 
 async def test_words_that_claim_what_acts_do_not_say_plan_nothing(home: Home) -> None:
     """A3: only acts book; a promise that is only spoken leaves no plan and no receipt, and `why` shows `none`."""
-    async with asked(home, reply("It stands for tomorrow at nine.")) as soul:
+    async with asked(home, reply("I will remind you tomorrow at nine.")) as soul:
         (said,), why = soul.network.visible, told(soul)
 
         assert soul.records().plans() == []
-    assert said.text == "It stands for tomorrow at nine."
+    assert said.text == "I will remind you tomorrow at nine."
     assert (why["acts"], why["receipts"]) == ([], [])
     assert [one["content"] for one in why["thoughts"] if one["step"] == "acts"] == ["none"]
 

@@ -367,7 +367,7 @@ def _listed(short: str, listed: Iterable[Any], heading: str) -> int:
 
 
 def _fact(short: str, known: Known) -> int:
-    return _listed(short, getattr(known.recollection, "known", ()), "Known")
+    return _listed(short, known.recollection.known, "Known")
 
 
 def _matter(short: str, known: Known) -> int:
