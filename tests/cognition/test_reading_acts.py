@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from claudius.acts import FactKnown, PlanCancelled, PlanMade, PlanMoved, ZoneSet
 from claudius.cognition.acts import Done, Known, Refused, read_act, read_acts
 from claudius.perception import Perception
-from claudius.recollection import Matter, Person, PlanHere, UserModel, unrecalled
+from claudius.recollection import Fact, Matter, Person, PlanHere, UserModel, unrecalled
 
 NOW = datetime(2026, 11, 26, 10, 0, 30, tzinfo=UTC)
 HEARD = Perception(
@@ -36,6 +36,7 @@ HERE = replace(
         PlanHere(id=71, short="p4", at=NOW, zone="Europe/Berlin", text="tea"),
         PlanHere(id=72, short="p5", at=NOW, zone="Europe/Berlin", text="own", is_asked=False),
     ),
+    known=(Fact(id=4, person="slack:T:U4", kind="home", text="Graz", audience="channel:C", turn="t0", stated_s=0.0),),
     matters=(Matter(id=9, short="m2", person="slack:T:U1", text="interview", opened_at=NOW),),
 )
 
@@ -128,6 +129,7 @@ REFUSED = [
     ({"do": "know", "text": "t", "of": "Sam"}, "Sam may be"),
     ({"do": "know", "text": "t", "since": "2026-11-01", "until": "2026-10-01"}, "is before `since`"),
     ({"do": "no_longer", "fact": "f7"}, "f7 does not stand"),
+    ({"do": "forget", "fact": " "}, "an empty id does not stand"),
     ({"do": "forget"}, "does not stand under ## Open"),
     ({"do": "close", "matter": "m1"}, "m1 does not stand"),
     ({"do": "open", "text": "t", "when": "Friday"}, "`when` is no day"),
