@@ -55,7 +55,7 @@ from claudius.memory.erasing import (
     run,
     void,
 )
-from claudius.memory.rows import dump, parse
+from claudius.memory.rows import dump
 from claudius.memory.seen import BLANK, ERASED, Derived, ErasedSource, SeenTurn, Traces, marks, put_back, traces_of
 from claudius.perception import Perception, Place, private
 
