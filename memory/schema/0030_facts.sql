@@ -51,3 +51,4 @@ CREATE TABLE matter (                    -- one row a piece of somebody's life t
     hidden_at   TEXT                     -- when the person asked to forget it; null = they did not
 ) STRICT;
 CREATE INDEX matter_person ON matter (person);
+CREATE INDEX matter_hidden ON matter (hidden_at) WHERE hidden_at IS NOT NULL;
