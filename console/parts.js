@@ -231,7 +231,7 @@ export function Turn({ turn, soul, moved, level = "h3" }) {
     <${level}>${why.person ? plain(nameOf(soul.people.data, why.person)) : "On its own"}<//>
     <${Heard} of=${why.perception}/>
     ${why.thoughts.filter((one) => one.content && one.step.endsWith("monologue")).map((one) => html`<${Thought} verb=${one.verb ?? spaced(one.step)} text=${one.content}/>`)}
-    ${why.utterance ? html`<div class="spoken"><${Prose} text=${why.utterance}/></div>` : html`<p class="small">It said nothing.</p>`}
+    ${why.utterance ? html`<div class="spoken"><${Prose} text=${why.utterance}/>${(why.receipts ?? []).map((line) => html`<p class="small">${plain(line)}</p>`)}</div>` : html`<p class="small">It said nothing.</p>`}
     ${why.apology && html`<p class="small">an apology: ${spaced(why.apology)}</p>`}
     ${moved && html`<h3>What it moved</h3><dl class="moved"><dt>mood</dt><dd class=${moved.delta < 0 ? "down" : "up"}>${signed(moved.delta)}</dd><dt>afterwards</dt><dd>${plain(moved.mood)}</dd></dl>`}
     <h3>Why it thought</h3>

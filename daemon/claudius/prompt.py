@@ -60,6 +60,8 @@ class RecordKind(StrEnum):
     OPEN = "open"
     """What is open in the addressee's life, a line each."""
     PLANS = "plans"
+    RECEIPTS = "receipts"
+    """What a turn really did, as code wrote it."""
     SUMMARY = "summary"
     LEFT_OUT = "left_out"
     DRAFT = "draft"

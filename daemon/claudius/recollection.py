@@ -358,7 +358,7 @@ class Recollection(Struct, frozen=True, kw_only=True):
     beliefs: tuple[Belief, ...] = ()
     """The cortex's beliefs that apply here: those about people present first, then the newest."""
     plans: tuple[PlanHere, ...] = ()
-    """What waits for the speaker here, soonest first, at most eight."""
+    """What waits for the speaker here, soonest first; a prompt shows the first eight."""
     known: tuple[Fact, ...] = ()
     """The facts that the prompt shows, in order: the addressee's with their ids, then those of others present."""
     ended: tuple[Fact, ...] = ()

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
+from claudius.acts import FactKnown
 from claudius.config import Config
 from claudius.intent import Intent
-from claudius.acts import FactKnown
 from claudius.memory.facts import bears_on, ended_line, keys_of
 from claudius.memory.moments import cut
 from claudius.memory.ranking import TEXT_CHARS, Found, Ranked, asked_for, rank, stemmed
@@ -23,7 +23,6 @@ from claudius.perception import Kind, MessageExtra, Origin, internal
 from claudius.prompt import ago, short_name
 from claudius.psyche.classify import is_trivial
 from claudius.psyche.context import ANNOUNCED
-from claudius.psyche.promises import matter
 from claudius.recollection import Entry, EntryType, Moment, Recollection, Remembered
 
 BLOCK_TOKENS = 600
@@ -130,7 +129,7 @@ async def remember(recollection: Recollection, store: Store, config: Config, sou
 def _heard(recollection: Recollection) -> str:
     """Return what memory is searched for: what was said, or what a perception of the soul's own is about."""
     texts = [
-        matter(internal(one).what) if one.origin is Origin.INTERNAL else f"{one.text} {_described(one.extra)}".strip()
+        internal(one).what if one.origin is Origin.INTERNAL else f"{one.text} {_described(one.extra)}".strip()
         for one in recollection.perceptions
     ]
     return "\n".join(texts)

@@ -205,6 +205,8 @@ def _fenced(blocks: Sequence[TailBlock], nonce: str) -> dict[str, str]:
 
 
 PRESENT = "The Present"
+MOST_PLANS = 8
+"""The most plans that a prompt shows, soonest first."""
 PLAN_CHARS = 80
 """The most that a prompt shows of what a plan is about."""
 BROKEN_CHARS = 4000
@@ -220,7 +222,7 @@ def exchanges(soul: SoulText) -> str:
 
 def plans_record(recollection: Recollection) -> dict[str, Scalar]:
     """Return what waits for the speaker, a line each: `p3 Thu 27 Nov 9:00, weekdays: call the dentist`. Pure."""
-    return {"kind": RecordKind.PLANS, "text": "\n".join(map(plan_line, recollection.plans))}
+    return {"kind": RecordKind.PLANS, "text": "\n".join(map(plan_line, recollection.plans[:MOST_PLANS]))}
 
 
 def plan_line(one: PlanHere) -> str:
