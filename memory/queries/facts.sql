@@ -21,7 +21,7 @@ UPDATE fact SET unchecked = 0, kind = :kind, keys = CASE :keys WHEN '' THEN keys
 UPDATE fact SET ended_at = :at, ended_by = :turn, why = :why WHERE id = :id;
 
 -- name: fact_hidden
-UPDATE fact SET hidden_at = :at WHERE id = :id AND hidden_at IS NULL;
+UPDATE fact SET hidden_at = :at, hidden_by = :turn WHERE id = :id AND hidden_at IS NULL;
 
 -- name: facts_of_turn
 -- What a turn's message told of a person, when it is deleted.
@@ -45,7 +45,7 @@ VALUES (:short, :person, :audience, :text, :due, :turn, :opened_at);
 UPDATE matter SET closed_at = :at WHERE id = :id;
 
 -- name: matter_hidden
-UPDATE matter SET hidden_at = :at WHERE id = :id AND hidden_at IS NULL;
+UPDATE matter SET hidden_at = :at, hidden_by = :turn WHERE id = :id AND hidden_at IS NULL;
 
 -- name: fact_of_name
 SELECT id, text FROM fact WHERE person IN (SELECT value FROM json_each(:ids)) AND short = :short AND hidden_at IS NOT NULL;
@@ -68,13 +68,13 @@ SELECT 'fact' AS kind, id FROM fact WHERE hidden_at IS NOT NULL AND hidden_at <=
 UNION ALL SELECT 'matter', id FROM matter WHERE hidden_at IS NOT NULL AND hidden_at <= :before;
 
 -- name: fact_to_forget
-SELECT person, turn, text, about, keys FROM fact WHERE id = :id;
+SELECT person, turn, hidden_by, text, about, keys FROM fact WHERE id = :id;
 
 -- name: matter_to_forget
-SELECT person, turn, text, '' AS about, '' AS keys FROM matter WHERE id = :id;
+SELECT person, turn, hidden_by, text, '' AS about, '' AS keys FROM matter WHERE id = :id;
 
 -- name: moment_to_forget
-SELECT id, person, turn, text FROM moment WHERE id = :id AND is_own = 0;
+SELECT id, person, turn, '' AS hidden_by, text, '' AS about, '' AS keys FROM moment WHERE id = :id AND is_own = 0;
 
 -- name: moments_telling
 -- scans: one message is forgotten

@@ -119,35 +119,45 @@ def destroyed(db: Database, kind: str, number: int) -> bool:
         row = db.one("fact_to_forget" if kind == FACT else "matter_to_forget", id=number)
     if row is None:
         return False
-    message = row if kind == MOMENT else _message(db, row)
-    if kind != MOMENT:
-        db.run("erase_fact" if kind == FACT else "erase_matter", id=number)
-    stays = kind != MOMENT and bool(db.one("told_in_turn", turn=row["turn"], person=row["person"]))
+    if kind == FACT:
+        db.run("erase_fact", id=number)
+    elif kind == MATTER:
+        db.run("erase_matter", id=number)
+    rows = () if kind == MOMENT else ((kind, str(number)),)
+    for turn in filter(None, dict.fromkeys((row["turn"], row["hidden_by"]))):
+        _take_out(db, row, turn, row if kind == MOMENT else _message(db, row, turn), rows)
+    return True
+
+
+def _take_out(db: Database, row: Row, turn: str, message: Row | None, rows: tuple[tuple[str, str], ...]) -> None:
+    """Take the words out of a turn that told of them, or was asked to forget them, and of what was written there."""
+    stays = bool(rows) and bool(db.one("told_in_turn", turn=turn, person=row["person"]))
     if message is not None and stays:
         db.run("moment_unkeyed", id=message["id"], keys=row["keys"])
     elif message is not None:
         db.run("moment_let_go", id=message["id"])
-    if (place := db.one("place_of_turn", turn=row["turn"])) is not None:
-        _blank_lines(db, place, row["text"])
-        words = [row["text"], "" if kind == MOMENT else f"{row['about']} {row['keys']}"]
-        words += [message["text"]] if message is not None and not stays else []
-        change = Unsaid(
-            **{name: place[name] for name in ("turn", "conversation", "number", "record", "at")},
-            person=message["person"] if message is not None else row["person"],
-            moment=message["id"] if message is not None and not stays else 0,
-            before="\n".join(words),
-            now="",
-            rows=() if kind == MOMENT else ((kind, str(number)),),
-            said=message["text"] if message is not None else "",
-        )
-        note_unsaid(db, change)
-    return True
+    place = db.one("place_of_turn", turn=turn)
+    if place is None:
+        return
+    _blank_lines(db, place, row["text"])
+    gone = message if message is not None and not stays else None
+    words = [row["text"], row["about"], row["keys"], gone["text"] if gone else ""]
+    change = Unsaid(
+        **{name: place[name] for name in ("turn", "conversation", "number", "record", "at")},
+        person=message["person"] if message is not None else row["person"],
+        moment=gone["id"] if gone else 0,
+        before="\n".join(words),
+        now="",
+        rows=rows,
+        said=message["text"] if message is not None else "",
+    )
+    note_unsaid(db, change)
 
 
-def _message(db: Database, row: Row) -> Row | None:
+def _message(db: Database, row: Row, turn: str) -> Row | None:
     """Return the message that told something: of several in its turn the one that shares the most of its words."""
     ids = dump([row["person"], *db.values("linked", canonical=row["person"])])
-    said = db.all("moments_telling", turn=row["turn"], ids=ids)
+    said = db.all("moments_telling", turn=turn, ids=ids)
     stems = frozenset(stemmed(row["text"]))
     return max(said, key=lambda one: (len(stems.intersection(stemmed(one["text"]))), one["id"]), default=None)
 

@@ -49,10 +49,10 @@ TABLE: Mapping[str, CommandUsage] = {
     "correct": CommandUsage("sets me right about you", "you", r".+", "TEXT"),
     "export": CommandUsage("all that I keep of you", "you"),
     "forget": CommandUsage(
-        "lists what I keep of you with these words, so that you can choose what goes; me: erases all of it",
+        "erases all that I keep of you; WORDS: lists what holds them, to choose what goes",
         "you",
         rf"me( yes)?|{_NUMBERS}|(?!me\b).+",
-        "WORDS|me",
+        "me|WORDS",
         said=rf"me( yes)?|{_NUMBERS}|(?!me\b){_WORD}( {_WORD}){{0,2}}",
     ),
     "keep": CommandUsage("brings back what I was to forget within the hour", "you", r"[fm]\d{1,9}", "f7"),
