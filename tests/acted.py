@@ -48,6 +48,8 @@ class Acted:
     given: Mapping[str, Section] = field(default_factory=dict)
     """The sections of the next replies, or what writes one from its prompt; any other that is asked for is `false`."""
     soul: Alive = field(init=False)
+    said: str = ""
+    """The id of the last line that somebody said."""
 
     def now(self) -> datetime:
         """Return the time of the soul and of its network."""
@@ -69,10 +71,12 @@ class Acted:
         texts = [(tag, given.get(tag, "false")) for tag in tags]
         return "\n".join(f"<{tag}>{text(call.tail) if callable(text) else text}</{tag}>" for tag, text in texts)
 
-    async def says(self, text: str, *, where: str = DM, by: str = ANA, calls: bool = False, **sections: Section) -> str:
+    async def says(
+        self, text: str, *, where: str = DM, by: str = ANA, thread: str = "", calls: bool = False, **sections: Section
+    ) -> str:
         """Have somebody say a line; return the tail of its prompt once it is answered; empty if none was asked."""
         asked, self.given = len(self.tails()), sections
-        await self.side.stage.say(where, text, by=by, calls=calls)
+        self.said = await self.side.stage.say(where, text, by=by, thread=thread, calls=calls)
         await self.settled()
         self.given = {}
         return next(iter(self.tails()[asked:]), "")
