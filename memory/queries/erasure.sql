@@ -494,6 +494,12 @@ ORDER BY e.at, e.n;
 -- scans: an export reads everything once
 SELECT key, value, audience, updated_at FROM soul_state WHERE newest = 1 AND audience IN (SELECT value FROM json_each(:labels));
 
+-- name: plans_made
+-- scans: an export reads everything once
+SELECT conversation, audience, scheduled_for AS at, zone, repeat, until, state, text FROM due
+WHERE made_as <> '' AND state <> 'cancelled'
+  AND (person IN (SELECT value FROM json_each(:ids)) OR asked_by IN (SELECT value FROM json_each(:ids))) ORDER BY scheduled_for, id;
+
 -- name: moments_said
 -- scans: an export reads everything once
 SELECT turn, conversation, audience, strftime('%Y-%m-%dT%H:%M:%SZ', at_s, 'unixepoch') AS at, is_own, text FROM moment_said

@@ -636,6 +636,7 @@ def export(db: Database, ids: Sequence[str]) -> dict[str, Any]:
             {**row, "sources": parse(row["sources"]), "newest": bool(row["newest"])}
             for row in db.all("facts_stated", ids=values["ids"])
         ],
+        "plans": db.dicts("plans_made", ids=values["ids"]),
         "state": db.dicts("state_of_labels", labels=values["labels"]),
     }
 
