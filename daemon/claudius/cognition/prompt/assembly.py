@@ -28,6 +28,7 @@ from claudius.cognition.history import (
     shown_record,
 )
 from claudius.cognition.plan import SPEECH, THOUGHT, EngineSettings, Plan, allowed_verbs, kernel_of, soul_name
+from claudius.cognition.prompt.known import known_records
 from claudius.cognition.prompt.present import MONTHS, WEEKDAYS, present
 from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.cognition.timing import known_zone
@@ -144,6 +145,7 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
             blocks.append(TailBlock(heading, [{"kind": kind, "text": text}]))
     if plan.felt.record:
         blocks.append(TailBlock("Psyche", [{"kind": RecordKind.PSYCHE, **plan.felt.record}]))
+    blocks += [TailBlock(heading, [one]) for heading, one in known_records(recollection).items()]
     if recollection.plans:
         blocks.append(TailBlock("Plans", [plans_record(recollection, settings.zone)]))
     if plan.remembered.lines:
@@ -220,7 +222,8 @@ def exchanges(soul: SoulText) -> str:
 
 def plans_record(recollection: Recollection, zone: str) -> dict[str, Scalar]:
     """Return what waits for the speaker, a line each: `p3 Thu 27 Nov 9:00, weekdays: call the dentist`. Pure."""
-    return {"kind": RecordKind.PLANS, "text": "\n".join([plan_line(one, zone) for one in recollection.plans[:MOST_PLANS]])}
+    lines = [plan_line(one, zone) for one in recollection.plans[:MOST_PLANS]]
+    return {"kind": RecordKind.PLANS, "text": "\n".join(lines)}
 
 
 def plan_line(one: PlanHere, zone: str) -> str:
@@ -334,6 +337,7 @@ def _small_records(
     yield from ({"kind": kind, "text": text} for kind, text in told.items() if text)
     if plan.felt.record:
         yield {"kind": RecordKind.PSYCHE, **plan.felt.record}
+    yield from known_records(recollection).values()
     if recollection.plans:
         yield plans_record(recollection, settings.zone)
     room = MEMORY_CHARS
