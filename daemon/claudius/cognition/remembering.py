@@ -19,7 +19,7 @@ from claudius.memory.moments import cut
 from claudius.memory.ranking import TEXT_CHARS, Found, Ranked, asked_for, rank
 from claudius.memory.store import Store
 from claudius.perception import Kind, MessageExtra, Origin, internal
-from claudius.prompt import ago, short_name
+from claudius.prompt import MONTHS, ago, short_name
 from claudius.psyche.classify import is_trivial
 from claudius.psyche.context import ANNOUNCED
 from claudius.psyche.promises import matter
@@ -181,7 +181,11 @@ def _line(
     end = start + LINE_CHARS
     line = {
         **_when(moment.at_s, recollection.now),
-        "from": YOU if moment.is_own else _called(moment.person, names.get(moment.person) or moment.name, recollection),
+        "from": _wrote(moment)
+        if moment.is_diary
+        else YOU
+        if moment.is_own
+        else _called(moment.person, names.get(moment.person) or moment.name, recollection),
         "text": cut(moment.text, start, end),
     }
     row = f"moment:{moment.id}:{start}:{end}"
@@ -189,6 +193,11 @@ def _line(
         line["before"] = before.text
         row += f" moment:{before.id}:0:{BEFORE_CHARS}"
     return line, row
+
+
+def _wrote(diary: Moment) -> str:
+    at = datetime.fromtimestamp(diary.at_s, UTC)
+    return f"I wrote on {at.day} {MONTHS[at.month - 1]}"
 
 
 def _start(text: str, asked: Mapping[str, float]) -> int:

@@ -226,7 +226,7 @@ def _neighbours(found: Found) -> dict[int, tuple[int, ...]]:
     near: dict[int, set[int]] = {}
     for key, beside in found.beside.items():
         for other in (beside.before, beside.after):
-            if other in found.moments:
+            if other in found.moments and not (found.moments[other].is_diary or found.moments[key].is_diary):
                 near.setdefault(key, set()).add(other)
                 near.setdefault(other, set()).add(key)
     return {key: tuple(sorted(others)) for key, others in near.items()}
