@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 
 import pytest
 
@@ -13,8 +13,8 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.runtime.jobs import Tools
 from claudius.runtime.jobs.upkeep import expire_memory
-from claudius.testing.alive import Alive
-from minds import Clock, by_tag, minds
+from claudius.testing.alive import Alive, alive
+from minds import Clock, by_tag
 
 PAGE = "Ana hung the old bell with me; we were proud. She still owes me a rope."
 KEYS = "keys: carillon, tower, Glockenturm"
@@ -37,10 +37,18 @@ async def hear(soul: Alive, text: str, conversation: str = HERE) -> None:
 async def test_a_page_is_found_by_a_key_and_gone_with_whom_it_tells_of(home: Home) -> None:
     """A20: one call writes it; nine days later a question that shares only a key brings it back, with its date."""
     model, clock = Scripted(default=voice), Clock()
-    async with minds(home, model, clock=clock) as soul:
+    async with alive(home, model, clock=clock, running=lambda: clock.now.timestamp()) as soul:
         await hear(soul, "The bronze is on its beam at last, I am happy.")
         clock.forward(days=4)
-        tools = Tools(mind=soul.mind, home=home, now=clock(), is_quiet=False)
+        tools = Tools(
+            mind=soul.mind,
+            home=home,
+            now=clock(),
+            zone=UTC,
+            wake=lambda _: None,
+            daimons=lambda: pytest.fail("no daimon is asked"),
+            is_quiet=False,
+        )
         assert await expire_memory(tools) == "1 conversations folded"
         written = clock()
         clock.forward(days=9)
@@ -56,14 +64,14 @@ async def test_a_page_is_found_by_a_key_and_gone_with_whom_it_tells_of(home: Hom
     assert f'"from":"I wrote on {written.day} January","text":"{PAGE}"' in asked
     assert "keys:" not in asked
     assert PAGE not in unrelated
-    assert [(one["text"], one["keys"]) for one in shown["diary"]] == [(PAGE, "carillon tower Glockenturm")]
+    assert [(one["diary"], one["keys"]) for one in shown["diary"]] == [(PAGE, "carillon tower Glockenturm")]
     assert left == (0,)
 
 
 async def test_a_talk_that_is_taken_up_again_in_time_is_written_nowhere(home: Home) -> None:
     """What has not expired is no page of a diary."""
     model, clock = Scripted(default=voice), Clock()
-    async with minds(home, model, clock=clock) as soul:
+    async with alive(home, model, clock=clock, running=lambda: clock.now.timestamp()) as soul:
         await hear(soul, "The bronze is on its beam at last.")
         clock.forward(days=2)
         await hear(soul, "And it rings.")
