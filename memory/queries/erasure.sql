@@ -194,6 +194,9 @@ DELETE FROM reflection WHERE cycle = :cycle;
 -- What others said stays.
 DELETE FROM interaction WHERE turn = :turn AND (direction = 'out' OR peer_id IN (SELECT value FROM json_each(:ids)));
 
+-- name: erase_turn_appraisals
+DELETE FROM appraisal WHERE turn = :turn;
+
 -- name: assessments_derived
 -- scans: an erasure reads everything once, beside the writer
 -- Those of a derived turn or cycle have its instant.

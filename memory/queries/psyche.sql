@@ -69,3 +69,7 @@ ON CONFLICT (id) DO UPDATE SET trace = excluded.trace, numbers = excluded.number
 -- name: checkpoint_edge_moved
 INSERT INTO checkpoint_edge (person, edge) VALUES (:person, :edge)
 ON CONFLICT (person) DO UPDATE SET edge = excluded.edge;
+
+-- name: appraisal_kept
+INSERT INTO appraisal (person, kind, strength, at, turn, audience)
+VALUES (:person, :kind, :strength, :at, :turn, :audience);

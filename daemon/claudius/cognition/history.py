@@ -175,7 +175,7 @@ def fixed(past: PastTurn) -> Fixed:
         step, verb, content = _STEP_OF.get(entry.entry_type, ""), entry.verb, entry.content
         if entry.entry_type is EntryType.MENTAL_QUERY:
             step, verb = str(entry.metadata.get("query", "")), None
-            if step != "mental_query":
+            if step != "mental_query" and "result" in entry.metadata:
                 content = str(bool(entry.metadata.get("result"))).lower()
         if step in _ORDER:
             sections.append((_ORDER[step], section(step, content, verb)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from claudius.decoding import decoder, ready
 from claudius.intent import Intent
@@ -131,6 +131,12 @@ def move_psyche(db: Database, intent: Intent, at: str) -> None:
         db.each("psyche_intention_kept", kept)
     for milestone in folded.milestones:
         plan_milestone(db, intent, milestone)
+
+
+def keep_appraisals(db: Database, intent: Intent, at: str) -> None:
+    """Keep how a turn took what was said."""
+    place = {"at": at, "turn": intent.turn, "audience": intent.audience}
+    db.each("appraisal_kept", [{**asdict(one), **place} for one in intent.appraisals])
 
 
 class PsycheStore:

@@ -47,7 +47,7 @@ from claudius.psyche.gate import emoji, judge
 from claudius.psyche.mapping import SHOWN_FROM, IntentionUpdate, Shift, advance_intentions
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import Stimulus, advance, apply, tinted
-from claudius.psyche_types import Edge, Felt, Intention, Numbers, Psyche
+from claudius.psyche_types import Appraisal, Edge, Felt, Intention, Numbers, Psyche
 from claudius.recollection import Recollection, Remembered, once
 
 STANCE_EVERY = 5
@@ -178,6 +178,7 @@ def _hurts(
 def settle(
     attention: Attention,
     *,
+    appraisals: Sequence[Appraisal] = (),
     shifts: Sequence[Shift] = (),
     updates: Sequence[IntentionUpdate] = (),
     hint: str = "",
@@ -186,7 +187,7 @@ def settle(
     change = attention.change
     if change is None:
         return None
-    return replace(change, shifts=tuple(shifts), updates=tuple(updates), hint=hint)
+    return replace(change, appraisals=tuple(appraisals), shifts=tuple(shifts), updates=tuple(updates), hint=hint)
 
 
 def _missed(psyche: Psyche, perception: Perception, kernel: Kernel, now_s: float) -> Edge:
@@ -238,7 +239,7 @@ def _asks(
     is_about_arc: bool,
 ) -> tuple[str, ...]:
     """Return the psyche's own steps to ask. `is_about_arc`: the message is about a recurring subject."""
-    asked = []
+    asked = ["appraisal"] if happening.kind in MESSAGES else []
     turns_here = recollection.speaker.turns_here if recollection.speaker else 0
     is_alone = recollection.audience.startswith("private:")  # they know everything that moved the tension with them
     if event.person and (  # nothing that was said elsewhere may change which steps a channel's prompt asks

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import asdict, astuple, replace
 
 from claudius.psyche import arcs as subjects
+from claudius.psyche.appraisals import apply_appraisal, appraised_edge, moves_only_view
 from claudius.psyche.bands import edge_bands, numbers_bands
 from claudius.psyche.events import MILESTONE, MILESTONE_REARMED, NOTICED
 from claudius.psyche.mapping import (
@@ -38,7 +39,7 @@ from claudius.psyche.state import (
     stranger,
     tinted,
 )
-from claudius.psyche_types import DRIVES, Arc, Edge, Folded, Milestone, Numbers, Psyche
+from claudius.psyche_types import DRIVES, Appraisal, Arc, Edge, Folded, Milestone, Numbers, Psyche
 
 
 def risen(levels: Mapping[str, float], were: Collection[str]) -> tuple[str, ...]:
@@ -140,6 +141,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str
     m: float = 0.0
     theta: float = 0.0
+    appraisals: tuple[Appraisal, ...] = ()
+    """How the soul took what it heard; applied after the reply."""
     shifts: tuple[Shift, ...] = ()
     updates: tuple[IntentionUpdate, ...] = ()
     mood: str = ""
@@ -156,7 +159,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     def persons(self) -> tuple[str, ...]:
         """The persons whose edges are needed to fold this change."""
         speaker = [self.event.person] if self.event.person else []
-        return tuple(dict.fromkeys(speaker + [shift.person for shift in self.shifts]))
+        return tuple(dict.fromkeys(speaker + [one.person for one in (*self.appraisals, *self.shifts)]))
 
     @property
     def importance(self) -> float:
@@ -223,6 +226,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             "outcome": self.outcome,
             "m": self.m,
             "theta": self.theta,
+            "appraisals": [[one.person, one.kind, one.strength] for one in self.appraisals],
             "shifts": [[shift.person, shift.stance, shift.strength] for shift in self.shifts],
             "intentions": [[one.operation, one.type, one.horizon] for one in self.updates],
             "hint": self.hint,
@@ -255,6 +259,10 @@ def change_of(turn: str, inputs: Mapping[str, Any], person: str, traits: tuple[f
         max_arcs=inputs["born"] or subjects.MOST,
         compiled=Kernel(*traits),
         outcome=inputs["outcome"],
+        appraisals=tuple(
+            Appraisal(person=who, kind=kind, strength=strength)
+            for who, kind, strength in inputs.get("appraisals", ())
+        ),
         shifts=tuple(Shift(person=who, stance=stance, strength=by) for who, stance, by in inputs["shifts"]),
         updates=tuple(
             IntentionUpdate(operation=operation, type=kind, target="", horizon=horizon, description="")
@@ -276,6 +284,12 @@ def _after_thought(change: Change, psyche: Psyche, moved: Moved, kernel: Kernel)
         mine = [shift for shift in change.shifts if shift.person == person]
         edges[person] = shift_edge(edge, mine, at_s, kernel)
     numbers = moved.numbers
+    for one in change.appraisals:
+        edges[one.person] = appraised_edge(
+            edges.get(one.person) or edge_of(psyche, one.person, at_s, kernel), one, kernel
+        )
+        if not moves_only_view(one, speaker):
+            numbers = apply_appraisal(numbers, one, kernel)
     drives = drive_effects(change.shifts, change.updates)
     if drives:
         numbers = shift_drives(numbers, drives)

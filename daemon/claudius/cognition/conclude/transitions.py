@@ -44,6 +44,7 @@ def settled(attention: Attention | None, effects: Collection[Effect], recollecti
     hint = ([effect.mood for effect in effects if effect.mood] or [""])[0]
     change = settle(
         attention,
+        appraisals=[one for effect in effects for one in effect.appraisals],
         shifts=[shift for effect in effects for shift in effect.shifts],
         updates=[update for effect in effects for update in effect.intentions],
         hint=hint,
@@ -67,6 +68,7 @@ def joined(last: PsycheChange | None, parts: Iterable[PsycheChange | None]) -> P
     known = [part for part in parts if isinstance(part, Change)]
     return replace(
         last,
+        appraisals=tuple(one for part in known for one in part.appraisals),
         shifts=tuple(shift for part in known for shift in part.shifts),
         updates=tuple(update for part in known for update in part.updates),
         hint=next((part.hint for part in known if part.hint), last.hint),

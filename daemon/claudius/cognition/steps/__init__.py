@@ -25,9 +25,12 @@ from claudius.ledger_types import Proposal
 from claudius.memory.ledger import MAX_TRUST_DELTA, clamp_trust
 from claudius.perception import SELF, Kind
 from claudius.prompt import short_name
+from claudius.psyche.appraisals import NOTHING as PLAIN
+from claudius.psyche.appraisals import read_appraisal
 from claudius.psyche.context import MOOD, MOOD_WORD
 from claudius.psyche.gate import sign_named
 from claudius.psyche.mapping import ACTIONS, IntentionUpdate, Shift, read_action, read_shifts, read_updates
+from claudius.psyche_types import Appraisal
 from claudius.recollection import STATE_DEFAULTS, Entry, EntryType, Person, Recollection, StateKey
 
 
@@ -72,6 +75,8 @@ class Effect(Struct, frozen=True, kw_only=True):
     flags: tuple[str, ...] = ()
     proposal: Proposal | None = None
     """An assessment of the speaker, for the ledger."""
+    appraisals: tuple[Appraisal, ...] = ()
+    """How the soul took what was said; empty = it was nothing."""
     shifts: tuple[Shift, ...] = ()
     """Mapped changes of stance."""
     intentions: tuple[IntentionUpdate, ...] = ()
@@ -111,7 +116,7 @@ class Step(Struct, frozen=True, kw_only=True):
     """Return what its answer changes; called if it was asked and answered."""
 
 
-PSYCHE_STEPS = ("stance_shifts", "intention_updates", "chosen_action")
+PSYCHE_STEPS = ("appraisal", "stance_shifts", "intention_updates", "chosen_action")
 """Steps that the psyche asks, whatever a process lists; with the psyche off they are in no prompt."""
 
 
@@ -186,7 +191,28 @@ def _acts(situation: Situation) -> bool:
     return _answers(situation) or not kinds.isdisjoint((Kind.SCHEDULED, Kind.DIRECTIVE))
 
 
-APPRAISAL = Step(name="appraisal", gate=_answers)
+def _appraised(reading: Reading) -> Effect:
+    """Read how what was said landed, in closed words; a table, not the model, maps them to numbers."""
+    answers = [one.content for one in reading.thoughts["appraisal"]]
+    speaker = reading.person.person if reading.person else ""
+    found = read_appraisal(answers, _people(reading.recollection), speaker)
+    entry = Entry(
+        entry_type=EntryType.MENTAL_QUERY,
+        content="\n".join(answers).strip(),
+        at=reading.recollection.now,
+        metadata={"query": "appraisal"},
+    )
+    kind, strength, whom = (found.kind, found.strength, found.person) if found else (PLAIN, "clear", speaker)
+    of = [one.name for one in reading.recollection.people if one.person == whom != speaker]
+    return Effect(
+        entries=(entry,) if entry.content else (),
+        appraisals=(found,) if found and found.kind != PLAIN else (),
+        changes={"appraisal": {"kind": kind, "strength": strength, "of": of[0] if of else ""}},
+        flags=() if found else ("dropped:appraisal",),
+    )
+
+
+APPRAISAL = Step(name="appraisal", gate=_answers, effect=_appraised)
 """How what was said landed on the soul, in closed words."""
 ACTS = Step(name="acts", gate=_acts)
 """What the soul does beyond its words: the lines are read and checked by `cognition/acts.py`."""
