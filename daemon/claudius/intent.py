@@ -129,6 +129,10 @@ class Schedule(Struct, frozen=True, kw_only=True):
     """The soul planned it while answering somebody; when it fires it may speak, as a requested plan may."""
     instead_of: int = 0
     """The plan that this one postpones; 0 = none."""
+    made_as: str = ""
+    """`remind`: somebody asked for it; `promise`: the soul gave its word; empty = neither."""
+    made_by: str = ""
+    """The turn that made it; empty = none did."""
 
 
 PROMISE_DUE = "promise_due"

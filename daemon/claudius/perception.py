@@ -186,6 +186,8 @@ class ScheduledExtra(InternalExtra, frozen=True, kw_only=True, omit_defaults=Tru
 
     schedule: int = 0
     """The plan's id."""
+    made_as: str = ""
+    """`remind`: somebody asked for it; `promise`: the soul gave its word; empty = neither."""
 
 
 class TickExtra(InternalExtra, frozen=True, kw_only=True, omit_defaults=True):

@@ -55,6 +55,7 @@ class RecordKind(StrEnum):
     PSYCHE = "psyche"
     MEMORY = "memory"
     """What was remembered: all its lines in one record."""
+    PLANS = "plans"
     SUMMARY = "summary"
     LEFT_OUT = "left_out"
     DRAFT = "draft"

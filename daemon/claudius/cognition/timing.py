@@ -13,6 +13,7 @@ from msgspec import Struct
 from claudius.errors import BadConfiguration
 from claudius.perception import MessageExtra
 from claudius.recollection import Recollection
+from claudius.recurrence import local_instant
 
 MOST = timedelta(days=1)
 """The longest interval: a failing job still runs at least once a day."""
@@ -44,28 +45,11 @@ class Timing(Struct, frozen=True, kw_only=True):
         return max(self.after(now, zone, 1.0, failures), now + MOST if self.at else now) + SLACK
 
 
-def local_instant(day: datetime, at: time, zone: tzinfo) -> datetime:
-    """Return the instant of a local time on a day, in UTC. Pure.
-
-    An ambiguous time means its first occurrence; a nonexistent one means the first instant after the gap.
-    """
-    naive = datetime.combine(day.date(), at)
-    late = naive.replace(tzinfo=zone, fold=0).astimezone(UTC)
-    if late.astimezone(zone).replace(tzinfo=None) == naive:
-        return late
-    early = naive.replace(tzinfo=zone, fold=1).astimezone(UTC)
-    before = early.astimezone(zone).utcoffset()
-    while late - early > timedelta(seconds=1):
-        middle = early + (late - early) / 2
-        early, late = (middle, late) if middle.astimezone(zone).utcoffset() == before else (early, middle)
-    return (late + timedelta(milliseconds=500)).replace(microsecond=0)
-
-
 def next_local(now: datetime, at: time, zone: tzinfo) -> datetime:
     """Return the first instant after `now` at which the local time in a zone is `at`. Pure."""
     today = now.astimezone(zone)
     days = (today + timedelta(days=n) for n in range(-1, 4))
-    return next(found for day in days if (found := local_instant(day, at, zone)) > now)
+    return next(found for day in days if (found := local_instant(day.date(), at, zone)) > now)
 
 
 def zone_of(name: str) -> tzinfo:
@@ -99,8 +83,8 @@ def known_zone(*names: str) -> tzinfo:
 
 def zone_at(recollection: Recollection, configured: str) -> tzinfo:
     """Return the zone of whom a turn speaks to, in which they name times: their own if known, else the configured."""
-    extra, to = recollection.perception.extra, recollection.listener
-    return known_zone(extra.zone if isinstance(extra, MessageExtra) else "", to.zone if to else "", configured)
+    extra, to = recollection.perception.extra, recollection.addressee
+    return known_zone(to.zone if to else "", extra.zone if isinstance(extra, MessageExtra) else "", configured)
 
 
 def zone_name(zone: tzinfo) -> str:

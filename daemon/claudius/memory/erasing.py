@@ -82,6 +82,7 @@ RULES: Mapping[str, Rule] = {
     "lesson": _OF_PEER | {"sources": _LEARNED},
     "moment": _OF_PERSON | {"audience": _LABELS} | _OF_PLACE,
     "moment_vector": {"audience": _LABELS},
+    "numbered": _OF_PERSON,
     "pairing": _OF_PERSON,
     "peer": {"peer_id": _IDS},
     "peer_tally": _OF_PEER,

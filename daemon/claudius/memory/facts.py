@@ -156,7 +156,9 @@ def stated_facts(text: str, person: str, sources: tuple[str, ...], turn: str, st
     )
 
 
-def book_fact(db: Database, intent: Intent, act: FactKnown | FactEnded | Forgotten | MatterOpened | MatterClosed) -> str:
+def book_fact(
+    db: Database, intent: Intent, act: FactKnown | FactEnded | Forgotten | MatterOpened | MatterClosed
+) -> str:
     """Book one act about facts or matters; return its receipt, empty if it has none."""
     raise NotImplementedError
 

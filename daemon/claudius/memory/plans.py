@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from hashlib import sha256
+from operator import itemgetter
 from typing import Any
 
 from msgspec import Struct
@@ -18,10 +20,13 @@ from claudius.memory.database import LAST, Core, Database, Row
 from claudius.memory.inbox import hold, keep, position
 from claudius.memory.knowledge import what_of
 from claudius.memory.rows import Decoding, dump, instant, parse_object, parse_strings, stamp
-from claudius.perception import SELF, Kind, Origin, Perception, ScheduledExtra, TickExtra
-from claudius.prompt import valid
+from claudius.memory.seeing import canonical
+from claudius.perception import SELF, Kind, Origin, Perception, Place, ScheduledExtra, TickExtra, private
+from claudius.prompt import short_name, valid
 from claudius.psyche_types import Milestone
-from claudius.recollection import turn_of
+from claudius.receipts import dropped, planned, unplanned, zone_set
+from claudius.recollection import PlanHere, turn_of
+from claudius.recurrence import following, local_instant, zone_named
 
 MOST_OPEN = 100
 """Pending plans allowed in one conversation; further ones are refused."""
@@ -60,6 +65,11 @@ NOTICED_AFTER = timedelta(minutes=30)
 """How long after a milestone the soul notices it."""
 LATE = timedelta(minutes=5)
 """A plan heard later than this states when it was due."""
+MOST_SHOWN = 8
+"""Plans that a prompt shows."""
+PROMISE = "promise"
+LEAST_GRACE, MOST_GRACE = timedelta(minutes=30), timedelta(days=1)
+"""How long after its time a promise counts as broken: a quarter of the time it was given, between these."""
 AT_ONCE = 100
 """Plans turned into perceptions in one pass; the rest follow in the next."""
 
@@ -102,9 +112,9 @@ def _keep_schedules(db: Database, intent: Intent, schedules: Iterable[Schedule])
     return refused
 
 
-def cancel(db: Database, schedule_id: int) -> int:
+def cancel(db: Database, schedule_id: int, why: str = "") -> int:
     """Cancel a plan that was not heard yet, and the promise with it; return how many plans that were."""
-    gone = db.change("plan_cancel", id=schedule_id)
+    gone = db.change("plan_cancel", id=schedule_id, why=why)
     if gone:
         db.run("promise_dropped", plan=schedule_id)
     return gone
@@ -125,7 +135,170 @@ def _same(db: Database, schedule: Schedule, stems: Iterable[str]) -> int:
 
 def book_plan(db: Database, intent: Intent, act: PlanMade | PlanMoved | PlanCancelled | ZoneSet) -> str:
     """Book one act about plans or the zone; return its receipt, empty if it has none."""
-    raise NotImplementedError
+    match act:
+        case PlanMade():
+            return _made(db, intent, act)
+        case PlanMoved():
+            return _moved(db, intent, act)
+        case PlanCancelled():
+            rows = [row for one in act.plans if (row := db.one("plan_here", id=one)) is not None]
+            called = {row["id"]: _called(db, intent, row["person"], row["audience"], row["short"]) for row in rows}
+            gone = [one for one in called if not cancel(db, one, f"turn {intent.turn}")]
+            return dropped([called[one] for one in called if one not in gone], [called[one] for one in gone])
+        case ZoneSet():
+            ids = [act.person, *db.values("linked", canonical=act.person)]
+            db.run("zone_told", ids=dump(ids), zone=act.zone)
+            others = defaultdict[str, list[str]](list)
+            rows = db.all("plans_of_speaker", persons=dump(ids), audience=intent.audience)
+            for row in sorted(rows, key=itemgetter("short")):
+                if row["zone"] != act.zone:
+                    others[row["zone"]].append(_called(db, intent, act.person, intent.audience, row["short"]))
+            return zone_set(act.zone, others)
+
+
+def _made(db: Database, intent: Intent, act: PlanMade) -> str:
+    """Store a plan, or find the same one there already."""
+    where, text = intent.conversation, valid(act.text)
+    same = db.value("plan_same", conversation=where, minute=stamp(act.at)[:16], text=text)
+    if same is None:
+        is_closed = intent.planned is not None and intent.planned.closes
+        if is_closed or open_plans(db, where) >= MOST_OPEN:
+            log.info("a plan was refused", extra={"conversation": where})
+            return unplanned(text)
+        short = number(db, act.person, intent.audience, "p")
+        digest = sha256(f"{intent.turn}:{act.person}:p{short}".encode("utf-8", "surrogatepass")).digest()
+        same = int.from_bytes(digest[:6], "big")
+        event = {"event": PROMISE_DUE} if act.kind == "promise" else {}
+        db.run(
+            "plan_booked",
+            id=same,
+            kind=f"schedule/{same}",
+            at=stamp(act.at),
+            zone=act.zone,
+            repeat=act.repeat,
+            until=act.until and act.until.isoformat(),
+            conversation=where,
+            params=dump({WHAT: text} | event),
+            text=text,
+            audience=intent.audience,
+            person=_id_here(db, act.person, where),
+            asked_by=_id_here(db, intent.person or act.person, where),
+            short=short,
+            made_as=act.kind,
+            made_by=intent.turn,
+        )
+        if not act.repeat:
+            _note(db, intent, act, same)
+    return _receipt(db, intent, same)
+
+
+def _note(db: Database, intent: Intent, act: PlanMade, plan_id: int) -> None:
+    """Enter in the ledger what the soul has undertaken; it is kept once the plan's words are delivered."""
+    grace = max(LEAST_GRACE, min(MOST_GRACE, (act.at - intent.at) / 4))
+    db.run(
+        "promise_new",
+        peer_id=act.person,
+        side="mine",
+        what=valid(act.text),
+        stems="[]",
+        made_at=stamp(intent.at),
+        due_at=stamp(act.at),
+        grace_s=grace.total_seconds(),
+        turn=intent.turn,
+        conversation=intent.conversation,
+        audience=intent.audience,
+        plan=plan_id,
+    )
+
+
+def _moved(db: Database, intent: Intent, act: PlanMoved) -> str:
+    """Give a plan another time or rhythm. A zone without a time keeps the hour on the wall."""
+    row = db.one("plan_here", id=act.plan)
+    if row is None:
+        return dropped(())
+    if row["fired_turn"] is not None:
+        return dropped((), [_called(db, intent, row["person"], row["audience"], row["short"])])
+    move_plan(db, row, act.at, act.zone, act.repeat)
+    return _receipt(db, intent, act.plan)
+
+
+def move_plan(db: Database, row: Row, at: datetime | None, zone: str, repeat: str | None) -> None:
+    """Change a plan that waits; what is None or empty stays."""
+    with Decoding("due", row["id"]):
+        next_at, first = instant(row["scheduled_for"]), instant(row["first_at"] or row["scheduled_for"])
+    zone = zone or row["zone"] or ""
+    if at is None and zone != (row["zone"] or ""):
+        here = next_at.astimezone(zone_named(row["zone"]))
+        at = local_instant(here.date(), here.time(), zone_named(zone))
+    elif at is None and repeat is not None:
+        first = next_at
+    rhythm = row["repeat"] if repeat is None else repeat
+    db.run(
+        "plan_moved",
+        id=row["id"],
+        at=stamp(at or next_at),
+        first_at=stamp(at or first),
+        zone=zone,
+        repeat=rhythm,
+        until=row["until"] if rhythm else None,
+    )
+    db.run("promise_moved_to", plan=row["id"], at=stamp(at or next_at))
+
+
+def _receipt(db: Database, intent: Intent, plan_id: int) -> str:
+    """Return the receipt of a plan as it stands in the books now."""
+    row = db.one("plan_here", id=plan_id)
+    if row is None:
+        return dropped(())
+    with Decoding("due", plan_id):
+        at, until = instant(row["scheduled_for"]), date.fromisoformat(row["until"]) if row["until"] else None
+    called = _called(db, intent, row["person"], row["audience"], row["short"])
+    return planned(
+        at, zone_named(row["zone"]), row["text"], called, repeat=row["repeat"], until=until, locale=intent.locale
+    )
+
+
+def _called(db: Database, intent: Intent, person: str, audience: str, short: int) -> str:
+    """Return how a receipt calls a plan: `p3`, and whose it is where several people read: `p1, Ada`."""
+    if audience.startswith(private("")):
+        return f"p{short}"
+    whose = canonical(db, person)
+    if whose == intent.person and intent.name:
+        return f"p{short}, {intent.name}"
+    known = db.one("person_recalled", person=person)
+    return f"p{short}, {known['name'] if known and known['name'] else short_name(person)}"
+
+
+def _id_here(db: Database, person: str, conversation: str) -> str:
+    """Return the id by which the network of a conversation knows a person."""
+    network = f"{Place.of(conversation).network}:"
+    ids = [person, *db.values("linked", canonical=person)]
+    return next((one for one in ids if one.startswith(network)), person)
+
+
+def plans_here(db: Database, ids: Iterable[str], audience: str, most: int = MOST_SHOWN) -> tuple[PlanHere, ...]:
+    """Return what waits for a person, by any of their ids, in the places of an audience, soonest first."""
+    rows = db.all("plans_of_speaker", persons=dump(list(ids)), audience=audience)
+    return tuple([plan_here(row) for row in sorted(rows, key=itemgetter("scheduled_for", "id"))[:most]])
+
+
+def plan_here(row: Row) -> PlanHere:
+    """Return a plan that waits, as its row has it."""
+    with Decoding("due", row["id"]):
+        return PlanHere(
+            id=row["id"],
+            short=f"p{row['short']}",
+            at=instant(row["scheduled_for"]),
+            zone=row["zone"] or "",
+            text=row["text"],
+            repeat=row["repeat"],
+            is_asked=row["made_as"] != PROMISE,
+        )
+
+
+def number(db: Database, person: str, audience: str, letter: str) -> int:
+    """Return the next number for what somebody calls by a letter and a number; none is given twice."""
+    return int(db.value("number_next", person=person, audience=audience, letter=letter))
 
 
 def open_plans(db: Database, conversation: str) -> int:
@@ -149,6 +322,8 @@ def plan(db: Database, schedule: Schedule) -> bool:
     what = {"kind": f"schedule/{schedule.id}", "process": schedule.process or None, "text": valid(schedule.text)}
     encoded = {"at": stamp(schedule.at), "params": dump(dict(schedule.params))}
     db.run("plan_new", **asdict(schedule) | what | encoded)
+    if schedule.instead_of:
+        db.run("plan_inherits", id=schedule.id, before=schedule.instead_of)
     return True
 
 
@@ -178,14 +353,30 @@ def fire_due(db: Database, now: datetime, grace: timedelta) -> tuple[str, ...]:
         with Decoding("due", schedule_id):
             at = instant(row["scheduled_for"])
         if row["closed_at"] or (not row["asked_by"] and now - at > grace):
-            db.run("plan_fired", id=schedule_id, turn="", lapsed_at=stamp(now))
+            why = "the conversation was ended" if row["closed_at"] else "it was too late"
+            db.run("plan_fired", id=schedule_id, turn="", lapsed_at=stamp(now), state="lapsed", why=why)
             db.run("promise_dropped", plan=schedule_id)
             continue
+        later = _next_time(row, at) if row["repeat"] else None
+        while later is not None and later <= now:  # one that was missed is told once, by its last time
+            at, later = later, _next_time(row, later)
         perception = _perception(db, row, at, now)
-        db.run("plan_fired", id=schedule_id, turn=turn_of(perception.key), lapsed_at=None)
+        if later is not None:
+            db.run("plan_next_time", id=schedule_id, at=stamp(later))
+        else:
+            turn = turn_of(perception.key)
+            db.run("plan_fired", id=schedule_id, turn=turn, lapsed_at=None, state="said", why="")
         keep(db, perception, stamp(now))
         fired[row["conversation"]] = None
     return tuple(fired)
+
+
+def _next_time(row: Row, at: datetime) -> datetime | None:
+    """Return when a repetition comes after one of its instants; None if that was the last."""
+    with Decoding("due", row["id"]):
+        first = instant(row["first_at"]) if row["first_at"] else at
+        until = date.fromisoformat(row["until"]) if row["until"] else None
+    return following(first, zone_named(row["zone"]), row["repeat"], at, until)
 
 
 def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Perception:
@@ -204,15 +395,16 @@ def _perception(db: Database, row: Row, at: datetime, now: datetime) -> Percepti
         lapses_at=instant(known[LAPSES_AT]) if LAPSES_AT in known else None,
         asked_by=row["asked_by"] or "",
         in_answer=bool(row["in_answer"]),
+        made_as=row["made_as"],
     )
-    is_late = now - at > LATE
+    here, is_late = at.astimezone(zone_named(row["zone"])), now - at > LATE
     return Perception(
         key=f"due:{row['kind']}:{stamp(at)}",
         conversation=conversation,
         audience=row["audience"],
         person=row["person"],
         name="",
-        text=f"{text} (this was due at {at:%Y-%m-%d %H:%M} UTC)" if is_late else text,
+        text=f"{text} (this was due at {here:%Y-%m-%d %H:%M} {here.tzinfo})" if is_late else text,
         at=now,
         position=position(db, conversation, schedule_id),
         kind=Kind.SCHEDULED,

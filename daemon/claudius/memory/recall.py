@@ -21,6 +21,7 @@ from claudius.memory.database import Database, Row
 from claudius.memory.inbox import Pending
 from claudius.memory.knowledge import called, told_of_name
 from claudius.memory.ledger import belief_of
+from claudius.memory.plans import plans_here
 from claudius.memory.psyche import psyche_if_whole
 from claudius.memory.rows import (
     Decoding,
@@ -103,6 +104,7 @@ def recall(
         is_first=row is None and not db.value("called_before", turn=pending.turn),
         peers=tuple([replace(one, name=names.get(one.peer_id, one.name)) for one in peers]),
         beliefs=beliefs,
+        plans=plans_here(db, seeing.ids(speaker.person), seeing.audience) if is_spoken_to else (),
         psyche=psyche_if_whole(db, [one.person for one in (speaker, *others)], seeing.may) if limits.psyche else None,
         audiences=() if seeing.sees_all else tuple(seeing.audiences()),
     )
@@ -152,6 +154,7 @@ def _person(db: Database, seeing: Seeing, person: str, name: str, conversation: 
         turns_here=sum([row["turns"] or 0 for row in here]),
         spoke_at=max([instant(row["last_at"]) for row in here if row["last_at"]], default=None),
         is_bot=is_bot,
+        zone=next((row["zone"] for row in here if row["zone"]), ""),
     )
 
 

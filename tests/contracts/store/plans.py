@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, datetime, timedelta
+from functools import partial
 from typing import Any
 
+from claudius.acts import PlanCancelled, PlanMade, PlanMoved, ZoneSet
 from claudius.intent import WHAT, Planned, Schedule
-from claudius.memory.plans import MOST_OPEN
+from claudius.memory.plans import MOST_OPEN, book_plan
+from claudius.memory.store import Store
 from claudius.perception import Kind, Origin, internal, private
 from contracts.store.ground import (
     ANA,
@@ -18,6 +21,8 @@ from contracts.store.ground import (
     case,
     exchange,
     heard,
+    recalled,
+    thought,
     turn,
 )
 
@@ -183,3 +188,166 @@ async def p9(ground: Ground) -> None:
         await store.plans.plan(plan(3))
         opened = await store.plans.fire_due(NOW + 4 * HOUR, 24)
     assert (taken_back, closed, opened) == (None, (), (DM,))
+
+
+BERLIN = "Europe/Berlin"
+TOMORROW = datetime.fromisoformat("2026-01-06T08:00:00+00:00")
+"""A Tuesday; 9:00 in Berlin."""
+CHANNEL = "slack:T1:C1:"
+
+
+def made(text: str = "call the dentist", at: datetime = TOMORROW, **changes: Any) -> PlanMade:
+    """Return a reminder for Ana."""
+    values: dict[str, Any] = {"kind": "remind", "at": at, "zone": BERLIN, "text": text, "person": ANA}
+    return PlanMade(**(values | changes))
+
+
+async def book(store: Store, *acts: Any, n: int = 1, locale: str = "", **where: Any) -> list[str]:
+    """Book acts as the commit of Ana's n-th message does; return their receipts."""
+    message = heard(n=n, **where)
+    intent = thought(await recalled(store, message), "Good.", locale=locale)
+    receipts = [await store.core.write(partial(book_plan, intent=intent, act=act)) for act in acts]
+    await store.turns.commit(intent)
+    return receipts
+
+
+async def listed(store: Store, n: int = 99, **where: Any) -> list[tuple[str, str, str]]:
+    """Return what the prompt of a message of Ana's would list, with its instant in UTC."""
+    known = await recalled(store, heard(n=n, **where))
+    return [(one.short, f"{one.at:%Y-%m-%dT%H:%M}", one.text) for one in known.plans]
+
+
+@case("P20", "a plan is booked under a number of its own, with a receipt, and said once, in its own words")
+async def p20(ground: Ground) -> None:
+    """Book two, fire them, look twice."""
+    async with awake(ground) as store:
+        told = await book(store, made(), made("water the fern", TOMORROW + HOUR, zone="UTC", kind="promise"))
+        shown = await listed(store)
+        before = await store.plans.fire_due(TOMORROW - timedelta(seconds=1), 24)
+        await store.plans.fire_due(TOMORROW + HOUR, 24)
+        again = await store.plans.fire_due(TOMORROW + 2 * HOUR, 24)
+        found = [one.perception for one in await store.inbox.unfinished(DM)]
+        left = await listed(store)
+    assert told == [
+        "⏰ Tue 6 Jan 2026, 9:00 Europe/Berlin · call the dentist · p1",
+        "⏰ Tue 6 Jan 2026, 9:00 UTC · water the fern · p2",
+    ]
+    assert shown == [("p1", "2026-01-06T08:00", "call the dentist"), ("p2", "2026-01-06T09:00", "water the fern")]
+    assert (before, again, left) == ((), (), [])
+    due = [one for one in found if one.kind is Kind.SCHEDULED]
+    assert [internal(one).what for one in due] == ["call the dentist", "water the fern"]
+    assert [internal(one).event for one in due] == ["", "promise_due"]
+    assert due[1].text == "water the fern"
+    assert due[0].text == "call the dentist (this was due at 2026-01-06 09:00 Europe/Berlin)"
+
+
+@case("P21", "a repetition comes at its hour on the wall, is told once where it was missed, and ends with its last day")
+async def p21(ground: Ground) -> None:
+    """Every weekday until Friday of the week after, with four days without power."""
+    until, fired = date(2026, 1, 16), list[int]()
+    async with awake(ground) as store:
+        (told,) = await book(store, made(repeat="weekdays", until=until), locale="de-DE")
+        for day in (0, 1, 2, 6, 7, 8, 9, 10, 20):
+            now = TOMORROW + timedelta(days=day, hours=1 if day == 6 else 0)
+            fired += [day] * len(await store.plans.fire_due(now, 24))
+        texts = [one.perception.text for one in await store.inbox.unfinished(DM)]
+        left = await listed(store)
+    assert told == "⏰ Di. 6 Jan. 2026, 9:00 Europe/Berlin ↻ Mo.–Fr. → Fr. 16 Jan. 2026 · call the dentist · p1"
+    assert fired == [0, 1, 2, 6, 7, 8, 9, 10]
+    late = [text for text in texts if "due" in text]
+    assert late == ["call the dentist (this was due at 2026-01-12 09:00 Europe/Berlin)"]
+    assert left == []
+
+
+@case("P22", "a repetition keeps its number and its place among what waits")
+async def p22(ground: Ground) -> None:
+    """Fire the first, list, cancel, book another."""
+    async with awake(ground) as store:
+        await book(store, made(repeat="daily"))
+        await store.plans.fire_due(TOMORROW, 24)
+        after = await listed(store)
+        plan_id = (await recalled(store, heard(n=98))).plans[0].id
+        told = await book(store, PlanCancelled(plans=(plan_id,)), PlanCancelled(plans=(plan_id,)), made("other"), n=2)
+        gone = await store.plans.fire_due(TOMORROW + timedelta(days=5), 24)
+        texts = [one.perception.text for one in await store.inbox.unfinished(DM)]
+    assert after == [("p1", "2026-01-07T08:00", "call the dentist")]
+    assert told[:2] == ["✖ p1", "✖ p1 ∅"]
+    assert told[2].endswith("· other · p2")
+    assert gone == (DM,)
+    assert [text for text in texts if text.startswith("call")] == ["call the dentist"]
+
+
+@case("P23", "a plan is moved to another hour, rhythm or zone; one that is gone says so")
+async def p23(ground: Ground) -> None:
+    """Move the hour of a series, the zone alone, the rhythm alone."""
+    async with awake(ground) as store:
+        await book(store, made(repeat="daily"))
+        (one,) = (await recalled(store, heard(n=98))).plans
+        told = await book(
+            store,
+            PlanMoved(plan=one.id, at=TOMORROW + HOUR),
+            PlanMoved(plan=one.id, zone="Asia/Tokyo"),
+            PlanMoved(plan=one.id, repeat=""),
+            PlanMoved(plan=12345, at=TOMORROW),
+            n=2,
+        )
+        await store.plans.fire_due(TOMORROW + HOUR, 24)
+        (late,) = await book(store, PlanMoved(plan=one.id, at=TOMORROW + 9 * HOUR), n=3)
+    assert told == [
+        "⏰ Tue 6 Jan 2026, 10:00 Europe/Berlin ↻ 1 d · call the dentist · p1",
+        "⏰ Tue 6 Jan 2026, 10:00 Asia/Tokyo ↻ 1 d · call the dentist · p1",
+        "⏰ Tue 6 Jan 2026, 10:00 Asia/Tokyo · call the dentist · p1",
+        "✖ ∅",
+    ]
+    assert late == "✖ p1 ∅"
+
+
+@case("P24", "the same words for the same minute of one conversation are one plan, and its receipt says which")
+async def p24(ground: Ground) -> None:
+    """Ask twice, then for another minute."""
+    async with awake(ground) as store:
+        first = await book(store, made(), made(at=TOMORROW + timedelta(seconds=20)))
+        second = await book(store, made(at=TOMORROW + timedelta(minutes=1)), n=2)
+        shown = await listed(store)
+    assert first[0] == first[1]
+    assert second == ["⏰ Tue 6 Jan 2026, 9:01 Europe/Berlin · call the dentist · p2"]
+    assert [short for short, *_ in shown] == ["p1", "p2"]
+
+
+@case("P25", "numbers count for each person and audience; a channel's receipt says whose it is, and lists only theirs")
+async def p25(ground: Ground) -> None:
+    """Ana and Ben in one channel, Ana in private."""
+    async with awake(ground) as store:
+        await book(store, made("alone"))
+        mine = await book(store, made("stand up"), n=2, at=CHANNEL)
+        theirs = await book(store, made("sit down", person=BEN), n=3, person=BEN, at=CHANNEL)
+        here = await listed(store, at=CHANNEL)
+        in_private = await listed(store)
+    assert mine[0].endswith("· stand up · p1, Ana")
+    assert theirs[0].endswith("· sit down · p1, Ben")
+    assert (here[0][2], in_private[0][2]) == ("stand up", "alone")
+    assert (len(here), len(in_private)) == (1, 1)
+
+
+@case("P26", "a zone that was told is the person's from now on; plans keep theirs, and the receipt says so once")
+async def p26(ground: Ground) -> None:
+    """Set it with a plan waiting in another zone."""
+    async with awake(ground) as store:
+        await book(store, made())
+        told = await book(store, ZoneSet(person=ANA, zone="Asia/Tokyo"), n=2)
+        known = await recalled(store, heard(n=98))
+        zone = store.people.zone(ANA)
+    assert told == ["◷ Asia/Tokyo · p1 Europe/Berlin"]
+    assert known.speaker is not None
+    assert (known.speaker.zone, zone) == ("Asia/Tokyo", "Asia/Tokyo")
+
+
+@case("P27", "what finds no room is not booked, and its receipt shows it")
+async def p27(ground: Ground) -> None:
+    """Book the hundred and first."""
+    async with awake(ground) as store:
+        for n in range(1, MOST_OPEN + 1):
+            await store.plans.plan(plan(n))
+        told = await book(store, made())
+        shown = await listed(store)
+    assert (told, shown) == (["⏰ ∅ · call the dentist"], [])

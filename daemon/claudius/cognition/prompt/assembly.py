@@ -29,13 +29,13 @@ from claudius.cognition.history import (
 )
 from claudius.cognition.plan import SPEECH, THOUGHT, EngineSettings, Plan, allowed_verbs, kernel_of, soul_name
 from claudius.cognition.steps import PSYCHE_STEPS
-from claudius.cognition.timing import zone_of
+from claudius.cognition.timing import known_zone, zone_of
 from claudius.memory.ledger import format_beliefs, format_peers
 from claudius.prompt import Prompt, RecordKind, Scalar, ago, clear_nonce, data_line, fence, nested_line
 from claudius.provider import FormStep, Message, ModelLimits
 from claudius.psyche.context import MOOD
 from claudius.psyche.personality import personality
-from claudius.recollection import STATE_DEFAULTS, LeftOut, Recollection, once
+from claudius.recollection import STATE_DEFAULTS, LeftOut, PlanHere, Recollection, once
 from claudius.soul import SoulText, dossiers
 
 
@@ -143,6 +143,8 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
             blocks.append(TailBlock(heading, [{"kind": kind, "text": text}]))
     if plan.felt.record:
         blocks.append(TailBlock("Psyche", [{"kind": RecordKind.PSYCHE, **plan.felt.record}]))
+    if recollection.plans:
+        blocks.append(TailBlock("Plans", [plans_record(recollection)]))
     if plan.remembered.lines:
         record = {"kind": RecordKind.MEMORY, "lines": plan.remembered.lines}
         blocks.append(TailBlock("Remembered", [record], write=nested_line))
@@ -199,6 +201,8 @@ def _fenced(blocks: Sequence[TailBlock], nonce: str) -> dict[str, str]:
 
 
 PRESENT = "The Present"
+PLAN_CHARS = 80
+"""The most that a prompt shows of what a plan is about."""
 BROKEN_CHARS = 4000
 """The number of characters of an unusable reply that the second call is shown."""
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -231,6 +235,19 @@ def present(recollection: Recollection, soul: SoulText, zone: str) -> str:
         return said
     since = ago((recollection.now - recollection.speaker.spoke_at).total_seconds())
     return f"{said} {Template(words['since']).substitute(ago=since)}"
+
+
+def plans_record(recollection: Recollection) -> dict[str, Scalar]:
+    """Return what waits for the speaker, a line each: `p3 Thu 27 Nov 9:00, weekdays: call the dentist`. Pure."""
+    return {"kind": RecordKind.PLANS, "text": "\n".join(map(plan_line, recollection.plans))}
+
+
+def plan_line(one: PlanHere) -> str:
+    """Return the line of a plan, by the clock of its own zone. Pure."""
+    at = one.at.astimezone(known_zone(one.zone, "UTC"))
+    day = f"{WEEKDAYS[at.weekday()][:3]} {at.day} {MONTHS[at.month - 1][:3]}"
+    again = f", {one.repeat}" if one.repeat else ""
+    return f"{one.short} {day} {at.hour}:{at:%M}{again}: {' '.join(one.text.split())[:PLAN_CHARS]}"
 
 
 def soul_state(plan: Plan, recollection: Recollection) -> dict[str, str]:
@@ -334,6 +351,8 @@ def _small_records(plan: Plan, recollection: Recollection, chars: int) -> Iterat
     yield from ({"kind": kind, "text": text} for kind, text in told.items() if text)
     if plan.felt.record:
         yield {"kind": RecordKind.PSYCHE, **plan.felt.record}
+    if recollection.plans:
+        yield plans_record(recollection)
     room = MEMORY_CHARS
     for line in plan.remembered.lines:
         room -= sum(map(len, line.values()))
