@@ -94,7 +94,8 @@ def by_tag(**sections: str | Callable[[Request], str]) -> Callable[[Request], st
     """Answer each requested tag with its text, as a simple provider would; a callable is called for each request."""
 
     def reply(request: Request) -> str:
-        given = {"internal_monologue": "It was asked.", "external_dialogue": "So it is.", **sections}
+        given = {"internal_monologue": "It was asked.", "appraisal": "nothing", "acts": "none"}
+        given |= {"external_dialogue": "So it is.", **sections}
         parts = []
         for tag in wanted(request):
             text = given.get(tag, "false")

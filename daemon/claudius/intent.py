@@ -83,6 +83,11 @@ class Utterance(Struct, frozen=True, kw_only=True):
     receipts: tuple[str, ...] = ()
     """What was really done, one line an act, written by code and shown after the words."""
 
+    @property
+    def whole(self) -> str:
+        """The words and, after a blank line, the receipts: what a network without a form of its own shows."""
+        return "\n\n".join(filter(None, (self.body, "\n".join(self.receipts))))
+
 
 class ModelVersion(Struct, frozen=True, kw_only=True):
     """A new version of one user model, written by the turn's transaction."""

@@ -46,6 +46,8 @@ MOODS = ("neutral", "engaged", "focused", "frustrated", "sardonic")
 STATE_DEFAULTS: Mapping[str, str] = {key.value: "" for key in StateKey} | {StateKey.EMOTIONAL_STATE.value: MOODS[0]}
 
 
+RECEIPTS = "receipts"
+"""The key, in the metadata of the last words of a turn, of the lines that tell what it really did."""
 CANNED = "canned"
 """The key, in an entry's metadata, that marks a line spoken without thought."""
 

@@ -332,7 +332,7 @@ DELETE FROM outbox WHERE turn = :turn;
 DELETE FROM outbox WHERE turn = :turn AND state <> 'sent';
 
 -- name: turn_said_blanked
-UPDATE outbox SET body = '' WHERE turn = :turn AND state = 'sent';
+UPDATE outbox SET body = '', receipts = '[]' WHERE turn = :turn AND state = 'sent';
 
 -- name: said_in_places
 -- scans: an erasure reads everything once, beside the writer

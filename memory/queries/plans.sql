@@ -97,11 +97,6 @@ SELECT 1 FROM due WHERE conversation = :conversation AND key = :key AND fired_tu
 UPDATE due SET fired_turn = '', lapsed_at = NULL, state = 'cancelled', why = :why, text = '', params = '{}'
 WHERE id = :id AND (fired_turn IS NULL OR lapsed_at IS NOT NULL);
 
--- name: plans_here
--- What a person asked for in a place, its threads included; never the soul's own plans.
-SELECT id, scheduled_for, params FROM due
-WHERE conversation >= :place AND conversation < :until AND asked_by = :person AND fired_turn IS NULL;
-
 -- name: plans_close
 UPDATE due SET fired_turn = '', state = 'cancelled', why = 'the conversation was ended', text = '', params = '{}'
 WHERE conversation = :conversation AND fired_turn IS NULL;

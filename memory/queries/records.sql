@@ -18,7 +18,8 @@ WHERE conversation >= :prefix AND conversation < :after;
 
 -- name: plans_shown
 -- scans: a command lists every pending plan, those that are due and wait, and those that lapsed
-SELECT d.id, d.kind, d.scheduled_for AS due_at, d.conversation, d.process, d.params, d.text, d.lapsed_at, i.state,
+SELECT d.id, d.kind, d.scheduled_for AS due_at, d.conversation, d.process, d.params, d.text, d.lapsed_at, d.short, d.repeat,
+    d.zone, CASE WHEN i.seq IS NULL THEN d.state ELSE 'waiting' END AS state, i.state AS heard,
     i.not_before, i.reason, (SELECT count(*) FROM inbox a WHERE a.conversation = d.conversation AND a.seq < i.seq
         AND (a.state = 'pending' OR a.state = 'taken' OR a.state = 'thought')) AS ahead
 FROM due d LEFT JOIN inbox i ON i.key = 'due:' || d.kind || ':' || d.scheduled_for AND i.state NOT IN ('settled', 'dead')
@@ -165,7 +166,7 @@ WHERE conversation = :conversation AND number = :number ORDER BY n;
 SELECT payload, state, attempts, heard_at, settled_at, reason FROM inbox WHERE turn = :turn ORDER BY position, seq;
 
 -- name: turn_delivery
-SELECT key, part, kind, apology, body, state, receipt, coalesce(sent_at, at) AS at, attempts, reason FROM outbox
+SELECT key, part, kind, apology, body, receipts, state, receipt, coalesce(sent_at, at) AS at, attempts, reason FROM outbox
 WHERE turn = :turn ORDER BY part;
 
 -- name: blob
@@ -260,7 +261,7 @@ SELECT 'inbox' AS "table", CAST(seq AS TEXT) AS "row" FROM inbox WHERE NOT (
     json_valid(payload) AND payload LIKE '{%' AND json_valid(inputs) AND inputs LIKE '{%'
     AND heard_at LIKE '____-__-__T%' AND not_before LIKE '____-__-__T%')
 UNION ALL SELECT 'outbox' AS "table", key AS "row" FROM outbox WHERE NOT (
-    json_valid(answers) AND answers LIKE '[%' AND at LIKE '____-__-__T%'
+    json_valid(answers) AND answers LIKE '[%' AND json_valid(receipts) AND receipts LIKE '[%' AND at LIKE '____-__-__T%'
     AND not_before LIKE '____-__-__T%')
 UNION ALL SELECT 'audited' AS "table", CAST(id AS TEXT) AS "row" FROM audited WHERE NOT (json_valid(digests) AND digests LIKE '{%')
 UNION ALL SELECT 'due' AS "table", CAST(id AS TEXT) AS "row" FROM due WHERE NOT (

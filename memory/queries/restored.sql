@@ -12,7 +12,7 @@ FROM inbox WHERE state <> 'settled' AND state <> 'dead' ORDER BY seq;
 
 -- name: said_of_unanswered_here
 -- scans: once per restore, no daemon runs
-SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, attempts, receipt, stream_ref, reason, at, sent_at,
+SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, receipts, attempts, receipt, stream_ref, reason, at, sent_at,
     CASE state WHEN 'taken' THEN 'unknown_after_send' ELSE state END AS state
 FROM outbox WHERE turn IN (SELECT turn FROM inbox WHERE state <> 'settled' AND state <> 'dead') ORDER BY seq;
 
@@ -39,8 +39,8 @@ UPDATE inbox SET owes = :owes, turn = :turn, stopped = :stopped, state = :state
 WHERE key = :key AND state <> 'settled' AND state <> 'dead';
 
 -- name: said_as_elsewhere
-INSERT INTO outbox (key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, attempts, receipt, stream_ref,
+INSERT INTO outbox (key, turn, part, parts, conversation, kind, body, verb, apology, answers, receipts, state, attempts, receipt, stream_ref,
     reason, at, sent_at)
-VALUES (:key, :turn, :part, :parts, :conversation, :kind, :body, :verb, :apology, :answers, :state, :attempts, :receipt, :stream_ref,
+VALUES (:key, :turn, :part, :parts, :conversation, :kind, :body, :verb, :apology, :answers, :receipts, :state, :attempts, :receipt, :stream_ref,
     :reason, :at, :sent_at)
 ON CONFLICT (key) DO NOTHING;

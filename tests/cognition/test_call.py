@@ -12,7 +12,8 @@ from claudius.provider import Request, Usage
 from claudius.providers.scripted import DEFAULT, Line, Scripted
 from claudius.testing.alive import Alive, alive
 
-GOOD = "<internal_monologue>PRIVATE</internal_monologue><external_dialogue>All is well.</external_dialogue>"
+NO_ACTS = "<acts>none</acts>"
+GOOD = f"<internal_monologue>PRIVATE</internal_monologue>{NO_ACTS}<external_dialogue>All is well.</external_dialogue>"
 LONG = "The port is nearly done, and what is left of it is small. It lacks only the"
 STREAM = {"CLAUDIUS_PIPELINE_STREAM": "rehearsal"}
 
@@ -86,7 +87,7 @@ async def test_a_refusal_is_not_asked_again(home: Home, fault: Line | RefusedRep
 @pytest.mark.parametrize("fault", [Cut(), TimedOut(), Overloaded()], ids=lambda fault: type(fault).__name__)
 async def test_a_drop_in_mid_reply_is_a_truncation(home: Home, fault: Exception) -> None:
     """After the first delta the turn is not retried: one repair, and then what there is of the dialogue."""
-    broken = Line(deltas=(f"<external_dialogue>{LONG}",), fault=fault, after=1)  # type: ignore[arg-type]  # plain JSON
+    broken = Line(deltas=(f"{NO_ACTS}<external_dialogue>{LONG}",), fault=fault, after=1)  # type: ignore[arg-type]  # plain JSON
     voice = Scripted([broken, AuthFailed()])
     async with alive(home, voice) as soul:
         said = await one(soul)
@@ -107,7 +108,7 @@ async def test_streamed_words_are_a_prefix_of_what_is_said(home: Home) -> None:
 
 async def test_a_stream_that_breaks_is_marked_and_not_repaired(home: Home) -> None:
     """A stream cannot be unsaid: what was shown is the utterance, with a mark."""
-    broken = Line(deltas=tuple(f"<external_dialogue>{LONG}"), fault=Cut(), after=90)
+    broken = Line(deltas=tuple(f"{NO_ACTS}<external_dialogue>{LONG}"), fault=Cut(), after=90 + len(NO_ACTS))
     voice = Scripted([broken])
     async with alive(home, voice, settings=STREAM) as soul:
         said = await one(soul)
@@ -120,7 +121,7 @@ async def test_a_stream_that_breaks_is_marked_and_not_repaired(home: Home) -> No
 
 async def test_a_stream_that_ends_in_any_error_is_not_apologised_for(home: Home) -> None:
     """O1: what was shown is the reply. A reply and an apology for one message never stand side by side."""
-    broken = Line(deltas=(f"<external_dialogue>{LONG}", " …"), fault=BadRequest(), after=1)
+    broken = Line(deltas=(f"{NO_ACTS}<external_dialogue>{LONG}", " …"), fault=BadRequest(), after=1)
     async with alive(home, Scripted([broken]), settings=STREAM) as soul:
         said = await one(soul)
         turn = turn_of(soul)

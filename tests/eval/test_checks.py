@@ -20,6 +20,8 @@ RIGHT = SceneEvents(
     keys=("sk-canary-0123456789",),
     state={"mood": "lively", "trust": 0.2},
     asked="Where is the drawing?",
+    acts=("remind weekdays",),
+    due=("2 09:00",),
 )
 WANTED = SceneStep(
     said="drawing",
@@ -31,6 +33,8 @@ WANTED = SceneStep(
     state={"mood": "lively", "trust": "> 0"},
     calls=(1, 1),
     at=("2 09:00 dm-ana",),
+    acts="remind weekdays",
+    due="2 09:00",
     style=True,
 )
 
@@ -60,6 +64,10 @@ MUTANTS = [
     ("at", replace(RIGHT, posts=(ScenePost("2 10:00", "dm-ana", "Here is the drawing."),))),
     ("at", replace(RIGHT, posts=RIGHT.posts * 2)),
     ("at", replace(RIGHT, posts=())),
+    ("acts", replace(RIGHT, acts=())),
+    ("acts", replace(RIGHT, acts=("remind",))),
+    ("acts", replace(RIGHT, acts=("remind weekdays", "know home"))),
+    ("due", replace(RIGHT, due=("2 10:00",))),
     ("style", says("Here is the drawing!")),
     ("style", says("One. Two. Three. The drawing.")),
     ("style", says("Which drawing? This one?")),

@@ -240,6 +240,7 @@ class TerminalAdapter(PlainAdapter):
             "key": utterance.key,
             "turn": utterance.turn,
             "body": utterance.body,
+            "receipts": list(utterance.receipts),
             "kind": utterance.kind,
             "apology": utterance.apology,
             "verb": utterance.verb,

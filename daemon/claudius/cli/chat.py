@@ -184,7 +184,7 @@ def _print(
     as_json: bool,
 ) -> None:
     if not as_json:
-        click.echo(safe(speech["body"]))
+        click.echo(safe("\n\n".join(filter(None, [speech["body"], "\n".join(speech.get("receipts", ()))]))))
         sys.stdout.flush()
         return
     from claudius.reports.opened import records
@@ -196,6 +196,7 @@ def _print(
         "conversation": attached["conversation"],
         "person": attached["person"],
         "reply": speech["body"],
+        "receipts": list(speech.get("receipts", ())),
         "verb": speech["verb"],
         "process": turn.get("process"),
         "provider": turn.get("provider"),

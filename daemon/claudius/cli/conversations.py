@@ -179,6 +179,12 @@ def explained(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"{said}: {safe(str(found['utterance']))}"
     elif not found["failure"]:
         yield "said nothing"
+    yield from (f"done: {safe(line)}" for line in found["receipts"])
+    yield from (
+        click.style(safe(f"not done: {one['do'] or 'an act'}: {one['detail']}"), fg="yellow")
+        for one in found["acts"]
+        if one["state"] == "refused"
+    )
     yield from (f"changed: {safe(line)}" for line in _changed(found["changes"]))
     if failure := found["failure"]:
         yield click.style(safe(f"failed: {failure['detail']}"), fg="yellow")

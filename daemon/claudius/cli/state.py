@@ -16,6 +16,7 @@ from claudius.config import KOTHAR
 from claudius.errors import UsageProblem
 from claudius.home import Home
 from claudius.perception import SELF, private
+from claudius.receipts import repeated
 from claudius.recollection import MOODS, STATE_DEFAULTS, StateKey
 from claudius.reports import clock, life
 from claudius.reports import soul as soul_reports
@@ -160,7 +161,8 @@ def list_plans(*, as_json: bool) -> None:
         late += f"  waits for {row['waits_for']}" if row["waits_for"] else ""
         place, process = row["conversation"] or row["kind"], row["process"] or "-"
         at = datetime.fromisoformat(row["due_local"])
-        lines.append(f"{row['id']}  {at:%a %Y-%m-%d %H:%M}  {place}  {process}  {safe(row['what'])}{late}")
+        again = f"  {repeated(row['repeat'])}" if row["repeat"] else ""
+        lines.append(f"{row['id']}  {at:%a %Y-%m-%d %H:%M}{again}  {place}  {process}  {safe(row['what'])}{late}")
     print_result(found, lines or ["nothing is planned"], as_json=as_json)
 
 

@@ -4,3 +4,454 @@ Source: the design of acts, sections 2 and 10.
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from typing import Any, Final, get_args
+
+import msgspec
+from msgspec import Struct
+
+from claudius.acts import (
+    MOST_ACTS,
+    MOST_KEYS,
+    TEXT_CHARS,
+    Act,
+    FactEnded,
+    FactKind,
+    FactKnown,
+    Forgotten,
+    MatterClosed,
+    MatterOpened,
+    PlanCancelled,
+    PlanMade,
+    PlanMoved,
+    ZoneSet,
+)
+from claudius.cognition.timing import zone_name, zone_of
+from claudius.decoding import decoder, misshapen
+from claudius.errors import BadConfiguration
+from claudius.prompt import short_name
+from claudius.recollection import Recollection
+from claudius.recurrence import local_instant
+
+ACTS: Final = "acts"
+NONE: Final = "none"
+MOST_AHEAD = timedelta(days=5 * 366)
+WHAT_CHARS = 40
+"""The most that is told to a person of an act that was refused."""
+DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+RHYTHMS: Final = ("daily", "weekdays", "weekly", "monthly", "yearly")
+_INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?) ?([Zz]|[+-]\d\d:?\d\d)?)?")
+_FENCE = re.compile(r"\A```\w*\s*\n(.*)\n\s*```\Z", re.DOTALL)
+_EDGES = " \t\n\r.`\"'*"
+
+
+class Remind(Struct, tag_field="do", tag="remind"):
+    """Asked to say something later."""
+
+    at: str
+    text: str
+    zone: str | None = None
+    repeat: str | list[str] | None = None
+    until: str | None = None
+    who: str | None = None
+
+
+class Promise(Struct, tag_field="do", tag="promise"):
+    """Undertakes something of its own accord."""
+
+    at: str
+    text: str
+    zone: str | None = None
+
+
+class Move(Struct, tag_field="do", tag="move"):
+    """Gives a plan another time, or another rhythm."""
+
+    plan: str
+    at: str | None = None
+    zone: str | None = None
+    repeat: str | list[str] | None = None
+
+
+class Cancel(Struct, tag_field="do", tag="cancel"):
+    """Drops a plan, or all that were asked for."""
+
+    plan: str
+
+
+class Know(Struct, tag_field="do", tag="know"):
+    """Keeps what somebody said of themself."""
+
+    text: str
+    kind: str = "other"
+    keys: list[str] | str | None = None
+    of: str | None = None
+    since: str | None = None
+    until: str | None = None
+    instead_of: str | None = None
+
+
+class NoLonger(Struct, tag_field="do", tag="no_longer"):
+    """Ends a fact."""
+
+    fact: str
+    text: str | None = None
+
+
+class Forget(Struct, tag_field="do", tag="forget"):
+    """Forgets a fact or a matter."""
+
+    fact: str | None = None
+    matter: str | None = None
+
+
+class Open(Struct, tag_field="do", tag="open"):
+    """Opens a matter."""
+
+    text: str
+    when: str | None = None
+
+
+class Close(Struct, tag_field="do", tag="close"):
+    """Closes a matter."""
+
+    matter: str
+
+
+class Zone(Struct, tag_field="do", tag="zone"):
+    """Says where somebody lives."""
+
+    zone: str
+
+
+Written = Remind | Promise | Move | Cancel | Know | NoLonger | Forget | Open | Close | Zone
+VERBS: Final = tuple(str(one.__struct_config__.tag) for one in get_args(Written))
+
+
+class Refused(Struct, frozen=True):
+    """An act that cannot be done."""
+
+    do: str
+    """Its name; empty if it could not be read."""
+    reason: str
+    """Why, in plain words."""
+    what: str = ""
+    """What it was about, in its own words."""
+
+
+class Done(Struct, frozen=True):
+    """An act that is to be booked."""
+
+    do: str
+    act: Act
+    what: str
+
+
+class ReadActs(Struct, frozen=True, kw_only=True):
+    """The acts of a reply, in order."""
+
+    written: str = ""
+    """The section as it stands in the reply; empty if there was none."""
+    done: tuple[Done, ...] = ()
+    refused: tuple[Refused, ...] = ()
+
+    @property
+    def reasons(self) -> str:
+        """Why acts were refused, a line each."""
+        return "\n".join([f"{one.do or 'a line'}: {one.reason}" for one in self.refused])
+
+    @property
+    def told(self) -> list[dict[str, str]]:
+        """What `claudius why` tells of them."""
+        booked = [{"do": one.do, "state": "booked", "detail": one.what} for one in self.done]
+        refused = [{"do": one.do, "state": "refused", "detail": one.reason} for one in self.refused]
+        return [*booked, *refused]
+
+
+class _Refusal(Exception):
+    """Says in plain words why an act cannot be done."""
+
+
+class Known(Struct, kw_only=True):
+    """What acts are checked against; `zone` is whichever counts for the next one."""
+
+    recollection: Recollection
+    zone: str
+    """The IANA zone that The Present names."""
+    agrees: Callable[[str], bool] = bool
+    """Whether a person other than the speaker wants to be written to."""
+
+
+def read_acts(text: str, known: Known) -> ReadActs:
+    """Read a section of acts: `none`, or one JSON object a line. More than five are too many. Pure."""
+    bare = text.strip()
+    fenced = _FENCE.match(bare)
+    lines = [line.strip() for line in (fenced[1] if fenced else bare).splitlines() if line.strip()]
+    if not lines or [line.strip(_EDGES).casefold() for line in lines] == [NONE]:
+        return ReadActs(written=NONE)
+    done: list[Done] = []
+    refused: list[Refused] = []
+    for line in lines[:MOST_ACTS]:
+        one = _read(line, known)
+        if isinstance(one, Done):
+            done.append(one)
+        else:
+            refused.append(one)
+    if len(lines) > MOST_ACTS:
+        refused.append(Refused("", f"{len(lines)} acts were written, {MOST_ACTS} are the most in one reply"))
+    return ReadActs(written="\n".join(lines), done=tuple(done), refused=tuple(refused))
+
+
+def read_act(do: str, known: Known, **arguments: Any) -> Done | Refused:
+    """Check an act that a process function does, as if it had been written. Pure."""
+    return _read(msgspec.json.encode({"do": do, **arguments}, enc_hook=str).decode(), known)
+
+
+def _read(line: str, known: Known) -> Done | Refused:
+    try:
+        act: Written = decoder(Written).decode(line)  # type: ignore[arg-type]  # a union is a type to msgspec
+    except (msgspec.MsgspecError, RecursionError) as error:
+        return _unread(line, error)
+    do = str(act.__struct_config__.tag)
+    what = _what(act)
+    try:
+        return Done(do, _CHECKS[type(act)](act, known), what)
+    except _Refusal as refusal:
+        return Refused(do, str(refusal), what)
+
+
+def _unread(line: str, error: Exception) -> Refused:
+    """Say why a line is no act: no JSON object, a `do` that is none of ours, or arguments of another kind."""
+    try:
+        found = msgspec.json.decode(line)
+    except (msgspec.MsgspecError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        return Refused("", 'it is not one JSON object on one line, such as {"do": "zone", "zone": "Europe/Rome"}')
+    do, text = found.get("do"), found.get("text")
+    what = _short(text) if isinstance(text, str) else ""
+    if do not in VERBS:
+        return Refused("", f"`do` is none of {', '.join(VERBS)}", what)
+    return Refused(str(do), misshapen(error) if isinstance(error, msgspec.MsgspecError) else "it is nested", what)
+
+
+def _what(act: Written) -> str:
+    """Return what an act is about: its words, else the id or the zone that it names. Pure."""
+    named = [getattr(act, name, None) for name in ("text", "plan", "fact", "matter", "zone")]
+    return next((_short(one) for one in named if one), "")
+
+
+def _short(text: str) -> str:
+    return " ".join(text.split())[:WHAT_CHARS].rstrip()
+
+
+def _reminder(act: Remind, known: Known) -> PlanMade:
+    at, zone, repeat = _at(act.at, act.zone, known), _zone(act.zone, known), _rhythm(act.repeat) or ""
+    until = _day(act.until, "until") if repeat else None
+    if until and until < at.astimezone(zone_of(zone)).date():
+        raise _Refusal(f"`until` {until} is before its first day")
+    me = person = _person(known)
+    if act.who and act.who.strip():
+        person = _present(act.who, known) or ""
+        if not person:
+            raise _Refusal(f"there is nobody here who is called {_short(act.who)}")
+        if person != me and not known.agrees(person):
+            raise _Refusal(f"{_short(act.who)} has not agreed to be written to")
+    return PlanMade(kind="remind", at=at, zone=zone, text=_text(act.text), person=person, repeat=repeat, until=until)
+
+
+def _promise(act: Promise, known: Known) -> PlanMade:
+    at, zone = _at(act.at, act.zone, known, noon=True), _zone(act.zone, known)
+    return PlanMade(kind="promise", at=at, zone=zone, text=_text(act.text), person=_person(known))
+
+
+def _move(act: Move, known: Known) -> PlanMoved:
+    plan, repeat = _listed(act.plan, known.recollection.plans, "Plans"), _rhythm(act.repeat)
+    at = _at(act.at, act.zone, known) if act.at else None
+    if at is None and repeat is None:
+        raise _Refusal("it names neither another `at` nor another `repeat`")
+    return PlanMoved(plan=plan, at=at, zone=_iana(act.zone) if act.zone else "", repeat=repeat)
+
+
+def _cancel(act: Cancel, known: Known) -> PlanCancelled:
+    plans = known.recollection.plans
+    if act.plan.strip(_EDGES).casefold() != "all":
+        return PlanCancelled(plans=(_listed(act.plan, plans, "Plans"),))
+    asked = tuple([one.id for one in plans if one.is_asked])
+    if not asked:
+        raise _Refusal("nothing that they asked for waits here")
+    return PlanCancelled(plans=asked)
+
+
+def _know(act: Know, known: Known) -> FactKnown:
+    me = _person(known)
+    about = _present(act.of, known) if act.of and act.of.strip() else me
+    kind: FactKind = act.kind if act.kind in get_args(FactKind) else "other"  # type: ignore[assignment]  # it is one
+    keys = act.keys.split(",") if isinstance(act.keys, str) else act.keys or []
+    since, until = _day(act.since, "since"), _day(act.until, "until")
+    if since and until and until < since:
+        raise _Refusal(f"`until` {until} is before `since` {since}")
+    return FactKnown(
+        person=about or me,
+        kind=kind,
+        text=_text(act.text),
+        keys=tuple(dict.fromkeys([short for one in keys if (short := _short(one))]))[:MOST_KEYS],
+        since=since,
+        until=until,
+        of="" if about else _short(act.of or ""),
+        instead_of=_fact(act.instead_of, known) if act.instead_of else 0,
+    )
+
+
+def _ended(act: NoLonger, known: Known) -> FactEnded:
+    return FactEnded(fact=_fact(act.fact, known), why=_cut(act.text or ""))
+
+
+def _forget(act: Forget, known: Known) -> Forgotten:
+    return Forgotten(fact=_fact(act.fact, known)) if act.fact else Forgotten(matter=_matter(act.matter or "", known))
+
+
+def _opened(act: Open, known: Known) -> MatterOpened:
+    return MatterOpened(person=_person(known), text=_text(act.text), when=_day(act.when, "when"))
+
+
+def _closed(act: Close, known: Known) -> MatterClosed:
+    return MatterClosed(matter=_matter(act.matter, known))
+
+
+def _moved_to(act: Zone, known: Known) -> ZoneSet:
+    known.zone = _iana(act.zone)
+    return ZoneSet(person=_person(known), zone=known.zone)
+
+
+_CHECKS: Final[Mapping[type, Callable[[Any, Known], Act]]] = {
+    Remind: _reminder, Promise: _promise, Move: _move, Cancel: _cancel, Know: _know, NoLonger: _ended,
+    Forget: _forget, Open: _opened, Close: _closed, Zone: _moved_to,
+}  # fmt: skip
+
+
+def _person(known: Known) -> str:
+    """Return whom the turn speaks to."""
+    addressee = known.recollection.addressee
+    person = addressee.person if addressee else known.recollection.perception.person
+    if not person:
+        raise _Refusal("there is nobody here whose it would be")
+    return person
+
+
+def _present(name: str, known: Known) -> str | None:
+    """Return the id of somebody here by a name that is theirs alone; None if nobody here is called so."""
+    now, wanted = known.recollection, " ".join(name.split()).casefold()
+    here = {one.person: now.called(one) for one in now.perceptions if one.person}
+    here |= {one.person: one.name for one in now.people}
+    if now.speaker and now.perception.person != now.speaker.person:  # one of several ids of one person
+        here.pop(now.perception.person, None)
+    whole = [one for one, called in here.items() if wanted in (called.casefold(), one, short_name(one))]
+    found = whole or [one for one, called in here.items() if wanted in called.casefold().split()]
+    if len(found) > 1:
+        candidates = " or ".join([f"{here[one]} ({short_name(one)})" for one in found])
+        raise _Refusal(f"{_short(name)} may be {candidates}: write which, by the short name in brackets")
+    return found[0] if found else None
+
+
+def _listed(short: str, listed: Iterable[Any], heading: str) -> int:
+    """Return the row of an id that stands in this prompt."""
+    wanted = short.strip(_EDGES).casefold()
+    for one in listed:
+        if one.short == wanted:
+            return int(one.id)
+    raise _Refusal(f"{_short(short) or 'an empty id'} does not stand under ## {heading} in this prompt")
+
+
+def _fact(short: str, known: Known) -> int:
+    return _listed(short, getattr(known.recollection, "known", ()), "Known")
+
+
+def _matter(short: str, known: Known) -> int:
+    return _listed(short, known.recollection.matters, "Open")
+
+
+def _text(text: str) -> str:
+    said = _cut(text)
+    if not said:
+        raise _Refusal("its `text` is empty")
+    return said
+
+
+def _cut(text: str) -> str:
+    return " ".join(text.split())[:TEXT_CHARS].rstrip()
+
+
+def _zone(written: str | None, known: Known) -> str:
+    return _iana(written) if written and written.strip() else zone_name(zone_of(known.zone))
+
+
+def _iana(name: str) -> str:
+    try:
+        return str(zone_of(name.strip() or "-"))
+    except BadConfiguration:
+        raise _Refusal(f"there is no zone {_short(name)!r}: write an IANA name, such as Europe/Rome") from None
+
+
+def _rhythm(written: str | Sequence[str] | None) -> str | None:
+    """Return a repetition in its one spelling: empty for `none`; None if none was written."""
+    if written is None:
+        return None
+    names = written.split(",") if isinstance(written, str) else written
+    said = [name for one in names if (name := one.strip(_EDGES).casefold())]
+    if not said or said == [NONE]:
+        return ""
+    if len(said) == 1 and said[0] in RHYTHMS:
+        return said[0]
+    if set(said) <= set(DAYS):
+        return ",".join([day for day in DAYS if day in said])
+    raise _Refusal(f"`repeat` is {', '.join(RHYTHMS)}, none, or days such as mon,thu")
+
+
+def _day(written: str | None, name: str) -> date | None:
+    if not written or not written.strip():
+        return None
+    found = _INSTANT.fullmatch(written.strip())
+    try:
+        return date.fromisoformat(found[1] if found else "")
+    except ValueError:
+        raise _Refusal(f"`{name}` is no day of the calendar: write it as 2026-11-27") from None
+
+
+def _at(written: str, zone: str | None, known: Known, *, noon: bool = False) -> datetime:
+    """Return the instant that an act names, in UTC. `noon`: a date alone means noon."""
+    found, now = _INSTANT.fullmatch(written.strip()), known.recollection.now
+    if not found:
+        raise _Refusal("`at` is not written as 2026-11-27T09:00")
+    if not found[2] and not noon:
+        raise _Refusal("`at` names no hour: write it as 2026-11-27T09:00")
+    try:
+        wall = datetime.fromisoformat(f"{found[1]}T{found[2] or '12:00'}")
+    except ValueError:
+        raise _Refusal(f"`at`: there is no {_short(written)} in the calendar") from None
+    if not now.year - 1 <= wall.year <= now.year + 6:  # no clock is reckoned for it
+        raise _Refusal(f"`at` {found[1]} is {'past' if wall.year < now.year else 'more than five years away'}")
+    here = zone_of(_zone(zone, known))
+    at = _with_offset(wall, found[3], here if zone and zone.strip() else None) if found[3] else None
+    at = at or local_instant(wall.date(), wall.time(), here)
+    told = f"`at` {wall:%Y-%m-%d %H:%M}"
+    if at < now.replace(second=0, microsecond=0):  # The Present names the minute
+        raise _Refusal(f"{told} is past: it is {now.astimezone(here):%Y-%m-%d %H:%M} there")
+    if at > now + MOST_AHEAD:
+        raise _Refusal(f"{told} is more than five years away")
+    return at
+
+
+def _with_offset(wall: datetime, written: str, zone: tzinfo | None) -> datetime:
+    """Return the instant of a wall clock with an offset. Refused if a zone has another offset then."""
+    offset = "+00:00" if written in "Zz" else written
+    try:
+        at = datetime.fromisoformat(f"{wall.isoformat()}{offset}")
+    except ValueError:
+        raise _Refusal(f"`at`: there is no offset {written}") from None
+    if zone and at.astimezone(zone).utcoffset() != at.utcoffset():
+        raise _Refusal(f"the offset {written} is not that of {zone} then: leave one of them out")
+    return at.astimezone(UTC)

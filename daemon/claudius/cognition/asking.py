@@ -18,6 +18,7 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from claudius.cognition.acts import ACTS, Known, ReadActs, Refused, read_acts
 from claudius.cognition.asks import SPEECH, THOUGHT, Ask, read, without_prefix
 from claudius.cognition.conclude.conclusion import interpret
 from claudius.cognition.hooks import ThoughtStream, show_prompt
@@ -48,7 +49,7 @@ from claudius.cognition.working_memory import WorkingMemory
 from claudius.config import blot
 from claudius.errors import OverBudget, ProviderError, RefusedReply, Unreadable
 from claudius.failure import Failure, failure_of, unspeakable
-from claudius.intent import Call, Thoughts
+from claudius.intent import Call, Thought, Thoughts
 from claudius.memory.knowledge import greeted, told
 from claudius.observed import Thinking
 from claudius.prompt import Prompt, RecordKind, data_line, fence
@@ -109,7 +110,10 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     show = turn.surface.show if streams and is_final else None
     thoughts = ThoughtStream(mind.hooks, turn.recollection, mind.secrets) if mind.hooks.has(Thinking.point) else None
     gate = StreamGate(turn.rules) if show else None
-    reading = _Reading(Parser(think=thoughts.tell if thoughts else None), gate, show, turn.surface.tell, thoughts)
+    parser = Parser(think=thoughts.tell if thoughts else None)
+    reading = _Reading(parser, gate, show, turn.surface.tell, thoughts)
+    if ACTS in steps:
+        reading.may_show = partial(_is_done, turn)
     made = turn.paid.get(sha)
     if made is not None:
         await reading.take(made.response)
@@ -185,6 +189,10 @@ class _Reading(Struct):
     show: Show | None = None
     tell: Callable[[Failure], Awaitable[object]] | None = None
     thoughts: ThoughtStream | None = None
+    may_show: Callable[[Section], bool] | None = None
+    """Whether words may be shown once this section of acts has closed; None = they need not wait for it."""
+    held: str = ""
+    """Words that wait for the acts."""
     shown: str = ""
     text: str = ""
     is_void: bool = False
@@ -207,7 +215,14 @@ class _Reading(Struct):
     async def take(self, piece: str) -> None:
         """Read the next piece."""
         self.text += piece
-        visible = self.parser.feed(piece)
+        visible = self.held + self.parser.feed(piece)
+        self.held = ""
+        if self.may_show and not self.is_void:
+            acts = self.parser.closed(ACTS)
+            if acts is None:
+                self.held = visible
+                return
+            self.is_void, self.may_show = not self.may_show(acts), None
         if visible and self.gate and self.show and not self.is_void:
             passed = self.gate.show(visible)
             if passed:
@@ -217,9 +232,14 @@ class _Reading(Struct):
     def restart(self) -> None:
         """Start over: discard the text so far. The final utterance will replace what was shown of it."""
         self.parser = Parser(think=self.thoughts.tell if self.thoughts else None)
-        self.text, self.shown, self.is_void = "", "", True
+        self.text, self.shown, self.held, self.is_void = "", "", "", True
         if self.thoughts:
             self.thoughts.void()
+
+
+def _is_done(turn: TurnState, section: Section) -> bool:
+    """Return whether a section of acts can be done, all of it."""
+    return not read_acts(section.text, known_to(turn)).refused
 
 
 async def _read(turn: TurnState, provider: Provider, request: Request, reading: _Reading) -> Done:
@@ -242,6 +262,7 @@ async def _read(turn: TurnState, provider: Provider, request: Request, reading: 
     return Done(text="", usage=estimate(request, reading.text), stop_reason="max_tokens")
 
 
+NOT_WHOLE = ReadActs(refused=(Refused("", "the section was not written to its end"),))
 Replies = Sequence[ModelReply | None]
 """The first reply, and the second one if there was a second call; None = that call failed."""
 Failed = Mapping[int, Unreadable]
@@ -289,15 +310,54 @@ def spoken_of(turn: TurnState, first: ModelReply, second: Replies) -> Spoken:
     return spoken
 
 
-async def thoughts(turn: TurnState, reply: ModelReply) -> Thoughts:
-    """Return what the reply of a declarative hop says, after a second call if nothing in it can be said."""
+class Decided(Struct, frozen=True):
+    """What a turn will say and do."""
 
-    async def again(_: Failed) -> ModelReply | None:
+    spoken: Spoken
+    acts: ReadActs
+
+
+def acts_of(turn: TurnState, parsed: Parsed) -> ReadActs | None:
+    """Return the acts of a reply; None if it has none. One that was not written to its end is refused."""
+    found = [one for one in parsed.sections if one.name == ACTS]
+    if not found:
+        return None
+    whole = [one for one in found if one.complete]
+    return read_acts(whole[0].text, known_to(turn)) if whole else NOT_WHOLE
+
+
+def known_to(turn: TurnState) -> Known:
+    """Return what the acts of a turn are checked against."""
+    agrees = turn.mind.store.people.wants_proactive
+    return Known(recollection=turn.recollection, zone=turn.settings.zone, agrees=agrees)
+
+
+def decided_by(turn: TurnState, first: ModelReply, second: Replies) -> Decided:
+    """Return what a reply says and does, as one decision. Raises: Unreadable if it must be asked for once more."""
+    acts = (acts_of(turn, first.parsed) if ACTS in turn.plan.asked else None) or ReadActs()
+    is_last = bool(second) or turn.rules.repairs == 0 or first.is_refused
+    if acts.refused and not is_last:
+        raise Unreadable(ACTS, acts.reasons)
+    repair = second[0] if second else None
+    if not acts.refused or repair is None:
+        return Decided(spoken_of(turn, first, second), acts)
+    # its words may stand on what was done now; where it has none, the first ones do
+    words = climb(repair.parsed, replace(turn.rules, repairs=0), refused=repair.is_refused)
+    is_said = isinstance(words, Spoken) and words.rung in ("complete", "plain")
+    spoken = words if isinstance(words, Spoken) and is_said else spoken_of(turn, first, (None,))
+    return Decided(spoken, acts_of(turn, repair.parsed) or acts)
+
+
+async def thoughts(turn: TurnState, reply: ModelReply) -> Thoughts:
+    """Return what the reply of a declarative hop says and does, after a second call if it cannot be used."""
+
+    async def again(failed: Failed) -> ModelReply | None:
+        refused = failed[0].detail if failed[0].name == ACTS else ""
         prompt = build_prompt(turn.plan, turn.recollection, turn.soul, turn.settings)
         tail = (
             words_tail(turn.plan, turn.recollection, turn.soul, turn.settings)
             if turn.settings.profile == "small"
-            else repair_tail(turn.recollection, turn.soul, reply.parsed.raw, turn.settings.message_chars)
+            else repair_tail(turn.recollection, turn.soul, reply.parsed.raw, turn.settings.message_chars, refused)
         )
         try:
             return await ask_model(turn, replace(prompt, tail=tail), "repair")
@@ -305,25 +365,45 @@ async def thoughts(turn: TurnState, reply: ModelReply) -> Thoughts:
             await turn.fail(failure_of(error))
             return None
 
-    (spoken,) = await _read_or_repair(turn, reply, (partial(spoken_of, turn),), again)
-    return thoughts_of(turn, reply, spoken)
+    (decided,) = await _read_or_repair(turn, reply, (partial(decided_by, turn),), again)
+    keep_acts(turn, decided.acts)
+    return thoughts_of(turn, reply, decided)
 
 
-def thoughts_of(turn: TurnState, reply: ModelReply, spoken: Spoken) -> Thoughts:
+def keep_acts(turn: TurnState, acts: ReadActs) -> None:
+    """Keep what is to be booked with the turn, each act once, and what `why` tells of those that were written."""
+    turn.acts += [one.act for one in acts.done if one.act not in turn.acts]
+    turn.acted += acts.told
+
+
+def thoughts_of(turn: TurnState, reply: ModelReply, decided: Decided) -> Thoughts:
     """Gather what a reply says and thinks. If the plan asked for no speech, any speech is dropped. Pure."""
+    spoken, acts = decided.spoken, decided.acts
     found, flags = interpret(reply.parsed, turn.plan, turn.soul)
+    if ACTS in turn.plan.asked:
+        flags = flags if acts.written else (*flags, "missing:acts")
+        flags = (*flags, *(["dropped:acts"] if acts.refused else []))
+        found = tuple([one for one in found if one.step != ACTS])
+        found = (*found, Thought(step=ACTS, content=acts.written)) if acts.written else found
     if not turn.plan.speaks:
         flags = (*flags, "unasked:external_dialogue") if spoken.speech else flags
         spoken = replace(spoken, speech="", rung="silent", truncated=False)
     return Thoughts(
         thoughts=found,
-        speech=spoken.speech,
+        speech=f"{spoken.speech}\n\n{not_done(turn, acts)}" if spoken.speech and acts.refused else spoken.speech,
         verb=spoken.verb,
         rung=spoken.rung,
         flags=tuple(dict.fromkeys((*spoken.flags, *flags))),
         streamed=reply.streamed,
         truncated=spoken.truncated,
     )
+
+
+def not_done(turn: TurnState, acts: ReadActs) -> str:
+    """Return the fixed line that says which acts could not be done, in the listener's language."""
+    told = dict.fromkeys([one.what for one in acts.refused if one.what])
+    to = turn.recollection.addressee
+    return turn.soul.steps[ACTS].failed(", ".join(told) or "…", to.locale if to else "")
 
 
 async def answers(

@@ -53,7 +53,7 @@ async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_t
             intent = confirmed(intent, reminder, recollection, mind.soul())
     show_concluded(mind.hooks, recollection, intent.calls, intent.utterances if is_turn else ())
     intent = kept(intent, recollection, soul_name(mind.soul().text("soul.md")))
-    await mind.store.turns.commit(intent)
+    intent = await mind.store.turns.commit(intent)
     show_committed(mind.hooks, intent)
     return intent
 

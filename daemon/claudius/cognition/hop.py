@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from claudius.cognition.acts import ACTS
 from claudius.cognition.asking import ModelReply, answers, ask_model, thoughts
 from claudius.cognition.asks import QUERY, SPEECH, THOUGHT, external_dialogue
 from claudius.cognition.conclude.conclusion import conclude, heard
@@ -307,9 +308,17 @@ def _ended(turn: TurnState) -> Intent:
     )
     intent = recorded(turn, intent)
     if not turn.has_yielded:
-        return intent
+        return acting(turn, intent)
     own = intent.entries[len(heard(turn.recollection)) :]
     return replace(intent, answers=(), held=intent.answers, entries=own, utterances=(), rung="silent", psyche=None)
+
+
+def acting(turn: TurnState, intent: Intent) -> Intent:
+    """Add what the turn does beyond its words; nothing of it where a secret stood in it. Pure."""
+    acts = () if f"secret:{ACTS}" in intent.flags else tuple(turn.acts)
+    to = turn.recollection.addressee
+    changes = {**intent.changes, "acts": turn.acted} if ACTS in turn.asked or turn.acted else intent.changes
+    return replace(intent, acts=acts, changes=changes, locale=to.locale if to else "")
 
 
 def _gathered(turn: TurnState) -> Intent:

@@ -133,7 +133,8 @@ def _lapses_at(perception: Perception, mind: Mind) -> datetime | None:
 
 def _zone(perception: Perception, mind: Mind) -> tzinfo:
     """Return the zone of whoever hears what is said about a perception."""
-    own = mind.store.people.zone(perception.person) if perception.audience.startswith("private:") else ""
+    is_one = perception.audience.startswith("private:") or is_promised(perception)  # a promise is somebody's anywhere
+    own = mind.store.people.zone(perception.person) if is_one else ""
     return known_zone(own, mind.config().clock.timezone)
 
 

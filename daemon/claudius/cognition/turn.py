@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime
+from string import Template
 
 from msgspec.structs import replace
 
@@ -46,10 +47,11 @@ from claudius.failure import Failure
 from claudius.intent import ApologyKind, Intent
 from claudius.memory.inbox import Pending
 from claudius.memory.recall import RecallLimits
-from claudius.perception import SELF, Kind, MessageExtra, Origin, internal
+from claudius.perception import SELF, Kind, MessageExtra, Origin, Perception, ScheduledExtra, internal
 from claudius.psyche import Attention
 from claudius.psyche.context import ANNOUNCED
 from claudius.recollection import once, unrecalled
+from claudius.soul import SoulText
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +59,8 @@ UPDATES = ("user_model_update", "model_change_note")
 NO_SURFACE = Surface()
 POST_CHARS = 3000
 """Characters of one post, where the network would take longer ones; a longer reply is split."""
+INTRODUCED = {"remind": "reminder", "promise": "promise"}
+"""What introduces a plan when it is due: by what it was made as, the heading in the soul's text."""
 LEAST_CHARS = 1000
 """The least that is shown of a message, however long the model finds the prompt."""
 
@@ -125,6 +129,15 @@ async def _with_prompt(intent: Intent, pending: Pending, mind: Mind) -> Intent:
         return intent
 
 
+def _introduced(perception: Perception, soul: SoulText) -> Perception:
+    """Return what was asked for or promised with the soul's own words around it, as the turn hears it. Pure."""
+    extra = perception.extra
+    if not isinstance(extra, ScheduledExtra) or extra.made_as not in INTRODUCED:
+        return perception
+    words = sections(soul.files.get(f"processes/{PROCESS}.md")).get(INTRODUCED[extra.made_as], "$what")
+    return replace(perception, text=Template(words).safe_substitute(what=perception.text))
+
+
 async def _recalled(pending: Pending, mind: Mind, surface: Surface) -> TurnState:
     """Recall everything the turn needs, with the time and nonce of an earlier unfinished run, if there was one.
 
@@ -143,6 +156,9 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface) -> TurnState
         in_order=True,
     )
     recollection = await mind.store.turns.recall(pending, nonce=nonce, now=now, limits=limits)
+    soul = mind.soul()
+    heard = tuple([_introduced(one, soul) for one in recollection.perceptions])
+    recollection = replace(recollection, perceptions=heard)
     settings = EngineSettings.of(
         config,
         post_chars=None if surface.post_chars is None else min(surface.post_chars, POST_CHARS),
@@ -151,7 +167,7 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface) -> TurnState
     )
     return TurnState(
         mind=mind,
-        soul=mind.soul(),
+        soul=soul,
         config=config,
         settings=settings,
         recollection=recollection,

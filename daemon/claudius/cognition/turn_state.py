@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from claudius.acts import Act
 from claudius.cognition.mind import Mind, Show
 from claudius.cognition.output.rules import OutputRules, output_rules
 from claudius.cognition.plan import EngineSettings, Plan, silent_plan
@@ -225,6 +226,10 @@ class TurnState(Struct, kw_only=True):
     """The text that the listener has already seen."""
     has_yielded: bool = False
     """The turn stopped for a new perception; its thoughts are kept."""
+    acts: list[Act] = field(default_factory=list)
+    """What the turn does beyond its words, checked and ready to be booked."""
+    acted: list[Mapping[str, str]] = field(default_factory=list)
+    """What `why` tells of each act that was written: also of those that were refused."""
     schedules: list[Schedule] = field(default_factory=list)
     cancels: list[int] = field(default_factory=list)
     closes: bool = False
@@ -267,8 +272,8 @@ class TurnState(Struct, kw_only=True):
         self.thought, self.streamed, self.has_yielded = (), "", False
         self.closes, self.kept, self.failure = False, None, None
         for grown in (
-            self.asked, self.hops, self.parts, self.entries, self.moves, self.lines, self.schedules, self.cancels,
-            self.noted,
+            self.asked, self.hops, self.parts, self.entries, self.moves, self.lines, self.acts, self.acted,
+            self.schedules, self.cancels, self.noted,
         ):  # fmt: skip
             grown.clear()
 

@@ -159,6 +159,7 @@ class Routes:
             "beliefs/{key}": self._belief,
             "reflect": self._reflect,
             "schedule/{id}/cancel": self._cancel,
+            "schedule/{id}/move": self._move,
             "daimons/{name}": self._daimon,
             "soul/check": self._check,
             "soul/{file}": self._save,
@@ -241,6 +242,11 @@ class Routes:
     async def _cancel(self, request: web.Request) -> web.Response:
         await asyncio.to_thread(clock.cancel, self._home, request.match_info["id"])
         return document({"cancelled": request.match_info["id"]}, encode=encode)
+
+    async def _move(self, request: web.Request) -> web.Response:
+        plan, at = request.match_info["id"], str((await body(request)).get("at", ""))
+        await asyncio.to_thread(clock.move, self._home, plan, at)
+        return document({"moved": plan, "at": at}, encode=encode)
 
     async def _daimon(self, request: web.Request) -> web.Response:
         name, asked = request.match_info["name"], await body(request)

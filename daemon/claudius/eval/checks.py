@@ -119,6 +119,18 @@ def at(wanted: tuple[str, ...], seen: SceneEvents) -> str:
     return "" if fits else f"it spoke at {', '.join(spoke) or 'no time'}"
 
 
+def acts(wanted: str, seen: SceneEvents) -> str:
+    """Return what was done beyond the words, if not exactly this. Pure."""
+    done = ", ".join(seen.acts) or "none"
+    return "" if re.fullmatch(wanted, done) else f"it did: {done}"
+
+
+def due(wanted: str, seen: SceneEvents) -> str:
+    """Return for when plans were made, if not exactly for then. Pure."""
+    made = ", ".join(seen.due) or "no time"
+    return "" if re.fullmatch(wanted, made) else f"it planned for {made}"
+
+
 def style(wanted: bool, seen: SceneEvents) -> str:  # noqa: FBT001 - every check has the same form
     """Return the first countable rule of soul.md that a reply breaks. Pure."""
     del wanted
@@ -147,6 +159,8 @@ CHECKS: dict[str, Callable[..., str]] = {
     "state": state,
     "calls": calls,
     "at": at,
+    "acts": acts,
+    "due": due,
     "style": style,
 }
 """Every counted check, in the order in which they are made."""

@@ -14,10 +14,11 @@ from claudius.decoding import decoder
 from claudius.errors import UsageProblem
 from claudius.eval.checks import Result
 from claudius.eval.judging import TRUSTED
-from claudius.eval.run import Evaluation, PlayedScene, PlayedSuite
+from claudius.eval.run import ACTED, Evaluation, PlayedScene, PlayedSuite
 
 DRAWS = 2000
 """Resamplings of the scenes for an interval of 95 %."""
+NOT_MEASURED = "not measured: no model spoke"
 SHOWN_FAULTS = 20
 """The most failed checks that the terminal shows."""
 
@@ -58,9 +59,14 @@ def table(outcome: Evaluation) -> Iterator[str]:
     yield f"{'suite':<14} {'scenes':>6} {'checks':>7} {'held':>7} {'turns':>6} {'calls':>6} {'tokens':>7}   judged"
     for suite in outcome.suites:
         found = suite.figures
+        if not suite.is_measured:
+            yield f"{suite.suite:<14} {NOT_MEASURED}"
+            continue
         counts = f"{_scenes(suite):>6} {found['checks']:>7.0f} {found['share_ok']:>7.1%} {found['turns']:>6.0f}"
         costs = f"{found['calls_a_turn']:>6.2f} {found['tokens_a_turn']:>7.0f}"
         yield f"{suite.suite:<14} {counts} {costs}   {_judged(suite, outcome)}"
+        shares = [f"{name} {value:.0%}" for name, value in found.items() if name.endswith(ACTED)]
+        yield from (f"  {', '.join(shares[n : n + 8])}" for n in range(0, len(shares), 8))
     wrong = list(faults(outcome))
     for suite_name, scene, one in wrong[:SHOWN_FAULTS]:
         yield f"  {suite_name}/{scene}{_step(one)} {one.check}: {one.detail}"
@@ -76,6 +82,9 @@ def page(outcome: Evaluation, differences: Sequence[Difference] = ()) -> str:
     lines += ["|---|---|---|---|---|---|---|---|---|"]
     for suite in outcome.suites:
         found = suite.figures
+        if not suite.is_measured:
+            lines.append(f"| `{suite.suite}` | {_cell(suite.about)} | {NOT_MEASURED} | | | | | | |")
+            continue
         counts = f"{_scenes(suite)} | {found['checks']:.0f} | {found['share_ok']:.1%} | {found['turns']:.0f}"
         costs = f"{found['calls_a_turn']:.2f} | {found['tokens_a_turn']:.0f}"
         lines.append(f"| `{suite.suite}` | {_cell(suite.about)} | {counts} | {costs} | {_judged(suite, outcome)} |")

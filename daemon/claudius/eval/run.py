@@ -18,6 +18,10 @@ from claudius.provider import Provider
 from claudius.providers.scripted import Scripted
 
 
+ACTED = ("acts", "due")
+"""The checks whose share is told for each group of scenes: those that one repeated scene was written out to."""
+
+
 class PlayedScene(Struct, frozen=True, kw_only=True):
     """One scene of a result."""
 
@@ -41,6 +45,8 @@ class PlayedSuite(Struct, frozen=True, kw_only=True):
     about: str
     scenes: tuple[PlayedScene, ...]
     figures: Mapping[str, float] = {}
+    is_measured: bool = True
+    """False: it needs a model, and none spoke."""
 
 
 class Evaluation(Struct, frozen=True, kw_only=True):
@@ -106,6 +112,8 @@ async def evaluate(run: Run, begun_at: str) -> Evaluation:
 
 
 async def _suite(run: Run, suite: Suite, root: Path) -> PlayedSuite:
+    if suite.needs_model and run.voice is None and run.recorded is None:
+        return PlayedSuite(suite=suite.name, about=suite.about, scenes=(), figures=figures(()), is_measured=False)
     scenes = [await _scene(run, suite, scene, root) for scene in suite.scene]
     return PlayedSuite(suite=suite.name, about=suite.about, scenes=tuple(scenes), figures=figures(scenes))
 
@@ -162,10 +170,19 @@ def figures(scenes: Sequence[PlayedScene]) -> dict[str, float]:
         "fixed_in_a_row": float(max((_longest(scene.rungs, "fixed") for scene in scenes), default=0)),
     }
     found |= {f"rung_{rung}": _share(rungs.count(rung), len(rungs)) for rung in sorted(set(rungs))}
+    acted = [(scene.scene.rpartition("-")[0], one) for scene in scenes for one in scene.checks if one.check in ACTED]
+    for kind in sorted({(group, one.check) for group, one in acted}):
+        found["_".join(kind)] = _share(*_held(acted, kind))
     waits = sorted(one for scene in scenes for one in scene.first_word_ms)
     if waits:
         found["first_word_p50_ms"] = waits[len(waits) // 2]
     return found
+
+
+def _held(acted: Sequence[tuple[str, Result]], kind: tuple[str, str]) -> tuple[int, int]:
+    """Return how many checks of one kind hold in one group of scenes, of how many. Pure."""
+    of_it = [one.ok for group, one in acted if (group, one.check) == kind]
+    return sum(of_it), len(of_it)
 
 
 def _share(part: int, whole: int) -> float:

@@ -50,6 +50,10 @@ class Checks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The least and the most calls of the model."""
     at: tuple[str, ...] | None = None
     """When it spoke, and where, to the minute and in order: `2 09:00 dm-ana`."""
+    acts: str = ""
+    """What was done beyond the words, and no more: `none`, `remind weekdays`, `know home, zone Asia/Tokyo`."""
+    due: str = ""
+    """For when plans were made, to the minute and in order: `2 09:00, 2 18:00`."""
     style: bool = False
     """What was said keeps the rules of soul.md that can be counted."""
     judge: Rubric | None = None
@@ -76,6 +80,10 @@ class SceneStep(Checks, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the scripted voice thinks."""
     learns: str = ""
     """What the scripted voice writes into the person's portrait."""
+    does: str = ""
+    """The scripted voice's acts, one JSON object a line."""
+    feels: str = ""
+    """The scripted voice's appraisal."""
     writes: Words = ()
     """The scripted voice's whole replies, in place of `answer`."""
     forms: tuple[str, ...] = ()
@@ -110,6 +118,8 @@ class Suite(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     about: str
     scene: tuple[Scene, ...]
     name: str = ""
+    needs_model: bool = False
+    """Whether it measures nothing where the scripted voice speaks."""
 
 
 def find(directories: Sequence[Path], names: Sequence[str], own: Sequence[Suite] = ()) -> list[Suite]:

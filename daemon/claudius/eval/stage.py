@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
+from claudius.acts import Act, FactKnown, PlanMade, ZoneSet
 from claudius.cognition.hooks import Hooks
 from claudius.cognition.turn import Turned
 from claudius.eval.scenes import Scene, SceneStep
@@ -78,6 +79,10 @@ class SceneEvents(Struct, frozen=True, kw_only=True):
     state: Mapping[str, str | float] = {}
     asked: str = ""
     """What was said to the soul."""
+    acts: tuple[str, ...] = ()
+    """What its turns did beyond their words: `remind weekdays`, `know home`."""
+    due: tuple[str, ...] = ()
+    """The local time of each plan that they made."""
 
 
 class Played(Struct, frozen=True, kw_only=True):
@@ -156,6 +161,21 @@ def local(at: datetime) -> str:
     """Return an instant as day and local time: `2 09:00`. Pure."""
     there = at.astimezone(ZONE)
     return f"{(there.date() - MONDAY.date()).days + 1} {there:%H:%M}"
+
+
+def done(act: Act) -> str:
+    """Return what an act does, in a word or two. Pure."""
+    name = act.kind if isinstance(act, PlanMade) else str(act.__struct_config__.tag)
+    match act:
+        case PlanMade():
+            detail = act.repeat
+        case FactKnown():
+            detail = act.kind
+        case ZoneSet():
+            detail = act.zone
+        case _:
+            detail = ""
+    return f"{name} {detail}".strip()
 
 
 def instant(when: str) -> datetime:
@@ -282,6 +302,8 @@ class SceneStage:
             keys=self._scene.keys,
             state=state,
             asked=asked,
+            acts=tuple(done(act) for one in ran for act in one.intent.acts),
+            due=tuple(local(act.at) for one in ran for act in one.intent.acts if isinstance(act, PlanMade)),
         )
 
     async def _state(self, step: SceneStep) -> Mapping[str, str | float]:

@@ -139,6 +139,8 @@ class Playing:
         line = _nth(several(step.answer), number) if step.answer else self._chance.choice(LINES)
         given = {
             "internal_monologue": step.thinks or "They spoke, and I have an answer to that.",
+            "appraisal": step.feels or "nothing",
+            "acts": step.does or "none",
             "external_dialogue": line,
             "user_model_check": "true" if step.learns else "false",
             "user_model_update": step.learns,

@@ -34,7 +34,12 @@ class Delivery(Struct, frozen=True, kw_only=True):
 
 def utterance_row(utterance: Utterance) -> dict[str, Any]:
     """Return the values of one part's row, except its state. Pure."""
-    return {**asdict(utterance), "body": valid(utterance.body), "answers": dump(utterance.answers)}
+    return {
+        **asdict(utterance),
+        "body": valid(utterance.body),
+        "answers": dump(utterance.answers),
+        "receipts": dump(utterance.receipts),
+    }
 
 
 def delivery_of(row: Row) -> Delivery:
@@ -52,6 +57,7 @@ def delivery_of(row: Row) -> Delivery:
             person=row["person"] or "",
             verb=row["verb"],
             apology=row["apology"],
+            receipts=parse_strings(row["receipts"]),
         )
         return Delivery(
             utterance=utterance,

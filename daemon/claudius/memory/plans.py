@@ -16,11 +16,10 @@ from msgspec.structs import asdict
 from claudius.acts import PlanCancelled, PlanMade, PlanMoved, ZoneSet
 from claudius.errors import RowInvalid
 from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Schedule
-from claudius.memory.database import LAST, Core, Database, Row
+from claudius.memory.database import Core, Database, Row
 from claudius.memory.inbox import hold, keep, position
-from claudius.memory.knowledge import what_of
 from claudius.memory.rows import Decoding, dump, instant, parse_object, parse_strings, stamp
-from claudius.memory.seeing import canonical
+from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import SELF, Kind, Origin, Perception, Place, ScheduledExtra, TickExtra, private
 from claudius.prompt import short_name, valid
 from claudius.psyche_types import Milestone
@@ -41,20 +40,6 @@ class Due(Struct, frozen=True):
     next_due: datetime
     failures: int = 0
     """Number of consecutive failures."""
-
-
-class Waiting(Struct, frozen=True):
-    """A plan that waits."""
-
-    id: int
-    at: datetime
-    what: str
-    """What it is about, in its own words; empty if it keeps none apart from what the soul is told then."""
-
-    @property
-    def name(self) -> str:
-        """A short name for it, unlikely to be another's in one conversation."""
-        return f"p{self.id % 1000}"
 
 
 log = logging.getLogger(__name__)
@@ -453,11 +438,23 @@ class PlanStore:
         with self._core.snapshot() as db:
             return open_plans(db, conversation)
 
-    def waiting(self, place: str, person: str) -> tuple[Waiting, ...]:
-        """Return what a person asked for that waits in the conversations that begin so, soonest first."""
-        rows = self._core.look("plans_here", place=place, until=f"{place}{LAST}", person=person)
-        found = [Waiting(row["id"], instant(row["scheduled_for"]), what_of(row)) for row in rows]
-        return tuple(sorted(found, key=lambda one: (one.at, one.id)))
+    def waiting(self, perception: Perception) -> tuple[PlanHere, ...]:
+        """Return what waits for a speaker in the places that share the audience where they spoke, soonest first."""
+        with self._core.snapshot() as db:
+            seeing = Seeing(db, perception)
+            return plans_here(db, seeing.ids(seeing.speaker), seeing.audience, MOST_OPEN)
+
+    async def move(self, schedule_id: int, at: datetime) -> bool:
+        """Move a plan that waits to another time; False if there is none."""
+
+        def write(db: Database) -> bool:
+            row = db.one("plan_here", id=schedule_id)
+            if row is None or row["fired_turn"] is not None:
+                return False
+            move_plan(db, row, at, "", None)
+            return True
+
+        return await self._core.write(write)
 
     async def plan(self, schedule: Schedule) -> bool:
         """Store a plan outside any turn; False if `MOST_OPEN` are already pending there.

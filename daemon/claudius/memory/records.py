@@ -199,6 +199,8 @@ class Records:
             "calls": calls,
             "response": thought[0]["response"] if thought else None,
             "utterance": "".join(part.pop("body") for part in parts) or None,
+            "acts": row["changes"].pop("acts", []),
+            "receipts": [line for part in parts for line in parse(part.pop("receipts"))],
             "apology": apology,
             "provider": thought[0]["provider"] if thought else None,
             "model": thought[0]["model"] if thought else None,

@@ -33,7 +33,7 @@ from claudius.memory.seen import ERASED, NO_SNAPSHOT, KeptTurn, is_damaged, pack
 from claudius.memory.whispers import Claims
 from claudius.perception import Perception, internal, is_terminal, joint, private
 from claudius.prompt import valid
-from claudius.recollection import Recollection, Summary, UserModel
+from claudius.recollection import RECEIPTS, EntryType, Recollection, Summary, UserModel
 
 
 class Quiet(Struct, frozen=True, kw_only=True):
@@ -125,13 +125,15 @@ class TurnStore:
         if self.claims.held:
             self.claims.release(turn)
 
-    async def commit(self, intent: Intent) -> None:
+    async def commit(self, intent: Intent) -> Intent:
         """Apply a turn: WRITE 2. A second commit of a turn id changes nothing and succeeds.
+
+        Returns the turn as it was applied, with the receipts of what it did.
 
         Raises: StaleTurn if the conversation moved since `intent.version`.
         """
         before, boot, most = let_go(self._limits, intent.at), self._core.boot, self._limits.moments
-        await self._core.write(partial(commit, intent=intent, let_go=before, boot=boot, most=most))
+        return await self._core.write(partial(commit, intent=intent, let_go=before, boot=boot, most=most))
 
     async def fold(
         self, conversation: str, turn: str, summary: Summary | None, calls: Sequence[Call], now: datetime
@@ -273,15 +275,15 @@ class TurnStore:
         return await self._core.write(lambda db: expire(db, stamp(before), stamp(now), most))
 
 
-def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int = _DEFAULT_LIMITS.moments) -> None:
-    """Apply a turn; a known one changes nothing. Raises: StaleTurn.
+def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int = _DEFAULT_LIMITS.moments) -> Intent:
+    """Apply a turn, and return it with its receipts; a known one changes nothing. Raises: StaleTurn.
 
     If there is a new summary, entries that it covers and that are older than `let_go` are deleted.
     """
     at = stamp(intent.at)
     number = _move_conversation(db, intent, at)
     if number is None:
-        return
+        return intent
     if intent.acts:
         intent = with_receipts(intent, book_acts(db, intent))
     answered = _answer(db, intent, at)
@@ -306,6 +308,7 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
     keep_moments(db, intent, most)  # after the outbox, which holds the soul's own words
     if [one for one in answered if not one.rowcount]:  # counted last: a far database has answered by now
         raise StaleTurn("what this turn answers was withdrawn or answered meanwhile")
+    return intent
 
 
 def with_receipts(intent: Intent, receipts: tuple[str, ...]) -> Intent:
@@ -313,7 +316,14 @@ def with_receipts(intent: Intent, receipts: tuple[str, ...]) -> Intent:
     if not receipts or not intent.utterances:
         return intent
     *before, last = intent.utterances
-    return replace(intent, utterances=(*before, replace(last, receipts=receipts)))
+    said = [n for n, entry in enumerate(intent.entries) if entry.entry_type is EntryType.EXTERNAL_DIALOG]
+    entries = tuple(
+        [
+            replace(entry, metadata={**entry.metadata, RECEIPTS: receipts}) if n in said[-1:] else entry
+            for n, entry in enumerate(intent.entries)
+        ]
+    )
+    return replace(intent, utterances=(*before, replace(last, receipts=receipts)), entries=entries)
 
 
 def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:

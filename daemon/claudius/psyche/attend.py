@@ -239,7 +239,7 @@ def _asks(
     is_about_arc: bool,
 ) -> tuple[str, ...]:
     """Return the psyche's own steps to ask. `is_about_arc`: the message is about a recurring subject."""
-    asked = ["appraisal"] if happening.kind in MESSAGES else []
+    asked = []
     turns_here = recollection.speaker.turns_here if recollection.speaker else 0
     is_alone = recollection.audience.startswith("private:")  # they know everything that moved the tension with them
     if event.person and (  # nothing that was said elsewhere may change which steps a channel's prompt asks

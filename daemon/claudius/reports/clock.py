@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from claudius.cognition.timing import known_zone
@@ -13,6 +13,7 @@ from claudius.config import daimons as configured
 from claudius.config import load
 from claudius.errors import ClaudiusError, UsageProblem
 from claudius.home import Home
+from claudius.recurrence import local_instant, zone_named
 from claudius.reports.opened import edit, noted, records
 from claudius.reports.session import ask, wake_and_ask
 
@@ -34,8 +35,10 @@ def schedule(home: Home, now: datetime) -> list[Mapping[str, Any]]:
 
 def _plan(row: Mapping[str, Any], now: datetime, *, is_awake: bool) -> dict[str, Any]:
     """Add to a plan what it is about, the words that asked for it or else what will be noticed, and its wait."""
-    plan = {key: value for key, value in row.items() if key not in ("state", "not_before", "reason", "ahead")}
+    plan = {key: value for key, value in row.items() if key not in ("heard", "not_before", "reason", "ahead", "short")}
     return plan | {
+        "plan": f"p{row['short']}" if row["short"] else None,
+        "zone": row["zone"] or "",
         "what": row["params"].get("what") or row["text"],
         "waits_for": _waits_for(row, now, is_awake=is_awake),
     }
@@ -48,9 +51,9 @@ def _waits_for(row: Mapping[str, Any], now: datetime, *, is_awake: bool) -> str 
     why = f" ({row['reason']})" if row["reason"] else ""
     if not is_awake:
         return "the daemon: nothing is running"
-    if row["state"] != "pending":
+    if row["heard"] != "pending":
         return {None: "the clock, which looks again within a minute", "committed": f"its network{why}"}.get(
-            row["state"], "its own turn, which is under way"
+            row["heard"], "its own turn, which is under way"
         )
     if row["not_before"] and datetime.fromisoformat(row["not_before"]) > now:
         return f"{row['not_before']}{why}"
@@ -62,6 +65,10 @@ def _job(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "id": row["job"],
         "kind": "job",
+        "plan": None,
+        "repeat": "",
+        "zone": "",
+        "state": "waiting",
         "due_at": row["next_due"],
         "conversation": None,
         "process": None,
@@ -85,6 +92,22 @@ def cancel(home: Home, plan: str) -> None:
         number = next((row["id"] for row in kept.plans() if str(row["id"]) == plan), None)
     if number is None or not edit(home, lambda store: store.plans.cancel(number)):
         raise ClaudiusError(f"no plan {plan!r}: `claudius schedule list` names them")
+
+
+def move(home: Home, plan: str, local: str) -> None:
+    """Move a plan to another time by the clock of its zone. Raises: ClaudiusError if there is none, UsageProblem."""
+    with records(home) as kept:
+        row = next((row for row in kept.plans() if str(row["id"]) == plan), None)
+    if row is None:
+        raise ClaudiusError(f"no plan {plan!r}: `claudius schedule list` names them")
+    try:
+        at = datetime.fromisoformat(local)
+    except ValueError as error:
+        raise UsageProblem(f"{local!r} is no date and time, such as 2026-11-27T09:00") from error
+    zone = zone_named(row["zone"]) if row["zone"] else known_zone(load(home, os.environ).config.clock.timezone)
+    instant = at.astimezone(UTC) if at.tzinfo else local_instant(at.date(), at.time(), zone)
+    if not edit(home, lambda store: store.plans.move(row["id"], instant)):
+        raise ClaudiusError(f"no plan {plan!r} waits: `claudius schedule list` names them")
 
 
 def daimons(home: Home, now: datetime) -> list[dict[str, Any]]:

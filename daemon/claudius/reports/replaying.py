@@ -333,7 +333,7 @@ def _state(
 
 async def _asked(state: TurnState, prompt: Prompt) -> Intent:
     """Ask one prompt, and conclude what would be said from the reply, as a turn does. Raises: ProviderError."""
-    from claudius.cognition.asking import ask_model, spoken_of, thoughts_of
+    from claudius.cognition.asking import ask_model, decided_by, thoughts_of
     from claudius.cognition.conclude.conclusion import conclude
     from claudius.cognition.prompt.assembly import form_of
 
@@ -341,7 +341,7 @@ async def _asked(state: TurnState, prompt: Prompt) -> Intent:
     reply = await ask_model(
         state, prompt, PURPOSE, steps=plan.asked, form=form_of(plan, state.soul, state.settings), keep_session=False
     )
-    found = thoughts_of(state, reply, spoken_of(state, reply, (None,)))
+    found = thoughts_of(state, reply, decided_by(state, reply, (None,)))
     return conclude(plan, state.recollection, found, state.soul, state.settings, state.rules, None)
 
 

@@ -25,6 +25,7 @@ MAX_BYTES = 1_000_000
 PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
     "summary.md": ("chars",),
     "reask.md": ("step", "reason"),
+    "repair_acts.md": ("reasons",),
     "cortex.md": ("name", "guide"),
     "consult.md": ("name", "guide"),
     "triage.md": ("name",),
@@ -77,8 +78,16 @@ class StepText(Struct, frozen=True, kw_only=True):
     """external_dialogue: mood → the lines that replace them."""
     on_demand: bool = False
     """True: it appears, slots filled, only in the tails of turns that ask for it, never in the system part."""
+    acts_failed: Mapping[str, str] = field(default_factory=dict)
+    """acts: language → the line that says what could not be done; `$what` stands for it."""
     hold: str = ""
     """external_dialogue: the line shown while the cortex is consulted."""
+
+    def failed(self, what: str, locale: str) -> str:
+        """Return the line that says what could not be done: in the language of a locale, English where it has none."""
+        language = locale.replace("_", "-").partition("-")[0].casefold()
+        line = self.acts_failed.get(language) or self.acts_failed.get("en", "(✖ $what)")
+        return fill(line, f"steps/{self.name}.md: acts_failed", 0, {"what": what})
 
     def acknowledgements(self, mood: str) -> tuple[str, ...]:
         """Return the lines that answer a message needing no thought, in this mood."""
@@ -108,6 +117,7 @@ class _Head(msgspec.Struct, forbid_unknown_fields=True):
     default_verb: str = ""
     slots: tuple[str, ...] = ()
     """The slots that a process fills in. A step with slots appears only in the tails of turns that ask for it."""
+    acts_failed: Mapping[str, str] = {}
     rare: bool = False
     """It is seldom asked, so it too appears only in the tails of turns that ask for it."""
 
@@ -216,8 +226,11 @@ def step_text(file: SoulFile) -> StepText:
         value=head.value,
         verbs=verbs,
         default_verb=default_verb,
+        acts_failed=head.acts_failed,
         on_demand=head.rare or bool(head.slots),
     )
+    for language, line in head.acts_failed.items():
+        fill(line, f"{where}: acts_failed.{language}", 0, {"what": ""})
     if not isinstance(head, _SpeechHead):
         return step
     # An older copy in the home may lack this kind of apology.

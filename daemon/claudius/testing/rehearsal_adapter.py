@@ -111,9 +111,9 @@ class RehearsalAdapter:
         if self.faults:
             error, is_applied = self.faults.popleft()
             if is_applied:
-                self._make_visible(utterance.key, utterance.conversation, utterance.body)
+                self._make_visible(utterance.key, utterance.conversation, utterance.whole)
             raise error
-        self._make_visible(utterance.key, utterance.conversation, utterance.body)
+        self._make_visible(utterance.key, utterance.conversation, utterance.whole)
         return f"r:{utterance.key}"
 
     async def tell(self, person: str, text: str) -> None:

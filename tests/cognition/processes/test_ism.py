@@ -411,7 +411,7 @@ async def test_a_step_with_a_voice_of_its_own_is_asked_apart(home: Home) -> None
         await say(soul, "m")
         calls = every_turn(soul)[0]["calls"]
 
-    assert [wanted(one) for one in main.requests] == [["internal_monologue", "external_dialogue"]]
+    assert [wanted(one) for one in main.requests] == [["internal_monologue", "appraisal", "acts", "external_dialogue"]]
     assert [(wanted(one), one.model) for one in small.requests] == [(["user_model_check"], "tiny")]
     assert [call["provider"] for call in calls] == ["scripted", "small"]
 

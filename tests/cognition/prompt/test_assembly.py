@@ -72,7 +72,7 @@ def test_the_tail_holds_its_blocks_in_order(text: SoulText) -> None:
         "## Current Message",
     ]
     assert tail.splitlines()[1] == (
-        "Write in this order: internal_monologue, external_dialogue, user_model_check; "
+        "Write in this order: internal_monologue, appraisal, acts, external_dialogue, user_model_check; "
         "if true: user_model_update, model_change_note; soul_state_check; if true: soul_state_update."
     )
     assert [record["kind"] for record in records(tail)] == ["soul_state", "user_model", "message"]

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from claudius.acts import PlanCancelled, PlanMade, PlanMoved, ZoneSet
-from claudius.intent import WHAT, Planned, Schedule
+from claudius.intent import Planned, Schedule
 from claudius.memory.plans import MOST_OPEN, book_plan
 from claudius.memory.store import Store
 from claudius.perception import Kind, Origin, internal, private
@@ -73,19 +73,6 @@ async def p19(ground: Ground) -> None:
             await store.plans.plan(plan(n, **made))
         here, there = store.plans.open_plans(DM), store.plans.open_plans(f"{DM}2")
     assert (here, there) == (5, 1)  # what has no words is told apart by its key
-
-
-@case("P14", "what waits for a person in a place is what they asked for there and in its threads, in its own words")
-async def _(ground: Ground) -> None:
-    async with awake(ground) as store:
-        asked: dict[str, Any] = {"asked_by": ANA, "person": ANA}
-        await store.plans.plan(plan(3, conversation=f"{DM}7", params={WHAT: "oil the chain"}, **asked))
-        await store.plans.plan(plan(2, **asked))
-        await store.plans.plan(plan(1, params={WHAT: "what I am up to"}, person=ANA))
-        await store.plans.plan(plan(4, params={WHAT: "another's"}, asked_by=BEN, person=BEN))
-        here, there = store.plans.waiting(DM, ANA), store.plans.waiting(f"{DM}7", ANA)
-    assert [(one.id, one.what) for one in here] == [(2, ""), (3, "oil the chain")]
-    assert [one.id for one in there] == [3]
 
 
 @case("P2", "one key of a conversation is one plan while it waits, and may be planned anew once it was heard")
@@ -351,3 +338,19 @@ async def p27(ground: Ground) -> None:
         told = await book(store, made())
         shown = await listed(store)
     assert (told, shown) == (["⏰ ∅ · call the dentist"], [])
+
+
+@case("P14", "what waits for a person is what was booked for them where the same people read, soonest first")
+async def _(ground: Ground) -> None:
+    """Ask in a thread of the channel, and in private; move one from outside any turn."""
+    async with awake(ground) as store:
+        await book(store, made("oil the chain"), made("air the tyres", TOMORROW - HOUR), at=CHANNEL)
+        await book(store, made("alone"), n=2)
+        await book(store, made("another's", person=BEN), n=3, at=CHANNEL, person=BEN)
+        there = store.plans.waiting(heard(at=f"{CHANNEL}7"))
+        moved = (await store.plans.move(there[0].id, TOMORROW + HOUR), await store.plans.move(5, TOMORROW))
+        after = store.plans.waiting(heard(at=f"{CHANNEL}7"))
+        in_private = store.plans.waiting(heard())
+    assert [one.text for one in there] == ["air the tyres", "oil the chain"]
+    assert [one.text for one in after] == ["oil the chain", "air the tyres"]
+    assert (moved, [one.text for one in in_private]) == ((True, False), ["alone"])

@@ -29,7 +29,7 @@ from claudius.home import shipped
 from claudius.shape import unfit_for
 from claudius.soul import SoulFile, SoulText
 
-_TALK = ("internal_monologue", "external_dialogue")
+_TALK = ("internal_monologue", "appraisal", "acts", "external_dialogue")
 _PORTRAIT = ("user_model_check", "user_model_update", "model_change_note")
 _STATE = ("soul_state_check", "soul_state_update")
 _CALMED = {"neutral": "main_process", "engaged": "main_process", "focused": "deep_work"}

@@ -160,15 +160,16 @@ def shows_intuition(plan: Plan, recollection: Recollection) -> bool:
     return bool(recollection.intuitions) and (feels(plan.asked) or not plan.asked)
 
 
-def repair_tail(recollection: Recollection, soul: SoulText, broken: str, chars: int) -> str:
+def repair_tail(recollection: Recollection, soul: SoulText, broken: str, chars: int, refused: str = "") -> str:
     """Assemble the tail of the repair call: the message, the broken reply as data, one instruction. Pure.
 
-    `chars`: the most that is shown of each message.
+    `chars`: the most that is shown of each message; `refused`: why acts were, if that is the reason for the call.
     """
     heard = [perception_record(one, recollection.called(one), chars) for one in recollection.perceptions]
     draft: Mapping[str, Scalar] = {"kind": RecordKind.DRAFT, "text": broken[:BROKEN_CHARS]}
     message = _fenced([TailBlock("Current Message", [*heard, draft])], recollection.nonce)
-    return "\n".join([*message.values(), soul.text("repair.md").strip()])
+    words = soul.files["repair_acts.md"].fill(reasons=refused) if refused else soul.text("repair.md")
+    return "\n".join([*message.values(), words.strip()])
 
 
 def prompt_sha256(prompt: Prompt) -> str:

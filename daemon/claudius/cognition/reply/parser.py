@@ -213,6 +213,10 @@ class Parser:
         self._has_shown = True
         return shown
 
+    def closed(self, name: str) -> Section | None:
+        """Return the first section of a tag that has closed so far."""
+        return next((one for one in self._sections if one.name == name and one.complete), None)
+
     def finish(self, *, truncated: bool = False) -> Parsed:
         """End the reply. `truncated`: the provider cut it. Nothing may be fed afterwards."""
         self._take(valid(self._surrogate))

@@ -116,7 +116,7 @@ class Step(Struct, frozen=True, kw_only=True):
     """Return what its answer changes; called if it was asked and answered."""
 
 
-PSYCHE_STEPS = ("appraisal", "stance_shifts", "intention_updates", "chosen_action")
+PSYCHE_STEPS = ("stance_shifts", "intention_updates", "chosen_action")
 """Steps that the psyche asks, whatever a process lists; with the psyche off they are in no prompt."""
 
 
@@ -212,9 +212,17 @@ def _appraised(reading: Reading) -> Effect:
     )
 
 
+def _done(reading: Reading) -> Effect:
+    """Keep the section as it was written; what it does is read by `cognition/acts.py` before anything is said."""
+    written = reading.thoughts["acts"][0].content
+    query = {"query": "acts"}
+    entry = Entry(entry_type=EntryType.MENTAL_QUERY, content=written, at=reading.recollection.now, metadata=query)
+    return Effect(entries=(entry,))
+
+
 APPRAISAL = Step(name="appraisal", gate=_answers, effect=_appraised)
 """How what was said landed on the soul, in closed words."""
-ACTS = Step(name="acts", gate=_acts)
+ACTS = Step(name="acts", gate=_acts, effect=_done)
 """What the soul does beyond its words: the lines are read and checked by `cognition/acts.py`."""
 MONOLOGUE = Step(name="internal_monologue", gate=always, effect=_thought)
 """Private reasoning, kept in memory and never heard."""

@@ -252,10 +252,11 @@ class LaneTurns(TurnStore):
             self._core.writer.later(lambda db: db.run("whispers_let_go", turn=turn))
         super().release(turn)
 
-    async def commit(self, intent: Intent) -> None:
-        await super().commit(intent)
+    async def commit(self, intent: Intent) -> Intent:
+        intent = await super().commit(intent)
         if self._leases.is_doubtful:
             await self._core.write(lambda db: db.run("outbox_doubted", turn=intent.turn))
+        return intent
 
     async def reserve(self, conversation: str, person: str, caps: Sequence[SpendingCap]) -> bool:
         def write(db: Database) -> bool:

@@ -20,6 +20,7 @@ from claudius.errors import BadSoul
 from claudius.home import Home, shipped
 from claudius.prompt import RecordKind
 from claudius.provider import Delta, Done, Event, Provider, Request, estimate
+from claudius.providers.rehearsal.deeds import wanted_in
 from claudius.providers.rehearsal.lines import Lines, TopicLines, answer, choose, plain, say, unused
 from claudius.providers.rehearsal.reading import (
     Noticed,
@@ -29,6 +30,7 @@ from claudius.providers.rehearsal.reading import (
     hides,
     intent_of,
     is_question,
+    lasts,
     limits,
     mood_in,
     quoted,
@@ -37,12 +39,10 @@ from claudius.providers.rehearsal.reading import (
     records,
     spoken,
     subject,
-    told_facts,
     topics_in,
     warned,
 )
-from claudius.psyche.reminding import ASKS_TIME, SIGNS, asks_time, request_in
-from claudius.psyche.times import due
+from claudius.providers.rehearsal.times import peel
 from claudius.soul import SoulFile, SoulSource
 
 __all__ = ["FILE", "Lines", "Rehearsal", "build", "greeting", "reply"]
@@ -255,7 +255,7 @@ def consider(seen: ReadRequest, lines: Lines) -> RehearsedTurn:
         elif mood:
             intent = f"mood {mood}"
         else:
-            lasting = is_told and told_facts(seen.message)
+            lasting = is_told and lasts(seen.message)
             intent = "told of themselves" if lasting else "statement" if is_told else "question"
     told = f"{len(seen.spoken)}\0{seen.message}".encode("utf-8", "replace")
     return RehearsedTurn(
@@ -278,11 +278,10 @@ def _intent(seen: ReadRequest, lines: Lines) -> tuple[str, str]:
     """Return the section that answers a message, "" for none by its words, and what memory says to it. Pure."""
     if seen.is_inner:
         return ("due" if seen.due else "elsewhere"), ""
-    if any(map(seen.message.lower().__contains__, SIGNS)) and (request := request_in(seen.message)):
-        has_time = due(request, ANY_DAY, is_asked=True) is not None
-        return ("reminder" if has_time else "reminder without a time"), ""
-    last = seen.spoken[-1] if seen.spoken else ""
-    if ASKS_TIME.search(last) and asks_time(last) and due(seen.message, ANY_DAY, is_asked=True):
+    if wanted := wanted_in(seen.message, ANY_DAY):
+        return ("reminder" if wanted.when else "reminder without a time"), ""
+    asked = [line for group in lines.sections["reminder without a time"].groups for line in group]
+    if seen.spoken and any(line in seen.spoken[-1] for line in asked) and peel(seen.message, ANY_DAY)[1].is_any:
         return "reminder", ""
     intent, cue = intent_of(seen.message, lines)
     if intent and intent not in RECALLING:

@@ -15,13 +15,11 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from claudius.memory.facts import CONSTRAINTS, KEYS, TELLS, stated_facts
 from claudius.memory.ranking import stemmed
 from claudius.perception import Kind
 from claudius.prompt import RecordKind
 from claudius.provider import Message, Request
 from claudius.providers.rehearsal.lines import EDGES, FactKind, Lines, fits, plain, say
-from claudius.recollection import Fact
 
 READ_CHARS = 4000
 """Only the start of a longer message is read."""
@@ -215,11 +213,10 @@ def facts_in(message: str, lines: Lines) -> tuple[tuple[Noticed, ...], bool]:
         for phrase, rest in lines.fact_openings.find(sentence):
             fact = lines.facts[phrase]
             words = _until(rest, fact.until)
-            named = [one.value for one in told_facts(sentence) if one.key == "name"] if fact.capital else []
-            if named and words.startswith(named[0]):
-                fact, words = lines.words.facts[0], named[0]
             if not fits(words, fact):
                 continue
+            if fact.capital and not _NO_NAME.fullmatch(words):
+                fact = lines.words.facts[0]
             if hidden:
                 secret = True
                 continue
@@ -229,9 +226,9 @@ def facts_in(message: str, lines: Lines) -> tuple[tuple[Noticed, ...], bool]:
     return tuple(found.values()), secret
 
 
-def told_facts(text: str) -> tuple[Fact, ...]:
-    """Return what a message says of its speaker, as memory reads it. Pure."""
-    return stated_facts(text, "", (), "", 0.0) if TELLS.search(text) else ()
+def lasts(text: str) -> bool:
+    """Return whether a message says of its speaker what will be so next week too. Pure."""
+    return _LASTS.search(text) is not None
 
 
 def hides(message: str, lines: Lines) -> bool:
@@ -317,6 +314,11 @@ _OF_THE_SOUL = re.compile(
 )
 _SAID_BY_SOUL = re.compile(r" you (?:say|said|tell|told|promise|promised|answer|answered|call|called|think|thought) ")
 
+_FACT = re.compile(r"[a-z][a-z ]{1,20}: ")
+"""How a line of memory begins that is a fact, and not words that were said."""
+_LIMIT = re.compile(r"allergic to (.*)|(?:must not|mustn't|can't|cannot|never) ((?:eat|drink|have) .*)", re.IGNORECASE)
+_LASTS = re.compile(r"\b[Mm]y (?:birthday|\w+(?:'s name)?) is\b|\b[Ii] was born\b|\b[Ii](?:'m| am) \w+ years old\b")
+_NO_NAME = re.compile(r"\w+(?:ish|ese|ian|ean|can)|muslim|jewish|hindu|buddhist|catholic|vegan", re.IGNORECASE)
 _DIET = re.compile(r"vegan|vegetarian|pescatarian|coeliac|celiac|intolerant|diabetic|teetotal|sober", re.IGNORECASE)
 
 By = Literal["speaker", "soul", "other"]
@@ -386,11 +388,10 @@ def _limits(seen: ReadRequest, lines: Lines) -> Iterator[tuple[str, Candidate]]:
     every = list(_candidates(seen, lines))
     for one in every:
         if one.by == "speaker" and not one.is_note:
-            key, _, value = one.line.text.partition(": ") if one.is_fact else ("", "", "")
-            said = [(key, value)] if one.is_fact else [(fact.key, fact.value) for fact in told_facts(one.line.text)]
-            for key, value in said:
-                if key in CONSTRAINTS[:-1] or (key in CONSTRAINTS and _DIET.search(value)):
-                    yield value, _told([one, *every])[0]
+            text = one.line.text.replace(": ", " ") if one.is_fact else one.line.text
+            if found := _LIMIT.search(text) or _DIET.search(text):
+                value = next(filter(None, found.groups()), found[0]) if found.groups() else found[0]
+                yield value, _told([one, *every])[0]
 
 
 def _is_recall(text: str, lines: Lines) -> bool:
@@ -424,11 +425,10 @@ def _candidates(seen: ReadRequest, lines: Lines) -> Iterator[Candidate]:
             yield Candidate(ReadLine(by=seen.name, text=text), "speaker", frozenset(stemmed(text)))
     names = (seen.name, seen.who, f"{seen.name} ({seen.who})")
     for line in seen.remembered:
-        key = line.text.partition(": ")[0]
         by: By = "soul" if line.by == YOU else "speaker" if line.by in names else "other"
         if not (is_question(line.text) or hides(line.text, lines)):
             stems = frozenset(stemmed(line.text, line.by if by == "other" else ""))
-            yield Candidate(line, by, stems, is_fact=key in KEYS and ": " in line.text)
+            yield Candidate(line, by, stems, is_fact=bool(_FACT.match(line.text)))
     for model in seen.models:
         for note in model.notes():
             yield Candidate(ReadLine(by=seen.name, text=note), "speaker", frozenset(stemmed(note)), is_note=True)

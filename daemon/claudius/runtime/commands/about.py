@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from claudius.cognition.mind import Mind
 from claudius.cognition.prompt.snapshot import Snapshot
 from claudius.cognition.steps.user_model import merge_update
@@ -17,6 +19,7 @@ from claudius.memory.knowledge import greeted, place_of
 from claudius.memory.knowledge import told as told_of
 from claudius.memory.seen import ERASED
 from claudius.perception import SELF, Perception, Place, given_in, private, shared
+from claudius.receipts import repeated, said_at
 from claudius.runtime.access import is_owner
 from claudius.runtime.auditing import note, origin_of
 from claudius.runtime.commands.words import about, is_direct
@@ -30,8 +33,7 @@ CORRECTIONS = "Corrections"
 CORRECTION_CHARS = 500
 INTERRUPTED = "I began to forget you and was interrupted. It ends by itself, at the latest when I start again."
 RECEIPT_FOLLOWS = "The receipt follows."
-BARE = "a reminder"
-"""Stands for a plan that keeps no words of its own."""
+NO_PLAN = "There is no {} here that waits for you; `plans` lists what does."
 
 
 class About:
@@ -60,20 +62,24 @@ class About:
         return "\n".join(lines)
 
     async def plans(self, perception: Perception, _: str) -> str:
-        """List what waits here for the person who asks."""
+        """List what waits for the person who asks where they ask, and wherever the same people read."""
         zone_name = self._mind.store.people.zone(perception.person)
         zone = known_zone(zone_name, self._mind.config().clock.timezone)
-        waiting = self._mind.store.plans.waiting(about(perception), perception.person)
-        lines = [f"{one.name}: {one.at.astimezone(zone):%a %d %b %Y, %H:%M} · {one.what or BARE}" for one in waiting]
+        lines = []
+        for one in self._mind.store.plans.waiting(_spoken(perception)):
+            again = f" {repeated(one.repeat)}" if one.repeat else ""
+            lines.append(f"{one.short}: {said_at(one.at, zone)}{again} · {one.text}")
         return "\n".join(lines) if lines else "Nothing waits here for you."
 
     async def cancel(self, perception: Perception, name: str) -> str:
         """Take back what waits here for the person who asks."""
-        waiting = self._mind.store.plans.waiting(about(perception), perception.person)
-        named = [one for one in waiting if one.name == name.lower()]
-        if len(named) != 1 or not await self._mind.store.plans.cancel(named[0].id):
-            return f"There is no {name} here that waits for you; `plans` lists what does."
-        return f"Taken back: {named[0].what or BARE}"
+        is_all = name.lower() == "all"
+        waiting = self._mind.store.plans.waiting(_spoken(perception))
+        named = [one for one in waiting if (one.is_asked if is_all else one.short == name.lower())]
+        gone = [one.text for one in named if await self._mind.store.plans.cancel(one.id)]
+        if not gone:
+            return "Nothing waits here that you asked for." if is_all else NO_PLAN.format(name)
+        return f"Taken back: {'; '.join(gone)}"
 
     async def correct(self, perception: Perception, text: str) -> str:
         """Store what a person says of themself, in their words."""
@@ -143,6 +149,13 @@ class About:
             await self._mind.store.people.wish(Place.of(where).of_channel, proactive=is_wanted, now=self._mind.clock())
             return "I may write first to you, and here." if is_wanted else "I write first neither to you nor here."
         return "I may write to you first." if is_wanted else "I write to you only when you write to me."
+
+
+def _spoken(perception: Perception) -> Perception:
+    """Return a command as if it had been said where it was given, and so to whoever reads there."""
+    where = given_in(perception)
+    audience = private(perception.person) if is_direct(where, perception) else shared(where)
+    return replace(perception, conversation=where, audience=audience)
 
 
 def _here(perception: Perception) -> str:

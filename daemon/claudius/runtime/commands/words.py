@@ -39,7 +39,7 @@ TABLE: Mapping[str, CommandUsage] = {
     "help": CommandUsage("this"),
     "home": CommandUsage("what I know of you"),
     "plans": CommandUsage("what waits here for you", "reminders"),
-    "cancel": CommandUsage("takes one of them back", "reminders", r"p\d+", "p3"),
+    "cancel": CommandUsage("takes one of them back, or all that you asked for", "reminders", r"p\d+|all", "p3|all"),
     "whoami": CommandUsage("what I know of you", "you"),
     "why": CommandUsage("what my last answer to you drew on", "you"),
     "correct": CommandUsage("sets me right about you", "you", r".+", "TEXT"),
