@@ -113,3 +113,43 @@ def appraised_edge(edge: Edge, one: Appraisal, kernel: Kernel) -> Edge:
         tension=push(felt.tension, tension, 0.0, 0.0, 1.0, 1.0),
     )
     return replace(moved, comfort_target=comfort_target(moved.warmth, moved.trust, moved.tension))
+
+
+WOUNDS = frozenset(("hurt", "tense"))
+"""The moods of what was done to the soul and is not made up for."""
+SPAN_S: Mapping[str, float] = {"slight": 1800.0, "clear": 3 * 3600.0, "strong": 8 * 3600.0}
+"""How long an appraisal of each strength colours the mood."""
+LOW = -0.15
+"""Below this valence nothing makes the soul glad at once."""
+HURT_S = 2 * 3600.0
+"""How long what was said in a conversation can make the soul frustrated there."""
+FRUSTRATES = 7
+"""How much that hurts makes it so: slight counts one, clear two, strong three. An apology ends the count."""
+
+
+def coloured(numbers: Numbers, one: Appraisal) -> Numbers:
+    """Return the numbers with the colour that an appraisal gives to the mood. Pure."""
+    mood = kinds()[one.kind].mood
+    is_held = numbers.colour in WOUNDS and numbers.at_s < numbers.colour_until_s and one.strength == STRENGTHS[0]
+    if not mood or (mood == "glad" and (numbers.valence < LOW or is_held)):
+        return numbers
+    until_s = 0.0 if mood == "even" else numbers.at_s + SPAN_S[one.strength]
+    return replace(numbers, colour="" if mood == "even" else mood, colour_until_s=until_s)
+
+
+def frustrates(lately: Sequence[Appraisal]) -> bool:
+    """Return whether what was said in one conversation lately, oldest first, frustrates the soul there. Pure."""
+    count = 0
+    for one in lately:
+        mood = kinds()[one.kind].mood
+        count = 0 if mood == "even" else count + (mood in WOUNDS) * (1 + STRENGTHS.index(one.strength))
+    return count >= FRUSTRATES and kinds()[lately[-1].kind].mood in WOUNDS
+
+
+def importance_of(appraisals: Sequence[Appraisal]) -> float:
+    """Return what appraisals add to the importance of an event. Pure."""
+    found = [0.0]
+    for one in appraisals:
+        stimulus = weight(one).stimulus
+        found.append(0.30 * max(map(abs, (*stimulus.axes, stimulus.tone))) + 0.20 * (kinds()[one.kind].about == "life"))
+    return max(found)
