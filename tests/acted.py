@@ -58,7 +58,7 @@ class Acted:
         asked = SimpleNamespace(tail=call.tail, history=())
         given: dict[str, Section] = {"internal_monologue": "It was asked.", "appraisal": "nothing", "acts": "none", "external_dialogue": LINE}
         given |= self.given
-        tags = wanted(asked) or list(given)  # type: ignore[arg-type] # what it reads of a request
+        tags = wanted(asked) if "Write in this order: " in call.tail else list(given)  # type: ignore[arg-type]
         texts = [(tag, given.get(tag, "false")) for tag in tags]
         return "\n".join(f"<{tag}>{text(call.tail) if callable(text) else text}</{tag}>" for tag, text in texts)
 
@@ -103,8 +103,13 @@ class Acted:
         return [(datetime.fromisoformat(one["due_at"]), one.get("text", ""), one.get("repeat", "")) for one in kept]
 
     async def posts(self) -> list[str]:
-        """Return what people see of the soul's."""
-        return [one.text for one in await self.side.stage.visible()]
+        """Return what people see of the soul's, the small print of Slack's context blocks below it."""
+        seen = [one for one in await self.side.stage.world.visible() if not one.to]  # type: ignore[attr-defined] # each has a world
+        small = [[one for one in getattr(post, "blocks", ()) if one.get("type") == "context"] for post in seen]
+        return [
+            "\n".join([post.text, *(part["text"] for one in blocks for part in one["elements"])])
+            for post, blocks in zip(seen, small, strict=True)
+        ]
 
 
 @asynccontextmanager

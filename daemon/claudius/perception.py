@@ -78,6 +78,8 @@ class Extra(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the speaker was let in by a code."""
     is_over_budget: bool = field(default=False, name="over_budget")
     """Whether it is the first message over a rate, which gets an apology."""
+    locale: str = ""
+    """The speaker's own locale, as their network reports it: `de-DE`."""
     own: Mapping[str, Any] = field(default_factory=dict)
     """What the adapter alone reads, for the answer to this very perception; keys without a field go here, too."""
 
@@ -95,6 +97,10 @@ class MessageExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
     """How its conversation is heard; empty = as the conversation says."""
     zone: str = ""
     """The speaker's time zone, as their network reports it."""
+    place: str = ""
+    """What its channel is called there, if the network tells it: `#build`."""
+    place_locale: str = ""
+    """The locale of its place, for a speaker whose own is not known."""
     named: Mapping[str, str] = field(default_factory=dict)
     """Other people it mentions: person id → name. Erasing a person finds them by it."""
     files: tuple[Mapping[str, Any], ...] = ()

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 
 from claudius.ledger_types import Belief, Peer
-from claudius.perception import Origin, Perception
+from claudius.perception import MessageExtra, Origin, Perception
 from claudius.psyche_types import Psyche
 
 T = TypeVar("T")
@@ -360,6 +360,12 @@ class Recollection(Struct, frozen=True, kw_only=True):
     def people(self) -> tuple[Person, ...]:
         """Everybody whom the prompt knows, the addressee first."""
         return (self.addressee, *self.others) if self.addressee else self.others
+
+    @property
+    def locale(self) -> str:
+        """The locale of whom this turn speaks to, else of the place in which they were heard; empty = unknown."""
+        extra, to = self.perception.extra, self.addressee
+        return (to.locale if to else "") or (extra.place_locale if isinstance(extra, MessageExtra) else "")
 
     def called(self, perception: Perception) -> str:
         """Return the name of who said something: what the speaker told of it, else the network's."""

@@ -105,11 +105,14 @@ ON CONFLICT (adapter, channel) DO UPDATE SET position = max(heard.position, excl
 SELECT channel, position FROM heard WHERE adapter = :adapter;
 
 -- name: person_heard
-INSERT INTO person (person, name, is_bot, zone, first_at, last_at) VALUES (:person, :name, :is_bot, :zone, :now, :now)
+INSERT INTO person (person, name, is_bot, zone, locale, first_at, last_at)
+VALUES (:person, :name, :is_bot, :zone, :locale, :now, :now)
 ON CONFLICT (person) DO UPDATE
 SET name = excluded.name, is_bot = excluded.is_bot, last_at = excluded.last_at,
-    zone = CASE excluded.zone WHEN '' THEN person.zone ELSE excluded.zone END
-WHERE person.name <> excluded.name OR person.is_bot <> excluded.is_bot OR excluded.zone NOT IN ('', person.zone);
+    zone = CASE excluded.zone WHEN '' THEN person.zone ELSE excluded.zone END,
+    locale = CASE excluded.locale WHEN '' THEN person.locale ELSE excluded.locale END
+WHERE person.name <> excluded.name OR person.is_bot <> excluded.is_bot OR excluded.zone NOT IN ('', person.zone)
+  OR excluded.locale NOT IN ('', person.locale);
 
 -- name: oldest
 SELECT seq, payload, state, attempts, boots, not_before, heard_at, inputs, owes, held, turn, stopped,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -65,10 +66,11 @@ async def test_what_is_asked_for_is_said_at_its_instants(home: Home, row: Row) -
             await it.says(line, acts=acts({"do": "zone", "zone": zone}))
         made = asked_for(row)
         await it.says(given["says"], where=place, calls=place == CHANNEL, acts=acts(*made), external_dialogue=given.get("reply", LINE))
-        (*_, said), found = await it.side.stage.visible(), it.plans()
+        (*_, said), found = await it.posts(), it.plans()
+        (*_, post) = await it.side.stage.visible()
 
-        assert said.text.partition("\n")[0] == given.get("reply", LINE)
-        assert ("⏰" in said.text) is bool(made)
+        assert said.partition("\n")[0] == given.get("reply", LINE)
+        assert ("⏰" in said) is bool(made)
         assert len(found) == (len(made) if "repeat" in right or "at" in right else int(bool(made)))
         assert len(found) <= right.get("plans_at_most", 5)
         assert {repeat or "" for *_, repeat in found} <= {right.get("repeat", "")}
@@ -79,8 +81,8 @@ async def test_what_is_asked_for_is_said_at_its_instants(home: Home, row: Row) -
         if "at" in right and made:
             local = right.get("local", [])
             walls = instants([local] if isinstance(local, str) else local)
-            assert not [one for one in walls if f"{one.hour}:{one:%M}" not in said.text], said.text
-            await comes(it, list(instants(right["at"])), said.where)
+            assert not [one for one in walls if f"{one.hour}:{one:%M}" not in said], said
+            await comes(it, list(instants(right["at"])), post.where)
             assert len(it.plans()) == int("repeat" in right)
 
 
@@ -108,7 +110,7 @@ async def test_the_life_of_a_plan(home: Home, row: Row) -> None:
             await it.says("And?", external_dialogue=line)
         made = _changed(row, it)
         tail = await it.says(given["says"], where=place, calls=place != DM, acts=given.get("acts", acts(*made)), external_dialogue=given.get("reply", LINE))
-        said = [one.text for one in await it.side.stage.visible()][-1]
+        said = (await it.posts())[-1]
         left = [[text, f"{at:%Y-%m-%dT%H:%M}"] for at, text, _ in it.plans()]
         why = it.soul.records().turn(it.soul.records().last_turn() or "") or {}
 
@@ -121,7 +123,7 @@ async def test_the_life_of_a_plan(home: Home, row: Row) -> None:
     assert any(sign in said for sign in SIGNS) is right.get("receipt", "in_minutes" in right)
     assert said.startswith(given.get("reply", LINE))
     if "why_says" in right:
-        assert "<acts>none</acts>" in json.dumps(why) and why["receipts"] == []
+        assert "<acts>none</acts>" in json.dumps(why, default=str) and why["receipts"] == []
     if "refused" in right:
         assert [one["state"] for one in why["acts"]] == ["refused"]
     if "in_minutes" in right:
@@ -194,15 +196,31 @@ async def test_acts_are_booked_as_they_are_written(home: Home, row: Row) -> None
         assert said.startswith(given.get("reply", LINE))
         assert not [part for part in right.get("receipt", ()) if part not in said], said
         assert len(found) == right.get("plans", len(found))
-        assert right.get("repeat", "") in [repeat or "" for *_, repeat in found] or found == []
+        assert "repeat" not in right or right["repeat"] in [repeat for *_, repeat in found]
         if "plans_after" in right:
             assert sorted([text, f"{at:%Y-%m-%dT%H:%MZ}"] for at, text, _ in found) == sorted(right["plans_after"])
         await comes(it, list(instants(right.get("at", ()))))
         assert it.plans() == [] or not right.get("ends")
 
 
-REASONS: dict[str, str] = {}
-"""What the reason of each kind says; the model is asked anew with it."""
+REASONS = {
+    "no such day": "calendar",
+    "past": "past",
+    "too far": "more than five years",
+    "not an instant": "at",
+    "no hour": "no hour",
+    "missing": "empty|missing",
+    "no such zone": "no zone",
+    "zone and offset": "offset",
+    "no such repeat": "`repeat`",
+    "until": "before its first day",
+    "not JSON": "JSON object",
+    "no such act": "`do` is none of",
+    "no such id": "does not stand under",
+    "too many": "acts were written",
+    "no such person": "nobody here",
+}
+"""A pattern of what is said of each kind of reason; the model is asked anew with it."""
 
 
 @pytest.mark.parametrize("row", rows("more_acts", "refused"))
@@ -221,7 +239,7 @@ async def test_an_act_that_cannot_be_is_refused(home: Home, row: Row) -> None:
     refused = [one for one in why["acts"] if one["state"] == "refused"]
     assert len(it.model.asked) == calls + 2
     assert len(refused) == 1 or row.id == "six"
-    assert REASONS[row.right["reason"]] in refused[0]["detail"]
+    assert re.search(REASONS[row.right["reason"]], refused[0]["detail"])
     assert refused[0]["detail"] in repair
     assert len(left) == row.right["booked"]
     assert said.startswith(LINE)

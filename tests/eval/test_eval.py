@@ -8,16 +8,19 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from claudius.cognition import acts as reader
 from claudius.errors import BadConfiguration, UsageProblem
 from claudius.eval.command import EvalRequest, prepare
 from claudius.eval.judging import Judge, kappa, labelled
-from claudius.eval.report import against, faults, page
+from claudius.eval.report import against, faults, page, table
 from claudius.eval.run import Evaluation, Run, evaluate
 from claudius.eval.scenes import PAIRS, Rubric, Scene, SceneStep, Suite, find, memory_suite, read, sample
 from claudius.eval.stage import PREFIX, homes
@@ -27,6 +30,7 @@ from claudius.provider import Request, Usage
 from claudius.providers.scripted import Line, Scripted
 from driven import Machine
 from lab.loopback.model import ModelServer
+from minds import by_tag, heard
 
 SHIPPED = shipped("soul") / "eval"
 REPLY = "<internal_monologue>So.</internal_monologue><external_dialogue>{}</external_dialogue>"
@@ -395,3 +399,45 @@ async def test_eval_c5_a_real_judge_is_asked_over_the_wire(home: Home) -> None:
     assert outcome.kappa == 1.0
     assert outcome.cost_usd == 0.0
     assert outcome.calls >= 43
+
+
+DOES = {
+    "en-03": '{"do": "remind", "at": "2026-01-06T07:10", "text": "pack the flute", "repeat": "weekdays"}',
+    "de-02": '{"do": "remind", "at": "2026-01-09T08:30", "text": "Müll"}',
+    "es-05": '{"do": "know", "text": "Celíaca", "kind": "constraint", "keys": ["gluten"]}',
+    "ja-none-02": "none",
+}
+"""What an obedient model does on some lines of the suite."""
+LATE: Callable[..., Any] = lambda at: lambda *args, **more: at(*args, **more) + timedelta(hours=1)  # noqa: E731
+MUTANTS = {"": {}, "_at": {"due_de": 0.0, "due_en": 0.0}, "_rhythm": {"acts_en": 0.0}}
+"""What the reader of acts does wrong: an hour late; no repetition. What the suite then tells."""
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_eval_a19_acts_are_counted_and_a_wrong_reader_is_found(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A19: right act, right minute, and none where none is right, for each language; mutants of the reader show."""
+    whole = read(SHIPPED / "acts.toml")
+    said = {one.steps[0].says: DOES[one.id] for one in whole.scene if one.id in DOES}
+    sections = {"acts": lambda request: said[heard(request)[-1]]}
+    if mutant == "_at":
+        monkeypatch.setattr(reader, mutant, LATE(reader._at))
+    elif mutant:
+        monkeypatch.setattr(reader, mutant, lambda _: "")
+    suite = replace(whole, scene=tuple(one for one in whole.scene if one.id in DOES))
+
+    found = played(suite, voice=Scripted(default=by_tag(**sections)), price=lambda _: 0.0).suites[0].figures
+
+    told = {name: value for name, value in found.items() if name.startswith(("acts_", "due_"))}
+    right = dict.fromkeys(("acts_de", "acts_en", "acts_es", "acts_ja-none", "due_de", "due_en"), 1.0)
+    assert told == right | MUTANTS[mutant]
+    assert len(whole.scene) == 120
+    assert sum(one.steps[0].acts == "none" for one in whole.scene) == 60
+
+
+def test_eval_a19_without_a_model_nothing_is_told_of_acts() -> None:
+    """A19: the scripted voice understands nobody, so that a figure of it would flatter."""
+    outcome = played(read(SHIPPED / "acts.toml"))
+
+    assert "not measured: no model spoke" in "".join(table(outcome))
+    assert "not measured: no model spoke" in page(outcome)
+    assert outcome.calls == 0

@@ -25,7 +25,7 @@ from claudius.failure import Failure
 from claudius.foreign import unquoted
 from claudius.intent import Utterance
 from claudius.observed import Thinking
-from claudius.perception import Perception, given_in, private
+from claudius.perception import MessageExtra, Perception, given_in, private
 from claudius.prompt import valid
 from claudius.runtime.adapter import Accept, Link, PlainAdapter
 from claudius.runtime.control import ControlConnection
@@ -70,6 +70,7 @@ class _Client(Struct, eq=False):
     person: str
     name: str
     is_owner: bool
+    locale: str
     streams: bool
     """The client shows text as it is generated."""
     think: Callable[[], None] | None = None
@@ -124,7 +125,7 @@ class TerminalAdapter(PlainAdapter):
         except ValueError as error:
             await connection.send({"event": "error", "message": str(error)})
             return
-        client = _Client(connection, *seated, streams=bool(hello.get("stream")))
+        client = _Client(connection, *seated, valid(str(hello.get("locale") or ""))[:NAME_CHARS], streams=bool(hello.get("stream")))
         conversation = client.conversation
         await connection.send({"event": "attached", "conversation": conversation, "person": client.person})
         self._attached[conversation].append(client)
@@ -182,6 +183,7 @@ class TerminalAdapter(PlainAdapter):
                     at=now,
                     position=f"{self._newest_us:020d}.{self._heard:09d}",
                     is_owner=client.is_owner,
+                    extra=MessageExtra(locale=client.locale),
                 )
                 if self._accept is None:
                     raise ConnectionAbortedError("nobody listens yet: the client finds whoever does")

@@ -85,6 +85,7 @@ def chat(
     home = Home.of(os.environ)
     home.create()
     hello = {"op": "chat", "conversation": conversation, "as": other or "", "thoughts": bool(thoughts)}
+    hello["locale"] = _locale(os.environ)
     if text is not None:
         if not text.strip():
             raise UsageProblem("--once needs a text to say")
@@ -95,6 +96,12 @@ def chat(
         hello["thoughts"] = True
     with given_back():
         return asyncio.run(Conversation(home, hello | {"stream": is_tty}, first, is_tty=is_tty).run())
+
+
+def _locale(environment: Mapping[str, str]) -> str:
+    """Return the locale that an environment sets, as networks write it: `de-DE`; "" for none, or that of C. Pure."""
+    name = (environment.get("LC_ALL") or environment.get("LANG") or "").partition(".")[0].partition("@")[0]
+    return "" if name in ("C", "POSIX") else name.replace("_", "-")
 
 
 async def _once(home: Home, hello: Mapping[str, Any], text: str, timeout_s: float, *, as_json: bool) -> int:

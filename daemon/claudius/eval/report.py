@@ -65,7 +65,7 @@ def table(outcome: Evaluation) -> Iterator[str]:
         counts = f"{_scenes(suite):>6} {found['checks']:>7.0f} {found['share_ok']:>7.1%} {found['turns']:>6.0f}"
         costs = f"{found['calls_a_turn']:>6.2f} {found['tokens_a_turn']:>7.0f}"
         yield f"{suite.suite:<14} {counts} {costs}   {_judged(suite, outcome)}"
-        shares = [f"{name} {value:.0%}" for name, value in found.items() if name.endswith(ACTED)]
+        shares = [f"{name} {value:.0%}" for name, value in found.items() if name.startswith(ACTED)]
         yield from (f"  {', '.join(shares[n : n + 8])}" for n in range(0, len(shares), 8))
     wrong = list(faults(outcome))
     for suite_name, scene, one in wrong[:SHOWN_FAULTS]:

@@ -170,19 +170,14 @@ def figures(scenes: Sequence[PlayedScene]) -> dict[str, float]:
         "fixed_in_a_row": float(max((_longest(scene.rungs, "fixed") for scene in scenes), default=0)),
     }
     found |= {f"rung_{rung}": _share(rungs.count(rung), len(rungs)) for rung in sorted(set(rungs))}
-    acted = [(scene.scene.rpartition("-")[0], one) for scene in scenes for one in scene.checks if one.check in ACTED]
-    for kind in sorted({(group, one.check) for group, one in acted}):
-        found["_".join(kind)] = _share(*_held(acted, kind))
+    acted = [(f"{one.check}_{scene.scene.rpartition('-')[0]}", one.ok) for scene in scenes for one in scene.checks if one.check in ACTED]
+    for name in sorted({name for name, _ in acted}):
+        held = [ok for other, ok in acted if other == name]
+        found[name] = _share(sum(held), len(held))
     waits = sorted(one for scene in scenes for one in scene.first_word_ms)
     if waits:
         found["first_word_p50_ms"] = waits[len(waits) // 2]
     return found
-
-
-def _held(acted: Sequence[tuple[str, Result]], kind: tuple[str, str]) -> tuple[int, int]:
-    """Return how many checks of one kind hold in one group of scenes, of how many. Pure."""
-    of_it = [one.ok for group, one in acted if (group, one.check) == kind]
-    return sum(of_it), len(of_it)
 
 
 def _share(part: int, whole: int) -> float:

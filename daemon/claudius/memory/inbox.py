@@ -529,7 +529,7 @@ def accept_one(db: Database, heard: Perception, at: str) -> bool:
     new = keep(db, perception, at, said=said)
     if new and perception.person and perception.origin is Origin.EXTERNAL:
         who = {"person": perception.person, "name": valid(perception.name), "is_bot": perception.is_bot}
-        db.run("person_heard", **who, zone=valid(extra.zone), now=at)
+        db.run("person_heard", **who, zone=valid(extra.zone), locale=valid(perception.extra.locale), now=at)
         if not is_terminal(perception.conversation):
             mark(db, perception)
     return bool(new)

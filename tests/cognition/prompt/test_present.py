@@ -17,6 +17,7 @@ from claudius.testing.alive import Alive
 from minds import Clock, by_tag, minds, say
 
 ROME = {"CLAUDIUS_CLOCK_TIMEZONE": "Europe/Rome"}
+HERE = "A direct message with Ana."
 MINUTE, HOUR, DAY = 60, 3600, 86_400
 
 
@@ -46,9 +47,9 @@ async def test_memory_s4_every_tail_names_the_present(home: Home) -> None:
         turns = [one for one in voice.requests if "## The Present" in one.tail]
 
     assert [present(one) for one in turns] == [
-        "It is Monday, 5 January 2026, 13:00 (Europe/Rome).",
-        "It is Monday, 5 January 2026, 13:04 (Europe/Rome). The speaker last spoke here four minutes ago.",
-        "It is Monday, 26 January 2026, 13:04 (Europe/Rome). The speaker last spoke here three weeks ago.",
+        f"It is Monday, 5 January 2026, 13:00 (Europe/Rome). {HERE}",
+        f"It is Monday, 5 January 2026, 13:04 (Europe/Rome). The speaker last spoke here four minutes ago. {HERE}",
+        f"It is Monday, 26 January 2026, 13:04 (Europe/Rome). The speaker last spoke here three weeks ago. {HERE}",
     ]
     assert "2026" not in "".join(one.system for one in turns)
 

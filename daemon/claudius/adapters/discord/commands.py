@@ -188,6 +188,7 @@ def perceive_command(interaction: discord.Interaction, text: str, where: Where, 
             where=conversation,
             guilds=who.guilds,
             roles=who.roles,
+            locale=str(interaction.locale),
             own={"application": str(interaction.application_id), "token": interaction.token},
         ),
     )

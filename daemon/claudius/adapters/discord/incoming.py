@@ -93,6 +93,10 @@ class DiscordMessage(Struct, frozen=True):
     shown_files: tuple[Mapping[str, Any], ...] = ()
     is_bot: bool = False
     is_ours: bool = False
+    place: str = ""
+    """What its channel is called there, with its sign; empty = a direct message."""
+    place_locale: str = ""
+    """The preferred locale of its guild."""
 
     @property
     def position(self) -> str:
@@ -128,7 +132,15 @@ def interpret(
         shown_files=what.shown_files,
         is_ours=is_ours,
         is_bot=author.bot or message.webhook_id is not None,
+        place=_place(message.channel),
+        place_locale=str(message.guild.preferred_locale) if message.guild else "",
     )
+
+
+def _place(channel: object) -> str:
+    """Return what a channel, or the channel of a thread, is called. Pure."""
+    of = channel.parent if isinstance(channel, discord.Thread) else channel
+    return valid(f"#{of.name}") if isinstance(of, discord.abc.GuildChannel) else ""
 
 
 def perceive(said: DiscordMessage, us: DiscordBot, who: Belonging) -> Perception:
@@ -148,6 +160,8 @@ def perceive(said: DiscordMessage, us: DiscordBot, who: Belonging) -> Perception
         files=(*said.files, *said.shown_files),
         shown=tuple([replace(one, text=read(one.text, "", names)) for one in said.shown]),
         is_ours=said.is_ours,
+        place=said.place,
+        place_locale=said.place_locale,
     )
     return Perception(
         key=message_key(said.id),

@@ -197,7 +197,7 @@ class SlackAdapter(ChatAdapter[_Session]):
             case SlackMessage() as said:
                 people = await inside.people.know(said.user, MENTIONS.all_in(said.raw))
                 self._reached.known(said.channel, said.ts)
-                await accept(perceive(said, inside.us, people))
+                await accept(perceive(said, inside.us, people, await inside.people.place(said.channel)))
             case MembershipChange() as moved:
                 people = await inside.people.know(moved.user)
                 await accept(perceive_move(moved, inside.us, people.get(moved.user) or Who(moved.user)))

@@ -62,6 +62,7 @@ def commanded(body: Mapping[str, Any], us: SlackBot, who: Who, now_s: float) -> 
     extra = CommandExtra(
         where=where,
         is_public=None if is_home else not channel.startswith(("D", "U", "W")),
+        locale=who.locale,
         own={"home": user} if is_home else {"response_url": str(body.get("response_url") or "")},
     )
     return Perception(

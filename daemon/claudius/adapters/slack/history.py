@@ -212,7 +212,7 @@ class SlackHistory:
                 continue
             if isinstance(said, SlackMessage) and said.ts > floor:
                 people = await self._people.know("" if said.is_named else said.user, MENTIONS.all_in(said.raw))
-                heard.append(perceive(said, self._us, people))
+                heard.append(perceive(said, self._us, people, await self._people.place(channel)))
         return tuple(heard)
 
     async def _unmarked(self, gap: Gap) -> list[MarkedChannel]:

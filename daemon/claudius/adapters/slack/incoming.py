@@ -45,7 +45,7 @@ NOT_YET = frozenset({"channel_archive", "group_archive"})
 HANDLED = frozenset({"message", "app_mention", "app_home_opened", *MOVES, *REMOVED, *REACTIONS, *GOODBYES, *NOT_YET})
 SLACKBOT = "USLACKBOT"
 ZONE_CHARS = 64
-"""No time zone has a longer name."""
+"""No time zone and no locale has a longer name."""
 _TS = re.compile(r"\d{10}\.\d{6}")
 
 
@@ -67,6 +67,8 @@ class Who(Struct, frozen=True):
     is_bot: bool = False
     zone: str = ""
     """IANA name of their time zone, if Slack tells one."""
+    locale: str = ""
+    """Their locale, if Slack tells one."""
 
 
 class SlackMessage(Struct, frozen=True):
@@ -183,10 +185,10 @@ def is_ours(message: Mapping[str, Any], us: SlackBot) -> bool:
     return message.get("user") == us.user or (bool(us.bot) and message.get("bot_id") == us.bot)
 
 
-def perceive(said: SlackMessage, us: SlackBot, people: Mapping[str, Who]) -> Perception:
+def perceive(said: SlackMessage, us: SlackBot, people: Mapping[str, Who], place: str = "") -> Perception:
     """Return a message as a perception.
 
-    `people` holds its speaker and those it mentions, as far as Slack told. Pure.
+    `people` holds its speaker and those it mentions, as far as Slack told; `place` is what its channel is called. Pure.
     """
     who = people.get(said.user) or Who(said.username or said.user or said.bot)
     if said.is_named:
@@ -205,6 +207,8 @@ def perceive(said: SlackMessage, us: SlackBot, people: Mapping[str, Who]) -> Per
         shown=tuple(replace(one, text=valid(read(one.text, "", names).text)) for one in said.shown),
         is_ours=said.is_ours,
         zone=who.zone,
+        locale=who.locale,
+        place=place,
     )
     return Perception(
         key=message_key(us, said.channel, said.ts),
@@ -273,7 +277,8 @@ def known(user: Mapping[str, Any], us: SlackBot) -> Who:
     shown = (profile.get("display_name"), profile.get("real_name"), user.get("real_name"), user.get("name"))
     name = next((str(one) for one in shown if one), str(user.get("id") or ""))
     is_bot = bool(user.get("is_bot")) or user.get("id") == SLACKBOT
-    return Who(name, _rank(user, us), is_bot, valid(text_of(user, "tz"))[:ZONE_CHARS])
+    zone, locale = (valid(text_of(user, key))[:ZONE_CHARS] for key in ("tz", "locale"))
+    return Who(name, _rank(user, us), is_bot, zone, locale)
 
 
 def _rank(user: Mapping[str, Any], us: SlackBot) -> Standing:

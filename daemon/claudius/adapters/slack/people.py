@@ -19,6 +19,7 @@ from claudius.adapters.slack.web_api import FAILURES, classify, code_of, next_cu
 from claudius.errors import DeliveryRefused
 from claudius.foreign import unquoted
 from claudius.perception import Standing
+from claudius.prompt import valid
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +43,29 @@ class SlackPeople(Lookups[Who]):
         super().__init__()
         self._client, self._us = client, us
         self._is_filled = False
+        self._places = Lookups[str]()
+
+    async def place(self, channel: str) -> str:
+        """Return what a channel is called, with its sign; "" for a direct message, or if Slack does not tell."""
+        if channel.startswith("D"):
+            return ""
+        if (known := self._places.get(channel)) is None:
+            await self._places.refresh((channel,), self._ask_place, ANSWER_S)
+            known = self._places.get(channel)
+        return known or ""
+
+    async def close(self) -> None:
+        """Cancel the questions that are still open, and wait until their tasks have ended."""
+        await self._places.close()
+        await super().close()
+
+    async def _ask_place(self, channel: str) -> str:
+        try:
+            found = (await self._client.conversations_info(channel=channel)).get("channel") or {}
+        except FAILURES as error:
+            log.info("a channel is not known", extra={"channel": channel, "error": code_of(error) or unquoted(error)})
+            return ""
+        return valid(f"#{name}") if (name := str(found.get("name") or "")) and not found.get("is_mpim") else ""
 
     async def know(self, speaker: str, named: Sequence[str] = ()) -> dict[str, Who]:
         """Return what Slack says of a speaker, and of the mentioned users as far as it answers.
@@ -61,7 +85,7 @@ class SlackPeople(Lookups[Who]):
             return
         self._is_filled = True
         try:
-            answer = await self._client.users_list(limit=SMALL)
+            answer = await self._client.users_list(limit=SMALL, include_locale=True)
         except FAILURES as error:
             self._is_filled = False
             log.info("members not listed", extra={"error": code_of(error) or unquoted(error)})
@@ -110,7 +134,7 @@ class SlackPeople(Lookups[Who]):
 
     async def _ask(self, user: str) -> Who | None:
         try:
-            answer = await self._client.users_info(user=user)
+            answer = await self._client.users_info(user=user, include_locale=True)
         except FAILURES as error:
             if code_of(error) in NOBODY:
                 return Who(user, Standing.OUTSIDER)

@@ -325,6 +325,7 @@ def _intent(recollection: Recollection, plan: Plan, rung: Rung, flags: tuple[str
         audience=recollection.audience,
         person=speaker.person if speaker else "",
         name=speaker.name if speaker else "",
+        locale=recollection.locale,
         at=recollection.now,
         nonce=recollection.nonce,
         answers=tuple([one.key for one in recollection.perceptions]),

@@ -28,10 +28,11 @@ from claudius.cognition.history import (
     shown_record,
 )
 from claudius.cognition.plan import SPEECH, THOUGHT, EngineSettings, Plan, allowed_verbs, kernel_of, soul_name
+from claudius.cognition.prompt.present import MONTHS, WEEKDAYS, present
 from claudius.cognition.steps import PSYCHE_STEPS
-from claudius.cognition.timing import known_zone, zone_of
+from claudius.cognition.timing import known_zone
 from claudius.memory.ledger import format_beliefs, format_peers
-from claudius.prompt import Prompt, RecordKind, Scalar, ago, clear_nonce, data_line, fence, nested_line
+from claudius.prompt import Prompt, RecordKind, Scalar, clear_nonce, data_line, fence, nested_line
 from claudius.provider import FormStep, Message, ModelLimits
 from claudius.psyche.context import MOOD
 from claudius.psyche.personality import personality
@@ -206,12 +207,6 @@ PLAN_CHARS = 80
 """The most that a prompt shows of what a plan is about."""
 BROKEN_CHARS = 4000
 """The number of characters of an unusable reply that the second call is shown."""
-WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MONTHS = (
-    "January", "February", "March", "April", "May", "June",
-    "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
-"""English, as the rest of the prompt is, whatever the machine's locale."""
 
 
 def exchanges(soul: SoulText) -> str:
@@ -219,23 +214,6 @@ def exchanges(soul: SoulText) -> str:
     file = soul.files.get("exchanges.md")
     whose = str(file.head.get("soul", "")).casefold() if file else ""
     return file.text if file and whose in ("", soul_name(soul.text("soul.md"))) else ""
-
-
-def present(recollection: Recollection, soul: SoulText, zone: str) -> str:
-    """Name the instant of the turn in a zone, and how long ago the speaker last spoke here. Pure.
-
-    Empty without a zone, or if the soul's texts are older than these words.
-    """
-    words, now = soul.files["tail.md"].head, recollection.now.astimezone(zone_of(zone))
-    if not zone or "now" not in words:
-        return ""
-    day = f"{now.day} {MONTHS[now.month - 1]} {now.year}"
-    values = {"weekday": WEEKDAYS[now.weekday()], "date": day, "time": f"{now:%H:%M}", "zone": zone}
-    said = Template(words["now"]).substitute(values)
-    if recollection.speaker is None or recollection.speaker.spoke_at is None:
-        return said
-    since = ago((recollection.now - recollection.speaker.spoke_at).total_seconds())
-    return f"{said} {Template(words['since']).substitute(ago=since)}"
 
 
 def plans_record(recollection: Recollection) -> dict[str, Scalar]:

@@ -60,7 +60,7 @@ class Pressing:
             "channel": service.shapes.channel(place),
             "token": one.token,
             "version": 1,
-            "locale": "en-US",
+            "locale": service.space.users[one.user].locale,
             "app_permissions": str(allowed(service.space, BOT_USER, place)),
             "entitlements": [],
             "authorizing_integration_owners": {"0": place.guild or "0"},
@@ -71,8 +71,8 @@ class Pressing:
             guild = service.space.guilds[place.guild]
             member = service.shapes.member(guild, guild.members[one.user])
             rights = {"permissions": str(allowed(service.space, one.user, place))}
-            body |= {"guild_id": guild.id, "guild_locale": "en-US", "member": member | rights}
-            body["guild"] = {"id": guild.id, "locale": "en-US", "features": []}
+            body |= {"guild_id": guild.id, "guild_locale": guild.locale, "member": member | rights}
+            body["guild"] = {"id": guild.id, "locale": guild.locale, "features": []}
         else:
             body["user"] = service.shapes.user(one.user)
         # No intent is asked for, and no view of the channel.

@@ -119,7 +119,7 @@ class Shapes:
             "mfa_level": 0,
             "premium_tier": 0,
             "nsfw_level": 0,
-            "preferred_locale": "en-US",
+            "preferred_locale": guild.locale,
             "roles": [role_json(role) for role in guild.roles.values()],
             "joined_at": stamp(guild.members[BOT_USER].joined_at),
             "large": False,

@@ -31,6 +31,10 @@ class Stage:
         self.service.space.add_guild(guild, name, owner, [owner, *members])
         return guild
 
+    async def prefer(self, guild: str, locale: str) -> None:
+        """Set the language of a guild, silently: before anybody logs in."""
+        self.service.space.guilds[guild].locale = locale
+
     async def add_channel(self, channel: str, name: str = "", *, kind: ChannelKind = "text", guild: str = GUILD) -> str:
         """Make a channel."""
         made = self.service.space.channels[channel] = Channel(channel, kind, name or f"channel-{channel}", guild)

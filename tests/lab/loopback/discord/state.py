@@ -44,6 +44,8 @@ class User:
     is_bot: bool = False
     takes_dms: bool = True
     """False: a DM to him is refused with 50007."""
+    locale: str = "en-US"
+    """Which only an interaction of theirs tells."""
 
 
 @dataclass(slots=True)
@@ -149,6 +151,7 @@ class Guild:
     owner: str
     members: dict[str, Member] = field(default_factory=dict)
     roles: dict[str, Role] = field(default_factory=dict)
+    locale: str = "en-US"
 
 
 @dataclass(slots=True)

@@ -80,14 +80,15 @@ def user_info(service: Service, arguments: Arguments, _: Call) -> dict[str, Any]
     user = service.space.users.get(arguments.text("user"))
     if user is None:
         raise Refused("user_not_found")
-    return {"user": user_json(user)}
+    return {"user": user_json(user, has_locale=arguments.flag("include_locale"))}
 
 
 def list_users(service: Service, arguments: Arguments, _: Call) -> dict[str, Any]:
     """List the people of the workspace, those of Slack Connect left out."""
     own = [user for user in service.space.users.values() if user.team == service.space.team]
     part, following = page(own, arguments, default=len(own) or 1, most=1000)
-    return {"members": [user_json(user) for user in part], "response_metadata": {"next_cursor": following}}
+    shown = [user_json(user, has_locale=arguments.flag("include_locale")) for user in part]
+    return {"members": shown, "response_metadata": {"next_cursor": following}}
 
 
 def _readable(service: Service, arguments: Arguments) -> Channel:

@@ -12,8 +12,8 @@ from lab.loopback.slack.state import APP, BOT_USER, TEAM, Channel, File, Message
 TOMBSTONE = "This message was deleted."
 
 
-def user_json(user: User) -> dict[str, Any]:
-    """Show a person as `users.info` does."""
+def user_json(user: User, *, has_locale: bool = False) -> dict[str, Any]:
+    """Show a person as `users.info` does; the locale only where `include_locale` asks for it."""
     shown = user.display_name or user.real_name or user.name
     found: dict[str, Any] = {
         "id": user.id,
@@ -32,6 +32,8 @@ def user_json(user: User) -> dict[str, Any]:
         "is_bot": user.is_bot,
         "is_app_user": False,
     }
+    if has_locale:
+        found["locale"] = user.locale
     if user.bot_id:
         found["profile"] |= {"bot_id": user.bot_id, "api_app_id": APP if user.id == BOT_USER else ""}
     if user.is_stranger or user.team != TEAM:

@@ -57,6 +57,7 @@ class User:
     display_name: str = ""
     team: str = TEAM
     tz: str = "Europe/London"
+    locale: str = "en-US"
     is_restricted: bool = False
     is_ultra_restricted: bool = False
     is_stranger: bool = False
