@@ -241,8 +241,6 @@ UNION ALL SELECT 'promise', CAST(id AS TEXT), '', what FROM promise WHERE side =
 UNION ALL SELECT 'due', CAST(id AS TEXT), '', text || ' ' || params FROM due WHERE asked_by = ''
 UNION ALL SELECT 'psyche_arc', arc, '', CASE WHEN json_valid(body)
     THEN coalesce(json_extract(body, '$.label'), '') || ' ' || coalesce(json_extract(body, '$.stems'), '') ELSE body END FROM psyche_arc
-UNION ALL SELECT 'psyche_intention', intention, '', CASE WHEN json_valid(body)
-    THEN coalesce(json_extract(body, '$.target'), '') || ' ' || coalesce(json_extract(body, '$.description'), '') ELSE body END FROM psyche_intention
 UNION ALL SELECT 'conversation', conversation, '', params || ' ' || process_memory FROM conversation WHERE params <> '{}' OR process_memory <> '{}';
 
 -- name: portraits_written
@@ -261,13 +259,10 @@ UPDATE revision SET note = :note WHERE id = :revision;
 
 -- name: subjects
 -- scans: twelve rows at most
-SELECT 'psyche_arc' AS kind, arc AS subject, body FROM psyche_arc UNION ALL SELECT 'psyche_intention', intention, body FROM psyche_intention;
+SELECT arc AS subject FROM psyche_arc;
 
 -- name: erase_arc
 DELETE FROM psyche_arc WHERE arc = :subject;
-
--- name: erase_intention
-DELETE FROM psyche_intention WHERE intention = :subject;
 
 -- name: processes_of
 -- scans: an erasure reads everything once, beside the writer
@@ -512,12 +507,6 @@ WHERE person IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 -- Nobody can tell whose a damaged row was.
 DELETE FROM psyche_arc WHERE CASE WHEN json_valid(body) THEN NOT EXISTS (
     SELECT 1 FROM json_each(body, '$.persons') p WHERE p.value NOT IN (SELECT value FROM json_each(:ids)))
-  OR EXISTS (SELECT 1 FROM json_each(body, '$.sources') s WHERE s.value IN (SELECT value FROM json_each(:labels))) ELSE 1 = 1 END;
-
--- name: erase_intentions
--- scans: twelve rows at most
-DELETE FROM psyche_intention WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.person') IN (SELECT value FROM json_each(:ids))
-  OR json_extract(body, '$.target') IN (SELECT value FROM json_each(:ids))
   OR EXISTS (SELECT 1 FROM json_each(body, '$.sources') s WHERE s.value IN (SELECT value FROM json_each(:labels))) ELSE 1 = 1 END;
 
 -- name: moment_index_merge

@@ -13,7 +13,7 @@ from case_rows import Row, rows
 from claudius.home import Home
 from claudius.perception import Kind
 from claudius.providers.scripted import Scripted
-from claudius.psyche.bands import mood_words, numbers_bands
+from claudius.psyche.bands import mood_of
 from claudius.psyche.classify import is_trivial, lexicon
 from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL, DM
 from minds import by_tag, minds
@@ -94,7 +94,7 @@ def mood(it: Acted) -> str:
     """Return the soul's mood, in one of its seven words."""
     numbers = it.soul.records().psyche()[0].numbers
     assert numbers
-    return mood_words(numbers_bands(numbers)).partition(",")[0]
+    return mood_of(numbers)
 
 
 async def tell(it: Acted, says: list[Any], of: list[list[str]]) -> list[str]:

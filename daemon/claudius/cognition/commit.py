@@ -11,7 +11,6 @@ import asyncio
 from msgspec.structs import replace
 
 from claudius.cognition.hooks import noted, show_committed, show_concluded
-from claudius.cognition.intentions import acted
 from claudius.cognition.mind import Mind
 from claudius.cognition.plan import soul_name
 from claudius.cognition.proactive import allowed
@@ -19,7 +18,6 @@ from claudius.cognition.remembering import kept
 from claudius.cognition.reminders import confirmed, reminded, within_limit
 from claudius.errors import ProcessError
 from claudius.intent import Intent
-from claudius.psyche.change import Change
 from claudius.recollection import Recollection
 
 
@@ -43,9 +41,6 @@ async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_t
     if is_turn:
         intent = replace(intent, noted=noted(recollection, intent, mind.config()))
         intent, reminder = reminded(intent, recollection, mind.soul(), mind.config())
-        change, psyche = intent.psyche, recollection.psyche
-        if isinstance(change, Change) and (change.updates or (psyche and psyche.intentions)):
-            intent = acted(intent, change, recollection, mind.soul(), mind.config())
         if intent.planned is not None and intent.planned.schedules:
             waiting = mind.store.plans.open_plans(intent.conversation)
             intent = within_limit(intent, recollection, mind.soul(), waiting)

@@ -57,7 +57,7 @@ Rule = dict[str, str]
 """By column: a row is the person's where one of them tells so. It is deleted."""
 OWN = (
     "audit blob conversation due entry erasing heard inbox moment_audience"
-    " outbox psyche_arc psyche_intention revision soul_state step thread turn turn_record user_model"
+    " outbox psyche_arc revision soul_state step thread turn turn_record user_model"
 )
 """Statements of its own treat each of these tables (`erasure.sql`)."""
 NOBODYS = "audited boot checkpoint daimon job participation psyche_kernel psyche_state tuning"

@@ -298,7 +298,7 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
         write_state(db, intent.state, at, author="turn", turn=intent.turn, note=note_of_state)
     move_psyche(db, intent, at)
     if intent.appraisals:
-        keep_appraisals(db, intent, at)
+        keep_appraisals(db, intent)
     for whisper in intent.whispers:
         db.run("whisper_used", id=whisper, turn=intent.turn)
     if intent.summary is not None:

@@ -239,6 +239,17 @@ _NAMED = {
 _SHOWN = {"❤": "❤️"}
 
 
+ACTIONS = ("none", "react", "stay_silent")
+_NAME_CHARS = 40
+
+
+def read_action(text: str) -> tuple[str, str]:
+    """Return the action that the soul chooses instead of speaking, and the name of a reaction. Pure."""
+    action, _, name = text.strip().strip(".").partition(":")
+    action = action.strip().lower().replace(" ", "_")
+    return (action, name.strip()[:_NAME_CHARS]) if action in ACTIONS else (ACTIONS[0], "")
+
+
 def sign_named(name: str) -> str:
     """Return the emoji that a model named by sign or word; thumbs-up for an unknown one. Pure."""
     word = name.strip().strip(":").lower().replace(" ", "_")

@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from claudius.cognition.reply.parser import read_bool, read_state
 from claudius.cognition.reply.tags import STEPS as STEPS
@@ -27,9 +28,9 @@ from claudius.perception import SELF, Kind
 from claudius.prompt import short_name
 from claudius.psyche.appraisals import NOTHING as PLAIN
 from claudius.psyche.appraisals import read_appraisal
+from claudius.psyche.context import APPRAISAL as APPRAISED
 from claudius.psyche.context import MOOD, MOOD_WORD
-from claudius.psyche.gate import sign_named
-from claudius.psyche.mapping import ACTIONS, IntentionUpdate, Shift, read_action, read_shifts, read_updates
+from claudius.psyche.gate import ACTIONS, read_action, sign_named
 from claudius.psyche_types import Appraisal
 from claudius.recollection import STATE_DEFAULTS, Entry, EntryType, Person, Recollection, StateKey
 
@@ -77,9 +78,6 @@ class Effect(Struct, frozen=True, kw_only=True):
     """An assessment of the speaker, for the ledger."""
     appraisals: tuple[Appraisal, ...] = ()
     """How the soul took what was said; empty = it was nothing."""
-    shifts: tuple[Shift, ...] = ()
-    """Mapped changes of stance."""
-    intentions: tuple[IntentionUpdate, ...] = ()
     mood: str = ""
     """The model's word for the soul's mood, even if it is unchanged."""
     action: str = ""
@@ -116,7 +114,7 @@ class Step(Struct, frozen=True, kw_only=True):
     """Return what its answer changes; called if it was asked and answered."""
 
 
-PSYCHE_STEPS = ("stance_shifts", "intention_updates", "chosen_action")
+PSYCHE_STEPS = ("chosen_action",)
 """Steps that the psyche asks, whatever a process lists; with the psyche off they are in no prompt."""
 
 
@@ -153,24 +151,6 @@ def _people(recollection: Recollection) -> dict[str, str]:
     return named | {short_name(person): ids[person] for person in present}
 
 
-def _shifted(reading: Reading) -> Effect:
-    """Read changes of stance towards someone, in words; tables, not the model, map them to numbers."""
-    said = reading.thoughts["stance_shifts"]
-    shifts, dropped = read_shifts("\n".join(one.content for one in said), _people(reading.recollection))
-    told = [{"person": one.person, "stance": one.stance, "strength": one.strength} for one in shifts]
-    changes = {"stances": told} if told else {}
-    return Effect(shifts=shifts, changes=changes, flags=("dropped:stance_shifts",) if dropped else ())
-
-
-def _intended(reading: Reading) -> Effect:
-    """Read what the soul intends beyond this reply, in words from closed lists."""
-    said = reading.thoughts["intention_updates"]
-    updates, dropped = read_updates("\n".join(one.content for one in said), _people(reading.recollection))
-    told = [{"operation": one.operation, "type": one.type, "horizon": one.horizon} for one in updates]
-    changes = {"intentions": told} if told else {}
-    return Effect(intentions=updates, changes=changes, flags=("dropped:intention_updates",) if dropped else ())
-
-
 def _chosen(reading: Reading) -> Effect:
     """Read the choice, where no reply is owed, of an emoji or of silence instead of speech."""
     action, name = read_action(reading.thoughts["chosen_action"][0].content)
@@ -200,7 +180,7 @@ def _appraised(reading: Reading) -> Effect:
         entry_type=EntryType.MENTAL_QUERY,
         content="\n".join(answers).strip(),
         at=reading.recollection.now,
-        metadata={"query": "appraisal"},
+        metadata={"query": APPRAISED} | (asdict(found) if found else {}),
     )
     kind, strength, whom = (found.kind, found.strength, found.person) if found else (PLAIN, "clear", speaker)
     of = [one.name for one in reading.recollection.people if one.person == whom != speaker]
@@ -231,8 +211,6 @@ QUERY = Step(name="mental_query")
 """Is a statement true? Only programmatic processes ask it, and they supply the statement."""
 ACTION_CHOICE = Step(name="action_choice")
 """Which action the soul takes next. Only the implicit semantic machine asks it."""
-STANCES = Step(name="stance_shifts", gate=always, effect=_shifted)
-INTENTIONS = Step(name="intention_updates", gate=always, effect=_intended)
 ACTION = Step(name="chosen_action", gate=always, effect=_chosen)
 
 

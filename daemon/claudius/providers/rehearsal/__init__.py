@@ -385,9 +385,6 @@ def _sections(mind: RehearsedTurn) -> Iterator[tuple[str, str, str]]:
         yield "model_change_note", quoted(say(mind.lines.words.note, {"kept": kept}) or kept, 200), ""
     yield "mental_query", "false", ""
     yield "action_choice", '{"actions": ["respond"], "reasoning": "This voice only rehearses."}', ""
-    if stance := mind.lines.words.stances.get(mind.intent):
-        shift = {"target": mind.seen.who, "stance": stance, "strength": "clear", "description": mind.intent}
-        yield "stance_shifts", json.dumps(shift), ""
     state = _state(mind)
     yield "soul_state_check", str(bool(state)).lower(), ""
     if state:
