@@ -36,7 +36,6 @@ from claudius.compose import embedder_of
 from claudius.config import Settings, load
 from claudius.errors import ProviderError, UsageProblem
 from claudius.home import Home, shipped
-from claudius.memory.facts import KEYS
 from claudius.memory.moments import Embedder, Semantic
 from claudius.memory.ranking import asked_for, rank
 from claudius.memory.sqlite import SqliteStore
@@ -332,7 +331,7 @@ async def measured(
             for question, texts in first
             if question.is_answerable and question.evidence
         ]
-        silent = [all(map(_is_fact, lines)) for question, lines in answers if not question.is_answerable]
+        silent = [not lines for question, lines in answers if not question.is_answerable]
         sizes = sorted(
             len(json.dumps(lines, ensure_ascii=False, separators=(",", ":"))) / 4 for _, lines in answers if lines
         )
@@ -340,11 +339,6 @@ async def measured(
     shares, best = [one for part in found for one in part[1]], [one for part in found for one in part[2]]
     silent, sizes = [one for part in found for one in part[3]], [one for part in found for one in part[4]]
     return [*(_figures(*one) for one in found), _figures("all", shares, best, silent, sizes)]
-
-
-def _is_fact(line: Mapping[str, str]) -> bool:
-    """Return whether a line is a fact in force, which is in every prompt, whatever is asked."""
-    return line["text"].partition(":")[0] in KEYS
 
 
 def _figures(

@@ -215,10 +215,11 @@ export function Standing({ person, soul }) {
   return html`<p>${edge ? plain(edge.words) : "not met lately"} · ${peer?.trust != null ? `trust ${trustWord(peer.trust)}: ${plain(peer.rationale)}` : "not assessed yet"}</p>`;
 }
 
-const Listed = ({ head, of, line }) => of.length > 0 && html`<h3>${head}</h3><ul class="private">${of.map((one) => html`<li>${line(one)} <span class="small">${when(one.at)}</span></li>`)}</ul>`;
+const Listed = ({ head, of, line }) => of.length > 0 && html`<h3>${head}</h3><ul class="private">${of.map((one) => html`<li>${line(one)} <span class="small">${one.at || one.when || one.until ? when(one.at ?? one.when ?? one.until) : ""}</span></li>`)}</ul>`;
 
 // What `whoami` tells beside the portraits.
-export const Kept = ({ known }) => html`<${Listed} head="Said in plain words" of=${known.facts} line=${(one) => `${plain(one.key)}: ${plain(one.value)}`}/>
+export const Kept = ({ known }) => html`<${Listed} head="Told" of=${known.facts} line=${(one) => `${plain(one.text)} (${one.id})`}/>
+  <${Listed} head="Open" of=${known.open} line=${(one) => `${plain(one.text)} (${one.id})`}/>
   <${Listed} head="Planned" of=${known.plans} line=${(one) => plain(one.what)}/>
   <p class="small">${known.moments} ${known.moments === 1 ? "message is" : "messages are"} kept for recall.</p>`;
 
@@ -230,7 +231,7 @@ export function Turn({ turn, soul, moved, level = "h3" }) {
     <${level}>${why.person ? plain(nameOf(soul.people.data, why.person)) : "On its own"}<//>
     <${Heard} of=${why.perception}/>
     ${why.thoughts.filter((one) => one.content && one.step.endsWith("monologue")).map((one) => html`<${Thought} verb=${one.verb ?? spaced(one.step)} text=${one.content}/>`)}
-    ${why.utterance ? html`<div class="spoken"><${Prose} text=${why.utterance}/></div>` : html`<p class="small">It said nothing.</p>`}
+    ${why.utterance ? html`<div class="spoken"><${Prose} text=${why.utterance}/>${(why.receipts ?? []).map((line) => html`<p class="small">${plain(line)}</p>`)}</div>` : html`<p class="small">It said nothing.</p>`}
     ${why.apology && html`<p class="small">an apology: ${spaced(why.apology)}</p>`}
     ${moved && html`<h3>What it moved</h3><dl class="moved"><dt>mood</dt><dd class=${moved.delta < 0 ? "down" : "up"}>${signed(moved.delta)}</dd><dt>afterwards</dt><dd>${plain(moved.mood)}</dd></dl>`}
     <h3>Why it thought</h3>

@@ -22,9 +22,8 @@ from claudius.memory.sqlite import SqliteStore
 from claudius.observed import MessageHeard, Sent
 from claudius.providers.scripted import Scripted
 from claudius.psyche.classify import scope
-from claudius.psyche.promises import delivers, promises
 from claudius.recollection import turn_of
-from contracts.store.ground import exchange, heard
+from contracts.store.ground import exchange, heard, promised
 from lab.sample import soul
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -169,9 +168,9 @@ class Second:
         return msgspec.convert({"cortex": {"enabled": True, **self.settings}}, Config)
 
     async def hear(
-        self, text: str = "Hello", *, person: str = ANN, at: str = "slack:T1:ops:1", more: Any = None
+        self, text: str = "Hello", *, person: str = ANN, at: str = "slack:T1:ops:1", hours: float = 0, more: Any = None
     ) -> Interaction:
-        """Run one turn: the hooks fire, the ledger records it, the soul answers."""
+        """Run one turn: the hooks fire, the ledger records it, the soul answers. `hours`: it promised something then."""
         self.heard += 1
         perception = heard(text, n=self.heard, person=person, at=at, key=f"{at}#{self.heard}")
         perception = replace(perception, at=self.now)
@@ -197,27 +196,13 @@ class Second:
         }
         shown = MessageHeard(**seen, direction="in", scope=kept.scope, preview=text, event_id=perception.key)
         self.cortex.observe(shown)
-        said = promises(text, self.now)
-        noted = Noted(
-            interactions=(kept,),
-            promises=tuple(
-                promise(
-                    peer_id=person,
-                    what=one.what,
-                    made_at=self.now,
-                    due_at=one.due_at,
-                    grace_s=one.grace_s,
-                    turn=turn,
-                    conversation=at,
-                    audience=perception.audience,
-                    stems=one.stems,
-                    id=0,
-                )
-                for one in said
-            ),
-            delivers=delivers(text),
-        )
+        noted = Noted(interactions=(kept,))
         await exchange(self.store, perception, noted=noted, at=self.now, **(more or {}))
+        if hours:
+            made: dict[str, Any] = {"peer_id": person, "what": text, "turn": turn, "conversation": at}
+            await promised(
+                self.store, promise(hours=hours, made_at=self.now, audience=perception.audience, id=0, **made)
+            )
         self.cortex.observe(Sent(**seen, direction="out", recipient=at, chars=1, receipt="r"))
         return kept
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,6 +18,7 @@ import pytest
 from both import SIDES, Side, discord_side, slack_side
 from case_rows import Row, rows
 from claudius.home import Home
+from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.runtime import scheduler
 from claudius.testing.adapter_contract.stage import CHANNEL, DM
@@ -27,6 +29,7 @@ from lab.loopback.discord import state as discord
 from lab.loopback.slack.state import BOT_USER
 from lab.loopback.slack.world import SlackWorld
 from lab.stages.slack import SlackStage
+from minds import by_tag
 
 OWNER = "slack:T1:U9"
 PLACES = {"dm": DM, "channel": CHANNEL}
@@ -185,7 +188,7 @@ class Thread:
         self.soul = await self.stack.enter_async_context(
             alive(
                 self.home,
-                Scripted(default=echo),
+                Scripted(default=self.reply),
                 adapter=self.side.make(),
                 settings=QUIETLY,
                 clock=lambda: datetime.now(UTC) + self.ahead,
@@ -194,6 +197,14 @@ class Thread:
             )
         )
         await self.world.until_connected(1, opened=opened)
+
+    def reply(self, request: Request) -> str:
+        """Answer as an echo does, and plan what somebody asks to be reminded of in five minutes."""
+        if "remind me in 5 minutes" not in request.tail:
+            return echo(request)
+        at = datetime.now(UTC) + self.ahead + timedelta(minutes=5)
+        act = json.dumps({"do": "remind", "at": at.isoformat(), "text": "oil the chain"})
+        return by_tag(acts=act)(request)
 
     async def posts(self) -> int:
         """Count what everybody can see of the soul's."""

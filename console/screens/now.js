@@ -37,7 +37,7 @@ function Entry({ one, people, onWhy }) {
       <p class="bubble">${plain(one.content)}</p></div>`;
     case "internalMonologue": return html`<${Thought} verb=${one.verb} text=${one.content}/>`;
     case "externalDialog": case "daimonSpeech": return html`<div class="said ours"><div class="spoken"><${Prose} text=${one.content}/></div>
-      <p class="small">${one.unsaid ? "this was never delivered · " : ""}<button class="link" onClick=${() => onWhy(one.turn)}>why<span class="sr"> it said so at ${clock(one.at)}</span></button></p></div>`;
+      ${(one.metadata?.receipts ?? []).map((line) => html`<p class="small">${plain(line)}</p>`)}<p class="small">${one.unsaid ? "this was never delivered · " : ""}<button class="link" onClick=${() => onWhy(one.turn)}>why<span class="sr"> it said so at ${clock(one.at)}</span></button></p></div>`;
     case "perception": case "event": return html`<p class="rang">on its own: ${plain(one.content)}</p>`;
     case "erased": return html`<p class="rang">What was said here was erased.</p>`;
     case "expired": return html`<p class="rang">Of this turn only its record is kept. <button class="link" onClick=${() => onWhy(one.turn)}>why</button></p>`;

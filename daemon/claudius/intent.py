@@ -16,7 +16,7 @@ from claudius.failure import Failure
 from claudius.ledger_types import Noted
 from claudius.provider import StopReason, Usage
 from claudius.psyche_types import Appraisal, PsycheChange
-from claudius.recollection import Entry, Fact, Moment, ProcessState, Shown, Summary
+from claudius.recollection import Entry, Moment, ProcessState, Shown, Summary
 
 UtteranceKind = Literal["reply", "apology", "reaction", "proactive", "daimon"]
 ApologyKind = Literal["provider_down", "over_budget", "unreadable", "interrupted", "too_large", "stopped"]
@@ -215,8 +215,6 @@ class Intent(Struct, frozen=True, kw_only=True):
     """What the turn adds to the ledger."""
     moments: tuple[Moment, ...] = ()
     """What was said in the turn, to be found again."""
-    facts: tuple[Fact, ...] = ()
-    """What people explicitly said about themselves."""
     acts: tuple[Act, ...] = ()
     """What the turn does beyond its words, booked in its transaction; each may yield a receipt."""
     locale: str = ""

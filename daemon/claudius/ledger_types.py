@@ -88,11 +88,6 @@ class Noted(Struct, frozen=True, kw_only=True):
     """What one turn adds to the ledger. `reaction`: which of our turns was reacted to, and how it was received."""
 
     interactions: tuple[Interaction, ...] = ()
-    promises: tuple[Promise, ...] = ()
-    delivers: bool = False
-    """Whether the speaker delivered something: a file, a link, or words that say so."""
-    stems: tuple[str, ...] = ()
-    """What the speaker's message was about, as stems."""
     proposal: Proposal | None = None
     reaction: tuple[str, int] | None = None
 

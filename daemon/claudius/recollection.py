@@ -237,18 +237,38 @@ class Moment(Struct, frozen=True, kw_only=True):
 
 
 class Fact(Struct, frozen=True, kw_only=True):
-    """Something that a person explicitly said about themself."""
+    """Something that somebody is known by, as they told it."""
 
+    id: int
+    """The row's id."""
+    short: str = ""
+    """As people and models call it: `f7`; empty = it may not be called here, because it is somebody else's."""
     person: str
-    key: str
-    value: str
-    sources: tuple[str, ...]
+    """Whom it is about, or who told it of somebody who is not here: a canonical id."""
+    kind: str
+    text: str
+    """In the third person; of a name the bare name."""
+    audience: str
+    """Where it was told."""
     turn: str
+    """The turn in which it was told."""
     stated_s: float
-    is_single: bool = True
-    """Whether a newer value replaces it."""
-    id: int = 0
-    """The row's id; 0 = not stored yet."""
+    keys: tuple[str, ...] = ()
+    """Words by which it may be asked for."""
+    about: str = ""
+    """The name of somebody who is not here; empty = it is about the person."""
+    since: date | None = None
+    until: date | None = None
+    """From this day on it is not in force."""
+    ended_at: datetime | None = None
+    why: str = ""
+    """Why it ended, as it was told."""
+    unchecked: bool = False
+    """Whether a pattern found it and nobody has confirmed it."""
+
+    def holds_on(self, day: date) -> bool:
+        """Return whether it is in force on a day."""
+        return self.ended_at is None and (self.until is None or day < self.until)
 
 
 class PlanHere(Struct, frozen=True, kw_only=True):
@@ -284,9 +304,9 @@ class Remembered(Struct, frozen=True, kw_only=True):
     """The lines of memory in a prompt."""
 
     lines: tuple[Mapping[str, str], ...] = ()
-    """Facts first, then moments, best first: `when`, `ago`, `from`, `text`, and for some `before`."""
+    """Facts that ended first, then moments, best first: `when`, `ago`, `from`, `text`, and for some `before`."""
     rows: tuple[str, ...] = ()
-    """Where each line's texts are kept: `fact:3`, `moment:7:0:320`, and after a blank the same for `before`."""
+    """Where each line's texts are kept: `ended:3`, `moment:7:0:320`, and after a blank the same for `before`."""
 
 
 class Recollection(Struct, frozen=True, kw_only=True):
@@ -338,7 +358,11 @@ class Recollection(Struct, frozen=True, kw_only=True):
     beliefs: tuple[Belief, ...] = ()
     """The cortex's beliefs that apply here: those about people present first, then the newest."""
     plans: tuple[PlanHere, ...] = ()
-    """What waits for the speaker here, soonest first, at most eight."""
+    """What waits for the speaker here, soonest first; a prompt shows the first eight."""
+    known: tuple[Fact, ...] = ()
+    """The facts that the prompt shows, in order: the addressee's with their ids, then those of others present."""
+    ended: tuple[Fact, ...] = ()
+    """Facts of theirs that hold no more, for memory to find."""
     matters: tuple[Matter, ...] = ()
     """What is open in the life of the addressee and may be shown here, in the order in which it is shown."""
     second_thought: str = ""

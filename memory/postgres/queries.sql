@@ -1,15 +1,5 @@
 -- Queries of ../queries that PostgreSQL needs in other words; the names, the parameters and the columns are the same.
 
--- name: facts_of
-SELECT coalesce('[' || string_agg(json_build_object('id', f.id, 'person', f.person, 'key', f.key, 'value', f.value,
-    'sources', CASE WHEN json_valid(f.sources) THEN f.sources::json END, 'turn', f.turn, 'stated_s', f.stated_s,
-    'is_single', f.is_single = 1)::text, ',' ORDER BY p.key::int, f.key, f.id) || ']', '[]') AS facts
-FROM json_each(:persons) p JOIN fact f ON f.person = p.value AND f.newest = 1;
-
--- name: facts_stated
-SELECT turn, sources, to_char(to_timestamp(stated_s) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at, key, value, newest
-FROM fact WHERE person IN (SELECT value FROM json_each(:ids)) ORDER BY id;
-
 -- name: moments_said
 SELECT turn, conversation, audience, to_char(to_timestamp(at_s) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at,
     is_own, text

@@ -96,7 +96,8 @@ SELECT turn FROM erasing WHERE NOT EXISTS (SELECT 1 FROM turn WHERE turn.turn = 
 -- name: rows_of_person
 -- scans: an erasure reads everything once, beside the writer
 SELECT 'moment' AS kind, CAST(id AS TEXT) AS a FROM moment WHERE person IN (SELECT value FROM json_each(:ids))
-UNION ALL SELECT 'fact', CAST(id AS TEXT) FROM fact WHERE person IN (SELECT value FROM json_each(:ids));
+UNION ALL SELECT 'fact', CAST(id AS TEXT) FROM fact WHERE person IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT 'matter', CAST(id AS TEXT) FROM matter WHERE person IN (SELECT value FROM json_each(:ids));
 
 -- name: names_of_person
 -- scans: an erasure reads everything once, beside the writer
@@ -116,6 +117,8 @@ UNION ALL SELECT 'portrait', m.person, m.audience, CAST(m.version AS TEXT) FROM 
 WHERE r.turn IN (SELECT value FROM json_each(:turns))
 UNION ALL SELECT 'whisper', CAST(id AS TEXT), '', '' FROM whisper WHERE conversation IN (
     SELECT conversation FROM turn WHERE turn IN (SELECT value FROM json_each(:turns)))
+UNION ALL SELECT 'fact', CAST(id AS TEXT), '', '' FROM fact WHERE turn IN (SELECT value FROM json_each(:turns))
+UNION ALL SELECT 'matter', CAST(id AS TEXT), '', '' FROM matter WHERE turn IN (SELECT value FROM json_each(:turns))
 UNION ALL SELECT 'belief', "key", audience, '' FROM belief WHERE EXISTS (SELECT 1 FROM json_each(evidence) e JOIN interaction i ON i.id = CAST(e.value AS BIGINT)
     WHERE i.turn IN (SELECT value FROM json_each(:turns)));
 
@@ -127,7 +130,7 @@ UNION ALL SELECT body FROM outbox WHERE turn = :turn;
 -- scans: an erasure reads everything once, beside the writer
 SELECT '' AS turn, content AS text FROM entry WHERE person IS NOT NULL AND person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT '', text FROM moment WHERE is_own = 0 AND person NOT IN (SELECT value FROM json_each(:ids))
-UNION ALL SELECT '', value FROM fact WHERE person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT turn, text FROM fact WHERE person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT '', CASE WHEN json_valid(payload) THEN json_extract(payload, '$.text') END FROM inbox WHERE person <> '' AND person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT '', m.markdown FROM user_model m JOIN revision r ON r.id = m.revision WHERE r.author IN ('owner', 'person')
 UNION ALL SELECT '', s.value FROM soul_state s JOIN revision r ON r.id = s.revision WHERE r.turn IS NULL
@@ -144,6 +147,8 @@ SELECT content AS text FROM entry WHERE person IN (SELECT value FROM json_each(:
 UNION ALL SELECT markdown FROM user_model WHERE person IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT text FROM moment WHERE person IN (SELECT value FROM json_each(:ids)) AND is_own = 0
 UNION ALL SELECT CASE WHEN json_valid(payload) THEN json_extract(payload, '$.text') END FROM inbox WHERE person IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT text || ' ' || about || ' ' || why FROM fact WHERE person IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT text FROM matter WHERE person IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT value FROM soul_state WHERE audience IN (SELECT value FROM json_each(:labels));
 
 -- name: texts_of_others
@@ -154,7 +159,8 @@ UNION ALL SELECT content FROM entry WHERE person IS NULL AND (conversation, numb
     SELECT conversation, number FROM turn WHERE person IN (SELECT value FROM json_each(:ids)))
 UNION ALL SELECT markdown FROM user_model WHERE person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT text FROM moment WHERE person NOT IN (SELECT value FROM json_each(:ids))
-UNION ALL SELECT value FROM fact WHERE person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT text || ' ' || keys || ' ' || about || ' ' || why FROM fact WHERE person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT text FROM matter WHERE person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT preview FROM interaction WHERE peer_id NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT what FROM promise WHERE peer_id NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT text FROM due WHERE person NOT IN (SELECT value FROM json_each(:ids)) AND asked_by NOT IN (SELECT value FROM json_each(:ids))
@@ -221,6 +227,21 @@ SELECT id FROM promise WHERE side = 'mine' AND turn IN (SELECT turn FROM erasing
 -- name: plans_promised
 SELECT plan AS id FROM promise WHERE side = 'mine' AND plan IS NOT NULL AND turn IN (SELECT turn FROM erasing);
 
+-- name: facts_told
+-- scans: an erasure reads everything once, beside the writer
+-- What the person told of others.
+SELECT id FROM fact WHERE turn IN (SELECT turn FROM turn WHERE person IN (SELECT value FROM json_each(:ids)));
+
+-- name: erase_fact
+DELETE FROM fact WHERE id = :id;
+
+-- name: matters_told
+-- scans: an erasure reads everything once, beside the writer
+SELECT id FROM matter WHERE turn IN (SELECT turn FROM turn WHERE person IN (SELECT value FROM json_each(:ids)));
+
+-- name: erase_matter
+DELETE FROM matter WHERE id = :id;
+
 -- name: erase_promise
 DELETE FROM promise WHERE id = :id;
 
@@ -239,6 +260,8 @@ UNION ALL SELECT 'summary', conversation, '', text FROM summary
 UNION ALL SELECT 'kept', conversation, name, value FROM kept
 UNION ALL SELECT 'promise', CAST(id AS TEXT), '', what FROM promise WHERE side = 'mine'
 UNION ALL SELECT 'due', CAST(id AS TEXT), '', text || ' ' || params FROM due WHERE asked_by = ''
+UNION ALL SELECT 'fact', CAST(id AS TEXT), '', text || ' ' || keys || ' ' || about || ' ' || why FROM fact
+UNION ALL SELECT 'matter', CAST(id AS TEXT), '', text FROM matter
 UNION ALL SELECT 'psyche_arc', arc, '', CASE WHEN json_valid(body)
     THEN coalesce(json_extract(body, '$.label'), '') || ' ' || coalesce(json_extract(body, '$.stems'), '') ELSE body END FROM psyche_arc
 UNION ALL SELECT 'conversation', conversation, '', params || ' ' || process_memory FROM conversation WHERE params <> '{}' OR process_memory <> '{}';
@@ -499,8 +522,13 @@ WHERE person IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
 -- name: facts_stated
 -- scans: an export reads everything once
-SELECT turn, sources, strftime('%Y-%m-%dT%H:%M:%SZ', stated_s, 'unixepoch') AS at, "key", value, newest FROM fact
-WHERE person IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+SELECT short, kind, text, keys, about, since, until, turn, audience, stated_s, ended_at, why FROM fact
+WHERE person IN (SELECT value FROM json_each(:ids)) AND hidden_at IS NULL ORDER BY id;
+
+-- name: matters_stated
+-- scans: an export reads everything once
+SELECT short, text, due, turn, audience, opened_at, closed_at FROM matter
+WHERE person IN (SELECT value FROM json_each(:ids)) AND hidden_at IS NULL ORDER BY id;
 
 -- name: erase_arcs
 -- scans: twelve rows at most

@@ -51,12 +51,6 @@ SELECT p.doc AS id, group_concat(q.key, ' ') AS terms
 FROM json_each(:weights) q CROSS JOIN moment_place p WHERE p.term = q.key
     AND p.doc IN (SELECT CAST(value AS BIGINT) FROM json_each(:ids)) GROUP BY p.doc;
 
--- name: facts_of
-SELECT json_group_array(json_object('id', f.id, 'person', f.person, 'key', f.key, 'value', f.value,
-    'sources', CASE WHEN json_valid(f.sources) THEN json(f.sources) END, 'turn', f.turn, 'stated_s', f.stated_s,
-    'is_single', json(CASE f.is_single WHEN 1 THEN 'true' ELSE 'false' END))) AS facts
-FROM json_each(:persons) p CROSS JOIN fact f WHERE f.person = p.value AND f.newest = 1;
-
 -- name: moment_keep
 INSERT INTO moment (turn, position, at_s, person, name, conversation, audience, text, pictures, importance, is_own)
 VALUES (:turn, :position, :at_s, :person, :name, :conversation, :audience, :text, :pictures, :importance, :is_own);
@@ -68,33 +62,16 @@ UPDATE moment SET text = :text WHERE id = :id;
 SELECT id, person, text FROM moment
 WHERE conversation = :conversation AND turn = :turn AND position IN ('', :position) AND is_own = 0 ORDER BY id DESC LIMIT 1;
 
--- name: moments_of_turn
-SELECT text, audience, at_s FROM moment
-WHERE conversation = :conversation AND turn = :turn AND person = :person AND is_own = 0 ORDER BY id;
-
 -- name: moments_of_audience
 SELECT kept FROM moment_audience WHERE audience = :audience;
 
 -- name: moments_weighed
 -- scans: once every few hundred moments, to delete the least important
 SELECT id, importance, at_s FROM moment
-WHERE audience = :audience AND turn NOT IN (SELECT turn FROM fact WHERE newest = 1);
+WHERE audience = :audience AND turn NOT IN (SELECT turn FROM fact WHERE ended_at IS NULL AND hidden_at IS NULL);
 
 -- name: moment_let_go
 DELETE FROM moment WHERE id = :id;
-
--- name: fact_superseded
--- A person has one name per place; a liking is superseded only by the same liking.
-UPDATE fact SET newest = 0
-WHERE person = :person AND key = :key AND newest = 1 AND sources = :sources AND (:is_single = 1 OR value = :value);
-
--- name: fact_keep
-INSERT INTO fact (person, key, value, sources, turn, stated_s, is_single, newest)
-VALUES (:person, :key, :value, :sources, :turn, :stated_s, :is_single, 1);
-
--- name: facts_unsaid
--- scans: one person's facts, when a message is edited or deleted
-DELETE FROM fact WHERE person = :person AND turn = :turn;
 
 -- name: moments_asked
 -- Moments by their ids, a JSON array, with what is next to each, as `moments_found` gives them.

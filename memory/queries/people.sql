@@ -9,6 +9,25 @@ INSERT INTO person_link (person, canonical) VALUES (:person, :canonical);
 -- name: link_moved
 UPDATE person_link SET canonical = :canonical WHERE canonical = :other;
 
+-- name: facts_linked
+-- Their numbers go on after those of the one they become.
+UPDATE fact SET person = :kept, short = short + coalesce((
+    SELECT last FROM numbered WHERE person = :kept AND audience = '' AND letter = 'f'), 0) WHERE person = :gone;
+
+-- name: matters_linked
+UPDATE matter SET person = :kept, short = short + coalesce((
+    SELECT last FROM numbered WHERE person = :kept AND audience = '' AND letter = 'm'), 0) WHERE person = :gone;
+
+-- name: numbers_kept
+-- scans: one person's facts and matters
+-- No number that a fact or a matter has is given again.
+INSERT INTO numbered (person, audience, letter, last)
+SELECT person, '', letter, max(short) FROM (
+    SELECT person, 'f' AS letter, short FROM fact WHERE person IN (SELECT value FROM json_each(:ids))
+    UNION ALL SELECT person, 'm', short FROM matter WHERE person IN (SELECT value FROM json_each(:ids))) AS told
+WHERE short > 0 GROUP BY person, letter
+ON CONFLICT (person, audience, letter) DO UPDATE SET last = max(numbered.last, excluded.last);
+
 -- name: link_gone
 DELETE FROM person_link WHERE canonical = :canonical;
 
@@ -79,6 +98,11 @@ WHERE peer_id = :canonical AND turn IN (SELECT turn FROM turn WHERE person = :pe
 UPDATE fact SET person = :person
 WHERE person = :canonical AND turn IN (SELECT turn FROM turn WHERE person = :person);
 
+-- name: unlink_matters
+-- scans: an unlinking reads everything once
+UPDATE matter SET person = :person
+WHERE person = :canonical AND turn IN (SELECT turn FROM turn WHERE person = :person);
+
 -- name: unlink_moments
 -- scans: an unlinking reads everything once
 UPDATE moment SET person = :person
@@ -88,13 +112,6 @@ WHERE person = :canonical AND turn IN (SELECT turn FROM turn WHERE person = :per
 -- scans: an unlinking reads everything once
 UPDATE psyche_trace SET person = :person
 WHERE person = :canonical AND turn IN (SELECT turn FROM turn WHERE person = :person);
-
--- name: facts_in_force
--- scans: an unlinking reads everything once
-UPDATE fact SET newest = CASE id WHEN (
-    SELECT max(f.id) FROM fact f
-    WHERE f.person = fact.person AND f.key = fact.key AND (f.is_single = 1 OR f.value = fact.value)) THEN 1 ELSE 0 END
-WHERE person IN (SELECT value FROM json_each(:ids));
 
 -- name: audiences_relinked
 UPDATE audience SET revision = revision + 1
@@ -179,9 +196,9 @@ UPDATE thread SET is_quiet = 0, since = max(since, :position), last_at = :at WHE
 -- name: people_called
 -- scans: a command lists everybody, or looks up one name
 -- A row a person, or one for each thing that they said of their name.
-SELECT coalesce(l.canonical, p.person) AS called, p.name, f.person, f."key", f.value, f.sources, f.stated_s FROM person p
+SELECT coalesce(l.canonical, p.person) AS called, p.name, f.text, f.audience, f.stated_s FROM person p
 LEFT JOIN person_link l ON l.person = p.person
-LEFT JOIN fact f ON f.person = p.person AND f.newest = 1 AND f."key" IN ('name', 'no longer') ORDER BY p.person;
+LEFT JOIN fact f ON f.person = p.person AND f.kind = 'name' AND f.about = '' AND f.ended_at IS NULL AND f.hidden_at IS NULL ORDER BY p.person;
 
 -- name: moments_counted
 -- scans: one person asks, beside the turns

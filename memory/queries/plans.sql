@@ -104,12 +104,6 @@ WHERE conversation = :conversation AND fired_turn IS NULL;
 -- name: plans_waiting
 SELECT id FROM due WHERE conversation = :conversation AND fired_turn IS NULL;
 
--- name: plans_beside
--- What somebody asked for around then, with the matter of each of its promises.
-SELECT d.id, p.stems FROM due d LEFT JOIN promise p ON p.plan = d.id
-WHERE d.conversation = :conversation AND d.scheduled_for BETWEEN :since AND :until AND d.fired_turn IS NULL
-  AND d.asked_by = :asked_by ORDER BY d.scheduled_for, d.id;
-
 -- name: plans_for
 -- scans: what waits; one person asks
 SELECT id, scheduled_for AS at, conversation, audience, params FROM due

@@ -156,7 +156,19 @@ WHERE t.conversation = :conversation AND t.number = :number;
 SELECT text FROM moment_said WHERE id = :id;
 
 -- name: fact_text
-SELECT key || ': ' || value AS text FROM fact WHERE id = :id;
+-- As a turn before facts had numbers showed it.
+SELECT CASE former WHEN '' THEN text ELSE former END AS text FROM fact WHERE id = :id;
+
+-- name: fact_ended_text
+SELECT text || ' (' || CASE WHEN since IS NULL THEN '' ELSE 'since ' || since || ', ' END || 'until '
+    || coalesce(substr(ended_at, 1, 10), until) || CASE why WHEN '' THEN '' ELSE ': ' || why END || ')' AS text
+FROM fact WHERE id = :id;
+
+-- name: fact_here
+SELECT text, keys, about FROM fact WHERE id = :id;
+
+-- name: matter_here
+SELECT text FROM matter WHERE id = :id;
 
 -- name: turn_entries
 SELECT entry_type, content, at, verb, person, name, metadata, position, unsaid FROM entry
@@ -311,7 +323,10 @@ UNION ALL SELECT 'psyche_edge' AS "table", person AS "row" FROM psyche_edge WHER
 UNION ALL SELECT 'psyche_arc' AS "table", arc AS "row" FROM psyche_arc WHERE NOT (
     json_valid(body) AND body LIKE '{%')
 UNION ALL SELECT 'fact' AS "table", CAST(id AS TEXT) AS "row" FROM fact WHERE NOT (
-    json_valid(sources) AND sources LIKE '[%')
+    coalesce(ended_at, '____-__-__T') LIKE '____-__-__T%' AND coalesce(since, '____-__-__') LIKE '____-__-__'
+    AND coalesce(until, '____-__-__') LIKE '____-__-__')
+UNION ALL SELECT 'matter' AS "table", CAST(id AS TEXT) AS "row" FROM matter WHERE NOT (
+    opened_at LIKE '____-__-__T%' AND coalesce(due, '____-__-__') LIKE '____-__-__')
 UNION ALL SELECT 'psyche_trace' AS "table", CAST(id AS TEXT) AS "row" FROM psyche_trace WHERE NOT (
     json_valid(inputs) AND inputs LIKE '{%')
     OR moved IS NULL AND NOT (json_valid(after) AND after LIKE '{%'

@@ -129,10 +129,10 @@ SELECT name, is_bot, coalesce(nullif(set_zone, ''), zone) AS zone FROM person WH
 -- scans: one constant row
 -- One row, or one for each thing that the person said of their name, wherever they said it.
 SELECT c.turns, c.last_at, coalesce(nullif(p.set_zone, ''), p.zone, '') AS zone, coalesce(p.locale, '') AS locale,
-  f.person, f."key", f.value, f.sources, f.stated_s
+  f.text, f.audience, f.stated_s
 FROM (SELECT 1 AS one) o LEFT JOIN person p ON p.person = :person
 LEFT JOIN conversation_person c ON c.conversation = :conversation AND c.person = :person
-LEFT JOIN fact f ON f.person = :person AND f.newest = 1 AND f."key" IN ('name', 'no longer');
+LEFT JOIN fact f ON f.person = :person AND f.kind = 'name' AND f.about = '' AND f.ended_at IS NULL AND f.hidden_at IS NULL;
 
 -- name: answered_before
 -- Whether the soul has answered somebody here, or in any channel.

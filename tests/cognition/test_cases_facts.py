@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import datetime, timedelta
-import sqlite3
 from typing import Any
 
 import pytest

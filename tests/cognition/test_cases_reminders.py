@@ -32,7 +32,7 @@ def near(found: list[datetime], wanted: list[datetime]) -> bool:
 def asked_for(row: Row) -> list[Mapping[str, Any]]:
     """Return the acts that an obedient model writes where these instants are right."""
     right, zone = row.right, ZoneInfo(row.input.get("zone", "UTC"))
-    if "ask" in right or "at" not in right and "at_any" not in right and "on" not in right:
+    if "ask" in right or ("at" not in right and "at_any" not in right and "on" not in right):
         return []
     if "on" in right:
         return [{"do": "remind", "at": f"{right['on']}T09:00", "text": row.input["says"]}]

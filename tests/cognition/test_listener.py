@@ -28,6 +28,10 @@ TALK = (
 REMINDER = "Remind me on Tuesday at 15:30 to order the walnut flour."
 ASKS = "Will you send me the walnut recipe?"
 PROMISE = "I'll send you the walnut recipe on Tuesday at 15:30."
+PLANS = {
+    REMINDER: '{"do": "remind", "at": "2026-01-13T15:30", "text": "order the walnut flour"}',
+    ASKS: '{"do": "promise", "at": "2026-01-13T15:30", "text": "send you the walnut recipe"}',
+}
 BREAD = "Could you help me with the walnut bread?"
 FOLLOWS = {
     "operation": "create",
@@ -46,7 +50,7 @@ def spoken(request: Request) -> str:
     said = heard(request)[-1] if heard(request) else ""
     learned = {"user_model_check": "true", "user_model_update": PORTRAIT, "model_change_note": "Told of an allergy."}
     answers = {REMINDER: "I'll remind you on Tuesday at 15:30.", ASKS: PROMISE}
-    more = {"external_dialogue": answers.get(said, "So it is.")}
+    more = {"external_dialogue": answers.get(said, "So it is."), "acts": PLANS.get(said, "none")}
     more |= learned if said == ALLERGY else {}
     more |= {"intention_updates": json.dumps(FOLLOWS)} if said == BREAD else {}
     return by_tag(**more)(request).replace("<user_model_update>", '<user_model_update section="Persona">')

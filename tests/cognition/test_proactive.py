@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 from claudius.cognition.proactive import A_DAY, A_WEEK, APART, FirstWordFacts, free_at, refusal
 from claudius.home import Home
 from claudius.intent import Schedule
-from claudius.ledger_types import Noted, Promise
+from claudius.ledger_types import Promise
 from claudius.memory.turns import FirstWords
 from claudius.perception import private, shared
 from claudius.providers.scripted import Scripted
 from claudius.runtime.scheduler import fire_due
 from claudius.testing.alive import OWNER, Alive, alive
+from contracts.store.ground import promised
 from minds import by_tag
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
@@ -326,7 +327,7 @@ async def test_a_silence_is_noticed_once_where_something_is_owed(home: Home) -> 
             peer_id=ANA, side="mine", what="I will draw it.", made_at=wall.now, due_at=wall.now + timedelta(days=9), grace_s=0.0,
             turn="t", conversation=DM, audience=private(ANA), stems=("draw",),
         )  # fmt: skip
-        await _promised(soul, promise)
+        await promised(soul.mind.store, promise)
         before = len(voice.requests)
         for _ in range(14):
             wall.now += timedelta(hours=6)
@@ -340,11 +341,6 @@ async def test_a_silence_is_noticed_once_where_something_is_owed(home: Home) -> 
     assert len(heard) == 1
     assert said == [DM]
 
-
-async def _promised(soul: Alive, promise: Promise) -> None:
-    from claudius.memory.ledger import note  # noqa: PLC0415 - beside its only use
-
-    await soul.mind.store.core.write(lambda db: note(db, Noted(promises=(promise,)), promise.made_at))
 
 
 async def test_a_strong_subject_is_raised_once_after_the_talk_has_ended(home: Home) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from claudius.cognition.remembering import FACT_CHARS, LINE_CHARS
+from claudius.cognition.remembering import LINE_CHARS
 from claudius.memory.ranking import Found, asked_for, rank, rarest, stemmed
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception, private, shared
 from claudius.recollection import Moment
@@ -68,26 +68,24 @@ async def test_memory_k2_the_whole_text_is_searched_and_a_part_is_shown(tmp_path
     assert line["text"].startswith("… ")
 
 
-async def test_memory_k3_the_least_important_go_beyond_the_cap_and_none_that_states_a_fact(tmp_path: Path) -> None:
-    """K3: beyond the cap of an audience the oldest of equal importance go first, other audiences and facts stay."""
+async def test_memory_k3_the_least_important_go_beyond_the_cap(tmp_path: Path) -> None:
+    """K3: beyond the cap of an audience the oldest of equal importance go first, other audiences stay."""
     from claudius.memory.moments import let_go  # noqa: PLC0415 - the one test of a row's fate
 
     async with living(tmp_path, {"CLAUDIUS_PSYCHE_ENABLED": "0"}) as life:  # so all are equally important
-        await life.hear(ANA, "I am allergic to walnuts", START, HOME)
         for n in range(1, 6):
             await life.hear(ANA, f"The bus number {n} was late", START + timedelta(days=n), HOME)
         await life.hear(BEN, "The boat was late", START, "slack:T1:Dben:")
         await life.store.core.write(lambda db: let_go(db, private(ANA), int(START.timestamp()) + 9**7, 3))
 
     texts = [text for _, text in kept(tmp_path)]
-    assert "I am allergic to walnuts" in texts
     assert "The boat was late" in texts
     assert "The bus number 5 was late" in texts
     assert len(texts) == 4
 
 
-async def test_memory_k5_k6_an_edit_and_a_deletion_reach_the_moment_the_fact_and_the_index(tmp_path: Path) -> None:
-    """K6: after an edit the new words are found and the old are not; after a deletion neither, and no fact is left."""
+async def test_memory_k5_k6_an_edit_and_a_deletion_reach_the_moment_and_the_index(tmp_path: Path) -> None:
+    """K6: after an edit the new words are found and the old are not; after a deletion neither."""
     async with living(tmp_path) as life:
         first = await life.hear(ANA, "I am allergic to walnuts", START, HOME)
         await life.store.inbox.amend(_changed(first, Kind.EDIT, "I am allergic to peanuts"), START + timedelta(hours=1))
@@ -97,10 +95,9 @@ async def test_memory_k5_k6_an_edit_and_a_deletion_reach_the_moment_the_fact_and
         gone = await life.ask(ANA, "peanuts?", START + LATER)
 
     assert old == []
-    assert [line["text"] for line in new] == ["allergic to: peanuts", "I am allergic to peanuts"]
+    assert [line["text"] for line in new] == ["I am allergic to peanuts"]
     assert gone == []
     with closing(sqlite3.connect(tmp_path / "state" / "claudius.db")) as db:
-        assert db.execute("SELECT count(*) FROM fact").fetchone() == (0,)
         assert [term for (term,) in db.execute("SELECT term FROM moment_stem") if "nut" in term] == []
 
 
@@ -128,27 +125,8 @@ async def test_memory_w1_the_walnut_cake_finds_the_allergy(tmp_path: Path) -> No
             await life.hear(ANA, f"{FILLER}, day {n}", START + timedelta(hours=n), HOME)
         lines = await life.ask(ANA, "I am going to bake a walnut cake tonight", START + LATER)
 
-    assert lines[0]["text"] == "allergic to: walnuts"
+    assert lines[0]["text"] == "I am allergic to walnuts"
     assert lines[0]["ago"] == "three weeks ago"
-    assert "I am allergic to walnuts" in [line["text"] for line in lines]
-
-
-async def test_memory_w2_a_fact_is_shown_where_it_shares_a_stem_constraints_first(tmp_path: Path) -> None:
-    """W2: of the facts that bear on what is heard the constraints come first, within their own room; no other is shown."""
-    async with living(tmp_path) as life:
-        await life.hear(ANA, "I am vegetarian", START, HOME)
-        await life.hear(ANA, "I love the sea at Biarritz", START, HOME)
-        for n in range(20):
-            await life.hear(ANA, f"I love hill {n}", START, HOME)
-        lines = await life.ask(ANA, "Which vegetarian dishes are there in Biarritz?", START + LATER)
-        all_asked = await life.ask(ANA, "A vegetarian on the hill", START + LATER)
-
-    facts = [line["text"] for line in lines if ": " in line["text"]]
-    assert facts == ["is: vegetarian", "loves: the sea at Biarritz"]
-    most = [line for line in all_asked if ": " in line["text"]]
-    assert most[0]["text"] == "is: vegetarian"
-    assert len(facts) < len(most) < 21
-    assert sum(len(value) for line in most for value in line.values()) <= FACT_CHARS
 
 
 async def test_memory_w3_the_message_before_helps_the_search(tmp_path: Path) -> None:

@@ -277,7 +277,7 @@ async def test_simulation_11_a_broken_promise_is_followed_up_once(home: Home) ->
     """Simulation 11: nothing at 4 h 59, a cycle at 5 h 01, one directive in the right conversation, and no second."""
     told = [{"peer_id": ANN, "action": "follow_up", "text": "ask for the portion"}]
     async with second(home, answer(directives=told), triggers=["promise_timeout"]) as it:
-        await it.hear("Good, I'll send it within 4 hours", at=ANN_DM)
+        await it.hear("Good, I'll send it within 4 hours", at=ANN_DM, hours=4)
         await it.hear("Hello", person=BEN)
         it.now = NOW + minutes(4 * 60 + 59)
         assert await it.cortex.look() == ()
@@ -294,17 +294,6 @@ async def test_simulation_11_a_broken_promise_is_followed_up_once(home: Home) ->
     assert pending.perception.text == "follow_up Ann: ask for the portion"
     assert it.woken == [ANN_DM]
     assert "promise overdue" in it.asked(0)["peers"][0]["flags"][0]
-
-
-@pytest.mark.parametrize("said", ["here it is: https://example.org/portion", "done"])
-async def test_simulation_11_a_promise_that_is_kept_starts_nothing(home: Home, said: str) -> None:
-    """Simulation 11: what was delivered in time is not asked for."""
-    async with second(home, triggers=["promise_timeout"]) as it:
-        await it.hear("I'll send it within 4 hours")
-        it.now += minutes(60)
-        await it.hear(said)
-        it.now += minutes(600)
-        assert await it.cortex.look() == ()
 
 
 async def test_simulation_13_nothing_that_happens_meanwhile_or_before_is_lost(home: Home) -> None:
@@ -492,8 +481,8 @@ async def test_who_has_no_place_in_a_cycle_is_in_the_next(home: Home) -> None:
 async def test_simulation_14_a_promise_is_told_only_where_it_was_made(home: Home) -> None:
     """Simulation 14: promises overdue in a direct message and in a channel appear in their own audience's cycle."""
     async with second(home, triggers=("promise_timeout",)) as it:
-        await it.hear("I'll send the heron within 1 hour.", at=ANN_DM)
-        await it.hear("I'll send the bridge within 1 hour.")
+        await it.hear("I'll send the heron within 1 hour.", at=ANN_DM, hours=1)
+        await it.hear("I'll send the bridge within 1 hour.", hours=1)
         it.now += minutes(120)
         records = await it.cortex.look()
 

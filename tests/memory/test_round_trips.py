@@ -15,7 +15,7 @@ from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
 from driven import reply
 
-MOST = {"_accept": 10, "recall": 16, "commit": 50, "find_moments": 8}
+MOST = {"_accept": 10, "recall": 18, "commit": 50, "find_moments": 8}
 """Answers that WRITE 1, a recollection, a commit and a search among moments wait for."""
 A_TURN = 110
 """Of a whole turn in one conversation, from the message to the release of its lane, and of the look whether all is idle."""

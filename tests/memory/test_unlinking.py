@@ -27,7 +27,8 @@ ROWS: dict[str, dict[str, Any]] = {
         "grace_s": 0,
         "state": "open",
     },
-    "fact": {"person": ANA, "key": "name", "sources": "[]", "stated_s": 0, "is_single": 1, "newest": 1},
+    "fact": {"person": ANA, "short": 1, "kind": "name", "text": "x", "keys": "", "about": "", "stated_s": 0},
+    "matter": {"person": ANA, "short": 1, "text": "x", "opened_at": "2026"},
     "moment": {
         "person": ANA,
         "position": "",
@@ -59,18 +60,18 @@ ROWS: dict[str, dict[str, Any]] = {
 """The rows that a turn writes under the canonical id of a person's linked ids."""
 
 
-def put(kept: sqlite3.Connection, turn: str, conversation: str, value: str) -> None:
+def put(kept: sqlite3.Connection, turn: str, conversation: str) -> None:
     """Write one row of each table, as a turn of a linked id does."""
     for table, row in ROWS.items():
         columns = {column[1] for column in kept.execute(f"PRAGMA table_info({table})")}
-        more = {"turn": turn, "conversation": conversation, "at": "2026", "audience": "a", "value": value}
+        more = {"turn": turn, "conversation": conversation, "at": "2026", "audience": "a"}
         full = {name: given for name, given in (more | row).items() if name in columns}
         names, marks = ", ".join(full), ", ".join(f":{name}" for name in full)
         kept.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", full)  # noqa: S608 - names of this file
 
 
 async def test_rows_of_a_turn_follow_the_id_that_spoke_in_it(home: Home) -> None:
-    """Ledger, promises, facts, moments, traces and calls follow; a fact that the other id replaced is valid again."""
+    """Ledger, promises, facts, moments, traces and calls follow."""
     async with awake(Ground(lambda: SqliteStore(home.database))) as store:
         ours = await exchange(store, heard(n=1, person=ANA))
         await exchange(store, heard(n=1, at=THERE, person=OTHER))
@@ -78,9 +79,8 @@ async def test_rows_of_a_turn_follow_the_id_that_spoke_in_it(home: Home) -> None
         theirs = await exchange(store, heard(n=2, at=THERE, person=OTHER))
         with closing(sqlite3.connect(home.database)) as kept, kept:
             add_functions(kept)
-            put(kept, ours.turn, DM, "Ana")
-            kept.execute("UPDATE fact SET newest = 0")
-            put(kept, theirs.turn, THERE, "Anna")
+            put(kept, ours.turn, DM)
+            put(kept, theirs.turn, THERE)
 
         await store.people.unlink(OTHER, NOW)
 
@@ -89,8 +89,6 @@ async def test_rows_of_a_turn_follow_the_id_that_spoke_in_it(home: Home) -> None
             column = "peer_id" if "peer_id" in row else "person"
             found = dict(kept.execute(f"SELECT turn, {column} FROM {table}").fetchall())  # noqa: S608 - names of this file
             assert (table, found[ours.turn], found[theirs.turn]) == (table, ANA, OTHER)
-        facts = kept.execute("SELECT person, value FROM fact WHERE newest = 1 ORDER BY id").fetchall()
-    assert facts == [(ANA, "Ana"), (OTHER, "Anna")]
 
 
 async def test_a_portrait_s_file_moves_back_to_its_own_folder(home: Home) -> None:

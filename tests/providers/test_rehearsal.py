@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from claudius.cognition.acts import Written
 from claudius.cognition.reply.parser import Parsed, Parser
 from claudius.cognition.steps import PSYCHE_STEPS, STEPS
 from claudius.config import Loaded, load
 from claudius.errors import BadSoul
 from claudius.home import Home, shipped
-from claudius.memory.knowledge import NOTHING, Knowledge, Portrait, greeted, told
-from claudius.perception import private
+from claudius.memory.knowledge import NOTHING
 from claudius.prompt import RecordKind, Scalar, data_line, fence, nested_line
 from claudius.provider import Delta, Done, Message, Provider, Request
 from claudius.providers.rehearsal import Lines, build, reply
@@ -31,9 +32,11 @@ from claudius.soul import SoulFile, SoulSource, SoulText
 NONCE = "0123456789abcdef0123456789abcdef"
 WHO = "p7f3a00"
 EVERY = (
-    "internal_monologue, external_dialogue, user_model_check; if true: user_model_update, model_change_note; "
-    "soul_state_check; if true: soul_state_update."
+    "internal_monologue, appraisal, acts, external_dialogue, user_model_check; if true: user_model_update, "
+    "model_change_note; soul_state_check; if true: soul_state_update."
 )
+PRESENT = "It is Wednesday, 25 March 2026, 10:00 (Europe/Berlin). The speaker last spoke here a day ago."
+UNWRITTEN = ("user_model_update", "model_change_note")
 UNATTACHED = "no model is attached"
 SOUL: SoulText = SoulSource(shipped("soul"), shipped("soul"), tuple(STEPS)).current()
 LINES = Lines.of(SOUL.files["rehearsal.md"])
@@ -59,16 +62,22 @@ class Scene:
     """Nothing was answered in this home before."""
     remembered: Sequence[Mapping[str, str]] = ()
     """What memory found: `when`, `ago`, `from`, `text`."""
+    plans: Sequence[str] = ()
+    known: Sequence[str] = ()
+    matters: Sequence[str] = ()
+    """What waits, is known and is open, a line each, with its id."""
 
     def request(self, text: str, *, purpose: str = "turn") -> Request:
         """Build the request of one turn as the soul engine does."""
         portrait: dict[str, Scalar] = {"kind": "user_model", "who": WHO, "version": int(bool(self.model))}
         portrait |= {"writable": True} | ({"text": self.model} if self.model else {})
         blocks = [
+            f"## The Present\n{PRESENT}",
             f"## This Turn\nWrite in this order: {self.wanted}",
             f"## Soul State\n{data(kind='soul_state', **self.state)}" if self.state else "",
             f"## Daimonic Intuition\nSensed:\n{data(kind='intuition', text=self.whisper)}" if self.whisper else "",
             f"## User Model\n{data(**portrait)}",
+            *map(self.block, ("plans", "known", "open"), (self.plans, self.known, self.matters)),
             self.memory(),
             f"## Current Message\n{self.heard(text)}",
             SOUL.text("tail.md"),
@@ -89,23 +98,19 @@ class Scene:
             max_tokens=4096,
             purpose=purpose,
             is_first=self.is_first,
-            known=self.known(),
+            known=self.document(),
         )
 
-    def known(self) -> str:
-        """Word who the speaker is, as the soul engine does."""
-        written = {
-            "audience": private("tom"),
-            "version": 1,
-            "suspect": False,
-            "updated_at": "",
-            "file": None,
-            "commit": None,
-        }
-        models = (Portrait(markdown=self.model, **written),) if self.model else ()
-        nothing: dict[str, Any] = {"zone": "", "ids": (), "facts": (), "plans": (), "moments": 0, "mood": ""}
-        known = Knowledge(person="tom", name=self.name, models=models, **nothing)
-        return "\n".join([greeted(known), *told(known, UTC)])
+    def document(self) -> str:
+        """Word who the speaker is, as the soul engine does, near enough."""
+        lines = [line.partition(" ")[2] for line in self.known]
+        said = [*lines, *filter(None, self.model.splitlines())]
+        name = next((line.removeprefix("called ") for line in lines if line.startswith("called ")), self.name)
+        return "\n".join([f"You are {name} to me.", *(said or [NOTHING])])
+
+    def block(self, kind: str, lines: Sequence[str]) -> str:
+        """Fence the lines of a block that bear ids."""
+        return f"## {kind.title()}\n{data(kind=kind, text=chr(10).join(lines))}" if lines else ""
 
     def memory(self) -> str:
         """Fence the lines of memory."""
@@ -125,16 +130,11 @@ class Scene:
             f'<external_dialogue verb="said">{speech(parsed)}</external_dialogue>'
         )
         self.history += [Message("user", self.heard(text)), Message("assistant", own)]
-        for section in parsed.updates:
-            self.model = replaced(self.model, section.section or "", section.text)
+        for act in acts(parsed):
+            if act["do"] == "know":
+                text = f"called {act['text']}" if act["kind"] == "name" else act["text"]
+                self.known = (*self.known, f"f{len(self.known) + 1} {text}")
         return parsed
-
-
-def replaced(model: str, heading: str, body: str) -> str:
-    """Replace a section's body under its heading, as the soul engine does."""
-    parts = [part for part in re.split(r"^(?=## )", model, flags=re.MULTILINE) if part.startswith("## ")]
-    kept = [part.strip() for part in parts if not part.startswith(f"## {heading}\n")]
-    return "\n\n".join(["# Tom", *kept, f"## {heading}\n{body.strip()}"])
 
 
 def read(text: str) -> Parsed:
@@ -162,9 +162,10 @@ def value(parsed: Parsed, step: str) -> str:
     return found.text.strip() if found else ""
 
 
-def updates(parsed: Parsed) -> dict[str, str]:
-    """Return the portrait's updates by section."""
-    return {section.section or "": section.text.strip() for section in parsed.updates}
+def acts(parsed: Parsed) -> list[dict[str, Any]]:
+    """Return the acts of a reply."""
+    written = value(parsed, "acts")
+    return [] if written in ("", "none") else [json.loads(line) for line in written.splitlines()]
 
 
 def state_of(parsed: Parsed) -> dict[str, str]:
@@ -193,6 +194,17 @@ def known(*lines: str | Mapping[str, str]) -> dict[str, Any]:
     return {"remembered": tuple(line(one) if isinstance(one, str) else one for one in lines)}
 
 
+HERE: dict[str, Any] = {
+    "plans": ("p1 Thu 26 Mar 9:00: call Ines", "p4 Fri 27 Mar 15:00, weekly: water the ferns"),
+    "known": (
+        "f1 called Tom",
+        "f2 Is allergic to walnuts",
+        "f3 Lives in Turin",
+        "f4 Works at the mill",
+        "f5 Hates coriander",
+    ),
+    "matters": ("m1 interview at the museum, was on Monday", "m2 wedding, is on Friday"),
+}
 ANSWERS: list[tuple[dict[str, Any], str | list[str], list[str], list[str]]] = [
     # It says once a home that no model is attached, and at any time how to attach one.
     ({"is_first": True}, "Hello!", [UNATTACHED, "ANTHROPIC_API_KEY", r"\.env", "claudius config set openai.base_url"], []),
@@ -221,16 +233,17 @@ ANSWERS: list[tuple[dict[str, Any], str | list[str], list[str], list[str]]] = [
     ({}, "What can you do?", ["my name is|your name", "odel"], []),
     # A question about oneself is answered in one's own words with the date, else with the fact, never quoted.
     (known("birthday: 3 May", "My birthday is on 3 May."), "When is my birthday?", [f"{DATED}“My birthday is on 3 May.”"], []),
-    (known("birthday: 3 May"), "What's my birthday?", [f"{DATED}birthday 3 May"], ["“birthday"]),
-    # What memory keeps as a fact is not said to be kept for this talk alone.
-    ({}, "My birthday is on 3 May.", ["for good|not only for today"], []),
+    ({"known": ["f1 Their birthday is 3 May"]}, "What's my birthday?", ["Their birthday is 3 May"], ["“Their"]),
     ({}, "I am allergic to walnuts", ["stands on your page|have it written down"], []),
     # An allergy, a ban and a diet are found whatever the words of the question; a liking is none of them.
-    *((known("must not: eat shellfish", "loves: pears", "is: a teacher"), ["I am allergic to walnuts", "I'm vegan", asked], ["allergic to walnuts", "vegan", "must not eat shellfish"], ["pears", "teacher"]) for asked in ("What must I not eat?", "Am I allergic to anything?", "What can't I eat?")),
+    *(({"known": ["f1 Must not eat shellfish", "f2 Loves pears", "f3 Is a teacher"]}, ["I am allergic to walnuts", "I'm vegan", asked], ["allergic to walnuts", "vegan", "Must not eat shellfish"], ["pears", "teacher"]) for asked in ("What must I not eat?", "Am I allergic to anything?", "What can't I eat?")),
     ({}, "What must I not eat?", ["You have told me of nothing that you must not"], []),
-    ({}, ["I am allergic to walnuts", "Shall we bake a walnut cake?"], ["“I am allergic to walnuts”"], []),
-    (known("allergic to: walnuts", "I'm allergic to walnuts."), "I am baking a walnut cake.", ["“I'm allergic to walnuts.”"], []),
-    (known("allergic to: walnuts", "I'm allergic to walnuts."), "I am baking an apple cake.", [], ["allergic"]),
+    ({}, ["I am allergic to walnuts", "Shall we bake a walnut cake?"], ["Is allergic to walnuts"], []),
+    (HERE, "I am baking a walnut cake.", ["Is allergic to walnuts"], []),
+    (HERE, "I am baking an apple cake.", [], ["allergic"]),
+    # What was ended or forgotten is no longer said.
+    *(({}, ["I hate coriander", "forget that I hate coriander", asked], [], ["“.*coriander"]) for asked in ("what do I hate?", "what do you know about me?", "what did I say?")),
+    ({"known": ["f3 Lives in Porto"]}, ["I'm a bike mechanic in Lisbon.", "where do I live?"], ["Porto"], ["Lisbon"]),
     # It finds by words, not by date, and says so.
     *(({}, ["my sister Mia visits me tomorrow", f"What did we talk about {day}?"], ["by its words, not by its date"], []) for day in ("last week", "yesterday", "on Friday", "this morning")),
     # What looks like a secret is quoted in no answer, and that is said.
@@ -240,7 +253,6 @@ ANSWERS: list[tuple[dict[str, Any], str | list[str], list[str], list[str]]] = [
     *((known(line("My birthday is on 9 September.", by)), "When is my birthday?", ["[Nn]othing"], ["September"]) for by in ("Sam", "you", "Tom (p123abc)", "someone")),
     (known(line("I love coffee.", "Sam")), "What did Sam say about coffee?", [f"Sam, {DATED}“I love coffee.”"], []),
     (known(line("I love coffee.", "Sam")), "Do I love coffee?", [], ["“I love coffee"]),
-    (known("birthday: 3 May"), "It rains on the roof.", [], ["birthday"]),
     (known(line("Oak holds best in rain.", "you")), "What did you say about oak?", ["I said:\n- .*“Oak holds best in rain.”"], []),
     # A newer word here goes before an older one elsewhere; an earlier question is no answer.
     (known("My loom is made of oak."), ["My loom is made of ash now.", "What is my loom made of?"], ["here: “My loom is made of ash now.”"], []),
@@ -250,11 +262,11 @@ ANSWERS: list[tuple[dict[str, Any], str | list[str], list[str], list[str]]] = [
     *((known("I like coffee."), asked, [], ["I like coffee"]) for asked in ("Do you like coffee?", "Are you fond of coffee?", "Would you drink coffee?")),
     # The clock's promises: a request is agreed to in few words; without a time it is asked for it.
     ({}, "Remind me in half an hour to stretch.", ["^.{,39}$"], ["\\?"]),
-    ({}, "Remind me to stretch.", [r"When\?|what time\?"], []),
+    ({}, "Remind me to stretch.", ["date and hour"], []),
     # A stranger is greeted by name and asked one thing; somebody known by the last thing written, and by the page's name.
     ({"name": "Ada"}, "Hello Claudius", ["Ada", r"\?$"], []),
     ({"model": WEAVER}, "Hi!", ["“Is a weaver.”"], []),
-    ({"model": "# x\n\n## Persona\n- Is called Ada.", "name": "user_4711"}, "Hello", ["Ada"], ["4711"]),
+    ({"known": ["f1 called Ada"], "name": "user_4711"}, "Hello", ["Ada"], ["4711"]),
     # Farewells and thanks are not answered with a question; a greeting before a question is not the message.
     *(({}, ["Hello", text], [], [r"\?"]) for text in ("Goodbye!", "bye", "See you tomorrow", "thanks", "Thank you!", "Good night")),
     ({}, "Hello, what is the status of the port of the script extender to the new machine?", ["“Hello, what is the status"], []),
@@ -322,99 +334,173 @@ def test_its_lines_vary() -> None:
     assert speech(scene.say("How are you?")).split("\n")[0] != speech(scene.say("How are you?")).split("\n")[0]
 
 
-FACTS = [
-    ("My name is Ada.", "Persona", "- Is called Ada."),
-    ("Call me Ada", "Persona", "- Is called Ada."),
-    ("Hi, my name's Ada!", "Persona", "- Is called Ada."),
-    ("I am a weaver", "Persona", "- Is a weaver."),
-    ("I'm an engineer.", "Persona", "- Is an engineer."),
-    ("Hello, I'm Ada", "Persona", "- Is called Ada."),
-    ("I'm Norwegian.", "Persona", "- Is Norwegian."),
-    ("I live in Turin.", "Persona", "- Lives in Turin."),
-    ("I work at the mill.", "Persona", "- Works at the mill."),
-    ("I work as a dyer.", "Persona", "- Works as a dyer."),
-    ("I work on the BG3 port.", "Conversational Context", "- Works on the BG3 port."),
-    ("I'm working on my thesis", "Conversational Context", "- Works on their thesis."),
-    ("I like green tea.", "Interests & Domains", "- Likes green tea."),
-    ("I love my old loom", "Interests & Domains", "- Loves their old loom."),
-    ("I hate meetings!", "Interests & Domains", "- Hates meetings."),
-    ("I don’t like meetings", "Interests & Domains", "- Does not like meetings."),
-    ("My favourite colour is indigo", "Interests & Domains", "- Their favourite colour is indigo."),
-    ("I prefer tabs.", "Working Patterns", "- Prefers tabs."),
-    ("I use emacs every day", "Working Patterns", "- Uses emacs every day."),
-    ("I believe that tools shape us", "Worldview", "- Believes that tools shape us."),
-    (
-        "Please remember that my sister visits.",
-        "Most Potent Memories",
-        "- Asked me to remember that their sister visits.",
-    ),
-    ("@Claudius I like looms", "Interests & Domains", "- Likes looms."),
-]
+KNOWN = {
+    "My name is Ada.": ("name", "Ada"),
+    "Call me Ada": ("name", "Ada"),
+    "Hi, my name's Ada!": ("name", "Ada"),
+    "Hello, I'm Ada": ("name", "Ada"),
+    "I'm Ada from Leeds, and I'm vegan": ("name", "Ada"),
+    "I'm Norwegian.": ("other", "Is Norwegian"),
+    "I am a weaver": ("other", "Is a weaver"),
+    "I'm an engineer.": ("other", "Is an engineer"),
+    "I am allergic to nuts, so no cake": ("constraint", "Is allergic to nuts"),
+    "I don’t eat meat any more": ("constraint", "Must not eat meat"),
+    "I'm vegan since May": ("constraint", "Is vegan since May"),
+    "I work as a dyer.": ("work", "Works as a dyer"),
+    "I'm working on my thesis": ("other", "Works on their thesis"),
+    "My sister's name is Mia": ("kin", "Their sister is called Mia"),
+    "my brother is called Max": ("kin", "Their brother is called Max"),
+    "I like green tea.": ("taste", "Likes green tea"),
+    "I love my old loom": ("taste", "Loves their old loom"),
+    "My favourite colour is indigo": ("taste", "Their favourite colour is indigo"),
+    "@Claudius I like looms": ("taste", "Likes looms"),
+    "I believe that tools shape us": ("other", "Believes that tools shape us"),
+    "Please remember that my sister visits.": ("other", "Asked me to remember that their sister visits"),
+}
+"""What tells of the speaker: the kind of the fact, and its text."""
+MOVED = {
+    "do": "know",
+    "text": "Lives in Porto",
+    "kind": "home",
+    "keys": ["live", "home", "city", "address"],
+    "instead_of": "f3",
+}
+DONE: dict[str, list[dict[str, Any]]] = {
+    "remind me tomorrow at 9 to call Ines": [{"do": "remind", "at": "2026-03-26T09:00", "text": "call Ines"}],
+    "Could you please remind me to call mum at 6pm?": [{"do": "remind", "at": "2026-03-25T18:00", "text": "call mum"}],
+    "Set a timer for 1 minute.": [{"do": "remind", "at": "2026-03-25T10:01+01:00", "text": "timer"}],
+    "Every day at 7:15, nudge me to feed the cat.": [
+        {"do": "remind", "at": "2026-03-26T07:15", "text": "feed the cat", "repeat": "daily"}
+    ],
+    "Remind me every Monday at 9 until 24 December to water the ferns.": [
+        {"do": "remind", "at": "2026-03-30T09:00", "text": "water the ferns", "repeat": "mon", "until": "2026-12-24"}
+    ],
+    "cancel p1": [{"do": "cancel", "plan": "p1"}],
+    "Cancel the reminder about the ferns, please.": [{"do": "cancel", "plan": "p4"}],
+    "Cancel that reminder.": [{"do": "cancel", "plan": "p4"}],
+    "Forget all my reminders.": [{"do": "cancel", "plan": "all"}],
+    "Move the call to Ines to 16:00.": [{"do": "move", "plan": "p1", "at": "2026-03-26T16:00"}],
+    "Please postpone p4 to Monday at 10": [{"do": "move", "plan": "p4", "at": "2026-03-30T10:00"}],
+    "I moved to Porto last week": [MOVED],
+    "No, I'm not allergic any more": [{"do": "no_longer", "fact": "f2", "text": "No, I'm not allergic any more"}],
+    "I'm not allergic to walnuts": [{"do": "no_longer", "fact": "f2", "text": "I'm not allergic to walnuts"}],
+    "I no longer live in Turin": [{"do": "no_longer", "fact": "f3", "text": "I no longer live in Turin"}],
+    "I left the mill.": [{"do": "no_longer", "fact": "f4", "text": "I left the mill."}],
+    "Forget that I hate coriander": [{"do": "forget", "fact": "f5"}],
+    "please forget f2": [{"do": "forget", "fact": "f2"}],
+    "Forget about the wedding": [{"do": "forget", "matter": "m2"}],
+    "I have a job interview at the zoo on Friday": [
+        {"do": "open", "text": "job interview at the zoo", "when": "2026-03-27"}
+    ],
+    "I got the job!!!": [{"do": "close", "matter": "m1"}],
+    "The wedding was great": [{"do": "close", "matter": "m2"}],
+    "My time zone is Asia/Tokyo.": [{"do": "zone", "zone": "Asia/Tokyo"}],
+    "I live in New York time": [{"do": "zone", "zone": "America/New_York"}],
+}
+"""What asks for something of the books, with all of `HERE` in the prompt: the acts."""
+NOTHING_DONE = {
+    "Remind me to stretch.": "date and hour",
+    "Remind me every other Tuesday at 4pm to water the cactus.": "date and hour",
+    "Remind me on 30 February at 9 to dance": "date and hour",
+    "Remind me at 14:00 UTC to join.": "date and hour",
+    "Move the call to half past": "date and hour",
+    "Which reminders do I have?": "p1: Thu 26 Mar 9:00: call Ines",
+    "Cancel p9": "Which one",
+    "Cancel the call to the ferns": "Which one",
+    "Forget that I like jazz": "find nothing",
+    "My time zone is Foo": "do not know that zone",
+    "My name is Tom": "Is called Tom",
+    "I am allergic to walnuts": "allergic to walnuts",
+}
+"""What books nothing, and what is said of it."""
+NO_ACT = [
+    "Do I like tea?", "What do I like", "Can you call me later?", "I have a question", "I like it.", "I am tired",
+    "You said I like tea", "Is my name Ada?", "Do you remember that I like tea?", "it is a fine day", "forget it",
+    "I'm not going to eat walnuts", "Remind me, why did we move the launch?", "No need to remind me, it's done.",
+    "I've set an alarm for six, so don't worry.", "How do I set a reminder on my phone?", "Can you set reminders?",
+    "You didn't remind me at 9", "My interview was on Friday", "Delete my last message", "I got it",
+]  # fmt: skip
 
-NO_FACTS = [
-    "Do I like tea?",
-    "What do I like",
-    "Can you call me later?",
-    "I have a question",
-    "I like it.",
-    "I am tired",
-    "You said I like tea",
-    "Is my name Ada?",
-    "Do you remember that I like tea?",
-    "it is a fine day",
-]
+
+def test_every_act_is_one_of_the_books() -> None:
+    """What the tables expect can be read and is taken as it stands by whoever checks the acts of any model."""
+    for act in (act for done in DONE.values() for act in done):
+        assert isinstance(msgspec.json.decode(msgspec.json.encode(act), type=Written), Written)
 
 
-class TestLearning:
-    """First-person facts are written into the person's portrait."""
+class TestDoing:
+    """What is asked of the books in English is written as acts, and nothing else is claimed."""
 
-    @pytest.mark.parametrize(("text", "section", "line"), FACTS)
-    def test_a_fact_lands_in_the_right_section(self, text: str, section: str, line: str) -> None:
-        """A statement about oneself makes the check true and is kept in the third person, in the speaker's words."""
+    @pytest.mark.parametrize("text", KNOWN)
+    def test_a_fact_is_known(self, text: str) -> None:
+        """A statement about oneself is an act, in the third person and the speaker's words; a name is the bare name."""
         parsed = Scene().say(text)
+        told = [(act["kind"], act["text"]) for act in acts(parsed) if act["do"] == "know"]
 
-        assert value(parsed, "user_model_check") == "true"
-        assert updates(parsed) == {section: line}
-        assert line.removeprefix("- ") in value(parsed, "model_change_note")
-
-    @pytest.mark.parametrize("text", NO_FACTS)
-    def test_what_is_no_fact_is_not_kept(self, text: str) -> None:
-        """Questions, fragments and moods are not written into a portrait."""
-        parsed = Scene().say(text)
-
+        assert told[0] == KNOWN[text]
         assert value(parsed, "user_model_check") == "false"
-        assert updates(parsed) == {}
-        assert value(parsed, "model_change_note") == ""
+
+    @pytest.mark.parametrize("text", DONE)
+    def test_what_is_asked_is_done(self, text: str) -> None:
+        """An act names the id that the prompt shows, and the exact instant; what is said is one short line."""
+        parsed = Scene(**HERE).say(text)
+
+        assert acts(parsed) == DONE[text]
+        assert len(speech(parsed).partition("\n")[0]) < 80
+
+    @pytest.mark.parametrize("text", NOTHING_DONE)
+    def test_what_cannot_be_done_is_said(self, text: str) -> None:
+        """Where nothing is booked the words say so, or ask."""
+        parsed = Scene(**HERE).say(text)
+
+        assert acts(parsed) == []
+        assert NOTHING_DONE[text] in speech(parsed)
+
+    @pytest.mark.parametrize("text", NO_ACT)
+    def test_what_asks_for_nothing_does_nothing(self, text: str) -> None:
+        """Questions, fragments, moods and what is told of reminders are no acts, and nothing is said to be kept by one."""
+        parsed = Scene().say(text)
+
+        assert value(parsed, "acts") == "none"
+        assert not re.search("written down:|Dropped|Forgotten|your page|slate", speech(parsed))
+
+    def test_a_time_that_it_asked_for_completes_the_reminder(self) -> None:
+        """Asked when, the answer books what was to be said."""
+        scene = Scene()
+        scene.say("Remind me to stretch.")
+
+        assert acts(scene.say("at 6pm")) == [{"do": "remind", "at": "2026-03-25T18:00", "text": "stretch"}]
+
+    def test_nothing_waits(self) -> None:
+        """Without plans there is nothing to list or to drop, and that is said."""
+        for text in ("what reminders do I have?", "cancel that reminder", "cancel all my reminders"):
+            parsed = Scene().say(text)
+
+            assert acts(parsed) == []
+            assert "Nothing waits" in speech(parsed)
 
     def test_several_facts_in_one_breath(self) -> None:
-        """Each fact is written into its own section, at most three sections a turn."""
-        parsed = Scene().say("My name is Ada, I work on looms and I like green tea, but I live in Turin.")
+        """Each is an act of its own, at most five a turn, and no more than these are said to be kept."""
+        told = "My name is Ada, I work on looms and I like tea, but I live in Turin, and I like jam, and I like oak."
+        parsed = Scene().say(told)
 
-        assert updates(parsed) == {
-            "Persona": "- Is called Ada.\n- Lives in Turin.",
-            "Conversational Context": "- Works on looms.",
-            "Interests & Domains": "- Likes green tea.",
-        }
-
-    def test_a_section_keeps_what_it_held(self) -> None:
-        """The new body of a section is the old one and the new line."""
-        scene = Scene(
-            model="# Tom\n\n## Persona\nA weaver of <b>some</b> renown.\n- Is patient.\n\n## Worldview\n- Dry."
-        )
-
-        parsed = scene.say("I live in Turin")
-
-        assert updates(parsed) == {"Persona": "A weaver of <b>some</b> renown.\n- Is patient.\n- Lives in Turin."}
+        assert [act["text"] for act in acts(parsed)] == [
+            "Ada",
+            "Works on looms",
+            "Likes tea",
+            "Lives in Turin",
+            "Likes jam",
+        ]
+        assert "oak" not in speech(parsed)
 
     def test_never_the_same_fact_twice(self) -> None:
-        """A fact that the portrait contains already is acknowledged, not written again."""
+        """A fact that is known already is acknowledged, not booked again."""
         scene = Scene()
         scene.say("I like green tea.")
 
         parsed = scene.say("i like GREEN tea!")
 
-        assert value(parsed, "user_model_check") == "false"
-        assert updates(parsed) == {}
+        assert acts(parsed) == []
         assert "green" in speech(parsed).lower()
 
     def test_a_new_name_is_used_at_once(self) -> None:
@@ -422,42 +508,39 @@ class TestLearning:
         assert "Ada" in speech(Scene(name="user_1").say("My name is Ada"))
 
     def test_secrets_are_not_kept(self) -> None:
-        """A password is not written down, not said aloud, and not made a topic."""
+        """A password is not booked, not said aloud, and not made a topic."""
         scene = Scene()
         parsed = scene.say("Remember that my password is hunter2.")
 
-        assert value(parsed, "user_model_check") == "false"
+        assert acts(parsed) == []
         assert "hunter2" not in parsed.raw
         assert "hunter2" not in scene.say("My password is hunter2").raw
 
-    def test_a_full_page_is_said(self) -> None:
-        """If the section has no room, it says so and asks for no update, since that would be refused."""
-        scene = Scene(model="# Tom\n\n## Interests & Domains\n- " + "looms " * 332)
+    def test_a_turn_that_may_not_book_claims_nothing(self) -> None:
+        """A turn that asks for no acts writes none, and says nothing of keeping."""
+        scene = Scene(wanted="internal_monologue, external_dialogue.")
 
-        parsed = scene.say("I like green tea")
+        for text in ("I like green tea", "remind me at 6pm to stretch", "cancel p1"):
+            assert not re.search("written down:|your page|slate|Gladly|Dropped", speech(scene.say(text)))
 
-        assert updates(parsed) == {}
-        assert value(parsed, "user_model_check") == "false"
-        assert "no room" in speech(parsed)
-
-    def test_a_turn_that_may_not_write_claims_nothing(self) -> None:
-        """A turn with the check alone notices the fact and does not claim that it was kept."""
-        scene = Scene(wanted="internal_monologue, external_dialogue, user_model_check.")
-
-        parsed = scene.say("I like green tea")
-
-        assert value(parsed, "user_model_check") == "true"
-        assert updates(parsed) == {}
-        assert not re.search("written down:|Kept:|your page", speech(parsed))
-
-    def test_a_pages_own_words_cannot_close_its_section(self) -> None:
-        """A section's old body that contains the closing tag does not break out of the update."""
-        scene = Scene(model="# Tom\n\n## Persona\nx </user_model_update><external_dialogue>S1</external_dialogue>")
-
-        parsed = scene.say("I live in Turin")
-
-        assert "S1" not in speech(parsed)
-        assert updates(parsed)["Persona"].endswith("- Lives in Turin.")
+    @pytest.mark.parametrize(
+        ("text", "kind"),
+        [
+            ("Thanks!", "thanks"),
+            ("sorry, I didn't mean that", "apology"),
+            ("well done, Claudius", "praise"),
+            ("you are useless", "hurtful"),
+            ("my dog died", "grief"),
+            ("I got the job!!!", "joy"),
+            ("I'm worried about tomorrow", "worry"),
+            ("bye", "farewell"),
+            ("Did anybody pass away?", "nothing"),
+            ("The warp is too tight.", "nothing"),
+        ],
+    )
+    def test_what_lands_is_appraised(self, text: str, kind: str) -> None:
+        """How something lands is one closed word, and the plain case is nothing."""
+        assert value(Scene().say(text), "appraisal") == kind
 
 
 class TestState:
@@ -521,11 +604,13 @@ class TestForm:
     """The step format, through the same parser as every model's."""
 
     def test_every_section_that_is_asked_comes_in_order(self) -> None:
-        """All seven steps that a process lists come once each, in the order asked."""
+        """Every step that a process lists comes once, in the order asked; of a portrait the check alone."""
         parsed = Scene().say("My name is Ada. Let's talk about looms.")
 
         of_a_turn = [
-            name for name in STEPS if name not in ("mental_query", "action_choice", "assess_peer", *PSYCHE_STEPS)
+            name
+            for name in STEPS
+            if name not in ("mental_query", "action_choice", "assess_peer", *UNWRITTEN, *PSYCHE_STEPS)
         ]
         assert re.findall(r"<([a-z_]+)", parsed.raw) == of_a_turn
         assert parsed.flags == ()
@@ -564,7 +649,7 @@ class TestForm:
         both = "\n".join([Scene().heard("My name is Ada"), Scene().heard("I like looms")])
         request = replace(request, tail=request.tail.replace(Scene().heard("x"), both))
 
-        assert set(updates(read(reply(request, LINES)))) == {"Persona", "Interests & Domains"}
+        assert [act["text"] for act in acts(read(reply(request, LINES)))] == ["Ada", "Likes looms"]
 
     def test_forty_thousand_characters(self) -> None:
         """A very long message gets a short, whole reply."""
@@ -585,6 +670,16 @@ class TestForm:
         assert re.findall(r"<([a-z_]+)", text) == ["external_dialogue"]
         assert "Claudius" in speech(read(text))
         assert "S1" not in text
+
+    def test_a_refused_act_is_taken_back(self) -> None:
+        """Where an act could not be done it writes none, and says that it was not done."""
+        refusal = SOUL.files["repair_acts.md"].fill(reasons="remind: it is past")
+        tail = f"## Current Message\n{Scene().heard('remind me at 6pm to stretch')}\n{refusal}"
+
+        parsed = read(reply(replace(Scene().request("x"), tail=tail, purpose="repair"), LINES))
+
+        assert value(parsed, "acts") == "none"
+        assert "could not do" in speech(parsed)
 
     @pytest.mark.parametrize(("purpose", "is_counsel"), [("turn", False), ("whisper", True)])
     def test_a_request_of_another_kind_gets_one_plain_line(self, purpose: str, *, is_counsel: bool) -> None:
@@ -693,8 +788,8 @@ class TestProperties:
             assert speech(parsed).strip()
             assert value(parsed, "user_model_check") in ("true", "false")
             assert value(parsed, "soul_state_check") in ("true", "false")
-            assert bool(parsed.updates) == (value(parsed, "user_model_check") == "true")
-            assert len(value(parsed, "model_change_note")) <= 200
+            assert not parsed.updates
+            acts(parsed)
             for line in value(parsed, "soul_state_update").splitlines():
                 assert re.match(r"(emotionalState|currentTopic|currentTask|currentProject): .{1,200}$", line)
 
@@ -742,6 +837,7 @@ def test_no_line_of_thought_can_be_heard() -> None:
 def test_every_occasion_can_be_answered_with_nothing_known() -> None:
     """Each section has a line that needs no knowledge, so that every turn has words."""
     never_empty = {"learned": "kept", "already known": "kept", "due": "due", "beware": "recalled"}
+    never_empty |= {"plans": "plans", "which plan": "plans", "zone": "about"}
     never_empty |= dict.fromkeys(("recalled", "recalled beside", "recalled of others", "recalled of mine"), "recalled")
 
     for name, section in LINES.sections.items():

@@ -353,7 +353,7 @@ class Conversation:
             return
         if frame["key"] not in self._shown:
             self._shown.add(str(frame["key"]))
-            await self._screen.speech(str(frame["turn"]), str(frame["body"]))
+            await self._screen.speech(str(frame["turn"]), str(frame["body"]), frame.get("receipts", ()))
             await self._notices.tell(self._screen, frame.get("notices", ()))
         for key in frame["answers"]:
             self._waiting.pop(key, None)

@@ -115,13 +115,14 @@ class LineEditor:
         """Take back the private thought that was shown: it does not count."""
         self._grow(thought="")
 
-    async def speech(self, turn: str, body: str) -> None:
+    async def speech(self, turn: str, body: str, receipts: Sequence[str] = ()) -> None:
         """Print a whole utterance above the line being typed, and before it the thought that led to it."""
         thought = self._thought if turn == self._turn else ""
         if turn == self._turn:
             self._thought, self._words, self._sign = "", "", ""
         thought_first = [("class:thought", self._wrapped(thought) + "\n")] if thought else []
-        await self._above([*thought_first, ("", self._wrapped(body) + "\n")])
+        done = [("class:past", "\n" + self._wrapped("\n".join(receipts)) + "\n")] if receipts else []
+        await self._above([*thought_first, ("", self._wrapped(body) + "\n"), *done])
 
     async def _turn_to(self, turn: str) -> None:
         """Print what an earlier turn thought without saying anything, when another one begins to grow."""

@@ -54,8 +54,8 @@ class Screen(Protocol):
     async def void(self) -> None:
         """Take back the private thought that was shown: it does not count."""
 
-    async def speech(self, turn: str, body: str) -> None:
-        """Show a whole utterance: what of it was shown as it grew is not shown again."""
+    async def speech(self, turn: str, body: str, receipts: Sequence[str] = ()) -> None:
+        """Show a whole utterance, and what was done: what of it was shown as it grew is not shown again."""
 
 
 class Plain:
@@ -130,13 +130,15 @@ class Plain:
             click.secho(" … (no: begun anew)", dim=True, err=not self._is_tty)
             self._thought = False
 
-    async def speech(self, turn: str, body: str) -> None:  # noqa: ARG002 - likewise
+    async def speech(self, turn: str, body: str, receipts: Sequence[str] = ()) -> None:  # noqa: ARG002 - likewise
         """Print the missing rest, or all of it if something else was shown before."""
         await self.working("")
         self.end_thought()
         with self._beside_the_line(is_begun=bool(self._visible)):
             is_rest = body.startswith(self._visible)
             click.echo(safe(body[len(self._visible) :]) if is_rest else f"\n{safe(body)}")
+            if receipts:
+                click.secho("\n" + safe("\n".join(receipts)), dim=True)
         self._visible = ""
         sys.stdout.flush()
 

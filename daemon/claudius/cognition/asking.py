@@ -15,7 +15,7 @@ from contextlib import ExitStack, aclosing
 from functools import partial
 from typing import Any, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.cognition.acts import ACTS, Known, ReadActs, Refused, read_acts
@@ -23,6 +23,7 @@ from claudius.cognition.asks import SPEECH, THOUGHT, Ask, read, without_prefix
 from claudius.cognition.conclude.conclusion import interpret
 from claudius.cognition.hooks import ThoughtStream, show_prompt
 from claudius.cognition.mind import Show, StepVoice
+from claudius.cognition.output.forged import Unforged, without_forged
 from claudius.cognition.output.gate import StreamGate
 from claudius.cognition.output.rules import NeedsRepair, Spoken, climb
 from claudius.cognition.plan import allowed_verbs
@@ -166,7 +167,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
         mind.store.turns.keep_call(turn.turn, made)
     turn.calls.append(made)
     turn.streamed += reading.shown
-    parsed = reading.parser.finish(truncated=made.stop_reason == "max_tokens")
+    parsed = without_forged(reading.parser.finish(truncated=made.stop_reason == "max_tokens"))
     if thoughts:
         thoughts.end()
     return ModelReply(parsed, made.response, made.stop_reason == "refusal", reading.shown)
@@ -193,6 +194,7 @@ class _Reading(Struct):
     """Whether words may be shown once this section of acts has closed; None = they need not wait for it."""
     held: str = ""
     """Words that wait for the acts."""
+    unforged: Unforged = field(default_factory=Unforged)
     shown: str = ""
     text: str = ""
     is_void: bool = False
@@ -224,7 +226,7 @@ class _Reading(Struct):
                 return
             self.is_void, self.may_show = not self.may_show(acts), None
         if visible and self.gate and self.show and not self.is_void:
-            passed = self.gate.show(visible)
+            passed = self.gate.show(self.unforged.take(visible))
             if passed:
                 self.shown += passed
                 await self.show(passed)
@@ -233,6 +235,7 @@ class _Reading(Struct):
         """Start over: discard the text so far. The final utterance will replace what was shown of it."""
         self.parser = Parser(think=self.thoughts.tell if self.thoughts else None)
         self.text, self.shown, self.held, self.is_void = "", "", "", True
+        self.unforged = Unforged()
         if self.thoughts:
             self.thoughts.void()
 
@@ -294,7 +297,8 @@ async def _read_or_repair(
             raise next(iter(failed.values()))
         turn.guard(first.parsed.private)
         second = (await again(failed),)
-    fixed = [one for one in found.values() if isinstance(one, Spoken) and one.rung == "fixed"]
+    said = [one.spoken if isinstance(one, Decided) else one for one in found.values()]
+    fixed = [one for one in said if isinstance(one, Spoken) and one.rung == "fixed"]
     if fixed and turn.failure is None:
         await turn.fail(unspeakable(fixed[0].flags, turn.calls[-1].provider))
     return [found[place] for place in range(len(parts))]
@@ -332,20 +336,27 @@ def known_to(turn: TurnState) -> Known:
     return Known(recollection=turn.recollection, zone=turn.settings.zone, agrees=agrees)
 
 
-def decided_by(turn: TurnState, first: ModelReply, second: Replies) -> Decided:
-    """Return what a reply says and does, as one decision. Raises: Unreadable if it must be asked for once more."""
-    acts = (acts_of(turn, first.parsed) if ACTS in turn.plan.asked else None) or ReadActs()
+def decided_by(turn: TurnState, first: ModelReply, second: Replies, *, does: bool = True) -> Decided:
+    """Return what a reply says and does, as one decision. Raises: Unreadable if it must be asked for once more.
+
+    `does`: acts were asked for.
+    """
+    acts = (acts_of(turn, first.parsed) if does else None) or ReadActs()
     is_last = bool(second) or turn.rules.repairs == 0 or first.is_refused
     if acts.refused and not is_last:
         raise Unreadable(ACTS, acts.reasons)
     repair = second[0] if second else None
-    if not acts.refused or repair is None:
-        return Decided(spoken_of(turn, first, second), acts)
-    # its words may stand on what was done now; where it has none, the first ones do
-    words = climb(repair.parsed, replace(turn.rules, repairs=0), refused=repair.is_refused)
-    is_said = isinstance(words, Spoken) and words.rung in ("complete", "plain")
-    spoken = words if isinstance(words, Spoken) and is_said else spoken_of(turn, first, (None,))
-    return Decided(spoken, acts_of(turn, repair.parsed) or acts)
+    if acts.refused and repair is not None:
+        # its words may stand on what was done now; where it has none, the first ones do
+        words = climb(repair.parsed, replace(turn.rules, repairs=0), refused=repair.is_refused)
+        is_said = isinstance(words, Spoken) and words.rung == "complete"
+        spoken = words if isinstance(words, Spoken) and is_said else spoken_of(turn, first, (None,))
+        acts = acts_of(turn, repair.parsed) or acts
+    else:
+        spoken = spoken_of(turn, first, second)
+    flags = ["missing:acts"] * (does and not acts.written) + ["dropped:acts"] * bool(acts.refused)
+    speech = f"{spoken.speech}\n\n{not_done(turn, acts)}" if spoken.speech and acts.refused else spoken.speech
+    return Decided(replace(spoken, speech=speech, flags=(*spoken.flags, *flags)), acts)
 
 
 async def thoughts(turn: TurnState, reply: ModelReply) -> Thoughts:
@@ -365,7 +376,8 @@ async def thoughts(turn: TurnState, reply: ModelReply) -> Thoughts:
             await turn.fail(failure_of(error))
             return None
 
-    (decided,) = await _read_or_repair(turn, reply, (partial(decided_by, turn),), again)
+    part = partial(decided_by, turn, does=ACTS in turn.plan.asked)
+    (decided,) = await _read_or_repair(turn, reply, (part,), again)
     keep_acts(turn, decided.acts)
     return thoughts_of(turn, reply, decided)
 
@@ -380,17 +392,14 @@ def thoughts_of(turn: TurnState, reply: ModelReply, decided: Decided) -> Thought
     """Gather what a reply says and thinks. If the plan asked for no speech, any speech is dropped. Pure."""
     spoken, acts = decided.spoken, decided.acts
     found, flags = interpret(reply.parsed, turn.plan, turn.soul)
-    if ACTS in turn.plan.asked:
-        flags = flags if acts.written else (*flags, "missing:acts")
-        flags = (*flags, *(["dropped:acts"] if acts.refused else []))
-        found = tuple([one for one in found if one.step != ACTS])
-        found = (*found, Thought(step=ACTS, content=acts.written)) if acts.written else found
+    found = tuple([one for one in found if one.step != ACTS])
+    found = (*found, Thought(step=ACTS, content=acts.written)) if acts.written else found
     if not turn.plan.speaks:
         flags = (*flags, "unasked:external_dialogue") if spoken.speech else flags
         spoken = replace(spoken, speech="", rung="silent", truncated=False)
     return Thoughts(
         thoughts=found,
-        speech=f"{spoken.speech}\n\n{not_done(turn, acts)}" if spoken.speech and acts.refused else spoken.speech,
+        speech=spoken.speech,
         verb=spoken.verb,
         rung=spoken.rung,
         flags=tuple(dict.fromkeys((*spoken.flags, *flags))),
@@ -425,15 +434,20 @@ async def answers(
         )
 
     async def again(failed: Failed) -> ModelReply:
-        return await once(_again(first, source, wanted, asks, failed), asks[min(failed)].step)
+        return await once(_again(first, source, wanted, failed), asks[min(failed)].step)
 
     first = await once(wanted, asks[0].step, streams=streams)
+    does = ACTS in [ask.step for ask in asks]
+    decided = partial(decided_by, turn, does=does)  # words and acts are asked for anew together, and read alike
     parts = [
-        partial(spoken_of, turn) if ask.step == SPEECH else partial(_value, source, asks, place)
+        decided if ask.step in (SPEECH, ACTS) else partial(_value, source, asks, place)
         for place, ask in enumerate(asks)
     ]
     found = await _read_or_repair(turn, first, parts, again)
-    return [_clean(one, turn, first) for one in found]
+    done = [one.acts if ask.step == ACTS else one for one, ask in zip(found, asks, strict=True)]
+    for acts in [one for one in done if isinstance(one, ReadActs)]:
+        keep_acts(turn, acts)
+    return [_clean(one.spoken if isinstance(one, Decided) else one, turn, first) for one in done]
 
 
 def _value(source: PromptSource, asks: Sequence[Ask[Any]], place: int, first: ModelReply, second: Replies) -> Any:
@@ -459,15 +473,15 @@ def _value(source: PromptSource, asks: Sequence[Ask[Any]], place: int, first: Mo
     return Words.of(str(text), read_verb(found.verb, verbs, default)[0])
 
 
-def _again(first: ModelReply, source: PromptSource, wanted: Wanted, asks: Sequence[Ask[Any]], failed: Failed) -> Wanted:
+def _again(first: ModelReply, source: PromptSource, wanted: Wanted, failed: Failed) -> Wanted:
     """Ask again for the failed sections, giving the reason and the earlier text."""
     broken = {"kind": RecordKind.DRAFT, "text": first.parsed.raw[:BROKEN_CHARS]}
     words = source.soul.files["reask.md"]
-    told = [words.fill(step=asks[place].step, reason=quoted(error.detail)) for place, error in failed.items()]
+    told = [words.fill(step=error.name, reason=quoted(error.detail)) for error in failed.values()]
     return Wanted(
         tags=tuple(wanted.tags[place] for place in failed),
         lines=tuple(wanted.lines[place] for place in failed),
-        again="\n".join([fence(data_line(broken), source.recollection.nonce), *told]),
+        again="\n".join([fence(data_line(broken), source.recollection.nonce), *dict.fromkeys(told)]),
     )
 
 

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from claudius.cognition.acts import ACTS, NONE, ReadActs
 from claudius.cognition.reply.parser import truth
 from claudius.decoding import decoder, misshapen
 from claudius.errors import Unreadable
@@ -90,6 +91,12 @@ def internal_monologue(instruction: str = "") -> Ask[str]:
 def external_dialogue(instruction: str = "") -> Ask[str]:
     """Word what will be said aloud; nobody hears it before the process says it."""
     return Ask(slots={"instruction": instruction} if instruction else {})
+
+
+@cognitive_step(ACTS)
+def acts() -> Ask[ReadActs]:
+    """Do what is to be done beyond the words that are asked for with it: they are read and checked as one."""
+    return Ask(schema=ReadActs, remember=lambda found: found.written or NONE)
 
 
 @cognitive_step(QUERY)

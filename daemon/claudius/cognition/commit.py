@@ -1,7 +1,7 @@
 """Commit a turn's changes (WRITE 2). This is the only place that does, for every kind of turn.
 
 Turns, apologies, reflections and daimon lines all end here. Unprompted speech is first checked against the proactive
-rules; ledger entries and reminders found in the text are added; observers are notified before and after.
+rules; ledger entries are added; observers are notified before and after.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from claudius.cognition.mind import Mind
 from claudius.cognition.plan import soul_name
 from claudius.cognition.proactive import allowed
 from claudius.cognition.remembering import kept
-from claudius.cognition.reminders import confirmed, reminded, within_limit
 from claudius.errors import ProcessError
 from claudius.intent import Intent
 from claudius.recollection import Recollection
@@ -39,13 +38,7 @@ async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_t
             intent = felt(intent, recollection)
     intent = allowed(intent, recollection, mind)
     if is_turn:
-        intent = replace(intent, noted=noted(recollection, intent, mind.config()))
-        intent, reminder = reminded(intent, recollection, mind.soul(), mind.config())
-        if intent.planned is not None and intent.planned.schedules:
-            waiting = mind.store.plans.open_plans(intent.conversation)
-            intent = within_limit(intent, recollection, mind.soul(), waiting)
-        if reminder:
-            intent = confirmed(intent, reminder, recollection, mind.soul())
+        intent = replace(intent, noted=noted(recollection, intent))
     show_concluded(mind.hooks, recollection, intent.calls, intent.utterances if is_turn else ())
     intent = kept(intent, recollection, soul_name(mind.soul().text("soul.md")))
     intent = await mind.store.turns.commit(intent)

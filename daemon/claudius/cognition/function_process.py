@@ -5,13 +5,15 @@ Nothing a function does takes effect before its turn is committed. Source: the p
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any, TypeVar, overload
 
-from claudius.cognition.asking import answers
-from claudius.cognition.asks import QUERY, SPEECH, THOUGHT, Ask, external_dialogue
+from claudius.cognition.acts import ACTS, ReadActs, Refused, read_act
+from claudius.cognition.asking import answers, keep_acts, known_to
+from claudius.cognition.asks import QUERY, SPEECH, THOUGHT, Ask, acts, external_dialogue
 from claudius.cognition.mind import Stage
 from claudius.cognition.proactive import PROCESS as PROACTIVE
 from claudius.cognition.processes import Interruption, sections
@@ -195,7 +197,8 @@ class Thinker:
         kind = _TYPES.get(ask.step, EntryType.MENTAL_QUERY)
         metadata: dict[str, Any] = {}
         if kind is EntryType.MENTAL_QUERY:
-            metadata = {"query": QUERY, "step": ask.step} | ({"result": value} if isinstance(value, bool) else {})
+            query = ACTS if ask.step == ACTS else QUERY
+            metadata = {"query": query, "step": ask.step} | ({"result": value} if isinstance(value, bool) else {})
         return MemoryEntry(
             id=f"{self.recollection.turn}+{self._name}+{len(self._state.calls)}.{self._asked}",
             role="assistant",
@@ -263,13 +266,31 @@ class Turn(Thinker):
         if line.strip():
             self._state.lines.append(line if isinstance(line, Words) else Words.of(line))
 
-    async def speak(self, memory: WorkingMemory, ask: Ask[str] | None = None) -> tuple[WorkingMemory, str]:
-        """Ask for a line and stage it; if the adapter streams, it is shown while it arrives."""
-        asks = (ask or external_dialogue(),)
+    async def speak(
+        self, memory: WorkingMemory, ask: Ask[str] | None = None, *, does: bool = False
+    ) -> tuple[WorkingMemory, str]:
+        """Ask for a line and stage it; if the adapter streams, it is shown while it arrives.
+
+        `does`: ask in the same call what is to be done beyond the words: plans, facts, matters, a zone.
+        """
+        asks: tuple[Ask[Any], ...] = (*((acts(),) if does else ()), ask or external_dialogue())
         await self._before(memory)
         found = await answers(self._state, self.source, memory, asks, streams=True)
-        self.say(found[0])
-        return self._remembered(memory, asks, found), found[0]
+        self.say(found[-1])
+        return self._remembered(memory, asks, found), found[-1]
+
+    def act(self, memory: WorkingMemory, do: str, **arguments: Any) -> WorkingMemory:
+        """Do one act beyond the words, such as `turn.act(memory, "remind", at="2026-11-27T09:00", text="call")`.
+
+        It is checked like one that a model writes, and booked with the turn. Raises: ValueError with the reason.
+        """
+        done = read_act(do, known_to(self._state), **arguments)
+        if isinstance(done, Refused):
+            raise ValueError(f"{do}: {done.reason}")
+        written = json.dumps({"do": do, **arguments}, ensure_ascii=False, default=str)
+        found = ReadActs(written=written, done=(done,))
+        keep_acts(self._state, found)
+        return memory + self._entry(acts(), found, written)
 
     def close(self) -> None:
         """Drop this conversation's schedules and waiting perceptions until someone addresses the soul here again."""

@@ -12,7 +12,7 @@ from claudius.cognition.steps import STEPS
 from claudius.perception import MessageExtra, Origin, Perception
 from claudius.prompt import RecordKind, Scalar, data_line, fence, short_name
 from claudius.provider import Message
-from claudius.recollection import Entry, EntryType, Intuition, LeftOut, PastTurn, Recollection, Shown, Summary
+from claudius.recollection import RECEIPTS, Entry, EntryType, Intuition, LeftOut, PastTurn, Recollection, Shown, Summary
 from claudius.shown import Quoted
 
 _STEP_OF = {
@@ -180,9 +180,12 @@ def fixed(past: PastTurn) -> Fixed:
         if step in _ORDER:
             sections.append((_ORDER[step], section(step, content, verb)))
     sections.sort(key=itemgetter(0))
+    receipts = [line for e in past.entries for line in e.metadata.get(RECEIPTS, ())]
+    done = data_line({"kind": RecordKind.RECEIPTS, "text": "\n".join(receipts)})
     turn = (
         Message("user", "\n".join(heard)),
         Message("assistant", "\n".join([*inner, *[text for _, text in sections]])),
+        Message("user", fence(done, past.nonce) if receipts else ""),
     )
     messages = tuple([message for message in turn if message.content])
     chars = sum([len(message.content) for message in messages])

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import datetime
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, TypedDict, TypeVar
@@ -31,11 +31,10 @@ from msgspec.structs import asdict, replace
 
 from claudius import observed
 from claudius.cognition.reply.parser import Section
-from claudius.cognition.timing import zone_at
-from claudius.config import Config, blot
+from claudius.config import blot
 from claudius.failure import Failure
 from claudius.intent import Call, Intent, Utterance
-from claudius.ledger_types import PREVIEW_CHARS, Interaction, Noted, Promise
+from claudius.ledger_types import PREVIEW_CHARS, Interaction, Noted
 from claudius.memory.inbox import Pending
 from claudius.observed import (
     HistoryBuilt,
@@ -56,7 +55,6 @@ from claudius.observed import (
 from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, ReactionExtra
 from claudius.prompt import Prompt
 from claudius.psyche.classify import scope
-from claudius.psyche.promises import delivers, promises, stems
 from claudius.psyche.words import leaning
 from claudius.recollection import Recollection
 
@@ -128,14 +126,9 @@ SAID = (Kind.MESSAGE, Kind.MENTION, Kind.COMMAND)
 """The kinds of perception that count as a peer's message."""
 
 
-def noted(recollection: Recollection, intent: Intent, config: Config) -> Noted:
-    """Return what a concluded turn adds to the ledger: messages heard, answers given, promises made.
-
-    Private thoughts are never included.
-    """
-    zone = zone_at(recollection, config.clock.timezone)
+def noted(recollection: Recollection, intent: Intent) -> Noted:
+    """Return what a concluded turn adds to the ledger: messages heard, answers given; no private thought."""
     interactions: list[Interaction] = []
-    undertaken: list[Promise] = []
     texts = [
         one
         for one in recollection.perceptions
@@ -146,20 +139,15 @@ def noted(recollection: Recollection, intent: Intent, config: Config) -> Noted:
     heard = "\n".join([one.text for one in texts])
     for place, one in enumerate(texts):  # each counts as a message, but the ledger's one line joins them all
         interactions.append(_line(recollection, one, who, "in", heard if place == 0 else one.text, one.at))
-        undertaken += _promises(recollection, who, "theirs", one.text, one.at, zone)
     said = "".join([utterance.body for utterance in intent.utterances])
     if said and who:
         interactions.append(_line(recollection, recollection.perception, who, "out", said, recollection.now))
-        undertaken += _promises(recollection, who, "mine", said, recollection.now, zone)
     extra = recollection.perception.extra
     reaction = None
     if isinstance(extra, ReactionExtra) and extra.turn:  # which of our turns it is about, and how it was meant
         reaction = extra.turn, 0 if extra.is_removed else leaning(recollection.perception.text)
     return Noted(
         interactions=tuple(interactions),
-        promises=tuple(undertaken),
-        delivers=bool(texts) and delivers(heard, sum(map(attachments, texts))),
-        stems=stems(heard),
         proposal=intent.noted.proposal if intent.noted else None,
         reaction=reaction,
     )
@@ -192,25 +180,6 @@ def _line(
         scope=scope(text, attachments(perception)) if direction == "in" else 0,
         preview=" ".join(text.split())[:PREVIEW_CHARS],
     )
-
-
-def _promises(recollection: Recollection, who: str, side: Any, text: str, at: datetime, zone: tzinfo) -> list[Promise]:
-    return [
-        Promise(
-            peer_id=who,
-            side=side,
-            what=one.what,
-            made_at=at,
-            due_at=one.due_at,
-            grace_s=one.grace_s,
-            turn=recollection.turn,
-            conversation=recollection.conversation,
-            audience=recollection.audience,
-            stems=one.stems,
-        )
-        for one in promises(text, at, zone)
-        if side == "theirs" or one.is_delivery
-    ]
 
 
 def show_heard(hooks: Hooks, known: Recollection) -> None:

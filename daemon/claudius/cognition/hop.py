@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from claudius.cognition.acts import ACTS
-from claudius.cognition.asking import ModelReply, answers, ask_model, thoughts
+from claudius.cognition.asking import ModelReply, acts_of, answers, ask_model, thoughts
 from claudius.cognition.asks import QUERY, SPEECH, THOUGHT, external_dialogue
 from claudius.cognition.conclude.conclusion import conclude, heard
 from claudius.cognition.conclude.transitions import allowed, joined, judge, moved, stayed
@@ -162,11 +162,11 @@ async def _declared(turn: TurnState) -> Transition | None:
     found = await thoughts(turn, await _asked(turn))
     turn.hops.append(turn.process.name)
     known, rules = turn.recollection, turn.rules
-    part = conclude(turn.plan, known, found, turn.soul, turn.settings, rules, turn.attention)
+    part = conclude(turn.plan, known, found, turn.soul, turn.said_settings, rules, turn.attention)
     transition = _granted(turn, judge(turn.process, part, turn.recollection))
     if transition and transition.execute_now:
         found = replace(found, speech="", streamed="")
-        part = conclude(turn.plan, known, found, turn.soul, turn.settings, rules, turn.attention)
+        part = conclude(turn.plan, known, found, turn.soul, turn.said_settings, rules, turn.attention)
     elif found.speech:
         turn.lines.append(Words.of(found.speech, found.verb, found.rung, truncated=found.truncated, flags=found.flags))
     turn.parts.append(part)
@@ -202,7 +202,9 @@ async def _asked(turn: TurnState) -> ModelReply:
             continue
         for _, before in found:
             turn.guard(before.parsed.private)
-        reply = await _ask_group(turn, source, memory, group, "\n".join(earlier))
+        reply = await _ask_group(
+            turn, source, memory, group, "\n".join(earlier), may_show=_may_show(turn, group, found)
+        )
         found.append((group, reply))
         earlier += _given(reply.parsed, group)
     return _joined(planned, found)
@@ -220,7 +222,7 @@ def groups(plan: Plan, voices: Mapping[str, StepVoice], *, split: bool) -> tuple
 
 
 async def _ask_group(
-    turn: TurnState, source: PromptSource, memory: WorkingMemory, group: Group, earlier: str
+    turn: TurnState, source: PromptSource, memory: WorkingMemory, group: Group, earlier: str, *, may_show: bool
 ) -> ModelReply:
     conditional = {name: check for name, check in turn.plan.conditional.items() if name in group and check in group}
     narrowed = replace(turn.plan, asked=group, conditional=conditional)
@@ -234,8 +236,16 @@ async def _ask_group(
         form=form_of(narrowed, turn.soul, turn.settings),
         drawn=draw(source, memory, wanted) if turn.first is None else None,
         voice=turn.mind.voices.get(group[0]) if is_one else None,
-        streams=SPEECH in group and turn.plan.speaks,
+        streams=SPEECH in group and turn.plan.speaks and may_show,
     )
+
+
+def _may_show(turn: TurnState, group: Group, found: Sequence[Answer]) -> bool:
+    """Return whether words may be shown as they come: what is decided with them came before, and can be done."""
+    if ACTS not in turn.plan.asked or ACTS in group:
+        return True
+    done = [acts_of(turn, reply.parsed) for asked, reply in found if ACTS in asked]
+    return any(acts is not None and not acts.refused for acts in done)
 
 
 def _is_open(plan: Plan, group: Group, found: Sequence[Answer]) -> bool:
@@ -332,7 +342,7 @@ def _gathered(turn: TurnState) -> Intent:
         streamed=turn.streamed,
         truncated=any(line.truncated for line in lines),
     )
-    said = conclude(turn.plan, turn.recollection, found, turn.soul, turn.settings, turn.rules, turn.attention)
+    said = conclude(turn.plan, turn.recollection, found, turn.soul, turn.said_settings, turn.rules, turn.attention)
     kept = [one for one in turn.entries if one.entry_type not in (None, EntryType.EXTERNAL_DIALOG)]
     kept = [line for line in kept if line.region == DEFAULT]
     secret = [line for line in kept if has_secret(line.content, turn.rules)]

@@ -205,7 +205,7 @@ async def recall(turn: Turn, memory: WorkingMemory) -> Continue:
 @action("Say aloud what you have found, or ask the one question that an answer hangs on; then wait for the reply.")
 async def respond(turn: Turn, memory: WorkingMemory) -> WorkingMemory:
     """Speak, and wait."""
-    memory, _ = await turn.speak(memory, external_dialogue())
+    memory, _ = await turn.speak(memory, external_dialogue(), does=True)
     return memory
 
 

@@ -39,6 +39,8 @@ OTHER_MODELS = 2
 SPEECH, THOUGHT = "external_dialogue", "internal_monologue"
 BEFORE_WORDS = (THOUGHT, "chosen_action")
 """The steps that decide what is said, or whether anything is."""
+DECIDED = ("appraisal", "acts")
+"""A small model is not asked them: their words would fill its prompt, and after its own words they come too late."""
 MAX_UNANSWERED = 2
 """After this many true checks in a row whose update was missing or refused, a true check shows nothing."""
 
@@ -253,7 +255,7 @@ def aloud(steps: tuple[str, ...], settings: EngineSettings) -> tuple[tuple[str, 
     """
     first = BEFORE_WORDS if settings.form != "words" else () if SPEECH in steps else (THOUGHT,)
     now = tuple([name for name in steps if name in (*first, SPEECH)])
-    return now, tuple([name for name in steps if name not in (*now, *BEFORE_WORDS)])
+    return now, tuple([name for name in steps if name not in (*now, *BEFORE_WORDS, *DECIDED)])
 
 
 def silent_plan(process: str, recollection: Recollection, settings: EngineSettings) -> Plan:

@@ -1,4 +1,4 @@
-"""Decide what a turn keeps as moments and facts, and which lines of memory its prompt shows. Pure but for the look-up.
+"""Decide what a turn keeps as moments, and which lines of memory its prompt shows. Pure but for the look-up.
 
 `commit` calls `kept` for every turn, thought about or not. `attend_to` calls `remember` before every thought. Both work
 whether or not the soul feels: they belong to memory. Source: the memory design, sections 1 to 3.
@@ -7,23 +7,23 @@ whether or not the soul feels: they belong to memory. Source: the memory design,
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
+from claudius.acts import FactKnown
 from claudius.config import Config
 from claudius.intent import Intent
-from claudius.memory.facts import TELLS, in_order, stated_facts
+from claudius.memory.facts import bears_on, ended_line, keys_of
 from claudius.memory.moments import cut
-from claudius.memory.ranking import TEXT_CHARS, Found, Ranked, asked_for, rank
+from claudius.memory.ranking import TEXT_CHARS, Found, Ranked, asked_for, rank, stemmed
 from claudius.memory.store import Store
 from claudius.perception import Kind, MessageExtra, Origin, internal
 from claudius.prompt import ago, short_name
 from claudius.psyche.classify import is_trivial
 from claudius.psyche.context import ANNOUNCED
-from claudius.psyche.promises import matter
-from claudius.recollection import Entry, EntryType, Fact, Moment, Recollection, Remembered
+from claudius.recollection import Entry, EntryType, Moment, Recollection, Remembered
 
 BLOCK_TOKENS = 600
 """The most tokens of the moments and facts shown in a prompt."""
@@ -47,9 +47,12 @@ _SAID = (Kind.MESSAGE.value, Kind.MENTION.value, Kind.COMMAND.value)
 
 
 def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
-    """Return the intent with the moments and the facts that it adds to memory: all that says something. Pure."""
+    """Return the intent with the moments that it adds to memory: all that says something. Pure.
+
+    The keys of a fact are found with the message that told it.
+    """
     moments: list[Moment] = []
-    facts: list[Fact] = []
+    told = [one for one in intent.acts if isinstance(one, FactKnown) and one.keys]
     pictures = {one.position: _described(one.extra) for one in recollection.perceptions}
     weight = round(100 * (intent.psyche.importance if intent.psyche and intent.psyche.importance else 0.35))
     is_rehearsed = REHEARSAL in [call.provider for call in intent.calls]
@@ -74,9 +77,18 @@ def kept(intent: Intent, recollection: Recollection, soul_name: str) -> Intent:
             is_own=is_own,
         )
         moments.append(moment)
-        if not is_own and TELLS.search(text):
-            facts += stated_facts(text, person, (intent.audience,), intent.turn, entry.at.timestamp())
-    return replace(intent, moments=tuple(moments), facts=tuple(facts)) if moments else intent
+    return replace(intent, moments=tuple(_keyed(moments, told))) if moments else intent
+
+
+def _keyed(moments: Sequence[Moment], told: Iterable[FactKnown]) -> list[Moment]:
+    """Add the keys of each fact to the message that shares the most of its words, the newest of several. Pure."""
+    found = list(moments)
+    said = [n for n, one in enumerate(found) if not one.is_own]
+    for fact in told if said else ():
+        stems = frozenset(stemmed(fact.text))
+        at = max(said, key=lambda n: (len(stems.intersection(stemmed(found[n].text))), n))
+        found[at] = replace(found[at], pictures=f"{found[at].pictures} {keys_of(fact)}".strip())
+    return found
 
 
 def _is_kept(entry: Entry, soul_name: str) -> bool:
@@ -108,24 +120,23 @@ async def remember(recollection: Recollection, store: Store, config: Config, sou
     # the newest message before it, so that "and when was that?" finds something
     before = [one.content for turn in past for one in turn.entries if one.entry_type is EntryType.USER_MESSAGE][-1:]
     asked = asked_for(heard, *before or [""], name=soul_name)
-    people = [one.person for one in recollection.people]
-    if not asked and not people:
+    if not asked:
         return Remembered()
-    found = await store.moments.remember(perception, asked, people, recollection.audiences or None)
+    found = await store.moments.remember(perception, asked, recollection.audiences or None)
     return shown(recollection, found, asked, config)
 
 
 def _heard(recollection: Recollection) -> str:
     """Return what memory is searched for: what was said, or what a perception of the soul's own is about."""
     texts = [
-        matter(internal(one).what) if one.origin is Origin.INTERNAL else f"{one.text} {_described(one.extra)}".strip()
+        internal(one).what if one.origin is Origin.INTERNAL else f"{one.text} {_described(one.extra)}".strip()
         for one in recollection.perceptions
     ]
     return "\n".join(texts)
 
 
 def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], config: Config) -> Remembered:
-    """Return the lines of memory: facts about those present, then the moments that bear on what is heard. Pure."""
+    """Return the lines of memory: facts that ended, then the moments, all that bears on what is heard. Pure."""
     memory = config.memory
     rendered = {turn.turn for turn in recollection.past} | {recollection.turn}
     names = {one.person: one.name for one in recollection.people}
@@ -133,18 +144,18 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
     lines: list[Mapping[str, str]] = []
     rows: list[str] = []
     room = FACT_CHARS
-    news = [one for one in found.facts if one.turn not in rendered]
-    for fact in in_order(news, asked) if news else ():
+    over = [one for one in recollection.ended if one.turn not in rendered and bears_on(one, asked)]
+    for fact in sorted(over, key=lambda one: -one.stated_s):
         line = {
             **_when(fact.stated_s, now),
             "from": _called(fact.person, names.get(fact.person, ""), recollection),
-            "text": f"{fact.key}: {fact.value}",
+            "text": ended_line(fact),
         }
         room -= _cost(line) * _CHARS_A_TOKEN
         if room < 0:
             break
         lines.append(line)
-        rows.append(f"fact:{fact.id}")
+        rows.append(f"ended:{fact.id}")
     left, most = BLOCK_TOKENS - BLOCK_COSTS - sum(map(_cost, lines)), memory.remembered
     floor = FLOOR if "?" in _heard(recollection) else 0.0  # a statement or a plan is never asked to match
     is_news = [one for one in found.moments.values() if one.turn not in rendered]  # what the history holds is left out

@@ -90,6 +90,8 @@ class Arrivals:
 
 
 NO_PROCESS, NO_STATE = Process(name=""), ProcessState(process="")
+RECEIPT_CHARS = 160
+"""The room that a receipt takes in a post."""
 LARGE = ModelLimits()
 """The limits of a large model, for which the settings are made."""
 SUMMARY_CALL = 100
@@ -280,6 +282,13 @@ class TurnState(Struct, kw_only=True):
     def source(self) -> PromptSource:
         """Return the source for a call that works on a working memory."""
         return PromptSource.of(self.recollection, self.plan, self.soul, self.settings)
+
+    @property
+    def said_settings(self) -> EngineSettings:
+        """The settings for the words of the turn: a post leaves room for the receipts that follow them."""
+        limit = self.settings.post_chars
+        room = RECEIPT_CHARS * len(self.acts)
+        return replace(self.settings, post_chars=limit - room) if limit and room else self.settings
 
     @property
     def tokens(self) -> int:

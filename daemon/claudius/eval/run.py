@@ -17,7 +17,6 @@ from claudius.home import shipped
 from claudius.provider import Provider
 from claudius.providers.scripted import Scripted
 
-
 ACTED = ("acts", "due")
 """The checks whose share is told for each group of scenes: those that one repeated scene was written out to."""
 

@@ -55,7 +55,7 @@ from claudius.memory.erasing import (
     run,
     void,
 )
-from claudius.memory.rows import dump, parse
+from claudius.memory.rows import dump
 from claudius.memory.seen import BLANK, ERASED, Derived, ErasedSource, SeenTurn, Traces, marks, put_back, traces_of
 from claudius.perception import Perception, Place, private
 
@@ -553,6 +553,8 @@ _TOUCHED = (
     ("summary", "summaries_of", "erase_summary"),
     ("whisper", "whispers_of", "erase_whisper"),
     ("kept", "kept_of", "erase_kept"),
+    ("fact", "facts_told", "erase_fact"),
+    ("matter", "matters_told", "erase_matter"),
     ("conversation", "processes_of", "process_blanked"),
     ("due", "plans_promised", "erase_own_plan"),
     ("promise", "promises_made", "erase_promise"),
@@ -567,6 +569,8 @@ _TOLD: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "kept": ("erase_kept", ("conversation", "name")),
     "promise": ("erase_promise", ("id",)),
     "due": ("erase_own_plan", ("id",)),
+    "fact": ("erase_fact", ("id",)),
+    "matter": ("erase_matter", ("id",)),
     "psyche_arc": ("erase_arc", ("subject",)),
     "conversation": ("process_blanked", ("conversation",)),
 }
@@ -626,10 +630,8 @@ def export(db: Database, ids: Sequence[str]) -> dict[str, Any]:
     return {
         "messages": db.dicts("messages_of", ids=values["ids"]),
         "moments": [{**row, "is_own": bool(row["is_own"])} for row in db.all("moments_said", ids=values["ids"])],
-        "facts": [
-            {**row, "sources": parse(row["sources"]), "newest": bool(row["newest"])}
-            for row in db.all("facts_stated", ids=values["ids"])
-        ],
+        "facts": db.dicts("facts_stated", ids=values["ids"]),
+        "matters": db.dicts("matters_stated", ids=values["ids"]),
         "state": db.dicts("state_of_labels", labels=values["labels"]),
     }
 

@@ -1,228 +1,314 @@
-"""Extract what people say explicitly about themselves, and choose what a prompt shows first. Pure.
+"""Keep what people are known by and what is open in their lives, and choose what a prompt shows of it.
 
-Nothing is inferred: a fact is a first-person statement that one of the patterns below takes word for word, and that
-opens its sentence, so that nobody else says it and nothing is supposed. Anything else is still kept as a moment, and
-found as one. A fact ends with a statement that something is no longer so and that shares a stem with it.
-Source: the psyche design, section 10; the memory design, W2.
+A model reads a fact out of what somebody says; here it is entered, ended or hidden, and found again. Nothing here
+understands language: what is shown beside the constraints shares a stem or a key with what is heard.
+Source: the design of acts, sections 4, 5 and 10.
 """
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Collection, Iterable
-from itertools import takewhile
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import date, datetime, timedelta
+from operator import itemgetter
 
-from claudius.acts import FactEnded, FactKnown, Forgotten, MatterClosed, MatterOpened
+from msgspec.structs import replace
+
+from claudius.acts import MOST_KEYS, TEXT_CHARS, FactEnded, FactKnown, Forgotten, MatterClosed, MatterOpened
 from claudius.intent import Intent
-from claudius.memory.database import Database
-from claudius.memory.ranking import TEXT_CHARS, stemmed
-from claudius.recollection import Fact
+from claudius.memory.database import Database, Row
+from claudius.memory.ranking import stemmed
+from claudius.memory.rows import Decoding, dump, instant, maybe_instant, stamp
+from claudius.memory.seeing import Seeing, canonical
+from claudius.perception import Origin, Perception, internal, private
+from claudius.prompt import short_name, valid
+from claudius.receipts import changed, dropped
+from claudius.recollection import Entry, Fact, Matter, PastTurn
 
-CONSTRAINTS = ("allergic to", "must not", "takes", "is")
-"""The keys of facts that must not be forgotten, shown before all others."""
-ENDED = "no longer"
-"""The key of a statement that ends other facts, and is never shown as one."""
-TELLS = re.compile(r"\b(?:my|i|im|i'm|i've|we|we've|no longer|any ?more|called off|left)\b", re.IGNORECASE)
-"""Every stated fact, and everything that ends one, contains one of these words: other texts need not be read."""
-_NAME = r"([^\W\d_][\w'-]{0,30}(?: [^\W\d_][\w'-]{0,30}){0,2})"
-_CLAUSE = r"[^.!?,;\n]{2,60}"
-_REST = rf"({_CLAUSE})"
-_THING = rf"(?!(?:you|it|this|that|these|those|them|him|her)\b){_REST}"
-_I, _AM = r"\b(?:I|i)", r"\b(?:(?:I|i)(?:['’]m| am)|Im)(?: also| still| actually)?"
-_LASTING = (
-    r"((?:an? |the |partly |half |completely |severely |recently )*"
-    r"(?:vegan|vegetarian|pescatarian|coeliac|celiac|diabetic|asthmatic|epileptic|pregnant|deaf|blind|colou?r-?blind|"
-    r"dyslexic|autistic|lactose[ -]intolerant|gluten[ -]intolerant|teetotal|sober|left-handed|married|divorced|widowed|"
-    r"single|engaged|retired|unemployed|muslim|jewish|christian|hindu|buddhist|catholic|"
-    r"nurse|teacher|doctor|student|engineer|lawyer|carpenter|cook|chef|baker|pilot|driver|gardener|musician|painter|"
-    r"writer|designer|programmer|developer|electrician|plumber|accountant|librarian|journalist|photographer|"
-    r"\w+ years old|\w+ (?:centimetres|feet) tall)(?: [^.!?,;\n]{1,40})?)"
-)
-_DEED = rf"((?:eat|drink|tolerate|swim|drive|fly|climb|lift) {_CLAUSE})"
-_HELD = (
-    r"((?:diabetes|asthma|epilepsy|migraines?|arthritis|coeliac disease|adhd|anxiety|insomnia|"
-    r"a (?:pacemaker|bad (?:knee|back|heart)|heart condition|son|daughter|dog|cat)|"
-    r"(?:two|three|four|five|\d) (?:sons?|daughters?|children|kids|dogs?|cats?|brothers?|sisters?))"
-    rf"(?: {_CLAUSE})?)"
-)
-_KINDRED = (
-    "mum mom mother dad father brother sister son daughter wife husband partner boyfriend girlfriend fiancé fiancée "
-    "grandmother grandfather grandma grandpa aunt uncle cousin niece nephew dog cat horse parrot rabbit friend boss"
-)
-_KIN = "|".join(_KINDRED.split())
-_NAMED = re.compile(rf"\b[Mm]y name(?:['’]s| is) {_NAME}")
-_INTRODUCED = re.compile(rf"\b[Ii](?:['’]m| am)(?: also| still| actually)? {_NAME}")
-_MOVED = re.compile(rf"\b(?:I|We|we)(?:['’]ve| have)?(?: just)? moved to {_NAME}")
-_KIN_NAMED = re.compile(rf"\b[Mm]y ({_KIN})(?:['’]s name)? is (?:called |named )?{_NAME}")
-_OF_NAMES = (_NAMED, _INTRODUCED, _MOVED, _KIN_NAMED)
-_SINGLE: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("name", _NAMED),
-    ("name", _INTRODUCED),
-    ("lives in", re.compile(rf"{_I}(?: now)? live (?:in|at|near) {_REST}")),
-    ("lives in", _MOVED),
-    ("comes from", re.compile(rf"{_AM} (?:originally )?from {_REST}")),
-    ("works", re.compile(rf"{_I}(?: now)? work ((?:at|as|for|in) [^.!?,;\n]{{2,60}})")),
-    ("birthday", re.compile(rf"\b[Mm]y birthday(?:['’]s| is) (?:on )?(?!today|tomorrow|in |next |this ){_REST}")),
-    ("was born", re.compile(rf"{_I} was born ((?:in|on|at) [^.!?,;\n]{{2,60}})")),
-)
-_MANY: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("allergic to", re.compile(rf"{_AM} (?:(?!not|never|hardly)\w+ )?allergic to {_REST}")),
-    ("allergic to", re.compile(rf"{_I} have an? ([\w-]+ allergy)")),
-    ("must not", re.compile(rf"{_I} (?:must not|mustn['’]t|am not allowed to|cannot|can['’]t) {_DEED}")),
-    ("must not", re.compile(rf"{_I} (?:don['’]t|do not|never) ((?:eat|drink) {_CLAUSE})")),
-    ("takes", re.compile(rf"{_I} take ([^.!?,;\n]{{2,40}} (?:a day|daily|every \w+|at night|for my \w+))")),
-    ("is", re.compile(rf"{_AM} {_LASTING}", re.IGNORECASE)),
-    ("has", re.compile(rf"{_I} have {_HELD}", re.IGNORECASE)),
-    ("prefers", re.compile(rf"{_I} prefer {_REST}")),
-    ("loves", re.compile(rf"{_I} (?:really )?love {_THING}")),
-    ("hates", re.compile(rf"{_I} (?:really )?(?:hate|can['’]t stand|dislike) {_THING}")),
-    ("is afraid of", re.compile(rf"{_AM} (?:afraid|scared|terrified) of {_REST}")),
-)
-KEYS = frozenset([*(key for key, _ in (*_SINGLE, *_MANY)), *_KINDRED.split()])
-"""Every key that a fact may have."""
-_ENDED_NAME = re.compile(r"\s*(?:$|[.!,;:)\n–—。！，]|- |(?:and|but|from)\b)")
-_ALONE = re.compile(r"[^\w?]*$|[.!]\s|\W{1,2}(?:and|but|from)\b")
-"""What may follow a name without a greeting before it: the end of the sentence, or more of whoever has it."""
-_GREETS = re.compile(r"(?:hi|hello|hey|good \w+)\b", re.IGNORECASE)
-_GREETED = re.compile(rf"(?:^|[.!?;\n])\s{{0,9}}{_GREETS.pattern}[^.!?;\n]*[.!\n]\s{{0,9}}$", re.IGNORECASE)
-"""A sentence before that greets."""
-_NO_NAME = re.compile(rf"\w{{2,}}(?:ish|ese)|\w{{4,}}(?:ian|ean|can)|{_LASTING}", re.IGNORECASE)
-"""What begins with a capital after "I'm" and is no name, unless a greeting goes before: of a people, of a faith."""
-_PREDICATES = """
-    a about above absent afraid all almost alone alright angry anxious asleep at available awake away awesome
-    back bad better bored busy changed cold confused curious done down drunk early excited exhausted fine
-    finished free full glad going gone good great happy hard here home hot hungry ill in inside interested just
-    kidding late leaving long looking lost mad missing misspelled nervous new no not off ok okay old on online
-    out outside over pleased private proud ready right sad safe scared secret serious short sick so sorry
-    starving stuck sure surprised taken thankful the there thirsty thrilled through tired too trying under
-    unknown unsure up upset very waiting well working worried wrong yours
-"""
-_NEVER_NAMED = frozenset(_PREDICATES.split())
-"""What people say that they, or their names, are; nobody is called so, with a capital or a greeting or without."""
-_QUOTED = re.compile(r"“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|\"[^\"\n]*\"|^>.*$", re.MULTILINE)
-_OPENS = re.compile(
-    r"(?>(?:hi|hello|hey|there|and|but|so|well|also|oh|yes|no|ok|okay|btw|by the way|actually|please|\w+(?=,))\W+)*+"
-    r"(?:(?:i|i['’]m|i['’]ve|im|my|we|we['’]ve)\b"
-    r"(?!.*\b(?:if|wish|wished|would|suppose|imagine|pretend|think|guess|might)\b).*)?",
-    re.IGNORECASE,
-)
-"""What may stand before a fact in its sentence: nothing, a greeting, or more that is said in the first person."""
-_ENDS = re.compile(
-    r"\b(?:no longer|any ?more|called off)\b"
-    r"|\b(?:I|we|he|she|they)(?:['’]ve|['’]s| have| has)?(?: just| finally)? left\b"
-    rf"|{_AM} not (?:allergic|afraid|from|{_LASTING})",
-    re.IGNORECASE,
-)
-_LEFT = re.compile(r"\b(?:left|called off)\b", re.IGNORECASE)
-_HAS = ("allergic to", "takes")
-"""The constraints that end only with a statement that says as much."""
-_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
-_CLAUSE_OF = re.compile(r"[^,;]+")
+log = logging.getLogger(__name__)
 
-
-def stated_facts(text: str, person: str, sources: tuple[str, ...], turn: str, stated_s: float) -> tuple[Fact, ...]:
-    """Return the facts that a person states explicitly about themself, and the statements that end some. Pure."""
-    text = _QUOTED.sub(" ", text[:TEXT_CHARS])
-    found: dict[tuple[str, str], None] = {}
-    places: list[int] = []
-    for key, pattern in (*_SINGLE, *_MANY, ("", _KIN_NAMED)):
-        for match in pattern.finditer(text):
-            before = re.split(r"[.!?;\n]", text[: match.start()])[-1].lstrip()
-            words = _name(match, before) if pattern in _OF_NAMES else " ".join(match[1].split())
-            if not words:
-                continue
-            places.append(match.start())
-            if _OPENS.fullmatch(before):
-                found[key or match[1].lower(), words] = None
-    for sentence in _SENTENCE.finditer(text):
-        if "?" in sentence[0] or not _ENDS.search(sentence[0]):
-            continue
-        for clause in _CLAUSE_OF.finditer(text, sentence.start(), sentence.end()):
-            if _ENDS.search(clause[0]) and not any(clause.start() <= place < clause.end() for place in places):
-                found[ENDED, " ".join(clause[0].split()).rstrip(".!")] = None
-    return tuple(
-        [
-            Fact(
-                person=person,
-                key=key,
-                value=value,
-                sources=sources,
-                turn=turn,
-                stated_s=stated_s,
-                is_single=is_single_valued(key),
-            )
-            for key, value in found
-        ]
-    )
+CONSTRAINT, NAME = "constraint", "name"
+NEWEST_OF = (NAME, "home", "work")
+"""Kinds of which the newest always stands beside the constraints."""
+SHOWN_CHARS, LINE_CHARS = 600, 60
+"""Room for the facts of a prompt, and for the line of one that always stands there and is no constraint."""
+MOST_MATTERS, MATTERS_SHOWN = 8, 3
+PAST_DAYS, COMING_DAYS = 14, 7
+"""How long after its day, or after it was opened without one, and how long before, a matter is shown unasked."""
+OPEN_DAYS, UNDATED_DAYS = 30, 60
+"""How long a matter stays open after its day, or after it was opened without one."""
+GRIEF = "grief"
+FORGOTTEN = "forgotten at their wish"
+"""What an old prompt shows in place of a fact or a matter that was forgotten."""
+_ASKS = re.compile("[?？؟՞⁇⁈\u037e፧]")
+_WORDS = re.compile(r"\w+")
 
 
 def book_fact(
     db: Database, intent: Intent, act: FactKnown | FactEnded | Forgotten | MatterOpened | MatterClosed
 ) -> str:
     """Book one act about facts or matters; return its receipt, empty if it has none."""
-    raise NotImplementedError
+    match act:
+        case FactKnown():
+            return _known(db, intent, act)
+        case FactEnded():
+            return _ended(db, intent, act.fact, act.why) or _gone(db, "fact_row", "f", act.fact)
+        case Forgotten():
+            if act.fact:
+                return _hidden(db, intent, ("fact_row", "fact_hidden", "f"), act.fact)
+            return _hidden(db, intent, ("matter_row", "matter_hidden", "m"), act.matter)
+        case MatterOpened():
+            _opened(db, intent, act)
+        case MatterClosed():
+            if _mine(db, intent, "matter_row", act.matter):
+                db.run("matter_closed", id=act.matter, at=stamp(intent.at))
+    return ""
 
 
-def _name(match: re.Match[str], before: str) -> str:
-    """Return the name that a text tells, of any script; "" if it tells none. `before`: the sentence up to it. Pure."""
-    words, begin = match[match.lastindex or 0], match.start(match.lastindex or 0)
-    name = " ".join(takewhile(lambda word: not word[0].islower(), words.split()))
-    is_own = match.re in (_NAMED, _INTRODUCED)
-    if is_own and (words.split()[0].casefold() in _NEVER_NAMED or name.endswith("'s")):
+def _hidden(db: Database, intent: Intent, how: tuple[str, str, str], number: int) -> str:
+    """Take something out of every prompt and list, and return the receipt."""
+    find, hide, letter = how
+    row = _mine(db, intent, find, number, is_over=True)
+    if row is None:
+        return _gone(db, find, letter, number)
+    db.run(hide, id=number, at=stamp(intent.at))
+    return changed(called_here(db, intent, row["person"], f"{letter}{row['short']}"))
+
+
+def _known(db: Database, intent: Intent, act: FactKnown) -> str:
+    person, text = canonical(db, act.person), valid(act.text[:TEXT_CHARS])
+    keys = keys_of(act)
+    ended = [_ended(db, intent, act.instead_of, "")] if act.instead_of else []
+    values = {"kind": act.kind, "keys": keys, "about": valid(act.of), "until": act.until and act.until.isoformat()}
+    for row in db.all("facts_of", persons=dump([person])):
+        if row["ended_at"] is None and row["audience"] == intent.audience and row["about"] == act.of:
+            if _plain(row["text"]) == _plain(text):  # said again: it is confirmed, and found by the new keys too
+                db.run("fact_confirmed", id=row["id"], **values)
+                return " ".join(filter(None, ended))
+            if act.kind == NAME == row["kind"] and not act.of:
+                ended.append(_ended(db, intent, row["id"], ""))
+    db.run(
+        "fact_keep",
+        short=db.value("number_next", person=person, audience="", letter="f"),
+        person=person,
+        audience=intent.audience,
+        text=text,
+        since=act.since and act.since.isoformat(),
+        turn=intent.turn,
+        stated_s=intent.at.timestamp(),
+        **values,
+    )
+    return "\n".join(filter(None, ended))
+
+
+def _ended(db: Database, intent: Intent, number: int, why: str) -> str:
+    """End a fact that holds, and return the receipt; empty if there is none."""
+    row = _mine(db, intent, "fact_row", number)
+    if row is None:
         return ""
-    if match.re is _NAMED and not name:  # "my name is ada" and nothing more
-        first = words.split()[0]
-        return first.title() if _ENDED_NAME.match(match.string, begin + len(first)) else ""
-    if match.re is _INTRODUCED:
-        end = begin + len(name)
-        if not name or name.isupper() or not _ENDED_NAME.match(match.string, end):
-            return ""
-        if _GREETS.match(before):
-            return name
-        is_told = _GREETED.search(match.string, 0, match.start()) or _ALONE.match(match.string, end)
-        return name if is_told and not _NO_NAME.fullmatch(name) else ""
-    return name
+    db.run("fact_ended", id=number, at=stamp(intent.at), turn=intent.turn, why=valid(why[:TEXT_CHARS]))
+    return changed(called_here(db, intent, row["person"], f"f{row['short']}"))
 
 
-def is_single_valued(key: str) -> bool:
-    """Return whether a newer value of this key replaces an older one. Pure."""
-    return key != ENDED and key not in {name for name, _ in _MANY}
+def _mine(db: Database, intent: Intent, query: str, number: int, *, is_over: bool = False) -> Row | None:
+    """Return the row of what a person may change in this turn; None if it is over, hidden or somebody else's.
 
-
-def in_force(facts: Iterable[Fact]) -> tuple[Fact, ...]:
-    """Return the facts that no later one replaces or ends. Pure."""
-    newest: dict[tuple[str, ...], Fact] = {}
-    for fact in sorted(facts, key=lambda one: one.stated_s):
-        if fact.key == ENDED:
-            stems = frozenset(stemmed(fact.value))
-            ended = [
-                key
-                for key, one in newest.items()
-                if one.person == fact.person
-                and one.stated_s < fact.stated_s
-                and not stems.isdisjoint(stemmed(one.value))
-                and _may_end(one.key, fact.value, stems)
-            ]
-            for key in ended:
-                del newest[key]
-        else:
-            newest[(fact.person, fact.key) if fact.is_single else (fact.person, fact.key, fact.value)] = fact
-    return tuple(newest.values())
-
-
-def _may_end(key: str, said: str, stems: Collection[str]) -> bool:
-    """Return whether such a statement ends a fact of this key: what was left at home ends no constraint. Pure."""
-    if key not in CONSTRAINTS:
-        return True
-    is_of_it = key not in _HAS or not set(stemmed(key)).isdisjoint(stems) or "allergy" in said.lower()
-    return is_of_it and not _LEFT.search(said)
-
-
-def in_order(facts: Iterable[Fact], asked: Collection[str]) -> list[Fact]:
-    """Return the facts that share a stem with what is heard, in their order: constraints first, then the newest. Pure.
-
-    A pattern may have read one wrongly, so none is shown where nothing said bears on it.
+    `is_over`: what is over may be changed too.
     """
-    stems = frozenset(asked)
-    near = [one for one in facts if not stems.isdisjoint(stemmed(f"{one.key} {one.value}"))]
-    return sorted(near, key=lambda one: (one.key not in CONSTRAINTS, -one.stated_s))
+    row = db.one(query, id=number)
+    if row is None or (row["over_at"] and not is_over) or row["hidden_at"]:
+        return None
+    is_theirs = not intent.person or canonical(db, intent.person) == row["person"]
+    return row if is_theirs else None
+
+
+def _gone(db: Database, query: str, letter: str, number: int) -> str:
+    """Return the receipt of what was to be changed and was over already; nobody is told of another's."""
+    row = db.one(query, id=number)
+    return dropped((), [f"{letter}{row['short']}"] if row else ())
+
+
+def called_here(db: Database, intent: Intent, person: str, short: str) -> str:
+    """Return how a receipt calls something: `f7`, and whose it is where several people read: `f7, Ada`."""
+    if intent.audience.startswith(private("")):
+        return short
+    if canonical(db, person) == intent.person and intent.name:
+        return f"{short}, {intent.name}"
+    known = db.one("person_recalled", person=person)
+    return f"{short}, {known['name'] if known and known['name'] else short_name(person)}"
+
+
+def _opened(db: Database, intent: Intent, act: MatterOpened) -> None:
+    person, text = canonical(db, act.person), valid(act.text[:TEXT_CHARS])
+    waiting = open_matters(db, [person], intent.at)
+    if any(_plain(one.text) == _plain(text) and one.audience == intent.audience for one in waiting):
+        return
+    if len(waiting) >= MOST_MATTERS:
+        undated = sorted([one.id for one in waiting if one.when is None])
+        if not undated:
+            log.info("a matter was not opened: there are too many", extra={"turn": intent.turn})
+            return
+        db.run("matter_closed", id=undated[0], at=stamp(intent.at))
+    db.run(
+        "matter_keep",
+        short=db.value("number_next", person=person, audience="", letter="m"),
+        person=person,
+        audience=intent.audience,
+        text=text,
+        due=act.when and act.when.isoformat(),
+        turn=intent.turn,
+        opened_at=stamp(intent.at),
+    )
+
+
+def _plain(text: str) -> list[str]:
+    return _WORDS.findall(text.casefold())
+
+
+def keys_of(act: FactKnown) -> str:
+    """Return the words by which a fact may be asked for, as its row and its message's moment hold them. Pure."""
+    return valid(" ".join(" ".join(act.keys[:MOST_KEYS]).split()))
+
+
+def fact_of(row: Row) -> Fact:
+    """Return a fact as its row has it."""
+    with Decoding("fact", row["id"]):
+        return Fact(
+            id=row["id"],
+            short=f"f{row['short']}",
+            person=row["person"],
+            kind=row["kind"],
+            text=row["text"],
+            audience=row["audience"],
+            turn=row["turn"],
+            stated_s=row["stated_s"],
+            keys=tuple(row["keys"].split()),
+            about=row["about"],
+            since=_day(row["since"]),
+            until=_day(row["until"]),
+            ended_at=maybe_instant(row["ended_at"]),
+            why=row["why"],
+            unchecked=bool(row["unchecked"]),
+        )
+
+
+def _day(text: str | None) -> date | None:
+    return date.fromisoformat(text) if text else None
+
+
+def facts_of(db: Database, seeing: Seeing, persons: Iterable[str]) -> tuple[Fact, ...]:
+    """Return every fact of these ids that may be shown and that nobody asked to forget, ended ones too, in order."""
+    rows = [row for row in db.all("facts_of", persons=dump(list(persons))) if seeing.may((row["audience"],))]
+    return tuple([fact_of(row) for row in sorted(rows, key=itemgetter("id"))])
+
+
+def in_force(facts: Iterable[Fact], day: date) -> list[Fact]:
+    """Return the facts that hold on a day; of names the newest alone. Pure."""
+    held = [one for one in facts if one.holds_on(day)]
+    names = {one.person: one.id for one in held if one.kind == NAME and not one.about}
+    return [one for one in held if one.kind != NAME or one.about or names[one.person] == one.id]
+
+
+def open_matters(db: Database, persons: Iterable[str], now: datetime) -> list[Matter]:
+    """Return what is open in the lives of these ids, in the order of its opening."""
+    rows = db.all("matters_of", persons=dump(list(persons)))
+    found = map(_matter, sorted(rows, key=itemgetter("id")))
+    return [one for one in found if now.date() <= _until_when(one)]
+
+
+def _matter(row: Row) -> Matter:
+    with Decoding("matter", row["id"]):
+        return Matter(
+            id=row["id"],
+            short=f"m{row['short']}",
+            person=row["person"],
+            text=row["text"],
+            opened_at=instant(row["opened_at"]),
+            when=_day(row["due"]),
+            audience=row["audience"],
+        )
+
+
+def _until_when(one: Matter) -> date:
+    if one.when:
+        return one.when + timedelta(days=OPEN_DAYS)
+    return one.opened_at.date() + timedelta(days=UNDATED_DAYS)
+
+
+def heard_stems(perceptions: Sequence[Perception]) -> frozenset[str]:
+    """Return the stems of what is heard, or of what a perception of the soul's own is about. Pure."""
+    texts = [internal(one).what if one.origin is Origin.INTERNAL else one.text for one in perceptions]
+    return frozenset(stemmed("\n".join(texts)))
+
+
+def is_bereaved(past: Iterable[PastTurn], perceptions: Iterable[Perception]) -> bool:
+    """Return whether grief was told in the turns that the prompt holds, and nothing is asked now. Pure."""
+    if any(_ASKS.search(one.text) for one in perceptions):
+        return False
+    return any(map(_is_grief, (entry for turn in past for entry in turn.entries)))
+
+
+def _is_grief(entry: Entry) -> bool:
+    return entry.metadata.get("query") == "appraisal" and entry.content.lstrip().casefold().startswith(GRIEF)
+
+
+def shown_facts(
+    facts: Iterable[Fact], addressee: str, stems: Collection[str], *, is_bereaved: bool, room: int = SHOWN_CHARS
+) -> tuple[Fact, ...]:
+    """Choose the facts in force that a prompt shows. Pure.
+
+    `addressee`: whose facts may be called by their ids; those of others stand there if they bear on what is said.
+    """
+    newest = sorted(facts, key=lambda one: -one.stated_s)
+    constraints = [one for one in newest if one.kind == CONSTRAINT]
+    if is_bereaved:
+        return tuple(_called(constraints, addressee))
+    first = {(one.person, one.kind): one for one in reversed(newest) if one.kind in NEWEST_OF and not one.about}
+    always = [*constraints, *first.values()]
+    rest = [one for one in newest if one not in always]
+    near = [one for one in rest if bears_on(one, stems)]
+    others = [one for one in rest if one not in near and not one.unchecked and one.person == addressee]
+    room -= sum(len(one.text[:LINE_CHARS] if one.kind in NEWEST_OF else one.text) for one in always)
+    chosen = list(always)
+    for one in (*near, *others):
+        room -= len(one.text)
+        if room < 0:
+            break
+        chosen.append(one)
+    return tuple(_called(chosen, addressee))
+
+
+def _called(facts: Iterable[Fact], addressee: str) -> Iterator[Fact]:
+    """Order the facts by whose they are; only the addressee's keep their ids."""
+    ranked = sorted(facts, key=lambda one: one.person != addressee)
+    yield from (one if one.person == addressee else replace(one, short="") for one in ranked)
+
+
+def bears_on(fact: Fact, stems: Collection[str]) -> bool:
+    """Return whether a fact shares a stem or a key with what is heard. Pure."""
+    return not frozenset(stemmed(" ".join((fact.text, fact.about, *fact.keys)))).isdisjoint(stems)
+
+
+def shown_matters(matters: Iterable[Matter], stems: Collection[str], today: date) -> tuple[Matter, ...]:
+    """Choose the matters that a prompt shows: those that are due, then those to come; at most three. Pure."""
+    due = [one for one in matters if one.when and one.when <= today]
+    undated = [one for one in matters if one.when is None]
+    coming = [one for one in matters if one.when and one.when > today]
+    due.sort(key=lambda one: (one.when or today, one.id), reverse=True)
+    undated.sort(key=lambda one: one.opened_at, reverse=True)
+    coming.sort(key=lambda one: (one.when or today, one.id))
+    return tuple([one for one in (*due, *undated, *coming) if _is_near(one, stems, today)][:MATTERS_SHOWN])
+
+
+def _is_near(one: Matter, stems: Collection[str], today: date) -> bool:
+    days = (today - (one.when or one.opened_at.date())).days
+    return -COMING_DAYS <= days <= PAST_DAYS or not frozenset(stemmed(one.text)).isdisjoint(stems)
+
+
+def ended_line(fact: Fact) -> str:
+    """Return a fact that holds no more, with its dates and the reason: as `fact_ended_text` gives it. Pure."""
+    end = fact.ended_at.date() if fact.ended_at else fact.until
+    since = f"since {fact.since}, " if fact.since else ""
+    why = f": {fact.why}" if fact.why else ""
+    return f"{fact.text} ({since}until {end}{why})"

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import date, datetime, tzinfo
 from operator import itemgetter
 from typing import Any
 
 from msgspec import Struct
 
-from claudius.decoding import decoder
 from claudius.intent import WHAT
 from claudius.memory.database import Database
-from claudius.memory.facts import in_force, is_single_valued
-from claudius.memory.rows import Decoding, dump, instant, parse_object, parse_strings
+from claudius.memory.facts import NAME, facts_of, in_force, open_matters
+from claudius.memory.rows import Decoding, dump, instant, parse_object
 from claudius.memory.seeing import Seeing
 from claudius.perception import TERMINAL, Place, private
-from claudius.recollection import STATE_DEFAULTS, Fact, StateKey
+from claudius.recollection import STATE_DEFAULTS, Fact, Matter, StateKey
 
 NOTHING = "Nothing is written down yet that could be shown here."
-NAME = "name"
-"""The key of the fact that says what somebody is called."""
 
 
 class Portrait(Struct, frozen=True, kw_only=True):
@@ -38,13 +35,25 @@ class Portrait(Struct, frozen=True, kw_only=True):
 
 
 class KnownFact(Struct, frozen=True, kw_only=True):
-    """Something in force that a person said of themselves in plain words."""
+    """Something in force that somebody is known by."""
 
-    key: str
-    value: str
-    at: datetime
-    turn: str
-    sources: tuple[str, ...]
+    id: str
+    """As people call it: `f7`."""
+    kind: str
+    text: str
+    since: date | None
+    until: date | None
+    audience: str
+
+
+class KnownMatter(Struct, frozen=True, kw_only=True):
+    """Something in somebody's life that is not over."""
+
+    id: str
+    """As people call it: `m2`."""
+    text: str
+    when: date | None
+    audience: str
 
 
 class KnownPlan(Struct, frozen=True, kw_only=True):
@@ -71,6 +80,8 @@ class Knowledge(Struct, frozen=True, kw_only=True):
     """Newest first."""
     plans: tuple[KnownPlan, ...]
     """Soonest first."""
+    open: tuple[KnownMatter, ...]
+    """What is open in their life, oldest first."""
     moments: int
     """How many of their messages are kept for recall."""
     mood: str
@@ -79,13 +90,13 @@ class Knowledge(Struct, frozen=True, kw_only=True):
     @property
     def is_empty(self) -> bool:
         """Whether nothing is kept that the document would show."""
-        return not (self.models or self.facts or self.plans or self.moments)
+        return not (self.models or self.facts or self.plans or self.open or self.moments)
 
 
-def called(facts: Iterable[Fact], otherwise: str) -> str:
-    """Return the name in force that a person told of themself, else the other one. Pure."""
-    named = [one for one in in_force(facts) if one.key == NAME]
-    return max(named, key=lambda one: one.stated_s).value if named else otherwise
+def called(facts: Iterable[ToldName], otherwise: str) -> str:
+    """Return the newest name that a person told of themself, else the other one. Pure."""
+    newest = max(facts, key=lambda one: one.stated_s, default=None)
+    return newest.name if newest else otherwise
 
 
 def place_of(audience: str) -> str:
@@ -109,31 +120,34 @@ def told(known: Knowledge, zone: tzinfo) -> Iterator[str]:
     for one in known.models:
         yield from ("", f"*Written {place_of(one.audience)}, version {one.version}*", one.markdown.strip())
     if known.facts:
-        yield from ("", "*Said in plain words*")
-        yield from [f"- {one.key}: {one.value}" for one in known.facts]
+        yield from ("", "*Told*")
+        yield from [f"- {fact_told(one)}" for one in known.facts]
     if known.plans:
         yield from ("", f"*Planned* ({zone})")
         yield from (f"- {one.at.astimezone(zone):%Y-%m-%d %H:%M}: {one.what}" for one in known.plans)
+    if known.open:
+        yield from ("", "*Open*")
+        yield from [f"- {one.text}{f', {one.when}' if one.when else ''} ({one.id})" for one in known.open]
     if known.moments:
         count = "1 message is" if known.moments == 1 else f"{known.moments} messages are"
         yield from ("", f"{count} kept for recall.")
 
 
-_FACTS = decoder(tuple[Fact, ...])
+def fact_told(one: KnownFact) -> str:
+    """Return a fact as its person is shown it: `Allergic to walnuts (f7)`. Pure."""
+    about = "called " if one.kind == NAME else ""
+    dates = [f"since {one.since}"] if one.since else []
+    dates += [f"until {one.until}"] if one.until else []
+    return f"{about}{one.text}{''.join(f', {when}' for when in dates)} ({one.id})"
 
 
-def facts_of(db: Database, seeing: Seeing, persons: Iterable[str]) -> tuple[Fact, ...]:
-    """Return the facts in force of these ids that may be shown."""
-    stated = _FACTS.decode(db.value("facts_of", persons=dump(list(persons))))
-    return in_force([one for one in stated if seeing.may(one.sources)])
-
-
-def knowledge_of(db: Database, seeing: Seeing, person: str) -> Knowledge:
+def knowledge_of(db: Database, seeing: Seeing, person: str, now: datetime) -> Knowledge:
     """Return who a person, by any of their ids, is to the soul, as far as it may be shown."""
     canonical = seeing.canonical(person)
     ids = seeing.ids(canonical)
     every = dump(ids)
-    facts = facts_of(db, seeing, ids)
+    facts = in_force(facts_of(db, seeing, ids), now.date())
+    names = [ToldName(one.text, one.stated_s) for one in facts if one.kind == NAME and not one.about]
     known = db.one("person_recalled", person=person) or db.one("person_recalled", person=canonical)
     mine = [audience for one in ids if seeing.may((audience := private(one),))]
     moods = [
@@ -145,21 +159,27 @@ def knowledge_of(db: Database, seeing: Seeing, person: str) -> Knowledge:
     return Knowledge(
         person=canonical,
         ids=tuple(ids[1:]),
-        name=called(facts, known["name"] if known else ""),
+        name=called(names, known["name"] if known else ""),
         zone=known["zone"] if known else "",
         models=tuple(
             [Portrait(**row | {"suspect": bool(row["suspect"])}) for row in rows if seeing.may((row["audience"],))]
         ),
-        facts=tuple([_fact(one) for one in sorted(facts, key=lambda one: -one.stated_s)]),
+        facts=tuple(map(_fact, reversed(facts))),
         plans=tuple([_plan(row) for row in db.all("plans_for", persons=every) if _is_shown(row, seeing)]),
+        open=tuple([_matter(one) for one in open_matters(db, ids, now) if seeing.may((one.audience,))]),
         moments=sum([row["kept"] for row in moments if seeing.may((row["audience"],))]),
         mood="" if mood == STATE_DEFAULTS[StateKey.EMOTIONAL_STATE] else mood,
     )
 
 
 def _fact(one: Fact) -> KnownFact:
-    at = datetime.fromtimestamp(one.stated_s, UTC).replace(microsecond=0)
-    return KnownFact(key=one.key, value=one.value, at=at, turn=one.turn, sources=one.sources)
+    text = f"{one.about}: {one.text}" if one.about else one.text
+    kind = "other" if one.about and one.kind == NAME else one.kind
+    return KnownFact(id=one.short, kind=kind, text=text, since=one.since, until=one.until, audience=one.audience)
+
+
+def _matter(one: Matter) -> KnownMatter:
+    return KnownMatter(id=one.short, text=one.text, when=one.when, audience=one.audience)
 
 
 def _is_shown(row: Any, seeing: Seeing) -> bool:
@@ -178,26 +198,27 @@ def _plan(row: Any) -> KnownPlan:
     return KnownPlan(id=row["id"], at=at, what=what_of(row), conversation=row["conversation"])
 
 
-def told_of_name(row: Any) -> Iterator[Fact]:
-    """Yield what a row says that a person told of their name, if it says anything."""
-    if row["value"] is not None:
-        with Decoding("fact", row["person"]):
-            sources = parse_strings(row["sources"])
-        key, value = row["key"], row["value"]
-        single = is_single_valued(key)
-        at_s = row["stated_s"]
-        yield Fact(
-            person=row["person"], key=key, value=value, sources=sources, turn="", stated_s=at_s, is_single=single
-        )
+class ToldName(Struct, frozen=True):
+    """A name in force that somebody told of themself."""
+
+    name: str
+    stated_s: float
+    audience: str = ""
+
+
+def told_of_name(row: Any) -> Iterator[ToldName]:
+    """Yield the name that a row says a person told, if it says one."""
+    if row["text"] is not None:
+        yield ToldName(row["text"], row["stated_s"], row["audience"])
 
 
 def names_of(db: Database) -> Mapping[str, Sequence[str]]:
     """Return everybody's names by their canonical id: the one that they told, then those of their networks."""
-    facts, names = defaultdict[str, list[Fact]](list), defaultdict[str, dict[str, None]](dict)
+    told, names = defaultdict[str, list[ToldName]](list), defaultdict[str, dict[str, None]](dict)
     for row in db.all("people_called"):
-        facts[row["called"]] += told_of_name(row)
+        told[row["called"]] += told_of_name(row)
         names[row["called"]] |= {row["name"]: None} if row["name"] else {}
-    own = {person: called(facts[person], "") for person in facts}
+    own = {person: called(told[person], "") for person in told}
     return {person: [name for name in dict.fromkeys((own[person], *names[person])) if name] for person in own}
 
 

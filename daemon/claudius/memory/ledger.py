@@ -209,7 +209,7 @@ SCORED = 10
 
 
 def note(db: Database, noted: Noted, at: datetime) -> None:
-    """Add one turn: its interactions, the promises made and kept, and its assessment of the peer."""
+    """Add one turn: its interactions, and its assessment of the peer."""
     for peer_id in dict.fromkeys([one.peer_id for one in noted.interactions]):
         dealt = [one for one in noted.interactions if one.peer_id == peer_id]
         here = {"peer_id": peer_id, "audience": dealt[-1].audience}
@@ -219,13 +219,6 @@ def note(db: Database, noted: Noted, at: datetime) -> None:
     db.each("interaction_new", rows)
     if noted.reaction:
         db.run("interaction_taken", turn=noted.reaction[0], reaction=noted.reaction[1])
-    heard = [one for one in noted.interactions if one.direction == "in"]
-    if heard and (noted.delivers or noted.stems):
-        _keep(db, heard[0], noted)
-    for promise in noted.promises:
-        encoded = {"what": valid(promise.what), "stems": dump(promise.stems)}
-        times = {"made_at": stamp(promise.made_at), "due_at": stamp(promise.due_at)}
-        db.run("promise_new", **asdict(promise) | encoded | times | {"plan": promise.plan or None})
     if noted.proposal:
         try:
             record(db, noted.proposal, at)
@@ -264,14 +257,6 @@ def _tally(row: Row) -> Tally:
         last_at=maybe_instant(row["last_in_at"]),
         last_day=date.fromisoformat(row["last_day"]) if row["last_day"] else None,
     )
-
-
-def _keep(db: Database, heard: Interaction, noted: Noted) -> None:
-    """Mark promises as kept when the peer brings something, or speaks of what was promised."""
-    about = set(noted.stems)
-    for promise in map(promise_of, db.all("promises_of", peer_id=heard.peer_id)):
-        if promise.turn != heard.turn and (noted.delivers or about & set(promise.stems)):
-            db.run("promise_moved", id=promise.id, state="kept")
 
 
 def record(db: Database, proposal: Proposal, at: datetime) -> Assessment:

@@ -1,4 +1,4 @@
-"""The topic `store.moments`: what was said, found again by its words, and what people plainly said of themselves."""
+"""The topic `store.moments`: what was said, found again by its words."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ from msgspec.structs import asdict
 from claudius.errors import StoreCorrupt, StoreError, StoreTooNew
 from claudius.intent import Intent
 from claudius.memory.database import Core, Database, Row
-from claudius.memory.facts import stated_facts
-from claudius.memory.knowledge import facts_of
 from claudius.memory.ranking import TEXT_CHARS, Beside, Found, rarest, rarity
 from claudius.memory.rows import Decoding, dump, entry_of
-from claudius.memory.seeing import Seeing
+from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import Perception
 from claudius.prompt import valid
-from claudius.recollection import Entry, Fact, Moment
+from claudius.recollection import Entry, Moment
 
 
 def cut(text: str, start: int, end: int) -> str:
@@ -44,7 +42,7 @@ _WORD = re.compile(r"\w{3,}")
 
 
 class MomentStore:
-    """Moments, facts and lines of conversation, as far as they may be shown where they are asked for."""
+    """Moments and lines of conversation, as far as they may be shown where they are asked for."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -55,17 +53,16 @@ class MomentStore:
         self,
         perception: Perception,
         asked: Mapping[str, float],
-        persons: Sequence[str],
         audiences: Sequence[str] | None = None,
     ) -> Found:
-        """Return the moments that share a term with what was heard, and the facts in force about these persons.
+        """Return the moments that share a term with what was heard.
 
         `asked`: each term with its weight. Only what may be shown where the perception was heard is returned;
         `audiences`: the turn's own recollection of these, which is not asked again.
         """
         near = await self.semantic.near(perception, audiences) if self.semantic else None
         with self._core.snapshot() as db:
-            return find_moments(db, asked, perception, persons, near, audiences)
+            return find_moments(db, asked, perception, near, audiences)
 
     def vectors_held(
         self, perception: Perception, embedder: str, known: Mapping[str, int], audiences: Sequence[str] | None = None
@@ -137,16 +134,14 @@ def find_moments(
     db: Database,
     asked: Mapping[str, float],
     perception: Perception,
-    persons: Sequence[str] = (),
     near: Near | None = None,
     audiences: Sequence[str] | None = None,
 ) -> Found:
-    """Return what shares one of the rarest terms or is near in meaning, what is next to it, and the facts in force.
+    """Return what shares one of the rarest terms or is near in meaning, and what is next to it.
 
     Only what may be shown here.
     """
     seeing = Seeing(db, perception, audiences=audiences)
-    facts = facts_of(db, seeing, persons)
     numbers = (
         db.all("moment_audiences_all")
         if seeing.sees_all
@@ -168,7 +163,7 @@ def find_moments(
     frequencies = {stem: sum(counts.values()) for stem, counts in places.items()}
     terms = rarest(asked, frequencies, total)
     if not terms and not near:
-        return Found(facts=facts, total=total)
+        return Found(total=total)
     weights = dump({one: asked[stem] * rarity(frequencies[stem], total) for stem in terms for one in places[stem]})
     rows = db.all("moments_found", weights=weights, most=CANDIDATES)
     hits = list(rows)
@@ -189,7 +184,6 @@ def find_moments(
         beside=beside,
         frequencies={term: frequencies[term] for term in terms},
         total=total,
-        facts=facts,
         nearness=near.of(moments) if near else {},
         nearest=near.nearest if near else (),
     )
@@ -216,9 +210,7 @@ def _words(text: str) -> set[str]:
 
 
 def keep_moments(db: Database, intent: Intent, most: int) -> None:
-    """Keep the moments and the facts of a turn; beyond `most` of an audience the least important are deleted."""
-    for fact in intent.facts:
-        keep_fact(db, fact)
+    """Keep the moments of a turn; beyond `most` of an audience the least important are deleted."""
     before = (db.value("moments_of_audience", audience=intent.audience) or 0) if intent.moments else 0
     rows = [
         asdict(one) | {"name": valid(one.name), "text": "" if one.is_own else valid(one.text[:TEXT_CHARS])}
@@ -227,14 +219,6 @@ def keep_moments(db: Database, intent: Intent, most: int) -> None:
     db.each("moment_keep", rows)
     if (before + len(intent.moments)) % LET_GO_AT_ONCE < len(intent.moments):
         let_go(db, intent.audience, int(intent.at.timestamp()), most)
-
-
-def keep_fact(db: Database, fact: Fact) -> None:
-    """Keep a fact; a newer value of what has one value supersedes the older."""
-    row = asdict(fact) | {"value": valid(fact.value), "sources": dump(fact.sources)}
-    del row["id"]
-    db.run("fact_superseded", **{name: row[name] for name in ("person", "key", "value", "sources", "is_single")})
-    db.run("fact_keep", **row)
 
 
 def let_go(db: Database, audience: str, now_s: int, most: int) -> None:
@@ -251,24 +235,19 @@ def let_go(db: Database, audience: str, now_s: int, most: int) -> None:
 
 
 def amend_moment(db: Database, conversation: str, turn: str, position: str, text: str) -> None:
-    """Change the moment of an edited message, or remove that of a deleted one; the facts it stated follow.
+    """Change the moment of an edited message, or remove that of a deleted one with the facts that it told.
 
-    An empty `text` removes it.
+    An empty `text` removes it. What an edit took away is looked for in the facts by `erasure`.
     """
     found = db.one("moment_at", conversation=conversation, turn=turn, position=position)
     if found is None:
         return
     if text:
         db.run("moment_put", id=found["id"], text=text[:TEXT_CHARS])
-    else:
-        db.run("moment_let_go", id=found["id"])
-    person = found["person"]
-    left = db.all("moments_of_turn", conversation=conversation, turn=turn, person=person)
-    db.run("facts_unsaid", person=person, turn=turn)
-    for row in left:
-        for fact in stated_facts(row["text"], person, (row["audience"],), turn, float(row["at_s"])):
-            keep_fact(db, fact)
-    db.run("facts_in_force", ids=dump([person]))
+        return
+    db.run("moment_let_go", id=found["id"])
+    for query in ("facts_of_turn", "matters_of_turn"):
+        db.run(query, person=canonical(db, found["person"]), turn=turn)
 
 
 NEAR = 0.30

@@ -188,7 +188,7 @@ class PeopleStore:
             seeing = Seeing(db, perception)
             if here:
                 seeing.stand_in(here)
-            return knowledge_of(db, seeing, perception.person)
+            return knowledge_of(db, seeing, perception.person, perception.at)
 
         await self._core.flush()
         with self._core.beside() as db:
@@ -228,6 +228,9 @@ def link(db: Database, person: str, other: str) -> None:
     db.run("link_new", person=gone, canonical=kept)
     for one in (kept, gone):
         db.run("audiences_relinked", person=one)
+    for query in ("facts_linked", "matters_linked"):
+        db.run(query, kept=kept, gone=gone)
+    db.run("numbers_kept", ids=dump([kept]))
     for audience in db.values("models_own", person=gone):
         _adopt(db, kept, gone, audience)
 
@@ -264,7 +267,7 @@ Author = Literal["owner", "person"]
 """Who asked for it."""
 OF_TURNS = (
     *("unlink_calls", "unlink_places", "unlink_places_left", "unlink_interactions", "unlink_promises"),
-    *("unlink_facts", "unlink_moments", "unlink_traces"),
+    *("unlink_facts", "unlink_matters", "unlink_moments", "unlink_traces"),
 )
 """Each of these queries gives the rows that came with one id's turns back to that id."""
 
@@ -286,7 +289,7 @@ def unlink(db: Database, person: str, at: str, author: Author) -> list[str]:
             db.run(query, person=one, canonical=kept)
     for audience in db.values("models_own", person=kept):
         _divide(db, ids, audience, at, author)
-    db.run("facts_in_force", ids=dump(ids))
+    db.run("numbers_kept", ids=dump(ids))
     _show_anew(db, ids, at)
     for one in ids:
         db.run("audiences_relinked", person=one)

@@ -18,7 +18,7 @@ from claudius.errors import RowInvalid
 from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Schedule
 from claudius.memory.database import Core, Database, Row
 from claudius.memory.inbox import hold, keep, position
-from claudius.memory.rows import Decoding, dump, instant, parse_object, parse_strings, stamp
+from claudius.memory.rows import Decoding, dump, instant, parse_object, stamp
 from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import SELF, Kind, Origin, Perception, Place, ScheduledExtra, TickExtra, private
 from claudius.prompt import short_name, valid
@@ -44,14 +44,10 @@ class Due(Struct, frozen=True):
 
 log = logging.getLogger(__name__)
 MILESTONE = "milestone"
-AT_ONE_TIME = timedelta(minutes=2)
-"""Two plans this close together count as being for the same time."""
 NOTICED_AFTER = timedelta(minutes=30)
 """How long after a milestone the soul notices it."""
 LATE = timedelta(minutes=5)
 """A plan heard later than this states when it was due."""
-MOST_SHOWN = 8
-"""Plans that a prompt shows."""
 PROMISE = "promise"
 LEAST_GRACE, MOST_GRACE = timedelta(minutes=30), timedelta(days=1)
 """How long after its time a promise counts as broken: a quarter of the time it was given, between these."""
@@ -68,7 +64,7 @@ def keep_plans(db: Database, intent: Intent, at: str) -> int:
         return 0
     for schedule_id in planned.cancels:
         cancel(db, schedule_id)
-    refused = _keep_schedules(db, intent, planned.schedules)
+    refused = sum([not plan(db, one) for one in planned.schedules])
     for name, value in planned.kept.items():
         db.run("keep_kept", conversation=intent.conversation, name=name, value=dump(dict(value)))
     if planned.participation is not None:
@@ -83,39 +79,12 @@ def keep_plans(db: Database, intent: Intent, at: str) -> int:
     return refused
 
 
-def _keep_schedules(db: Database, intent: Intent, schedules: Iterable[Schedule]) -> int:
-    """Store plans; a promise whose subject is already planned joins that plan. Return how many were refused."""
-    promised = {one.plan: one.stems for one in intent.noted.promises if one.plan} if intent.noted else {}
-    refused = 0
-    for schedule in schedules:
-        same = _same(db, schedule, promised[schedule.id]) if schedule.id in promised else 0
-        if same:
-            db.run("promise_replanned", plan=same, before=schedule.id)
-        elif not plan(db, schedule):
-            db.run("promise_dropped", plan=schedule.id)
-            refused += 1
-    return refused
-
-
 def cancel(db: Database, schedule_id: int, why: str = "") -> int:
     """Cancel a plan that was not heard yet, and the promise with it; return how many plans that were."""
     gone = db.change("plan_cancel", id=schedule_id, why=why)
     if gone:
         db.run("promise_dropped", plan=schedule_id)
     return gone
-
-
-def _same(db: Database, schedule: Schedule, stems: Iterable[str]) -> int:
-    """Return a pending plan for the same person, place, time and subject; 0 if there is none."""
-    wanted = frozenset(stems)
-    since, until = stamp(schedule.at - AT_ONE_TIME), stamp(schedule.at + AT_ONE_TIME)
-    place = {"conversation": schedule.conversation, "asked_by": schedule.asked_by}
-    for row in db.all("plans_beside", **place, since=since, until=until) if schedule.asked_by else ():
-        with Decoding("promise", row["id"]):
-            known = frozenset(parse_strings(row["stems"])) if row["stems"] else frozenset()
-        if not known or not wanted or known & wanted:
-            return int(row["id"])
-    return 0
 
 
 def book_plan(db: Database, intent: Intent, act: PlanMade | PlanMoved | PlanCancelled | ZoneSet) -> str:
@@ -261,10 +230,10 @@ def _id_here(db: Database, person: str, conversation: str) -> str:
     return next((one for one in ids if one.startswith(network)), person)
 
 
-def plans_here(db: Database, ids: Iterable[str], audience: str, most: int = MOST_SHOWN) -> tuple[PlanHere, ...]:
+def plans_here(db: Database, ids: Iterable[str], audience: str) -> tuple[PlanHere, ...]:
     """Return what waits for a person, by any of their ids, in the places of an audience, soonest first."""
     rows = db.all("plans_of_speaker", persons=dump(list(ids)), audience=audience)
-    return tuple([plan_here(row) for row in sorted(rows, key=itemgetter("scheduled_for", "id"))[:most]])
+    return tuple([plan_here(row) for row in sorted(rows, key=itemgetter("scheduled_for", "id"))])
 
 
 def plan_here(row: Row) -> PlanHere:
@@ -442,7 +411,7 @@ class PlanStore:
         """Return what waits for a speaker in the places that share the audience where they spoke, soonest first."""
         with self._core.snapshot() as db:
             seeing = Seeing(db, perception)
-            return plans_here(db, seeing.ids(seeing.speaker), seeing.audience, MOST_OPEN)
+            return plans_here(db, seeing.ids(seeing.speaker), seeing.audience)
 
     async def move(self, schedule_id: int, at: datetime) -> bool:
         """Move a plan that waits to another time; False if there is none."""

@@ -17,7 +17,7 @@ from math import exp2, log
 
 from msgspec import Struct
 
-from claudius.recollection import Fact, Moment
+from claudius.recollection import Moment
 
 K1, B = 1.2, 0.75
 CONTEXT_SHARE, NEIGHBOUR_SHARE = 0.5, 0.3
@@ -63,8 +63,6 @@ class Found(Struct, frozen=True, kw_only=True):
     """In how many moments each term searched for occurs."""
     total: int = 0
     """The number of all moments."""
-    facts: tuple[Fact, ...] = ()
-    """The facts in force about those present."""
     nearness: Mapping[int, float] = {}
     """How near in meaning to what was heard moments are, 0 to 1; empty without the search by meaning."""
     nearest: tuple[int, ...] = ()

@@ -18,11 +18,21 @@ from claudius.errors import StaleTurn
 from claudius.ledger_types import Belief, Peer
 from claudius.memory import ledger
 from claudius.memory.database import Database, Row
+from claudius.memory.facts import (
+    facts_of,
+    heard_stems,
+    in_force,
+    is_bereaved,
+    open_matters,
+    shown_facts,
+    shown_matters,
+)
 from claudius.memory.inbox import Pending
 from claudius.memory.knowledge import called, told_of_name
 from claudius.memory.ledger import belief_of
 from claudius.memory.plans import plans_here
 from claudius.memory.psyche import psyche_if_whole
+from claudius.memory.ranking import stemmed
 from claudius.memory.rows import (
     Decoding,
     dump,
@@ -79,6 +89,14 @@ def recall(
     peers, beliefs = company(db, seeing, others, past, perception.text, beliefs=limits.beliefs, now=now)
     names = {one.person: one.name for one in (speaker, *others) if one.name}
     task = db.value("task_here", key=StateKey.CURRENT_TASK, audience=seeing.audience, conversation=conversation)
+    listener = _listener(db, seeing, perception.origin, speaker)
+    addressee = (speaker if is_spoken_to else listener) or speaker
+    known = facts_of(db, seeing, [one.person for one in (addressee, *others) if one.person])
+    held = in_force(known, now.date())
+    theirs = [one for one in open_matters(db, [addressee.person], now) if seeing.may((one.audience,))]
+    stems = heard_stems(pending.perceptions)
+    matters = shown_matters(theirs, stems, now.date())
+    near = stems.union(*[stemmed(one.text) for one in matters])
     return Recollection(
         turn=pending.turn,
         nonce=nonce,
@@ -87,7 +105,7 @@ def recall(
         audience=seeing.audience,
         perceptions=pending.perceptions,
         speaker=speaker if is_spoken_to else None,
-        listener=_listener(db, seeing, perception.origin, speaker),
+        listener=listener,
         others=others,
         process=process,
         turns=row["turns"] if row else 0,
@@ -106,6 +124,9 @@ def recall(
         beliefs=beliefs,
         plans=plans_here(db, seeing.ids(speaker.person), seeing.audience) if is_spoken_to else (),
         psyche=psyche_if_whole(db, [one.person for one in (speaker, *others)], seeing.may) if limits.psyche else None,
+        known=shown_facts(held, addressee.person, near, is_bereaved=is_bereaved(past, pending.perceptions)),
+        ended=tuple([one for one in known if one not in held]),
+        matters=matters,
         audiences=() if seeing.sees_all else tuple(seeing.audiences()),
     )
 
@@ -148,7 +169,8 @@ def _person(db: Database, seeing: Seeing, person: str, name: str, conversation: 
     return Person(
         person=canonical,
         name=called(
-            [fact for row in chain.from_iterable(rows) for fact in told_of_name(row) if seeing.may(fact.sources)], name
+            [fact for row in chain.from_iterable(rows) for fact in told_of_name(row) if seeing.may((fact.audience,))],
+            name,
         ),
         models=models_of(db, seeing, canonical),
         turns_here=sum([row["turns"] or 0 for row in here]),

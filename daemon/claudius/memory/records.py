@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -20,6 +20,7 @@ from claudius.memory import ledger
 from claudius.memory.database import Database
 from claudius.memory.documents import model_path
 from claudius.memory.erasure import export
+from claudius.memory.facts import FORGOTTEN
 from claudius.memory.knowledge import Knowledge, find, knowledge_of, names_of
 from claudius.memory.moments import cut
 from claudius.memory.packing import unpacked
@@ -39,7 +40,7 @@ from claudius.memory.seen import (
 )
 from claudius.perception import SELF, Place
 from claudius.psyche_types import Edge, Numbers, Psyche
-from claudius.recollection import PastTurn, Shown
+from claudius.recollection import Fact, Matter, PastTurn, Shown
 from claudius.soul.source import PushedSoul
 
 
@@ -57,6 +58,8 @@ By = Literal["day", "model", "person", "conversation", "job"]
 ASSESSMENTS, TIMELINE = 10_000, 200
 """How many assessments and interactions of one peer are shown at most, the newest."""
 _FEW = 20
+_RECALLED = {"moment": "moment_text", "fact": "fact_text", "ended": "fact_ended_text"}
+"""The query of the text of each kind of row that a prompt recalls."""
 _AFTER_ALL = 2**62
 """Later than the number of any turn."""
 
@@ -258,7 +261,7 @@ class Records:
             if canonical is None:
                 return None
             alone_here = Seeing(db, alone(canonical, EPOCH), own_only=True) if own_only else Seeing.towards(db, SELF)
-            known = knowledge_of(db, alone_here, canonical)
+            known = knowledge_of(db, alone_here, canonical, datetime.now(UTC))
             row = db.one("person_recalled", person=canonical)
         files = [one.file or model_path(canonical, row["name"] if row else "", one.audience) for one in known.models]
         named = zip(known.models, files, strict=True)
@@ -350,11 +353,25 @@ class Records:
         return None
 
     def recalled(self, row: str) -> str | None:
-        """Return the text of a recalled line by its row (`moment:7:0:320`, `fact:3`); None if it is no longer kept."""
+        """Return the text of a recalled line by its row (`moment:7:0:320`, `ended:3`); None if it is no longer kept."""
         kind, number, *part = row.split(":")
         with self._snapshot() as db:
-            text: str | None = db.value({"moment": "moment_text", "fact": "fact_text"}[kind], id=int(number))
+            text: str | None = db.value(_RECALLED[kind], id=int(number))
         return text if text is None or not part else cut(text, *map(int, part))
+
+    def known(self, fact: Fact) -> Fact:
+        """Return a fact with its words; these say that it was forgotten if they are no longer kept."""
+        with self._snapshot() as db:
+            row = db.one("fact_here", id=fact.id)
+        if row is None:
+            return replace(fact, text=FORGOTTEN)
+        return replace(fact, text=row["text"], about=row["about"], keys=tuple(row["keys"].split()))
+
+    def open_matter(self, matter: Matter) -> Matter:
+        """Return a matter with its words; these say that it was forgotten if they are no longer kept."""
+        with self._snapshot() as db:
+            text = db.value("matter_here", id=matter.id)
+        return replace(matter, text=FORGOTTEN if text is None else text)
 
     def dead(self) -> Sequence[Mapping[str, Any]]:
         """Return dead rows: `{"what": "heard" or "said", "key", "turn", "reason", "at"}`, latest first."""

@@ -97,6 +97,10 @@ class _Perception(Struct, frozen=True):
     extra: _Extra = _Extra()
 
 
+class _Row(Struct, frozen=True):
+    id: int
+
+
 class _Known(Struct, frozen=True):
     perceptions: tuple[_Perception, ...] = ()
     state: tuple[_State, ...] = ()
@@ -104,6 +108,8 @@ class _Known(Struct, frozen=True):
     peers: tuple[_Peer, ...] = ()
     beliefs: tuple[_Belief, ...] = ()
     intuitions: tuple[_Intuition, ...] = ()
+    known: tuple[_Row, ...] = ()
+    matters: tuple[_Row, ...] = ()
 
 
 class _Remembered(Struct, frozen=True):
@@ -152,7 +158,9 @@ def _rows(found: _Snapshot) -> Iterator[Name]:
     for names in found.plan.remembered.rows:
         for name in names.split():
             kind, _, rest = name.partition(":")
-            yield kind, rest.partition(":")[0]
+            yield "fact" if kind == "ended" else kind, rest.partition(":")[0]
+    yield from (("fact", str(one.id)) for one in known.known)
+    yield from (("matter", str(one.id)) for one in known.matters)
     for value in known.state:
         yield state(value.key, value.audience, value.updated_at)
     for perception in known.perceptions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,13 +13,13 @@ import pytest
 from claudius.adapters.slack.commands import commanded
 from claudius.adapters.slack.incoming import SlackBot, Who
 from claudius.home import Home
-from claudius.intent import WHAT, Schedule
 from claudius.memory.sqlite import SqliteStore
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive
 from ear import echo
 from lab.loopback.slack.state import BOT_TOKEN, BOT_USER
 from lab.loopback.slack.world import SlackWorld
+from minds import by_tag
 from slack_side import Wake
 
 ANA, OZ = "slack:T1:U1", "slack:T1:U9"
@@ -98,24 +98,29 @@ async def test_a_person_is_muted_by_their_mention_under_every_id(slack: SlackWor
     assert answered == ["re hello again"]
 
 
-async def test_plans_are_told_in_their_own_words(slack: SlackWorld, wake: Wake) -> None:
-    """In a channel those of its threads, too; never what the soul is told then, nor what it plans of its own."""
-    async with wake() as soul:
-        due: dict[str, Any] = {"at": soul.mind.clock() + timedelta(hours=1), "text": "Say it kindly.", "person": ANA}
-        for number, asked in enumerate((ANA, ""), 7):
-            what = {WHAT: f"oil the chain {number}"}
-            where = f"slack:T1:C1:{number}.0"
-            await soul.mind.store.plans.plan(
-                Schedule(id=number, conversation=where, params=what, asked_by=asked, **due)
-            )
-        await slack.slash("C1", "U1", "/claudius", "plans")
-        await answers(slack, soul, 1)
-        await slack.slash("C1", "U1", "/claudius", "cancel p7")
-        (_, listed), (_, gone) = await answers(slack, soul, 2)
+async def test_plans_are_listed_and_cancelled_by_their_numbers(slack: SlackWorld, wake: Wake) -> None:
+    """A4: in a channel those of its threads, by the asker's own clock; nobody lists or cancels another's."""
+    act = json.dumps({"do": "remind", "at": "2030-03-04T09:00", "zone": "UTC", "text": "oil the chain"})
+    voice = Scripted(default=by_tag(acts=act))
+    await slack.add_user("U9", "Oz")
+    await slack.join("C1", "U9", deliver=False)
+    async with wake(voice=voice) as soul:
+        await slack.say("C1", "U1", f"<@{BOT_USER}> remind me to oil the chain")
+        await slack.until_called("chat.postMessage")
+        await soul.idle()
+        for n, (person, asked) in enumerate(
+            [("U1", "plans"), ("U9", "plans"), ("U9", "cancel p1"), ("U1", "cancel p1"), ("U1", "plans")], 1
+        ):
+            await slack.slash("C1", person, "/claudius", asked)
+            told = await answers(slack, soul, n)
 
-    assert listed.startswith("p7: ")
-    assert listed.endswith(" · oil the chain 7")
-    assert gone == "Taken back: oil the chain 7"
+    assert [text for _, text in told] == [
+        "p1: Mon 4 Mar 2030, 9:00 · oil the chain",
+        "Nothing waits here for you.",
+        "There is no p1 here that waits for you; `plans` lists what does.",
+        "Taken back: oil the chain",
+        "Nothing waits here for you.",
+    ]
 
 
 async def test_quiet_by_mention_is_of_the_channel(slack: SlackWorld, wake: Wake, home: Home) -> None:

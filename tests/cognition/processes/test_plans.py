@@ -78,16 +78,24 @@ def test_c39_plans_are_listed_and_cancelled(tmp_path: Any) -> None:
 def test_a_promise_is_shown_by_schedule_and_why(tmp_path: Any) -> None:
     """With default settings a dated promise of the soul is listed by `schedule` and reported by `why` for its turn."""
     machine = Machine(tmp_path)
-    machine.scripted(reply("I'll send the bill tomorrow at 9:00."))
-    turn = machine.ok("chat", "--once", "The bill?", "--json").json["turn"]
+    act = '{"do": "promise", "at": "2030-03-04T09:00", "zone": "UTC", "text": "send the bill"}'
+    machine.scripted(f"<acts>{act}</acts>\n{reply('I will send the bill on Monday.')}")
+    answered = machine.ok("chat", "--once", "The bill?", "--json").json
 
     (listed,) = [one for one in machine.ok("schedule", "list", "--json").json if one["kind"] != "job"]
-    told = machine.ok("why", turn, "--json").json
+    told = machine.ok("why", answered["turn"], "--json").json
 
-    assert "I'll send the bill tomorrow at 9:00." in listed["text"]
+    assert answered["receipts"] == ["⏰ Mon 4 Mar 2030, 9:00 UTC · send the bill · p1"]
+    assert {key: listed[key] for key in ("plan", "repeat", "zone", "state", "text", "what")} == {
+        "plan": "p1",
+        "repeat": "",
+        "zone": "UTC",
+        "state": "waiting",
+        "text": "send the bill",
+        "what": "send the bill",
+    }
     assert listed["conversation"].startswith("terminal:")
-    assert told["changes"]["promise"].endswith("UTC")
-    assert told["changes"]["promise"][:16] == listed["due_at"][:16].replace("T", " ")
+    assert [(one["do"], one["state"]) for one in told["acts"]] == [("promise", "booked")]
 
 
 async def _plan(machine: Machine, plans: list[tuple[int, str]]) -> None:

@@ -13,6 +13,7 @@ from contracts.store import (
     codes,
     documents,
     erasure,
+    facts,
     inbox,
     ledger,
     life,
@@ -28,5 +29,21 @@ from contracts.store.ground import CASES, Case, Ground
 
 __all__ = ["CASES", "ROOMS", "Case", "Ground"]
 
-ROOMS = (life, inbox, outbox, turns, people, documents, ledger, plans, psyche, moments, whispers, erasure, audit, codes)
+ROOMS = (
+    life,
+    inbox,
+    outbox,
+    turns,
+    people,
+    documents,
+    ledger,
+    plans,
+    psyche,
+    moments,
+    whispers,
+    erasure,
+    audit,
+    codes,
+    facts,
+)
 """The modules that hold the cases; importing them fills `CASES`."""

@@ -11,12 +11,14 @@ from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from claudius.intent import Call, Intent, Utterance
-from claudius.ledger_types import Proposal
+from claudius.ledger_types import Promise, Proposal
 from claudius.memory.inbox import Pending
 from claudius.memory.ledger import record
 from claudius.memory.recall import RecallLimits
+from claudius.memory.rows import dump, stamp
 from claudius.memory.store import Store
 from claudius.perception import Perception, private, shared
 from claudius.provider import Usage
@@ -196,6 +198,13 @@ def call(n: int = 0, response: str = "A reply.", *, cost_usd: float | None = Non
         model="m",
         ms=7,
     )
+
+
+async def promised(store: Store, promise: Promise) -> None:
+    """Enter a promise in the ledger, as releases before the acts read it from what somebody said."""
+    times = {"made_at": stamp(promise.made_at), "due_at": stamp(promise.due_at)}
+    values = asdict(promise) | times | {"stems": dump(promise.stems), "plan": promise.plan or None}
+    await store.core.write(lambda db: db.run("promise_new", **values))
 
 
 async def assess(store: Store, peer: str, trust: Any, rationale: str, now: datetime = NOW, **more: Any) -> int:

@@ -23,7 +23,7 @@ from claudius.ledger_types import (
 from claudius.memory.ledger import tally
 from claudius.memory.store import Store
 from claudius.perception import Kind, Origin, Perception, private, shared
-from contracts.store.ground import ANA, BEN, DM, NOW, OPS, Ground, assess, awake, call, case, exchange, heard
+from contracts.store.ground import ANA, BEN, DM, NOW, OPS, Ground, assess, awake, call, case, exchange, heard, promised
 
 OPS_AUDIENCE = shared(OPS)
 
@@ -177,18 +177,6 @@ async def _(ground: Ground) -> None:
         channel = store.ledger.timeline(ANA, 10, OPS_AUDIENCE)
     assert [one.preview for one in own] == ["words 1", "words 2", "words 3", "words 4"]
     assert [one.preview for one in channel] == ["words 3", "words 4"]
-
-
-@case("M105", "a promise is kept by whoever brings something or speaks of it, and by no other word")
-async def _(ground: Ground) -> None:
-    first, second, third = messages(3)
-    async with awake(ground) as store:
-        await talk(store, first, noted=Noted(promises=(theirs(first),), stems=("report",), delivers=True))
-        assert [one.what for one in store.ledger.open_promises()] == [theirs(first).what]
-        await talk(store, second, noted=Noted(stems=("bridge",)))
-        assert len(store.ledger.open_promises()) == 1
-        await talk(store, third, noted=Noted(stems=("report",)))
-        assert store.ledger.open_promises() == []
 
 
 @case("M106", "an assessment of a turn is held to its bound around the last one; a bad one never breaks the turn")
@@ -400,16 +388,14 @@ async def _(ground: Ground) -> None:
         assert store.turns.spent_since(NOW) == 0.5
 
 
-@case("M118", "a broken promise that was taken up is not taken up again; it can still be kept")
+@case("M118", "a broken promise that was taken up is not taken up again")
 async def _(ground: Ground) -> None:
-    first, second = messages(2, at=OPS)
+    (first,) = messages(1, at=OPS)
     async with awake(ground) as store:
-        await talk(store, first, noted=Noted(promises=(theirs(first),)))
+        await talk(store, first)
+        await promised(store, theirs(first))
         (promise,) = store.ledger.open_promises()
         await store.ledger.reflect(reflected(overdue=(promise.id,)))
         assert store.ledger.open_promises() == []
         (known,) = store.ledger.grounds(OPS_AUDIENCE, [ANA], 10).peers
         assert [one.state for one in known.promises] == ["overdue"]
-        await talk(store, second, noted=Noted(delivers=True))
-        (known,) = store.ledger.grounds(OPS_AUDIENCE, [ANA], 10).peers
-        assert known.promises == ()

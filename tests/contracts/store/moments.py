@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from claudius.memory.ranking import asked_for
 from claudius.memory.store import Store
-from claudius.perception import SELF, Perception, private
-from claudius.recollection import Fact, Moment
+from claudius.perception import Perception
+from claudius.recollection import Moment
 from contracts.store.ground import (
     ANA,
     BEN,
@@ -36,11 +36,11 @@ def moment(perception: Perception, text: str) -> Moment:
     )
 
 
-async def keep(store: Store, n: int, *texts: str, facts: tuple[Fact, ...] = ()) -> None:
-    """Run a turn that keeps moments and facts."""
+async def keep(store: Store, n: int, *texts: str) -> None:
+    """Run a turn that keeps moments."""
     found = await recalled(store, heard(n=n))
     moments = tuple([replace(moment(heard(n=n), text), turn=found.turn) for text in texts])
-    await store.turns.commit(replace(thought(found), moments=moments, facts=facts))
+    await store.turns.commit(replace(thought(found), moments=moments))
 
 
 @case("M206", "moments are found again by their words, where they may be shown, and by nothing else")
@@ -50,50 +50,15 @@ async def _(ground: Ground) -> None:
         await keep(store, 1, "the violin teacher lives in Bremen")
         await keep(store, 2, "the garden is full of roses")
         asked = asked_for("where does the violin teacher live?")
-        here = await store.moments.remember(heard(n=5), asked, ())
-        there = await store.moments.remember(heard(n=5, at=OPS), asked, ())
-        nothing = await store.moments.remember(heard(n=5), asked_for("database migrations"), ())
+        here = await store.moments.remember(heard(n=5), asked)
+        there = await store.moments.remember(heard(n=5, at=OPS), asked)
+        nothing = await store.moments.remember(heard(n=5), asked_for("database migrations"))
     texts = [one.text for one in here.moments.values()]
     assert texts == ["the violin teacher lives in Bremen", "the garden is full of roses"]  # the second stands beside it
     assert list(here.beside) == [1]
     assert here.total == 2
     assert dict(here.frequencies) == {"violin": 1, "teacher": 1, "live": 1}
     assert there.moments == nothing.moments == {}
-
-
-@case("M205", "a newer statement takes the place of an older where there can be one only, and likings add up")
-async def _(ground: Ground) -> None:
-    async with awake(ground) as store:
-        said = (
-            ("name", "Anna", True),
-            ("name", "Ana", True),
-            ("loves", "maps", False),
-            ("loves", "tea", False),
-            ("loves", "maps", False),
-        )
-        for n, (key, value, is_single) in enumerate(said, 1):
-            one = Fact(
-                person=ANA, key=key, value=value, sources=(SELF,), turn=str(n), stated_s=float(n), is_single=is_single
-            )
-            await keep(store, n, facts=(one,))
-        found = await store.moments.remember(heard(n=9), {}, (ANA,))
-    assert sorted((fact.key, fact.value) for fact in found.facts) == [
-        ("loves", "maps"),
-        ("loves", "tea"),
-        ("name", "Ana"),
-    ]
-
-
-@case("M208", "a fact is shown only where the audience rule lets what it was learned from stand")
-async def _(ground: Ground) -> None:
-    async with awake(ground) as store:
-        await store.people.know_members("shared:slack:T1:ops", (ANA, BEN), NOW)
-        fact = Fact(person=ANA, key="name", value="Ana", sources=(private(ANA),), turn="t", stated_s=1.0)
-        await keep(store, 1, facts=(fact,))
-        here = await store.moments.remember(heard(n=2), {}, (ANA,))
-        there = await store.moments.remember(heard(n=2, at=OPS), {}, (ANA,))
-    assert [one.value for one in here.facts] == ["Ana"]
-    assert there.facts == ()
 
 
 @case("P11", "a search finds what was said, most fitting first, and nothing that may not be shown to whoever asks")

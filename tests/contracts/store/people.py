@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
+from claudius.acts import FactKnown
 from claudius.errors import StaleTurn, StoreError
 from claudius.intent import WHAT, ModelVersion, Planned, Schedule, StateChange
-from claudius.memory.facts import is_single_valued
 from claudius.memory.store import Store
 from claudius.perception import SELF, Kind, Origin, Perception, private, shared
-from claudius.recollection import Fact, Shown, Summary
+from claudius.recollection import Shown, Summary
 from contracts.store.ground import (
     ANA,
     BEN,
@@ -118,11 +120,6 @@ async def _(ground: Ground) -> None:
         assert nobody.listener is None
 
 
-def _stated(key: str, value: str, audience: str, at_s: float) -> Fact:
-    single = is_single_valued(key)
-    return Fact(person=ANA, key=key, value=value, sources=(audience,), turn="t", stated_s=at_s, is_single=single)
-
-
 @case(
     "M86",
     "who somebody is, is told as far as it may be shown there: a name, facts in force, plans, a mood of their own",
@@ -131,24 +128,28 @@ async def _(ground: Ground) -> None:
     ops = "shared:slack:T1:ops"
     async with awake(ground) as store:
         await _know(store)
-        facts = (
-            _stated("name", "Annabel", private(ANA), 1.0),
-            _stated("is", "vegan", ops, 2.0),
-            _stated("lives in", "Leeds", private(ANA), 3.0),
-            _stated("no longer", "I no longer live in Leeds", private(ANA), 4.0),
+        acts = (
+            FactKnown(person=ANA, kind="name", text="Annabel"),
+            FactKnown(person=ANA, kind="home", text="Lives in Leeds"),
         )
+        vegan = FactKnown(person=ANA, kind="other", text="Vegan")
+        await exchange(store, replace(PLACES["#ops"], key="vegan"), acts=(vegan,))
         due: dict[str, Any] = {"conversation": DM, "at": NOW, "text": "Say: x", "person": ANA}
         mine = Schedule(id=1, audience=private(ANA), params={WHAT: "water the fern"}, **due)
         blank = Schedule(id=2, audience=private(ANA), key="k", **due)
-        await exchange(store, heard("Hello", n=7), facts=facts, planned=Planned(schedules=(mine, blank)))
+        await exchange(store, heard("Hello", n=7), acts=acts, planned=Planned(schedules=(mine, blank)))
         await store.documents.set_state("emotionalState", "frustrated", ops, NOW)
         alone, aloud = await store.people.known_of(ANA, NOW), await store.people.known_in(PLACES["#ops"])
         await store.documents.set_state("emotionalState", "sardonic", private(ANA), NOW)
         moved, here = await store.people.known_of(ANA, NOW), await store.people.known_in(PLACES["#ops"])
         speakers = [(await recalled(store, PLACES[place])).speaker for place in ("DM Ana", "#ops")]
     assert (alone.name, aloud.name) == ("Annabel", "Ana")
-    assert {(one.key, one.value) for one in alone.facts} == {("name", "Annabel"), ("is", "vegan")}
-    assert [(one.key, one.value) for one in aloud.facts] == [("is", "vegan")]
+    assert [(one.id, one.text) for one in alone.facts] == [
+        ("f3", "Lives in Leeds"),
+        ("f2", "Annabel"),
+        ("f1", "Vegan"),
+    ]
+    assert [(one.id, one.text) for one in aloud.facts] == [("f1", "Vegan")]
     assert ([one.what for one in alone.plans], aloud.plans) == (["water the fern"], ())
     assert (alone.mood, aloud.mood, moved.mood, here.mood) == ("", "", "sardonic", "")
     assert [one and one.name for one in speakers] == ["Annabel", "Ana"]

@@ -116,7 +116,7 @@ async def _(ground: Ground) -> None:
         commits = [store.turns.commit(thought(one, "Hi.")) for one in (stale, *others)]
         ended = await asyncio.gather(*commits, return_exceptions=True)
     assert isinstance(ended[0], StaleTurn)
-    assert ended[1:] == [None] * 20
+    assert not [one for one in ended[1:] if isinstance(one, BaseException)]
 
 
 @case("M46", "fifty conversations at once keep their own turns")

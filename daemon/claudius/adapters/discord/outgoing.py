@@ -17,6 +17,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import discord
+from msgspec.structs import replace
 
 from claudius.adapters.caches import keep
 from claudius.adapters.discord.api_errors import (
@@ -50,6 +51,11 @@ ARCHIVED_AFTER_MINUTES: Final = 1440
 OPENED_AGAIN_S = 1.0
 NO_REPLY = "160002"
 """Discord's error code: a reply needs the permission to read the history."""
+
+
+def _written(utterance: Utterance) -> str:
+    """Return a part as it is posted: its receipts follow in small text. Pure."""
+    return replace(utterance, receipts=tuple([f"-# {line}" for line in utterance.receipts])).whole
 
 
 class DiscordPoster:
@@ -153,7 +159,7 @@ class DiscordPoster:
             )
         async with self._call():
             return await channel.send(
-                utterance.body,
+                _written(utterance),
                 nonce=nonce(utterance.key),
                 allowed_mentions=discord.AllowedMentions.none(),
                 suppress_embeds=True,
@@ -218,7 +224,7 @@ class DiscordPoster:
         # Earlier parts were posted before this one, so none of them is this part, even if the text is the same.
         for message in ours[utterance.part :]:
             known = self._places.spoken.get(str(message.id), utterance.key)
-            if known == utterance.key and message.content.strip() == utterance.body.strip():
+            if known == utterance.key and message.content.strip() == _written(utterance).strip():
                 return str(message.id)
         if looked_at >= LOOKED_AT:
             raise DeliveryUnknown("too much was said since to look through")

@@ -13,6 +13,7 @@ import logging
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from html import escape
 from typing import Any
 
 from msgspec import Struct, field
@@ -88,13 +89,18 @@ class SlackPoster:
         }
         if place.thread:
             post["thread_ts"] = place.thread
+        plain = {
+            "text": "\n\n".join(
+                filter(None, (mrkdwn(utterance.body), escape("\n".join(utterance.receipts), quote=False)))
+            )
+        }
         if not self._knows_markdown:
-            return await self._post(post, text=mrkdwn(utterance.body))
+            return await self._post(post, **plain)
         try:
-            return await self._post(post, markdown_text=utterance.body)
+            return await self._post(post, **_with_receipts(utterance, plain["text"]))
         except _NotUnderstood as error:
-            log.warning("this Slack does not know markdown_text", extra={"error": unquoted(error)})
-            ts = await self._post(post, text=mrkdwn(utterance.body))
+            log.warning("this Slack does not know markdown", extra={"error": unquoted(error)})
+            ts = await self._post(post, **plain)
             self._knows_markdown = False
             return ts
 
@@ -156,7 +162,7 @@ class SlackPoster:
             answer = await self._client.chat_postMessage(**post, **text)
         except SlackApiError as error:
             code = code_of(error)
-            if "markdown_text" in text and code in NOT_UNDERSTOOD:
+            if text.keys() & {"markdown_text", "blocks"} and code in NOT_UNDERSTOOD:
                 raise _NotUnderstood(code) from error
             if code == MISSING_SCOPE or code in SHUT_OUT:
                 log.warning("the app may not speak", extra={"channel": post["channel"], "error": code})
@@ -192,6 +198,18 @@ class _NotUnderstood(Exception):
     """The server does not know an argument, and has posted nothing."""
 
 
+def _with_receipts(utterance: Utterance, text: str) -> dict[str, Any]:
+    """Return the arguments that say a part; `text` stands for it where no blocks are shown. Pure.
+
+    Slack takes no blocks beside `markdown_text`, so where a context block follows, the words are a block as well.
+    """
+    if not utterance.receipts:
+        return {"markdown_text": utterance.body}
+    lines = [{"type": "plain_text", "text": line, "emoji": False} for line in utterance.receipts]
+    words = {"type": "markdown", "text": utterance.body}
+    return {"text": text, "blocks": [words, {"type": "context", "elements": lines}]}
+
+
 def _trigger_ts(utterance: Utterance, which: int = 0) -> str:
     """Return the ts of a message that an utterance answers, by default the first, or "" if none. Pure."""
     network, _, rest = (utterance.answers[which] if utterance.answers else "").partition(":")
@@ -205,7 +223,7 @@ def _is(message: Mapping[str, Any], utterance: Utterance) -> bool:
         found = message["metadata"] or {}
         key = str((found.get("event_payload") or {}).get("key", ""))
         return (key if found.get("event_type") == EVENT_TYPE else "") == utterance.key
-    shown, said = read(str(message.get("text") or ""), "", {}).text, utterance.body
+    shown, said = read(str(message.get("text") or ""), "", {}).text, utterance.whole
     words = [sorted(re.findall(r"\w+", text)) for text in (shown, said)]
     return words[0] == words[1] if words[1] else shown.strip() == said.strip()
 

@@ -144,9 +144,11 @@ _asked = lru_cache(maxsize=2)(_pieces)
 
 
 SPEECH = "external_dialogue"
+ACTS = "acts"
 SAID = "said"
 ELLIPSIS = " …"
 _PRIVATE = (EntryType.INTERNAL_MONOLOGUE, EntryType.DAIMONIC_INTUITION)
+_TOLD = re.compile(r'"text": ?"((?:[^"\\]|\\.)*)"')
 _ALOUD = (EntryType.USER_MESSAGE, EntryType.EXTERNAL_DIALOG, EntryType.DAIMON_SPEECH)
 
 
@@ -226,6 +228,7 @@ def output_rules(
         soul.derived["instructions"] = instructions
     verbs, default = allowed_verbs(SPEECH, plan, soul)
     models = [model.markdown for one in recollection.people for model in one.models]
+    thought = tuple(thought)
     heard, past = recollection.perceptions, [(turn.nonce, *once(turn, _said)) for turn in recollection.past]
     return OutputRules(
         fallback=soul.steps[SPEECH].fallback,
@@ -244,6 +247,7 @@ def output_rules(
             aloud=[
                 *[text for _, _, aloud in past for text in aloud],
                 *[one.text for one in heard if one.origin is Origin.EXTERNAL],
+                *told_in(thought),
             ],
         ),
         feels=settings.psyche,
@@ -259,8 +263,15 @@ def output_rules(
 
 
 def _said(past: PastTurn) -> tuple[list[str], list[str]]:
+    acts = [entry.content for entry in past.entries if entry.metadata.get("query") == ACTS]
     private = [entry.content for entry in past.entries if entry.entry_type in _PRIVATE]
-    return private, [entry.content for entry in past.entries if entry.entry_type in _ALOUD]
+    aloud = [entry.content for entry in past.entries if entry.entry_type in _ALOUD]
+    return [*private, *acts], [*aloud, *told_in(acts)]
+
+
+def told_in(acts: Iterable[str]) -> list[str]:
+    """Return the texts that acts hold: what is to be reminded of may be said, how it was written may not. Pure."""
+    return [words for one in acts for words in _TOLD.findall(one)]
 
 
 CUT_CHARS = 40

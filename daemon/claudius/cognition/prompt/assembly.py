@@ -28,6 +28,7 @@ from claudius.cognition.history import (
     shown_record,
 )
 from claudius.cognition.plan import SPEECH, THOUGHT, EngineSettings, Plan, allowed_verbs, kernel_of, soul_name
+from claudius.cognition.prompt.known import known_records
 from claudius.cognition.prompt.present import MONTHS, WEEKDAYS, present
 from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.cognition.timing import known_zone
@@ -144,6 +145,7 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
             blocks.append(TailBlock(heading, [{"kind": kind, "text": text}]))
     if plan.felt.record:
         blocks.append(TailBlock("Psyche", [{"kind": RecordKind.PSYCHE, **plan.felt.record}]))
+    blocks += [TailBlock(heading, [one]) for heading, one in known_records(recollection).items()]
     if recollection.plans:
         blocks.append(TailBlock("Plans", [plans_record(recollection)]))
     if plan.remembered.lines:
@@ -203,6 +205,8 @@ def _fenced(blocks: Sequence[TailBlock], nonce: str) -> dict[str, str]:
 
 
 PRESENT = "The Present"
+MOST_PLANS = 8
+"""The most plans that a prompt shows, soonest first."""
 PLAN_CHARS = 80
 """The most that a prompt shows of what a plan is about."""
 BROKEN_CHARS = 4000
@@ -218,7 +222,7 @@ def exchanges(soul: SoulText) -> str:
 
 def plans_record(recollection: Recollection) -> dict[str, Scalar]:
     """Return what waits for the speaker, a line each: `p3 Thu 27 Nov 9:00, weekdays: call the dentist`. Pure."""
-    return {"kind": RecordKind.PLANS, "text": "\n".join(map(plan_line, recollection.plans))}
+    return {"kind": RecordKind.PLANS, "text": "\n".join(map(plan_line, recollection.plans[:MOST_PLANS]))}
 
 
 def plan_line(one: PlanHere) -> str:
@@ -330,6 +334,7 @@ def _small_records(plan: Plan, recollection: Recollection, chars: int) -> Iterat
     yield from ({"kind": kind, "text": text} for kind, text in told.items() if text)
     if plan.felt.record:
         yield {"kind": RecordKind.PSYCHE, **plan.felt.record}
+    yield from known_records(recollection).values()
     if recollection.plans:
         yield plans_record(recollection)
     room = MEMORY_CHARS

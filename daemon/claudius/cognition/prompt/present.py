@@ -70,9 +70,7 @@ def readers(recollection: Recollection) -> list[str]:
     to = recollection.addressee
     names = {one.person: one.name for one in recollection.others}
     for turn in reversed(recollection.past):
-        names |= {
-            one.person: one.name for one in turn.entries if one.person and one.name and one.person not in names
-        }
+        names |= {one.person: one.name for one in turn.entries if one.person and one.name and one.person not in names}
     ours = {recollection.perception.person, *([to.person] if to else ())}
     found = [_word(name) for person, name in names.items() if person not in ours]
     return list(dict.fromkeys(filter(None, found)))[:READERS]

@@ -97,6 +97,9 @@ def freeze(
             expired=(),
             psyche=None,
             audiences=(),
+            ended=(),
+            known=tuple([replace(one, text="", about="", keys=()) for one in recollection.known]),
+            matters=tuple([replace(one, text="") for one in recollection.matters]),
             task="",
             summary=summary,
             speaker=recollection.speaker and _without_text(recollection.speaker),
@@ -158,6 +161,8 @@ def _thawed(kept: Snapshot, texts: Records) -> tuple[Recollection, Plan, EngineS
         speaker=known.speaker and _whole_person(known.speaker, texts),
         listener=known.listener and _whole_person(known.listener, texts),
         others=tuple(_whole_person(one, texts) for one in known.others),
+        known=tuple(map(texts.known, known.known)),
+        matters=tuple(map(texts.open_matter, known.matters)),
     )
     lines = tuple(
         {

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
-import unicodedata
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -18,31 +15,26 @@ from msgspec.structs import replace
 from claudius.config import Loaded
 from claudius.errors import BadSoul
 from claudius.home import Home, shipped
-from claudius.prompt import RecordKind
+from claudius.prompt import RecordKind, data_line
 from claudius.provider import Delta, Done, Event, Provider, Request, estimate
-from claudius.providers.rehearsal.deeds import wanted_in
-from claudius.providers.rehearsal.lines import Lines, TopicLines, answer, choose, plain, say, unused
+from claudius.providers.rehearsal.deeds import Deeds, deeds_of
+from claudius.providers.rehearsal.lines import Lines, answer, choose, plain, say, unused
 from claudius.providers.rehearsal.reading import (
-    Noticed,
     ReadRequest,
-    ShownModel,
-    facts_in,
     hides,
     intent_of,
     is_question,
-    lasts,
     limits,
     mood_in,
+    open_words,
     quoted,
     read,
     recall,
     records,
     spoken,
-    subject,
     topics_in,
     warned,
 )
-from claudius.providers.rehearsal.times import peel
 from claudius.soul import SoulFile, SoulSource
 
 __all__ = ["FILE", "Lines", "Rehearsal", "build", "greeting", "reply"]
@@ -129,6 +121,7 @@ def build(loaded: Loaded, home: Home) -> Provider:
 DEFAULT_CHARS = 1500
 LINE_CHARS = 160
 _ASKED = re.compile(r"(?<![\w-])\d{2,5}(?![\w-])")
+_WORD = re.compile(r"[a-z_]+")
 _DATA = re.compile(r"<data-[0-9a-f]+>\n.*\n</data-[0-9a-f]+>")
 _SAID = frozenset({RecordKind.MESSAGE, RecordKind.DAIMON, RecordKind.SUMMARY})
 """What somebody said aloud, and earlier summaries of it."""
@@ -177,11 +170,6 @@ def _told(record: Mapping[str, Any], lines: Lines) -> str:
 
 
 CALM = "neutral"
-ANY_DAY = datetime(2026, 1, 5, tzinfo=UTC)
-"""A request is only asked whether it names a time: the prompt is all that this voice knows."""
-SECTION_BYTES = 2000
-MODEL_BYTES = 8000
-SECTIONS_A_TURN = 3
 NOTES = 12
 NOTE_CHARS = 160
 KNOWN_CHARS = 500
@@ -190,28 +178,21 @@ RECENT = 10
 """Older messages are not searched for the topic."""
 TOPIC_MESSAGES = 3
 """The state is derived from this many of the newest messages, because it is not requested at every turn."""
-SUBJECT_CHARS = 8
 BY_TIME = "what was said then"
 RECALLING = ("who am I", "remember", "what did I say", BY_TIME, "what is this about")
 """The sections for questions that memory may answer more exactly."""
 
 
-class RehearsedTurn(Struct, frozen=True, kw_only=True):
+class RehearsedTurn(Struct, frozen=True):
     """What is concluded from one request before any wording."""
 
     seen: ReadRequest
     lines: Lines
-    learned: tuple[Noticed, ...]
-    """New facts that this turn may write down, and has room for."""
-    known: tuple[Noticed, ...]
-    unwritten: bool
-    """A new fact was stated in a turn that may not write."""
-    full: bool
-    secret: bool
-    warning: str
-    """What memory knows that they must not, and that they touch upon; empty = nothing."""
+    deeds: Deeds
+    occasions: tuple[str, ...]
+    """The sections of the lines that this turn calls for, in speaking order."""
     mood: str
-    intent: str
+    appraisal: str
     seed: int
     values: Mapping[str, str]
 
@@ -221,68 +202,68 @@ def reply(request: Request, lines: Lines) -> str:
     if request.purpose == "summary":
         return summarise(request, lines)
     mind = consider(read(request), lines)
-    if request.purpose == "repair":
-        return _section("external_dialogue", _speech(mind), _verb(mind))
     if request.purpose == "whisper":
         return answer(lines.sections["whisper"], {}, mind.seed)
-    if not mind.seen.asked:
+    asked = {*mind.seen.asked}
+    if request.purpose == "repair":
+        asked = {"acts", "external_dialogue"} & {*_WORD.findall(_DATA.sub("", request.tail))}
+        mind = replace(mind, occasions=("not done",)) if "acts" in asked else mind
+    if not asked:
         return answer(lines.sections["elsewhere"], mind.values, mind.seed)
-    asked = dict.fromkeys(mind.seen.asked)
     return "\n".join([_section(tag, text, verb) for tag, text, verb in _sections(mind) if tag in asked])
 
 
 def consider(seen: ReadRequest, lines: Lines) -> RehearsedTurn:
-    """Compare what the message reveals with what is known already. Pure."""
-    found, secret = ((), False) if seen.is_inner else facts_in(seen.message, lines)
-    is_told = not (seen.is_inner or is_question(seen.message))
-    secret = secret or (is_told and hides(seen.message, lines))
-    notes = {plain(note) for model in seen.models for note in model.notes()}
-    known = tuple([fact for fact in found if plain(fact.kept) in notes])
-    new = tuple([fact for fact in found if fact not in known])
-    may_write = "user_model_update" in seen.asked
-    learned = _fitting(seen, new) if may_write and new else ()
-    full = may_write and len(learned) < len(new)
+    """Conclude what a message asks for, and what answers it. Pure."""
+    may_book = "acts" in seen.asked and not seen.is_inner
+    is_secret = not (seen.is_inner or is_question(seen.message)) and hides(seen.message, lines)
+    deeds = deeds_of(seen, lines) if may_book and not is_secret else Deeds()
     mood = "" if seen.is_inner else mood_in(seen.message, lines)
-    intent, recalled = _intent(seen, lines)
-    warning = warned(seen, lines) if not (seen.is_inner or recalled) else ""
-    if warning and intent == "not remembered":
+    intent, recalled = ("", "") if deeds.sections else _intent(seen, lines)
+    warning = warned(seen) if not (seen.is_inner or recalled or deeds.sections) else ""
+    told = bool(deeds.learned or deeds.known)
+    if (warning and intent == "not remembered") or (told and intent and lines.sections[intent].is_small_talk):
         intent = ""
-    if found and intent and lines.sections[intent].is_small_talk:
-        intent = ""
-    if not (intent or learned or known or full or secret or warning):
-        if not re.search(r"\w", seen.message):
-            intent = "silence"
-        elif mood:
-            intent = f"mood {mood}"
-        else:
-            lasting = is_told and lasts(seen.message)
-            intent = "told of themselves" if lasting else "statement" if is_told else "question"
-    told = f"{len(seen.spoken)}\0{seen.message}".encode("utf-8", "replace")
+    aside: dict[str, object] = {"learned": deeds.learned, "already known": deeds.known and not deeds.learned}
+    aside |= {"not kept": is_secret, "beware": warning}
+    occasions = [*deeds.sections, *([intent] if intent else []), *[name for name, holds in aside.items() if holds]]
+    occasions = occasions or [_otherwise(seen, mood)]
+    if seen.is_first and not seen.is_inner and "unattached" not in occasions:
+        occasions.append("unattached")
+    said = f"{len(seen.spoken)}\0{seen.message}".encode("utf-8", "replace")
     return RehearsedTurn(
         seen=seen,
         lines=lines,
-        learned=learned,
-        known=known,
-        unwritten=bool(new) and not may_write,
-        full=full,
-        secret=secret,
-        warning=warning,
+        deeds=deeds,
+        occasions=tuple(occasions),
         mood=mood or seen.state.get("emotionalState", CALM),
-        intent=intent,
-        seed=int.from_bytes(blake2b(told, digest_size=8).digest(), "big"),
-        values={**_values(seen, lines, learned or known, new), "recalled": recalled or warning},
+        appraisal=_appraisal(seen, lines, intent),
+        seed=int.from_bytes(blake2b(said, digest_size=8).digest(), "big"),
+        values={**_values(seen, lines, deeds), "recalled": recalled or warning},
     )
+
+
+def _otherwise(seen: ReadRequest, mood: str) -> str:
+    if seen.is_inner:
+        return "elsewhere"
+    if not re.search(r"\w", seen.message):
+        return "silence"
+    return f"mood {mood}" if mood else "question" if is_question(seen.message) else "statement"
+
+
+def _appraisal(seen: ReadRequest, lines: Lines, intent: str) -> str:
+    """Return in one closed word how a message lands."""
+    if kind := lines.words.appraises.get(intent):
+        return kind
+    text = plain(seen.message)
+    heard = [kind for kind, cues in lines.appraisals.items() if any(cue.is_in(text) for cue in cues)]
+    return heard[0] if heard and not (seen.is_inner or is_question(seen.message)) else "nothing"
 
 
 def _intent(seen: ReadRequest, lines: Lines) -> tuple[str, str]:
     """Return the section that answers a message, "" for none by its words, and what memory says to it. Pure."""
     if seen.is_inner:
         return ("due" if seen.due else "elsewhere"), ""
-    if wanted := wanted_in(seen.message, ANY_DAY):
-        return ("reminder" if wanted.when else "reminder without a time"), ""
-    asked = [line for group in lines.sections["reminder without a time"].groups for line in group]
-    if seen.spoken and any(line in seen.spoken[-1] for line in asked) and peel(seen.message, ANY_DAY)[1].is_any:
-        return "reminder", ""
     intent, cue = intent_of(seen.message, lines)
     if intent and intent not in RECALLING:
         return intent, ""
@@ -293,96 +274,56 @@ def _intent(seen: ReadRequest, lines: Lines) -> tuple[str, str]:
     return (recalled.section, recalled.text) if is_answered else (intent, "")
 
 
-def _values(seen: ReadRequest, lines: Lines, told: Sequence[Noticed], new: Sequence[Noticed]) -> Mapping[str, str]:
-    open_words = [text for text in seen.said[-RECENT:] if not hides(text, lines)]
-    told_here = [text for text in open_words if not intent_of(text, lines)[0]]
+def _values(seen: ReadRequest, lines: Lines, deeds: Deeds) -> Mapping[str, str]:
+    said = open_words(seen.said[-RECENT:], lines)
+    told_here = [text for text in said if not intent_of(text, lines)[0]]
     about = _latest_topics(told_here[::-1], lines) | seen.state
     named = [about[key] for key in ("currentTopic", "currentTask", "currentProject") if about.get(key)]
-    notes = list(dict.fromkeys([quoted(note, NOTE_CHARS) for model in seen.models for note in model.notes()]))
+    known = [one.text for one in (*seen.known, *seen.matters) if not one.text.startswith("called ")]
+    notes = list(dict.fromkeys([quoted(note, NOTE_CHARS) for note in (*known, *seen.notes)]))
     return {
-        "name": quoted(_called(seen, lines, new), 40),
+        "name": quoted(_called(seen, deeds), 40),
         "soul": seen.title.partition(",")[0],
         "title": seen.title,
         "headings": ", ".join(seen.headings),
-        "notes": "\n".join([f"- {note}" for note in notes[:NOTES]]),
+        "notes": _bullets(notes[:NOTES]),
         "note": notes[-1] if notes else "",
         "topic": quoted(named[0], 80) if named else "",
         "last": quoted(told_here[-1], 80) if told_here else "",
-        "said": "\n".join([f"- “{quoted(text, 120)}”" for text in open_words[-3:]]),
+        "said": _bullets([f"“{quoted(text, 120)}”" for text in said[-3:]]),
         "summary": quoted(seen.summary, 300),
         "mood": seen.state.get("emotionalState", CALM),
         "quote": "" if hides(seen.message, lines) else quoted(seen.message, 60),
-        "kept": " ".join([f"“{fact.kept}”" for fact in told]),
-        "felt": seen.felt.get("mood", ""),
+        "kept": " ".join([f"“{fact.kept}”" for fact in deeds.learned or deeds.known]),
         "present": seen.present,
         "due": quoted(seen.due, 300),
-        "limits": limits(seen, lines),
-        "known": "\n".join([quoted(line, KNOWN_CHARS) for line in seen.known.splitlines()]),
+        "limits": limits(seen),
+        "known": "\n".join([quoted(line, KNOWN_CHARS) for line in seen.document.splitlines()]),
+        "plans": _bullets([f"{one.id}: {quoted(one.text, NOTE_CHARS)}" for one in seen.plans]),
+        "about": quoted(deeds.about, NOTE_CHARS),
     }
 
 
-def _called(seen: ReadRequest, lines: Lines, new: Sequence[Noticed]) -> str:
-    naming = lines.words.facts[0]
-    for fact in reversed(new):
-        if fact.fact is naming:
-            return fact.words
-    before, _, after = naming.keeps.partition("$words")
-    for model in seen.models:
-        for note in reversed(list(model.notes())):
-            if note.startswith(before) and note.endswith(after):
-                return note[len(before) : len(note) - len(after)]
-    return seen.name
+def _bullets(lines: Sequence[str]) -> str:
+    return "\n".join([f"- {line}" for line in lines])
 
 
-def _fitting(seen: ReadRequest, new: Sequence[Noticed]) -> tuple[Noticed, ...]:
-    """Return the facts that fit into the user model and their sections, from at most three sections."""
-    model = _writable(seen)
-    room = MODEL_BYTES - len(model.markdown.encode())
-    taken: list[Noticed] = []
-    for fact in new:
-        name = fact.fact.section
-        sections = {other.fact.section for other in taken} | {name}
-        body = _body(model, name, [other for other in taken if other.fact.section == name] + [fact])
-        room -= len(fact.kept.encode()) + len(name) + 8
-        if room >= 0 and len(body.encode()) <= SECTION_BYTES and len(sections) <= SECTIONS_A_TURN:
-            taken.append(fact)
-    return tuple(taken)
-
-
-def _writable(seen: ReadRequest) -> ShownModel:
-    for model in seen.models:
-        if model.writable:
-            return model
-    return ShownModel("", writable=True)
-
-
-def _body(model: ShownModel, section: str, facts: Sequence[Noticed]) -> str:
-    return "\n".join(filter(None, [_unclosed(model.body(section)), *(f"- {fact.kept}" for fact in facts)]))
-
-
-def _unclosed(body: str) -> str:
-    """Keep text of a user model from closing the section that it is written in."""
-
-    def mend(match: re.Match[str]) -> str:
-        name = re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", match[1])).casefold()
-        return "‹" + match[0][1:] if name.startswith("usermodelupdate") else match[0]
-
-    return re.sub(r"<(?=\s*/([^<>]*))", mend, body)
+def _called(seen: ReadRequest, deeds: Deeds) -> str:
+    told = [fact.words for fact in deeds.learned if fact.fact.kind == "name"]
+    named = [one.text.removeprefix("called ") for one in seen.known if one.text.startswith("called ")]
+    return (told[::-1] or named[::-1] or [seen.name])[0]
 
 
 def _sections(mind: RehearsedTurn) -> Iterator[tuple[str, str, str]]:
     """Yield every section that the turn may request, in writing order: tag, text, attribute."""
     thinks = mind.lines.words.thinks
-    thoughts = [choose(section.thoughts, {}, mind.seed) for section in _occasions(mind)]
+    thoughts = [choose(mind.lines.sections[name].thoughts, {}, mind.seed) for name in mind.occasions]
     yield "internal_monologue", " ".join(filter(None, thoughts)), f' verb="{thinks[mind.seed % len(thinks)]}"'
-    yield "external_dialogue", _speech(mind), _verb(mind)
-    yield "user_model_check", str(bool(mind.learned) or mind.unwritten).lower(), ""
-    if mind.learned:
-        for section in dict.fromkeys(fact.fact.section for fact in mind.learned):
-            facts = [fact for fact in mind.learned if fact.fact.section == section]
-            yield "user_model_update", _body(_writable(mind.seen), section, facts), f' section="{section}"'
-        kept = " ".join([fact.kept for fact in mind.learned])
-        yield "model_change_note", quoted(say(mind.lines.words.note, {"kept": kept}) or kept, 200), ""
+    yield "appraisal", mind.appraisal, ""
+    yield "acts", "\n".join([data_line(act) for act in mind.deeds.acts]) or "none", ""
+    of = mind.lines.words.moods.get(mind.mood) or mind.lines.words.moods[CALM]
+    yield "external_dialogue", _speech(mind), f' verb="{of.verbs[mind.seed % len(of.verbs)]}"'
+    yield "user_model_check", "false", ""
     yield "mental_query", "false", ""
     yield "action_choice", '{"actions": ["respond"], "reasoning": "This voice only rehearses."}', ""
     state = _state(mind)
@@ -395,43 +336,19 @@ def _section(tag: str, text: str, attribute: str) -> str:
     return f"<{tag}{attribute}>{text}</{tag}>" if "\n" not in text else f"<{tag}{attribute}>\n{text}\n</{tag}>"
 
 
-def _verb(mind: RehearsedTurn) -> str:
-    of = mind.lines.words.moods.get(mind.mood) or mind.lines.words.moods[CALM]
-    return f' verb="{of.verbs[mind.seed % len(of.verbs)]}"'
-
-
-def _occasions(mind: RehearsedTurn) -> Iterator[TopicLines]:
-    """Yield the sections of the lines file that this turn calls for, in speaking order."""
-    sections = mind.lines.sections
-    if mind.intent:
-        yield sections[mind.intent]
-    if mind.learned:
-        yield sections["learned"]
-    elif mind.known:
-        yield sections["already known"]
-    if mind.full:
-        yield sections["page full"]
-    if mind.secret:
-        yield sections["not kept"]
-    if mind.warning:
-        yield sections["beware"]
-    if mind.seen.is_first and not mind.seen.is_inner and sections["unattached"] is not sections.get(mind.intent):
-        yield sections["unattached"]
-
-
 def _speech(mind: RehearsedTurn) -> str:
     before = mind.seen.spoken[-1] if mind.seen.spoken else ""
-    said = []
-    occasions = list(_occasions(mind))
+    said, learned = [], mind.deeds.learned
+    occasions = [mind.lines.sections[name] for name in mind.occasions]
     for section in occasions:
-        if section is mind.lines.sections["learned"] and len(mind.learned) == 1 and mind.learned[0].fact.says:
-            said.append(choose(mind.learned[0].fact.says, {"words": mind.learned[0].words}, mind.seed, before))
+        if section is mind.lines.sections["learned"] and len(learned) == 1 and learned[0].fact.says:
+            said.append(choose(learned[0].fact.says, {"words": learned[0].words}, mind.seed, before))
         else:
             said.append(answer(section, mind.values, mind.seed, before))
-    if mind.learned:  # one question is asked back: the newest fact's, else the first occasion's if it has any
-        said.append(choose(mind.learned[-1].fact.asks, {"words": mind.learned[-1].words}, mind.seed >> 8, before))
-    elif occasions:
-        said.append(choose(occasions[0].questions, mind.values, mind.seed >> 8, before))
+    # one question is asked back: the newest fact's, else the first occasion's if it has any
+    asks = learned[-1].fact.asks if learned else occasions[0].questions
+    values = {"words": learned[-1].words} if learned else mind.values
+    said.append(choose(asks, values, mind.seed >> 8, before))
     return "\n\n".join(filter(None, said)) or mind.lines.sections["silence"].groups[0][0]
 
 
@@ -446,14 +363,6 @@ def _state(mind: RehearsedTurn) -> Mapping[str, str]:
 
 
 def _latest_topics(newest_first: Sequence[str], lines: Lines) -> dict[str, str]:
-    """Return the topic that the messages name, else what the newest one of substance seems to be about."""
-    open_words = [message for message in newest_first if not hides(message, lines)]
-    for message in open_words:
-        if topics := topics_in(message, lines):
-            return topics
-    for message in open_words:
-        if not (intent_of(message, lines)[0] or mood_in(message, lines) or facts_in(message, lines)[0]):
-            about = subject(message, lines)
-            if len(about) >= SUBJECT_CHARS:
-                return {"currentTopic": about}
-    return {}
+    """Return the topic that the newest message that names one names."""
+    found = (topics_in(message, lines) for message in newest_first if not hides(message, lines))
+    return next(filter(None, found), {})

@@ -21,11 +21,9 @@ SECTIONS = (
     "unattached",
     "learned",
     "already known",
-    "page full",
     "not kept",
     "question",
     "statement",
-    "told of themselves",
     "silence",
     "summary",
     "elsewhere",
@@ -37,6 +35,19 @@ SECTIONS = (
     "beware",
     "reminder",
     "reminder without a time",
+    "plans",
+    "no plan",
+    "which plan",
+    "cancelled",
+    "moved",
+    "forgotten",
+    "no such fact",
+    "no longer",
+    "opened",
+    "closed",
+    "zone",
+    "no such zone",
+    "not done",
     "due",
     "whisper",
 )
@@ -44,7 +55,7 @@ SECTIONS = (
 VALUES = frozenset(
     (
         *("name", "soul", "title", "headings", "notes", "note", "topic", "last", "said", "summary", "mood", "quote"),
-        *("kept", "recalled", "felt", "present", "due", "limits", "known"),
+        *("kept", "recalled", "present", "due", "limits", "known", "plans", "about"),
     )
 )
 """The `$` placeholders that a line may contain."""
@@ -134,22 +145,35 @@ class Openings(Struct, frozen=True):
 
 
 def _pattern(phrase: str) -> str:
-    return r"\s+".join(re.escape(word) for word in phrase.split())
+    return r"\s+".join(re.escape(word).replace(r"\*", r"\w+") for word in phrase.split())
 
 
 class FactKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One kind of statement about oneself: its cues, and where and how it is kept."""
 
     hears: tuple[str, ...]
-    section: str
     keeps: str
+    kind: str = "other"
+    """Of a fact, as the act `know` names it."""
+    keys: tuple[str, ...] = ()
+    """Words by which it may be asked for."""
+    single: bool = False
+    """A newer one stands instead of the older."""
+    only: tuple[str, ...] = ()
+    """What the words must begin with, if anything."""
     but_not: tuple[str, ...] = ()
+    but_ends: tuple[str, ...] = ()
+    """How the words must not end."""
     until: tuple[str, ...] = ()
     """The words are cut before the first of these."""
     capital: bool = False
     """Accept only a name: up to three words, the first with a capital letter."""
     says: tuple[str, ...] = ()
     asks: tuple[str, ...] = ()
+
+    def begins(self, phrase: str) -> bool:
+        """Return whether a phrase is one of its cues. Pure."""
+        return any(re.fullmatch(_pattern(cue), phrase) for cue in self.hears)
 
 
 class Mood(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -166,7 +190,6 @@ class LinesHead(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     never_keep: tuple[str, ...]
     small_words: tuple[str, ...]
     thinks: tuple[str, ...]
-    note: str
     heard: str
     answered: str
     asks_first: tuple[str, ...]
@@ -177,10 +200,12 @@ class LinesHead(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """Words of a question that say nothing of what it is about."""
     remembering: tuple[str, ...]
     """What a question asks of the soul (`do you …`) that asks for what the speaker said."""
-    recalled: Mapping[Literal["speaker", "soul", "other", "here", "fact", "note"], str]
+    recalled: Mapping[Literal["speaker", "soul", "other", "here", "note"], str]
     """How a line of memory is read out, by what it is."""
-    stances: Mapping[str, str]
-    """What changes towards somebody by a section, as the psyche names it."""
+    appraises: Mapping[str, str]
+    """The kind of an appraisal, by the section that answers what was said."""
+    appraisals: Mapping[str, tuple[str, ...]]
+    """Words that tell of such a kind, where no section does."""
     third_person: Mapping[str, str]
     facts: tuple[FactKind, ...]
     topics: Mapping[str, tuple[str, ...]]
@@ -211,13 +236,13 @@ class Lines(Struct, frozen=True):
 
     words: LinesHead
     sections: Mapping[str, TopicLines]
-    facts: Mapping[str, FactKind]
-    """By the phrase that introduces them."""
+    facts: tuple[FactKind, ...]
     fact_openings: Openings
     topics: Mapping[str, str]
     """Soul-state keys by the phrase that sets them."""
     topic_openings: Openings
     moods: Mapping[str, tuple[Cue, ...]]
+    appraisals: Mapping[str, tuple[Cue, ...]]
     secrets: tuple[Cue, ...]
 
     @classmethod
@@ -237,23 +262,24 @@ class Lines(Struct, frozen=True):
                 raise BadSoul(str(file.source), 0, f"has no section ## {name}", "the shipped file shows it")
         for fact in words.facts:
             for line in (fact.keeps, *fact.says, *fact.asks):
-                _check(file, 1, line, {"words"})
-        recalled = [(line, {"name", "words", "when", "key"}) for line in words.recalled.values()]
-        told = ((words.note, {"kept"}), (words.heard, {"name", "words"}), (words.answered, {"words"}))
+                _check(file, 1, line, {"words", "kin"})
+        recalled = [(line, {"name", "words", "when"}) for line in words.recalled.values()]
+        told = ((words.heard, {"name", "words"}), (words.answered, {"words"}))
         for line, known in (*told, *recalled):
             _check(file, 1, line, known)
         for section in sections.values():
             section.groups = [group for group in section.groups if group]
-        facts = {phrase: fact for fact in words.facts for phrase in fact.hears}
+        phrases = [phrase for fact in words.facts for phrase in fact.hears]
         topics = {phrase: key for key, phrases in words.topics.items() for phrase in phrases}
         return cls(
             words,
             sections,
-            facts,
-            Openings.of(facts, words.may_follow),
+            words.facts,
+            Openings.of(phrases, words.may_follow),
             topics,
             Openings.of(topics, words.may_follow),
             {name: cues(mood.hears) for name, mood in words.moods.items()},
+            {name: cues(hears) for name, hears in words.appraisals.items()},
             cues(words.never_keep),
         )
 
@@ -344,5 +370,9 @@ def fits(words: str, fact: FactKind) -> bool:
     """Return whether the words after a fact's cue are acceptable for it. Pure."""
     said = plain(words)
     if any(cue.is_in(said) if cue.place == "start" else said == cue.words for cue in cues(fact.but_not)):
+        return False
+    if said.rstrip().endswith(fact.but_ends or " "):
+        return False
+    if fact.only and not any(said.startswith(cue.words) for cue in cues(fact.only)):
         return False
     return not fact.capital or (words.istitle() and len(words.split()) <= NAME_WORDS)

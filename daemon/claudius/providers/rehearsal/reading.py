@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -20,7 +20,15 @@ from claudius.perception import Kind
 from claudius.prompt import RecordKind
 from claudius.provider import Message, Request
 from claudius.providers.rehearsal.lines import EDGES, FactKind, Lines, fits, plain, say
+from claudius.providers.rehearsal.times import instant_of
 
+FORGET = re.compile(
+    r"^\W*(?:(?:please|and|also|ok|okay|claudius|(?:can|could|would|will) you(?: please)?)[,\s]+)*"
+    r"(?:forget|erase|delete)(?: about)?(?: that| the fact that| what i (?:said|told you) (?:about|of))?"
+    r" (?!(?:it|that|me|us|everything|all|my data)\b)(.+?)[.!? ]*$",
+    re.IGNORECASE,
+)
+"""How somebody asks to forget one thing."""
 READ_CHARS = 4000
 """Only the start of a longer message is read."""
 WORDS_CHARS = 160
@@ -36,24 +44,12 @@ _LT = re.compile(r"[<＜﹤]|&(?:lt|#0*60|#x0*3c);?|\\u003c", re.IGNORECASE)
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 
 
-class ShownModel(Struct, frozen=True):
-    """One user model of the speaker, as last shown."""
+class Short(Struct, frozen=True):
+    """One line of `## Plans`, `## Known` or `## Open` that this person may change."""
 
-    markdown: str
-    writable: bool
-
-    def body(self, section: str) -> str:
-        """Return the text under a level-2 heading, matched without case, or "" if there is none."""
-        _, *parts = re.split(r"^##[ \t]+(.*)$", self.markdown, flags=re.MULTILINE)
-        bodies = {heading.strip().casefold(): text for heading, text in zip(parts[::2], parts[1::2], strict=True)}
-        return bodies.get(section.casefold(), "").strip()
-
-    def notes(self) -> Iterator[str]:
-        """Yield the lines with content, without headings and bullets."""
-        for line in self.markdown.splitlines():
-            text = re.sub(r"^[-*•\s]+", "", line).strip()
-            if text and not text.startswith("#"):
-                yield text
+    id: str
+    """`p3`, `f7` or `m2`."""
+    text: str
 
 
 class ReadLine(Struct, frozen=True, kw_only=True):
@@ -86,15 +82,19 @@ class ReadRequest(Struct, frozen=True, kw_only=True):
     """The soul's own earlier lines here, oldest first."""
     remembered: tuple[ReadLine, ...]
     """What memory found elsewhere, facts first, then the best moments."""
-    models: tuple[ShownModel, ...]
+    notes: tuple[str, ...]
+    """The lines of the portraits of the speaker, as last shown."""
+    plans: tuple[Short, ...]
+    known: tuple[Short, ...]
+    matters: tuple[Short, ...]
     state: dict[str, str]
-    felt: dict[str, str]
-    """The psyche's words for how the soul feels."""
     present: str
     """The sentence that names the instant; empty = it is not told."""
+    now: datetime | None
+    """That instant, in its zone."""
     due: str
     """What was asked for or promised, and comes due in this turn; empty = nothing does."""
-    known: str
+    document: str
     """Who the speaker is to the soul, in words; empty = nobody spoke."""
     is_first: bool
     """Nothing was ever answered in this home."""
@@ -118,11 +118,12 @@ def read(request: Request) -> ReadRequest:
     titles = re.findall(r"^# +(.+?) *$", request.system, re.MULTILINE)
     found = {str(record.get("kind")): record for record in tail}
     lines = found.get(RecordKind.MEMORY, {}).get("lines")
-    _, _, present = request.tail.partition("## The Present\n")
+    _, _, present = f"{opening}\n{request.tail}".partition("## The Present\n")
+    present = present.partition("\n")[0]
     summaries = [_text(record) for record in shown if record.get("kind") == RecordKind.SUMMARY]
     earlier = [record for record in before if record.get("kind") == RecordKind.MESSAGE]
     return ReadRequest(
-        asked=tuple(re.findall(r"[a-z]+(?:_[a-z]+)+", turn.partition("\n## ")[0])),
+        asked=tuple(re.findall(r"[a-z]+(?:_[a-z]+)+|\b(?:acts|appraisal)\b", turn.partition("\n## ")[0])),
         message="\n".join([_text(record) for record in heard]),
         is_inner=not heard,
         name=str(heard[-1].get("from", "")) if heard else "",
@@ -137,12 +138,15 @@ def read(request: Request) -> ReadRequest:
                 for line in (lines if isinstance(lines, list) else ())
             ]
         ),
-        models=_models(shown, who),
+        notes=_notes(shown, who),
+        plans=_shorts(found, "plans"),
+        known=_shorts(found, "known"),
+        matters=_shorts(found, "open"),
         state={key: str(value) for key, value in found.get(RecordKind.SOUL_STATE, {}).items()},
-        felt={key: str(value) for key, value in found.get(RecordKind.PSYCHE, {}).items()},
-        present=present.partition("\n")[0].partition(". ")[0].rstrip("."),
+        present=present.partition(". ")[0].rstrip("."),
+        now=instant_of(present),
         due="" if heard else _text(found.get(Kind.SCHEDULED.value, {})).partition('"')[2].rpartition('"')[0],
-        known=request.known,
+        document=request.known,
         is_first=request.is_first,
         summary=summaries[-1] if summaries else "",
         title=titles[0] if titles else "",
@@ -180,14 +184,20 @@ def _text(record: Mapping[str, Any]) -> str:
     return str(record.get("text", ""))
 
 
-def _models(shown: Sequence[Mapping[str, Any]], who: Any) -> tuple[ShownModel, ...]:
-    models: list[ShownModel] = []
+def _shorts(found: Mapping[str, Mapping[str, Any]], kind: str) -> tuple[Short, ...]:
+    """Return the lines of a block that bear an id; those of other people bear none."""
+    lines = re.findall(r"^([pfm]\d+) (.+)$", _text(found.get(kind, {})), re.MULTILINE)
+    return tuple([Short(short, text.removesuffix(" (unchecked)")) for short, text in lines])
+
+
+def _notes(shown: Sequence[Mapping[str, Any]], who: Any) -> tuple[str, ...]:
+    """Return the lines with content of the speaker's portraits, without headings and bullets."""
+    texts: list[str] = []
     for record in shown:
-        if record.get("kind") != RecordKind.USER_MODEL or record.get("who") != who or record.get("above"):
-            continue
-        writable = bool(record.get("writable"))
-        models = [ShownModel(_text(record), writable)] if writable else [*models, ShownModel(_text(record), writable)]
-    return tuple(models)
+        if record.get("kind") == RecordKind.USER_MODEL and record.get("who") == who and not record.get("above"):
+            texts = [_text(record)] if record.get("writable") else [*texts, _text(record)]
+    lines = [re.sub(r"^[-*•\s]+", "", line).strip() for text in texts for line in text.splitlines()]
+    return tuple([line for line in lines if line and not line.startswith("#")])
 
 
 class Noticed(Struct, frozen=True):
@@ -197,38 +207,40 @@ class Noticed(Struct, frozen=True):
     words: str
     kept: str
 
+    @property
+    def text(self) -> str:
+        """What is booked of it: of a name the name alone."""
+        return self.words if self.fact.kind == "name" else self.kept.rstrip(".")
+
+    def is_in(self, one: Short) -> bool:
+        """Return whether a line of `## Known` says the same."""
+        said = plain(f"called {self.words}" if self.fact.kind == "name" else self.kept)
+        return plain(one.text).startswith(said)
+
 
 def facts_in(message: str, lines: Lines) -> tuple[tuple[Noticed, ...], bool]:
     """Return the facts that a message states about its speaker, in order, and whether it also held a secret. Pure."""
     found: dict[str, Noticed] = {}
     secret = False
-
-    def in_third_person(match: re.Match[str]) -> str:
-        return lines.words.third_person.get(match[0].lower(), match[0])
-
-    for sentence in _sentences(message):
+    for sentence in sentences(message):
         if sentence.endswith(_QUESTIONS):
             continue
         hidden = hides(sentence, lines)
         for phrase, rest in lines.fact_openings.find(sentence):
-            fact = lines.facts[phrase]
-            words = _until(rest, fact.until)
-            if not fits(words, fact):
-                continue
-            if fact.capital and not _NO_NAME.fullmatch(words):
-                fact = lines.words.facts[0]
-            if hidden:
-                secret = True
-                continue
-            told = quoted(re.sub(r"[\w']+", in_third_person, words), WORDS_CHARS)
-            kept = fact.keeps.replace("$words", told)
-            found.setdefault(plain(kept), Noticed(fact, quoted(words, WORDS_CHARS), kept))
+            told = [(fact, _until(rest, fact.until)) for fact in lines.facts if fact.begins(phrase)]
+            fitting = [(fact, words) for fact, words in told if fits(words, fact)]
+            secret = secret or bool(fitting and hidden)
+            for fact, words in fitting[: 0 if hidden else 1]:
+                kept = _kept(fact, phrase, words, lines)
+                found.setdefault(plain(kept), Noticed(fact, quoted(words, WORDS_CHARS), kept))
     return tuple(found.values()), secret
 
 
-def lasts(text: str) -> bool:
-    """Return whether a message says of its speaker what will be so next week too. Pure."""
-    return _LASTS.search(text) is not None
+def _kept(fact: FactKind, phrase: str, words: str, lines: Lines) -> str:
+    """Return the line that is kept: in the third person, with whom "my sister is called" names."""
+    third = re.sub(r"[\w']+", lambda match: lines.words.third_person.get(match[0].lower(), match[0]), words)
+    values = {"words": quoted(third, WORDS_CHARS), "kin": phrase.partition(" ")[2].partition(" ")[0].removesuffix("'s")}
+    return say(fact.keeps, values) or ""
 
 
 def hides(message: str, lines: Lines) -> bool:
@@ -237,19 +249,29 @@ def hides(message: str, lines: Lines) -> bool:
     return bool([cue for cue in lines.secrets if cue.is_in(text)])
 
 
+def open_words(said: Sequence[str], lines: Lines) -> list[str]:
+    """Return what was said that may be said again: no secret, and nothing that was to be forgotten. Pure."""
+    gone = _gone(said)
+    return [
+        text
+        for text in said
+        if not (hides(text, lines) or FORGET.match(text) or any(words <= set(stemmed(text)) for words in gone))
+    ]
+
+
+def _gone(said: Sequence[str]) -> list[frozenset[str]]:
+    """Return the stems of each thing that was asked to be forgotten."""
+    asked = [found[1] for text in said if (found := FORGET.match(text))]
+    return [stems for words in asked if (stems := frozenset(stemmed(words)))]
+
+
 def topics_in(message: str, lines: Lines) -> dict[str, str]:
     """Return the soul-state keys that a message sets by naming what it is about. Pure."""
     found: dict[str, str] = {}
-    for sentence in _sentences(message):
+    for sentence in sentences(message):
         for phrase, words in lines.topic_openings.find(sentence):
             found[lines.topics[phrase]] = quoted(_bare(words, lines), TOPIC_CHARS)
     return {key: value for key, value in found.items() if value}
-
-
-def subject(message: str, lines: Lines) -> str:
-    """Return what a message seems to be about: its first sentence without its leading small words. Pure."""
-    first = next(_sentences(message), "")
-    return quoted(_bare(first, lines), TOPIC_CHARS)
 
 
 def mood_in(message: str, lines: Lines) -> str:
@@ -277,7 +299,8 @@ def is_question(message: str) -> bool:
     return message.rstrip(EDGES).endswith(_QUESTIONS)
 
 
-def _sentences(message: str) -> Iterator[str]:
+def sentences(message: str) -> Iterator[str]:
+    """Yield the sentences of the start of a message. Pure."""
     for sentence in _SENTENCES.split(message[:READ_CHARS].replace("’", "'")):
         if sentence.strip():
             yield sentence.strip()
@@ -314,12 +337,12 @@ _OF_THE_SOUL = re.compile(
 )
 _SAID_BY_SOUL = re.compile(r" you (?:say|said|tell|told|promise|promised|answer|answered|call|called|think|thought) ")
 
-_FACT = re.compile(r"[a-z][a-z ]{1,20}: ")
-"""How a line of memory begins that is a fact, and not words that were said."""
-_LIMIT = re.compile(r"allergic to (.*)|(?:must not|mustn't|can't|cannot|never) ((?:eat|drink|have) .*)", re.IGNORECASE)
-_LASTS = re.compile(r"\b[Mm]y (?:birthday|\w+(?:'s name)?) is\b|\b[Ii] was born\b|\b[Ii](?:'m| am) \w+ years old\b")
-_NO_NAME = re.compile(r"\w+(?:ish|ese|ian|ean|can)|muslim|jewish|hindu|buddhist|catholic|vegan", re.IGNORECASE)
-_DIET = re.compile(r"vegan|vegetarian|pescatarian|coeliac|celiac|intolerant|diabetic|teetotal|sober", re.IGNORECASE)
+_LIMIT = re.compile(
+    r"(?:allerg|must not|mustn't|cannot|can't|intoleran|vegan|vegetarian|pescatarian|coeliac|celiac|diabetic|teetotal)",
+    re.IGNORECASE,
+)
+"""What a fact says that must be kept from somebody."""
+_LIMIT_WORDS = re.compile(r"\b(?:is|allergic|allergy|to|must|not|eat|drink|cannot|can't)\b", re.IGNORECASE)
 
 By = Literal["speaker", "soul", "other"]
 Section = Literal["recalled", "recalled beside", "recalled of others", "recalled of mine", "not remembered", ""]
@@ -331,9 +354,8 @@ class Candidate(Struct, frozen=True):
     line: ReadLine
     by: By
     stems: frozenset[str]
-    is_fact: bool = False
-    """It is a fact of memory's, `key: value`, and not the words that were said."""
     is_note: bool = False
+    """It is a fact in force or a line of a portrait, and not the words that were said."""
 
 
 class Recalled(Struct, frozen=True):
@@ -368,30 +390,24 @@ def recall(seen: ReadRequest, lines: Lines, cue: str) -> Recalled:
     return Recalled(section, "\n".join(filter(None, [_line(one, lines) for one in fitting[:MOST]])))
 
 
-def warned(seen: ReadRequest, lines: Lines) -> str:
-    """Return what the speaker said that they must not, if what they say now touches it; "" if nothing does. Pure."""
-    heard = frozenset(stemmed(seen.message))
-    for value, told in _limits(seen, lines):
-        if not heard.isdisjoint(stemmed(value)) and plain(value) not in plain(seen.message):
-            return _line(told, lines)
+def warned(seen: ReadRequest) -> str:
+    """Return what is known that the speaker must not, if what they say now touches it; "" if nothing does. Pure."""
+    heard, said = frozenset(stemmed(seen.message)), plain(seen.message)
+    for text in _limits(seen):
+        value = _LIMIT_WORDS.sub(" ", text)
+        if not heard.isdisjoint(stemmed(value)) and plain(value) not in said:
+            return f"- {quoted(text, LINE_CHARS)}"
     return ""
 
 
-def limits(seen: ReadRequest, lines: Lines) -> str:
-    """Return what the speaker said that they must not, one line each, the newest here first; "" if nothing. Pure."""
-    told = dict.fromkeys([_line(one, lines) for _, one in _limits(seen, lines)])
-    return "\n".join(list(filter(None, told))[:MOST_LIMITS])
+def limits(seen: ReadRequest) -> str:
+    """Return what is known that the speaker must not, one line each, the newest first; "" if nothing. Pure."""
+    return "\n".join([f"- {quoted(text, LINE_CHARS)}" for text in list(_limits(seen))[:MOST_LIMITS]])
 
 
-def _limits(seen: ReadRequest, lines: Lines) -> Iterator[tuple[str, Candidate]]:
-    """Yield each thing that the speaker must not, with the words to tell it in: those said here, then memory's."""
-    every = list(_candidates(seen, lines))
-    for one in every:
-        if one.by == "speaker" and not one.is_note:
-            text = one.line.text.replace(": ", " ") if one.is_fact else one.line.text
-            if found := _LIMIT.search(text) or _DIET.search(text):
-                value = next(filter(None, found.groups()), found[0]) if found.groups() else found[0]
-                yield value, _told([one, *every])[0]
+def _limits(seen: ReadRequest) -> Iterator[str]:
+    known = sorted(seen.known, key=lambda one: -int(one.id[1:]))
+    return filter(_LIMIT.search, [one.text for one in known])
 
 
 def _is_recall(text: str, lines: Lines) -> bool:
@@ -419,45 +435,34 @@ def _share(one: Candidate, wanted: frozenset[str]) -> float:
 
 
 def _candidates(seen: ReadRequest, lines: Lines) -> Iterator[Candidate]:
-    """Yield what may answer, and no secret: the newest words here, memory's facts and moments, then the notes. Pure."""
-    for text in reversed(seen.said):
-        if not (is_question(text) or hides(text, lines)):
-            yield Candidate(ReadLine(by=seen.name, text=text), "speaker", frozenset(stemmed(text)))
+    """Yield what may answer, and no secret: facts in force, words said here and before, the newest first, notes."""
+    for fact in seen.known:
+        yield Candidate(ReadLine(by=seen.name, text=fact.text), "speaker", frozenset(stemmed(fact.text)), is_note=True)
     names = (seen.name, seen.who, f"{seen.name} ({seen.who})")
-    for line in seen.remembered:
+    here = [ReadLine(by=seen.name, text=text) for text in reversed(open_words(seen.said, lines))]
+    gone = _gone(seen.said)
+    for line in (*here, *seen.remembered):
         by: By = "soul" if line.by == YOU else "speaker" if line.by in names else "other"
-        if not (is_question(line.text) or hides(line.text, lines)):
-            stems = frozenset(stemmed(line.text, line.by if by == "other" else ""))
-            yield Candidate(line, by, stems, is_fact=bool(_FACT.match(line.text)))
-    for model in seen.models:
-        for note in model.notes():
-            yield Candidate(ReadLine(by=seen.name, text=note), "speaker", frozenset(stemmed(note)), is_note=True)
+        stems = frozenset(stemmed(line.text, line.by if by == "other" else ""))
+        if not (is_question(line.text) or hides(line.text, lines) or any(words <= stems for words in gone)):
+            yield Candidate(line, by, stems)
+    for note in seen.notes:
+        yield Candidate(ReadLine(by=seen.name, text=note), "speaker", frozenset(stemmed(note)), is_note=True)
 
 
 def _told(found: Iterable[Candidate]) -> list[Candidate]:
-    """Return candidates without repeating a fact that the speaker's own words hold; the words stand for it. Pure."""
+    """Return candidates without repetition; notes only where nothing was found before them. Pure."""
     kept: list[Candidate] = []
-    found = list(found)
     for one in found:
-        value = one.line.text.partition(": ")[2]
-        words = [
-            other
-            for other in found
-            if one.is_fact and not (other.is_fact or other.is_note) and plain(value) in plain(other.line.text)
-        ]
-        told = words[0] if words else one
-        if told not in kept and not (one.is_note and kept):
-            kept.append(told)
+        if one not in kept and not (one.is_note and kept):
+            kept.append(one)
     return kept
 
 
 def _line(one: Candidate, lines: Lines) -> str:
-    words = quoted(one.line.text.partition(": ")[2] if one.is_fact else one.line.text, LINE_CHARS)
-    values = {"words": words, "when": _when(one.line), "name": quoted(one.line.by, 40)}
-    values["key"] = one.line.text.partition(": ")[0] if one.is_fact else ""
-    told = lines.words.recalled
-    form = "fact" if one.is_fact else "note" if one.is_note else "here" if not one.line.when else one.by
-    return say(told[form], values) or ""
+    values = {"words": quoted(one.line.text, LINE_CHARS), "when": _when(one.line), "name": quoted(one.line.by, 40)}
+    form = "note" if one.is_note else "here" if not one.line.when else one.by
+    return say(lines.words.recalled[form], values) or ""
 
 
 def _when(line: ReadLine) -> str:

@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-_COUNTED = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_COUNTED_TEXT = "zero one two three four five six seven eight nine ten eleven twelve"
+_COUNTED = tuple(_COUNTED_TEXT.split())
 _NUMBERS = {word: number for number, word in enumerate(_COUNTED)} | {"a": 1, "an": 1, "half an": 0.5}
 _NUMBERS |= {"fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40, "forty-five": 45, "fifty": 50, "ninety": 90}
 _NUMBER = rf"(?:\d{{1,4}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))})"
@@ -236,7 +237,8 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], Told | 
 )
 _NONE = (("hour", None), ("day", None), ("repeat", ""), ("until", None), ("span_min", 0))
 _UNREAD = re.compile(
-    rf"\b(?:{_DAY}s?|{_NTH} (?:of )?{_MONTH}|{_MONTH} \d|every|each|o'clock|\d+ ?[ap]\.?m|\d{{1,2}}[:.]\d\d|noon|midnight|tomorrow|tonight|daily|weekly"
+    rf"\b(?:{_DAY}s?|{_NTH} (?:of )?{_MONTH}|{_MONTH} \d|every|each|o'clock|\d+ ?[ap]\.?m|\d{{1,2}}[:.]\d\d"
+    r"|noon|midnight|tomorrow|tonight|daily|weekly"
     rf"|(?:past|to) (?:\d|{'|'.join(_COUNTED[1:])})\b|\d+\s*(?:minutes?|hours?|days?|weeks?|months?)|later|soon"
     rf"|(?:next|this) (?:week|month|year|weekend)|\d{{1,2}}[/.]\d{{1,2}}\b|(?:at|half) (?:{'|'.join(_COUNTED[1:])}))",
     re.IGNORECASE,

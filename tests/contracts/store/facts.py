@@ -1,0 +1,143 @@
+"""Fact cases: what people are known by begins, ends and is forgotten, and stands only where it may be shown."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+
+from msgspec.structs import replace
+
+from claudius.acts import Act, FactEnded, FactKnown, Forgotten, MatterClosed, MatterOpened
+from claudius.intent import Intent
+from claudius.memory.moments import let_go
+from claudius.memory.ranking import asked_for
+from claudius.memory.store import Store
+from claudius.perception import private
+from claudius.recollection import Moment, Recollection
+from contracts.store.ground import ANA, BEN, DM, NOW, OPS, Ground, awake, case, heard, recalled, thought
+
+WALNUTS = FactKnown(person=ANA, kind="constraint", text="Allergic to walnuts", keys=("cake", "nuts"))
+
+
+async def told(store: Store, n: int, *acts: Act, at: str = DM, person: str = ANA) -> Intent:
+    """Commit a turn that books acts; return it."""
+    found = await recalled(store, heard(n=n, at=at, person=person))
+    intent = thought(found, "Well.", acts=acts)
+    await store.turns.commit(intent)
+    return intent
+
+
+async def look(store: Store, n: int, *, at: str = DM, now: datetime = NOW) -> Recollection:
+    """Return what a turn would know, in a conversation where nothing else waits."""
+    place = at.replace("D-ana", f"D-ana{n}").replace("1.0", f"{n}.5")
+    return await recalled(store, heard(n=n, at=place), now=now)
+
+
+def known(found: Recollection) -> list[str]:
+    """Return the facts that a prompt shows, by id and words."""
+    return [f"{one.short} {one.text}".strip() for one in found.known]
+
+
+@case("M260", "a fact is known once, ends by what takes its place or by its reason, and a number is never given again")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        await told(store, 1, WALNUTS, FactKnown(person=ANA, kind="home", text="Lives in Leeds"))
+        await told(store, 2, replace(WALNUTS, text="allergic to walnuts."))
+        first = (await look(store, 3)).known
+        leeds = next(one for one in first if one.kind == "home")
+        hull = FactKnown(person=ANA, kind="home", text="Lives in Hull", instead_of=leeds.id)
+        await told(store, 4, hull, FactEnded(fact=first[0].id, why="the test was negative"))
+        await told(store, 5, FactEnded(fact=leeds.id), FactKnown(person=ANA, kind="taste", text="Likes tea"))
+        found = await look(store, 6)
+    assert [f"{one.short} {one.text}" for one in first] == ["f1 Allergic to walnuts", "f2 Lives in Leeds"]
+    assert known(found) == ["f3 Lives in Hull", "f4 Likes tea"]
+    assert {(one.text, one.why) for one in found.ended} == {
+        ("Allergic to walnuts", "the test was negative"),
+        ("Lives in Leeds", ""),
+    }
+
+
+@case("M265", "the moment of a message that told a fact in force is not let go, and is found by the keys")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        for n in range(1, 5):
+            found = await recalled(store, heard(f"walnut number {n}", n=n))
+            said = Moment(
+                turn=found.turn,
+                at_s=int(NOW.timestamp()) + n,
+                person=ANA,
+                conversation=DM,
+                audience=private(ANA),
+                text=f"walnut number {n}",
+                pictures="cake" if n == 1 else "",
+            )
+            acts = (WALNUTS,) if n == 1 else ()
+            await store.turns.commit(thought(found, "Well.", moments=(said,), acts=acts))
+        await store.core.write(lambda db: let_go(db, private(ANA), int(NOW.timestamp()) + 9**7, 2))
+        kept = await store.moments.remember(heard(n=9), asked_for("walnut"))
+        by_key = await store.moments.remember(heard(n=9), asked_for("which cake?"))
+    assert [one.text for one in kept.moments.values()] == ["walnut number 4", "walnut number 1"]
+    assert list(by_key.hits) == [1]
+
+
+@case("M261", "a fact of a day that is past is not in force, and is found with its dates")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        spring = FactKnown(person=ANA, kind="constraint", text="Vegetarian", until=date(2025, 3, 14))
+        await told(store, 1, spring, replace(spring, text="On antibiotics", until=NOW.date() + timedelta(days=2)))
+        now = await look(store, 2)
+        later = await look(store, 3, now=NOW + timedelta(days=2))
+    assert known(now) == ["f2 On antibiotics"]
+    assert known(later) == []
+    assert [one.text for one in later.ended] == ["Vegetarian", "On antibiotics"]
+
+
+@case("M208", "a fact is shown only where the audience rule lets what was told there stand")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        await store.people.know_members("shared:slack:T1:ops", (ANA, BEN), NOW)
+        await told(store, 1, WALNUTS)
+        await told(store, 2, FactKnown(person=ANA, kind="work", text="A nurse"), at=OPS)
+        here, there = await look(store, 3), await look(store, 4, at=OPS)
+    assert known(here) == ["f1 Allergic to walnuts", "f2 A nurse"]
+    assert known(there) == ["f2 A nurse"]
+
+
+@case("M262", "nobody ends or hides what is somebody else's, whatever number is guessed")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        await told(store, 1, WALNUTS, MatterOpened(person=ANA, text="a house"))
+        mine = await look(store, 2)
+        fact, matter = mine.known[0].id, mine.matters[0].id
+        guesses = (FactEnded(fact=fact), Forgotten(fact=fact), Forgotten(matter=matter), MatterClosed(matter=matter))
+        await told(store, 3, *guesses, at="slack:T1:D-ben:", person=BEN)
+        found = await look(store, 4)
+    assert (found.known, found.matters) == (mine.known, mine.matters)
+
+
+@case("M263", "what is asked to be forgotten is in no prompt and in no list at once")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        await told(store, 1, WALNUTS, MatterOpened(person=ANA, text="a house"))
+        mine = await look(store, 2)
+        await told(store, 3, Forgotten(fact=mine.known[0].id), Forgotten(matter=mine.matters[0].id))
+        found, document = await look(store, 4), await store.people.known_of(ANA, NOW)
+    assert (found.known, found.ended, found.matters) == ((), (), ())
+    assert (document.facts, document.open) == ((), ())
+
+
+@case("M264", "a matter stands from its day on and when it comes up; the ninth takes the place of the oldest undated")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        day = NOW.date()
+        dated = [MatterOpened(person=ANA, text=f"day {n}", when=day + timedelta(days=n)) for n in (-20, -3, -1, 5, 9)]
+        await told(store, 1, *dated)
+        await told(store, 2, *[MatterOpened(person=ANA, text=f"someday {n}") for n in range(3)])
+        every = [one.text for one in (await store.people.known_of(ANA, NOW)).open]
+        await told(store, 3, MatterOpened(person=ANA, text="the ninth", when=day))
+        found = await look(store, 4)
+        gone = await look(store, 5, now=NOW + timedelta(days=41))
+        left = [one.text for one in (await store.people.known_of(ANA, NOW + timedelta(days=41))).open]
+    assert len(every) == 8
+    assert [one.text for one in found.matters] == ["the ninth", "day -1", "day -3"]
+    assert gone.matters == ()
+    assert left == ["someday 1", "someday 2"]
