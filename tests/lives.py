@@ -14,7 +14,7 @@ from claudius.memory.sqlite import SqliteRecords
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.psyche.arcs import advance_arcs
-from claudius.psyche.bands import arc_band, edge_bands, edge_words, mood_words, numbers_bands, wants_words
+from claudius.psyche.bands import arc_band, edge_bands, edge_words, mood_of, numbers_bands, wants_words
 from claudius.psyche.state import advance, advance_edge
 from claudius.psyche_types import DRIVES, Arc, Edge
 from claudius.reports.life import MovedTurn, moves_of
@@ -184,7 +184,7 @@ def evenings(moves: Sequence[MovedTurn], names: Mapping[str, str], hour: int) ->
         felt = [arc.arc for arc in hottest if arc_band(arc) > 0]
         yield Evening(
             day=day,
-            mood=mood_words(bands),
+            mood=mood_of(numbers),
             needs=dict(zip(DRIVES, numbers.drives, strict=True)),
             bands=dict(zip(DRIVES, bands[3:], strict=True)),
             wants=wants_words(numbers, bands),
@@ -314,7 +314,7 @@ def feud() -> Life:
         ),
     ]
     sorry = {
-        "stance_shifts": '{"target": "Ben", "stance": "forgive", "strength": "clear", "description": "he is sorry"}'
+        "appraisal": "apology"
     }
     return Life(
         "feud", "A feud, mended", "Ben insults it from the 3rd to the 5th day, says sorry on the 9th, and is kind from then on.",

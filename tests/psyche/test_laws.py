@@ -14,7 +14,6 @@ from claudius.psyche import arcs as subjects
 from claudius.psyche.arcs import BORN
 from claudius.psyche.bands import numbers_bands
 from claudius.psyche.change import Change, Event, change_of, feel
-from claudius.psyche.mapping import Shift
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import (
     DAY_S,
@@ -32,7 +31,7 @@ from claudius.psyche.state import (
     push,
     stranger,
 )
-from claudius.psyche_types import DRIVES, Arc, Edge, Folded, Numbers, Psyche
+from claudius.psyche_types import DRIVES, Appraisal, Arc, Edge, Folded, Numbers, Psyche
 
 KERNEL = Kernel()
 FRIENDLY = Axes(0.7, 0.4, 0.7, 0.6, 0.4)
@@ -370,7 +369,7 @@ def _event(at_s: float, heard: Stimulus | None) -> Event:
         st.tuples(
             stimuli,
             st.floats(0, 5 * DAY_S),
-            st.sampled_from(["", "soften", "escalate"]),
+            st.sampled_from(["", "hurtful", "apology", "joy"]),
             st.sampled_from(["", "new", "known"]),
         ),
         max_size=20,
@@ -383,9 +382,9 @@ def test_m23_the_trace_folds_again_to_the_same_bits(
 ) -> None:
     """M23: folding the trace from its first row, written and read as JSON, gives the stored numbers bit for bit."""
     psyche, rows, at_s = Psyche(), [], 0.0
-    for n, (heard, after_s, stance, subject) in enumerate(happened):
+    for n, (heard, after_s, kind, subject) in enumerate(happened):
         at_s += after_s
-        shifts = (Shift(person="ana", stance=stance),) if stance else ()
+        took = (Appraisal(person="ana", kind=kind),) if kind else ()
         born = Arc(arc=f"t{n}", label=f"the {n}", stems=("a", "b"), at_s=at_s, intensity=BORN, band=1)
         event = replace(
             _event(at_s, heard),
@@ -393,7 +392,7 @@ def test_m23_the_trace_folds_again_to_the_same_bits(
             birth=born if subject == "new" else None,
         )
         change = Change(
-            turn=f"t{n}", audience="a", event=event, compiled=kernel, outcome="think", shifts=shifts, max_arcs=3
+            turn=f"t{n}", audience="a", event=event, compiled=kernel, outcome="think", appraisals=took, max_arcs=3
         )
         folded = change.fold(psyche)
         rows.append((f"t{n}", msgspec.json.encode(folded.inputs), folded.traits))
