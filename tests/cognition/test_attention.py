@@ -181,7 +181,7 @@ async def test_m21_an_appraisal_moves_its_edge_by_the_table(home: Home) -> None:
 async def test_of_somebody_else_only_the_view_of_them_moves(home: Home) -> None:
     """Two others quarrel: the soul's own mood and its view of whoever asks stay as they were."""
     voice = Scripted(default=REPLY + "<appraisal>hurtful, strong, of Ben</appraisal>")
-    async with alive(home, voice, settings=IN_GROUP) as soul:
+    async with alive(home, voice, settings=LISTENS) as soul:
         await overhear(soul, "Then write them yourself, you were asleep anyway.", 1)
         await soul.network.hear("Who is right?", conversation=GROUP, is_shared=True)
         await soul.network.until_visible(1)
@@ -365,7 +365,7 @@ async def test_m15_a_thought_of_somebody_says_what_they_are_to_it(home: Home) ->
         origin=Origin.INTERNAL,
         owes=False,
     )
-    voice, clock = Scripted(default=REPLY), Clock()
+    voice, clock = Scripted(default=REPLY + "<appraisal>kindness</appraisal>"), Clock()
     settings = {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_TIMEZONE": "UTC"}
     async with alive(home, voice, clock=clock, settings=settings) as soul:
         await soul.mind.store.people.wish("rehearsal:t:ana", proactive=True, now=clock())
@@ -375,7 +375,7 @@ async def test_m15_a_thought_of_somebody_says_what_they_are_to_it(home: Home) ->
         await soul.network._accept(told)
         await soul.network.until_visible(2)
 
-    assert felt(voice.requests[-1])["toward"] == "Ana: new to you"
+    assert "Ana was kind to you" in str(felt(voice.requests[-1])["text"])
 
 
 @pytest.mark.parametrize("settings", [{}, {"CLAUDIUS_PIPELINE_STREAM": "rehearsal"}])
@@ -451,7 +451,7 @@ async def test_a_conversation_may_be_a_group_of_its_own(home: Home) -> None:
 
 async def test_an_uncalled_nod_is_a_reaction(home: Home) -> None:
     """Section 7: warm words that are not for the soul get an emoji where the network allows it, once in ten minutes."""
-    voice = Scripted(default=REPLY)
+    voice = Scripted(default=REPLY + "<appraisal>praise</appraisal>")
     async with alive(home, voice, settings=LISTENS) as soul:
         for _ in range(12):
             await say(soul, "you are brilliant, thank you", person="ben")
@@ -513,7 +513,7 @@ async def test_m16_what_one_audience_lived_is_not_remembered_in_another(home: Ho
 async def test_ten_idle_years_pass_in_one_step(home: Home) -> None:
     """I1: after ten years a soul is back at its baseline, whatever it last felt, at the cost of one step."""
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
-    async with alive(home, Scripted(default=REPLY), clock=lambda: now[0]) as soul:
+    async with alive(home, Scripted(default=REPLY + "<appraisal>threat</appraisal>"), clock=lambda: now[0]) as soul:
         for _ in range(3):
             await say(soul, "You are useless and stupid, shut up")
     now[0] += timedelta(days=3650)
@@ -521,9 +521,7 @@ async def test_ten_idle_years_pass_in_one_step(home: Home) -> None:
     async with alive(home, voice, clock=lambda: now[0]) as soul:
         await say(soul, "How do you do?")
 
-    asked = next(one for one in voice.requests if "## Psyche" in one.tail)
-    assert felt(asked)["mood"] == "quiet"
-    assert felt(asked)["toward"] == "Ana: new to you"
+    assert felt(voice.requests[-1])["text"] == "You are restless with routine."
 
 
 def test_an_intent_without_a_psyche_moves_nothing() -> None:

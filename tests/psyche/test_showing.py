@@ -63,7 +63,7 @@ def test_what_is_shown_stands_at_that_instant() -> None:
     found = shown(psyche, (), "", 2 * DAY_S)
 
     assert found["energy"] == advance(numbers, 2 * DAY_S).energy
-    assert found["mood"]["words"] == "quiet"
+    assert found["mood"]["words"] == "even"
     assert found["drives"].keys() == set(DRIVES)
     assert found["relationships"][0]["words"] == "fond"
     assert found["arcs"][0]["intensity"] == pytest.approx(0.4)

@@ -298,7 +298,8 @@ def test_m10_activation_is_worked_out_without_a_model() -> None:
     assert tuple(neutral) == TENDENCIES
     assert strained["escalate"] > neutral["escalate"]
     assert strained["approach"] < neutral["approach"]
-    assert words.tilt_words(dict.fromkeys(TENDENCIES, 0.5)) == "nothing pulls either way"
+    assert words.tilt_words(dict.fromkeys(TENDENCIES, 0.5)) == []
+    assert words.tilt_words({"escalate": 0.9}) == ["You are ready to push back."]
 
 
 def test_m10_whoever_it_is_at_ease_with_hears_more_of_it() -> None:

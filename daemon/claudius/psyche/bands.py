@@ -197,8 +197,8 @@ def sentences(
     """
     words, numbers = phrases(), state.numbers
     mood = mood_of(numbers)
-    said = [str(words["mood"].get(mood, ""))]
-    said += [one for name, edge in people if (one := _of_person(name, edge, appraised, now_s, is_alone=is_alone))][:1]
+    persons = [one for name, edge in people if (one := _of_person(name, edge, appraised, now_s, is_alone=is_alone))][:1]
+    said = [str(words["mood"].get(mood, "")), *persons]
     if mood == "moved":  # everything else waits
         return [one for one in said if one]
     level, at = max((level, n) for n, level in enumerate(numbers.drives))
@@ -208,7 +208,8 @@ def sentences(
         label = " ".join([word for word in arc.label.split() if word.isalpha()])
         if label and arc_band(arc) >= OUTER:
             said.append(Template(words["on_mind"]).substitute(label=label))
-    said += tilt_words(tendencies(state, salience))
+    if not persons:  # which says as much
+        said += tilt_words(tendencies(state, salience))
     return [one for one in said if one]
 
 
