@@ -126,7 +126,7 @@ async def test_m2_before_the_model_is_asked_only_load_and_familiarity_move(home:
         for _ in range(2):
             await say(soul, "You are useless and stupid, shut up, I hate you")
 
-    assert [felt(request) for request in voice.requests][0] == {}
+    assert felt(voice.requests[0]) == {}
     assert felt(voice.requests[1])["text"] == (
         "You are hurt. Ana was hurtful just now and has not made it up; you are civil, and careful with them."
     )
@@ -451,9 +451,9 @@ async def test_a_conversation_may_be_a_group_of_its_own(home: Home) -> None:
 
 async def test_an_uncalled_nod_is_a_reaction(home: Home) -> None:
     """Section 7: warm words that are not for the soul get an emoji where the network allows it, once in ten minutes."""
-    voice = Scripted(default=REPLY + "<appraisal>praise</appraisal>")
+    voice = Scripted(default=REPLY + "<appraisal>kindness, strong</appraisal>")
     async with alive(home, voice, settings=LISTENS) as soul:
-        for _ in range(12):
+        for _ in range(18):
             await say(soul, "you are brilliant, thank you", person="ben")
         await overhear(soul, "we shipped it 🎉", 1, participation="group", can_react=True)
         await overhear(soul, "we launched, hooray", 2, participation="group", can_react=True)

@@ -11,10 +11,29 @@ from claudius.psyche.state import stranger
 from claudius.psyche_types import Appraisal, Numbers
 
 ADA, BEN = "slack:T1:U1", "slack:T1:U2"
-KINDS = (
-    "nothing kindness thanks praise apology tease sarcasm criticism cold hurtful threat pressure crude confides farewell"
-    " joy grief worry plea my_fault my_success"
-).split()
+KINDS = [
+    "nothing",
+    "kindness",
+    "thanks",
+    "praise",
+    "apology",
+    "tease",
+    "sarcasm",
+    "criticism",
+    "cold",
+    "hurtful",
+    "threat",
+    "pressure",
+    "crude",
+    "confides",
+    "farewell",
+    "joy",
+    "grief",
+    "worry",
+    "plea",
+    "my_fault",
+    "my_success",
+]
 READ = [
     ("nothing", "nothing", "clear", ADA),
     ("Joy.", "joy", "clear", ADA),

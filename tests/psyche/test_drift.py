@@ -41,7 +41,9 @@ def taken(kind: str, count: int, over_days: float, since_s: float = 1.0) -> list
         ("praise", "dominance", -1),
     ],
 )
-def test_m22_twenty_appraisals_over_a_fortnight_move_their_trait_by_a_hundredth(kind: str, trait: str, way: int) -> None:
+def test_m22_twenty_appraisals_over_a_fortnight_move_their_trait_by_a_hundredth(
+    kind: str, trait: str, way: int
+) -> None:
     """M22: each rule of the table moves its trait and no other."""
     found = drift_on(KERNEL, FRESH, taken(kind, 20, 15), 16 * DAY_S)
 

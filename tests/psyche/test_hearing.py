@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from claudius.psyche.classify import asks, classify, lexicon
+from claudius.psyche.classify import asks, classify
 from claudius.psyche.events import Heard
 from claudius.psyche.words import Cues, likeness, overlap, read_cue, stem, stem_list, stems, tokens
+
 
 def hear(text: str, address: str = "dm") -> Heard:
     """Read a text as it would be read in a DM."""
@@ -84,7 +83,9 @@ def test_two_halves_of_a_critical_cue_that_stand_far_apart_are_none() -> None:
     assert hear(far).critical == frozenset()
 
 
-@pytest.mark.parametrize("text", ["Die Sonne scheint.", "Wie war dein Tag?", "Merci, tu es génial", "Danke, du bist großartig"])
+@pytest.mark.parametrize(
+    "text", ["Die Sonne scheint.", "Wie war dein Tag?", "Merci, tu es génial", "Danke, du bist großartig"]
+)
 def test_no_hint_is_taken_from_another_language(text: str) -> None:
     """The lexicon is English: a text in another language gives no hint, whatever its words look like."""
     assert hear(text, "ambient").classes == frozenset()

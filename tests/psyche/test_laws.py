@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
 from claudius.psyche import arcs as subjects
+from claudius.psyche.appraisals import apply_appraisal
 from claudius.psyche.arcs import BORN
 from claudius.psyche.bands import numbers_bands
 from claudius.psyche.change import Change, Event, change_of, feel
@@ -456,3 +457,25 @@ def test_a_push_never_passes_its_reach(value: float, delta: float, base: float, 
         assert value <= moved <= max(value, base + (1 - base) * reach) + 1e-12
     elif delta < 0:
         assert value >= moved >= min(value, base - (base + 1) * reach) - 1e-12
+
+
+TOP = 0.75
+"""Where the highest band of a need begins."""
+ROADS = [
+    ("threat", "safety"),
+    ("pressure", "autonomy"),
+]
+
+
+@pytest.mark.parametrize(("kind", "need"), ROADS)
+def test_each_need_that_people_press_has_a_road_into_its_highest_band_and_back(kind: str, need: str) -> None:
+    """Six strong ones a day for ten days raise the need past its last cut; within a week of peace it rests again."""
+    at, numbers = DRIVES.index(need), Numbers(at_s=0.0)
+    for day in range(10):
+        for n in range(6):
+            numbers = advance(numbers, day * DAY_S + n * 600.0)
+            numbers = apply_appraisal(numbers, Appraisal(person="ana", kind=kind, strength="strong"), Kernel())
+    highest = numbers.drives[at]
+
+    assert highest > TOP
+    assert advance(numbers, numbers.at_s + 7 * DAY_S).drives[at] < 0.55

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -78,10 +78,13 @@ def psyche_if_whole(db: Database, persons: Sequence[str], may: May) -> Psyche | 
 
 
 def move_psyche(db: Database, intent: Intent, at: str) -> None:
-    """Fold a turn's changes into the current numbers, and record a trace.
+    """Keep how a turn took what was said, fold its changes into the current numbers, and record a trace.
 
     If folding fails, the numbers stay as they are and the turn is still stored.
     """
+    if intent.appraisals:
+        place = {"at_s": intent.at.timestamp(), "turn": intent.turn, "audience": intent.audience}
+        db.each("appraisal_kept", [{**asdict(one), **place} for one in intent.appraisals])
     change = intent.psyche
     if change is None:
         return
@@ -128,12 +131,6 @@ def move_psyche(db: Database, intent: Intent, at: str) -> None:
         plan_milestone(db, intent, milestone)
 
 
-def keep_appraisals(db: Database, intent: Intent) -> None:
-    """Keep how a turn took what was said."""
-    place = {"at_s": intent.at.timestamp(), "turn": intent.turn, "audience": intent.audience}
-    db.each("appraisal_kept", [{**asdict(one), **place} for one in intent.appraisals])
-
-
 class PsycheStore:
     """The psyche outside a turn; in one it is read by `store.turns.recall` and moved by the commit."""
 
@@ -166,7 +163,9 @@ def old_traces(db: Database, before: datetime, most: int) -> OldTraces:
     folded = db.one("checkpoint")
     upto, numbers = (folded["trace"], folded["numbers"]) if folded else (0, None)
     traces = [_trace(row) for row in db.all("traces_old", trace=upto, before=stamp(before), most=most)]
-    persons = {one.person for one in traces} | {str(who) for one in traces for who, *_ in one.inputs.get("appraisals", ())}
+    persons = {one.person for one in traces} | {
+        str(who) for one in traces for who, *_ in one.inputs.get("appraisals", ())
+    }
     edges = db.values("checkpoint_edges", persons=dump(sorted(persons)))
     return OldTraces(
         before=Psyche(

@@ -25,7 +25,7 @@ from claudius.memory.ledger import note
 from claudius.memory.moments import keep_moments
 from claudius.memory.outbox import say
 from claudius.memory.plans import TOO_MANY, keep_plans
-from claudius.memory.psyche import keep_appraisals, move_psyche
+from claudius.memory.psyche import move_psyche
 from claudius.memory.recall import RecallLimits, Shelf, let_go, recall
 from claudius.memory.rows import Decoding, call_row, dump, entry_of, instant, pack, parse, parse_object, stamp
 from claudius.memory.seeing import Seeing, alone, canonical
@@ -297,8 +297,6 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
         note_of_state = "soul state: " + ", ".join([change.key for change in intent.state])
         write_state(db, intent.state, at, author="turn", turn=intent.turn, note=note_of_state)
     move_psyche(db, intent, at)
-    if intent.appraisals:
-        keep_appraisals(db, intent)
     for whisper in intent.whispers:
         db.run("whisper_used", id=whisper, turn=intent.turn)
     if intent.summary is not None:

@@ -44,6 +44,7 @@ from claudius.psyche.state import Stimulus, tinted
 from claudius.psyche_types import Appraisal, Edge, Felt, Numbers, Psyche
 from claudius.recollection import Recollection, Remembered, once
 
+
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
     """The result of attention for the rest of the turn. Words reach the prompt; numbers do not."""
 

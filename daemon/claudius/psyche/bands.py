@@ -110,10 +110,10 @@ def mood_of(numbers: Numbers) -> str:
     if numbers.colour and numbers.at_s < numbers.colour_until_s and not (numbers.colour == "glad" and valence <= 1):
         return numbers.colour
     if valence <= 1:
-        return "tense" if arousal == 2 else "low"  # noqa: PLR2004 - the highest band
+        return "tense" if arousal == 2 else "low"
     if energy <= 1:
         return "tired"
-    return "glad" if valence == 4 else "even"  # noqa: PLR2004 - the highest band
+    return "glad" if valence == 4 else "even"
 
 
 def energy_words(bands: tuple[int, ...]) -> str:
@@ -221,16 +221,15 @@ def _of_person(name: str, edge: Edge, appraised: Sequence[Appraised], now_s: flo
         return Template(kinds()[one.kind].said).substitute(who=who, when=_when(now_s - one.at_s))
     if not is_alone or not edge.person:
         return ""
-    said = words["near"].get(edge_kind(edge_bands(edge)), words["ill_at_ease"] if edge.comfort < ILL_AT_EASE else "")
-    return Template(said).substitute(who=who)
+    kind = edge_kind(edge_bands(edge))
+    is_uneasy = kind == "ordinary" and edge.comfort < ILL_AT_EASE
+    return Template(words["near"].get(kind, words["ill_at_ease"] if is_uneasy else "")).substitute(who=who)
 
 
 def _telling(appraised: Sequence[Appraised], now_s: float) -> Appraised | None:
     """Return the appraisal that a prompt tells of: the newest, but small thanks do not cover a wound. Pure."""
     fresh = [
-        one
-        for one in appraised
-        if (kind := kinds()[one.kind]).said and now_s - one.at_s < SAID_S.get(kind.mood, DAY_S)
+        one for one in appraised if (kind := kinds()[one.kind]).said and now_s - one.at_s < SAID_S.get(kind.mood, DAY_S)
     ]
     for n, one in enumerate(fresh):
         is_small = kinds()[one.kind].mood == "glad" and one.strength == "slight"

@@ -14,7 +14,15 @@ import msgspec
 from msgspec.structs import asdict, astuple, replace
 
 from claudius.psyche import arcs as subjects
-from claudius.psyche.appraisals import apply_appraisal, appraised_edge, coloured, importance_of, kinds, moves_only_view, weight
+from claudius.psyche.appraisals import (
+    apply_appraisal,
+    appraised_edge,
+    coloured,
+    importance_of,
+    kinds,
+    moves_only_view,
+    weight,
+)
 from claudius.psyche.bands import edge_bands, numbers_bands
 from claudius.psyche.events import MILESTONE, MILESTONE_REARMED, NOTICED
 from claudius.psyche.personality import Kernel, kernel_hash
@@ -236,8 +244,7 @@ def change_of(turn: str, inputs: Mapping[str, Any], person: str, traits: tuple[f
         compiled=Kernel(*traits),
         outcome=inputs["outcome"],
         appraisals=tuple(
-            Appraisal(person=who, kind=kind, strength=strength)
-            for who, kind, strength in inputs.get("appraisals", ())
+            Appraisal(person=who, kind=kind, strength=strength) for who, kind, strength in inputs.get("appraisals", ())
         ),
         hint=inputs["hint"],
         mood=inputs["mood"],

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from claudius.memory.ranking import is_english
 from claudius.psyche.events import ADDRESSED, Heard
-from claudius.psyche.words import ENDS, HEARD_CHARS, QUESTION_MARKS, Cues, is_negated, stems, tokens
+from claudius.psyche.words import HEARD_CHARS, QUESTION_MARKS, Cues, is_negated, stems, tokens
 
 ACKNOWLEDGEMENT_CHARS = 60
 """No message that only acknowledges is longer."""

@@ -139,9 +139,7 @@ def appraisals_of(past: PastTurn) -> tuple[Appraised, ...]:
     """Return how what was said in a past turn landed, oldest first. Pure."""
     return tuple(
         [
-            Appraised(
-                person=told["person"], kind=told["kind"], strength=told["strength"], at_s=entry.at.timestamp()
-            )
+            Appraised(person=told["person"], kind=told["kind"], strength=told["strength"], at_s=entry.at.timestamp())
             for entry in past.entries
             if (told := entry.metadata).get("query") == APPRAISAL and "kind" in told
         ]

@@ -45,10 +45,15 @@ def shown(psyche: Psyche, traits: tuple[float, ...], kernel_hash: str, at_s: flo
     kernel = Kernel(*traits) if traits else Kernel()
     numbers = advance(psyche.numbers or Numbers(at_s=at_s), at_s)
     bands = words.numbers_bands(numbers)
+    mood = words.mood_of(replace(numbers, bands=bands))
     return {
         "energy": numbers.energy,
-        "mood": {"valence": numbers.valence, "arousal": numbers.arousal, "words": words.mood_of(replace(numbers, bands=bands))},
-        "emotional_state": words.emotional_state(words.mood_of(replace(numbers, bands=bands))),
+        "mood": {
+            "valence": numbers.valence,
+            "arousal": numbers.arousal,
+            "words": words.mood_of(replace(numbers, bands=bands)),
+        },
+        "emotional_state": words.emotional_state(mood),
         "drives": {
             drive: {
                 "level": level,

@@ -140,7 +140,7 @@ def _thought(reading: Reading) -> Effect:
 
 
 def _people(recollection: Recollection) -> dict[str, str]:
-    """Return the ids of those present, keyed by what a model may call them: short names, and unambiguous names."""
+    """Return the ids of those present, keyed by what a model may call them: short names, unambiguous (first) names."""
     present = {one.person: recollection.called(one) for one in recollection.perceptions if one.person}
     canonical = recollection.speaker.person if recollection.speaker else ""
     ids = {person: canonical or person for person in present}
@@ -148,6 +148,9 @@ def _people(recollection: Recollection) -> dict[str, str]:
     ids |= {other.person: other.person for other in recollection.others}
     counts = Counter(name.casefold() for name in present.values() if name)
     named = {name.casefold(): ids[person] for person, name in present.items() if counts[name.casefold()] == 1}
+    firsts = {person: name.split()[0].casefold() for person, name in present.items() if name.split()}
+    once = Counter({ids[person]: first for person, first in firsts.items()}.values())
+    named |= {first: ids[person] for person, first in firsts.items() if once[first] == 1 and first not in counts}
     return named | {short_name(person): ids[person] for person in present}
 
 
