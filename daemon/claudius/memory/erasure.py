@@ -651,6 +651,10 @@ class Unsaid(Struct, frozen=True, kw_only=True):
     before: str
     now: str
     """Empty if it was deleted."""
+    rows: tuple[tuple[str, str], ...] = ()
+    """Other rows that held the words: facts, matters."""
+    said: str = ""
+    """A message that stays in its conversation and gives none of its words to other texts any more."""
 
 
 class Undone(Struct, frozen=True):
@@ -724,7 +728,8 @@ class _WordsErased(Erasure):
             source.turns.add(one.turn)
             source.stems |= marks(one.before) - marks(one.now)
             source.add_line(one.conversation, one.number)
-            source.rows.add(("moment", str(one.moment)))
+            source.rows |= {("moment", str(one.moment)), *one.rows}
+            source.silent.add(one.said)
         derived = Derived(source)
         found = [*await in_thread(derived.find, self._beside, (), since)]
         await self._void(

@@ -72,7 +72,7 @@ def _hidden(db: Database, intent: Intent, how: tuple[str, str, str], number: int
     row = _mine(db, intent, find, number, is_over=True)
     if row is None:
         return _gone(db, find, letter, number)
-    db.run(hide, id=number, at=stamp(intent.at))
+    db.run(hide, id=number, at=stamp(intent.at), turn=intent.turn)
     return changed(called_here(db, intent, row["person"], f"{letter}{row['short']}"))
 
 
