@@ -13,12 +13,11 @@ from case_rows import Row, rows
 from claudius.home import Home
 from claudius.perception import Kind
 from claudius.providers.scripted import Scripted
-from claudius.psyche.bands import mood_words, numbers_bands
+from claudius.psyche.bands import mood_of
 from claudius.psyche.classify import is_trivial, lexicon
 from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL, DM, STRANGER
 from minds import by_tag, minds
 
-pytestmark = pytest.mark.xfail(reason="acts are landing", strict=False)
 _ASSENT_TEXT = "yes yeah yep yup no nope nah sure ja nein oui non sí sim não nie nee да нет はい いいえ 是 不"
 _FIRST_PERSON_TEXT = "i i'm i've i'll my me we ich mein mich j'ai moi yo mi eu io ik я мы"
 ASSENT, FIRST_PERSON = frozenset(_ASSENT_TEXT.split()), frozenset(_FIRST_PERSON_TEXT.split())
@@ -96,7 +95,7 @@ def mood(it: Acted) -> str:
     """Return the soul's mood, in one of its seven words."""
     numbers = it.soul.records().psyche()[0].numbers
     assert numbers
-    return mood_words(numbers_bands(numbers)).partition(",")[0]
+    return mood_of(numbers)
 
 
 async def tell(it: Acted, says: list[Any], of: list[list[str]]) -> str:
