@@ -28,7 +28,8 @@ MAY = {
     "daemon/claudius/memory/ranking.py": "search: stop words and languages",
     "daemon/claudius/cognition/output/rules.py": "guards: a model that thinks aloud has not spoken",
     "daemon/claudius/cognition/steps/user_model.py": "guards: no instruction stands in a portrait",
-    "daemon/claudius/cognition/prompt/": "writes the day's date",
+    "daemon/claudius/prompt.py": "writes a date",
+    "daemon/claudius/cognition/prompt/present.py": "writes the weekday",
     "daemon/claudius/eval/checks.py": "measures: in which language a reply is",
     "soul/eval/": "what a scene looks for",
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from case_rows import rows
 from claudius.cognition.remembering import LINE_CHARS
 from claudius.memory.ranking import Found, asked_for, rank, rarest, stemmed
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception, private, shared
@@ -171,8 +172,8 @@ They are digging up our street again.""".splitlines()
 async def test_memory_w5_small_talk_remembers_nothing(tmp_path: Path) -> None:
     """W5: the floor holds for statements too: of ten lines about nothing that was said, nine show no block at all."""
     async with living(tmp_path) as life:
-        for n, one in enumerate(LIFE):
-            await life.hear(ANA, one.told, START + timedelta(hours=n), HOME)
+        for n, one in enumerate(rows("more_acts", "weeks")[0].values[0].input["facts"]):
+            await life.hear(ANA, one["old_says"], START + timedelta(hours=n), HOME)
         shown = [bool(await life.ask(ANA, text, START + LATER)) for text in SMALL]
 
     assert sum(shown) <= 1, shown
