@@ -32,7 +32,9 @@ async def test_what_is_short_is_thought_about_unless_it_only_acknowledges(home: 
     line, opened = row.input.get("soul", LINE), row.input.get("open", "")
     async with acting(home, row.id, clock=CLOCK) as it:
         if opened:
-            await it.says(f"Wish me luck for {opened}.", acts=acts({"do": "open", "text": opened, "when": "2026-11-27"}))
+            await it.says(
+                f"Wish me luck for {opened}.", acts=acts({"do": "open", "text": opened, "when": "2026-11-27"})
+            )
             await it.until(datetime.fromisoformat("2026-11-27T15:00:00Z"), NEVER)
         await it.says("When does the ferry leave?", external_dialogue=line)
         before = len(it.tails())
@@ -177,7 +179,10 @@ async def test_a_line_is_felt_as_it_was_appraised(home: Home, row: Row) -> None:
     assert sign in SIGNS[kind]
 
 
-GLAD, SORE = "kindness thanks praise joy my_success", "sarcasm criticism cold hurtful threat pressure crude grief worry my_fault"
+GLAD, SORE = (
+    "kindness thanks praise joy my_success",
+    "sarcasm criticism cold hurtful threat pressure crude grief worry my_fault",
+)
 SIGNS = {"nothing": (-1, 0, 1), **dict.fromkeys(GLAD.split(), (1,)), **dict.fromkeys(SORE.split(), (-1,))}
 SIGNS |= dict.fromkeys(("tease", "apology", "confides", "farewell", "plea"), (-1, 0, 1))
 """Which way the valence goes."""
