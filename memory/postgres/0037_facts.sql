@@ -18,6 +18,7 @@ CREATE TABLE fact_known (                -- one row a thing that somebody is kno
     ended_by    text COLLATE "C" NOT NULL DEFAULT '',-- the turn that ended it
     why         text COLLATE "C" NOT NULL DEFAULT '',-- why it ended, as it was told
     hidden_at   text COLLATE "C",                    -- when the person asked to forget it; an hour later it is destroyed; null = they did not
+    hidden_by   text COLLATE "C" NOT NULL DEFAULT '', -- the turn that was asked to forget it
     former      text COLLATE "C" NOT NULL DEFAULT '',-- as turns before this table showed it; empty = told since
     unchecked   bigint NOT NULL DEFAULT 0 -- 1 = found by a pattern, and confirmed by nobody
 );
@@ -50,6 +51,8 @@ CREATE TABLE matter (                    -- one row a piece of somebody's life t
     opened_at   text COLLATE "C" NOT NULL,           -- when
     closed_at   text COLLATE "C",                    -- when it ended; null = it is open
     raised_at   text COLLATE "C",                    -- when the soul wrote first because of it; null = it did not
-    hidden_at   text COLLATE "C"                     -- when the person asked to forget it; null = they did not
+    hidden_at   text COLLATE "C",                    -- when the person asked to forget it; null = they did not
+    hidden_by   text COLLATE "C" NOT NULL DEFAULT ''  -- the turn that was asked to forget it
 );
 CREATE INDEX matter_person ON matter (person);
+CREATE INDEX matter_hidden ON matter (hidden_at) WHERE hidden_at IS NOT NULL;

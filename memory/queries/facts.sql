@@ -21,7 +21,7 @@ UPDATE fact SET unchecked = 0, kind = :kind, keys = CASE :keys WHEN '' THEN keys
 UPDATE fact SET ended_at = :at, ended_by = :turn, why = :why WHERE id = :id;
 
 -- name: fact_hidden
-UPDATE fact SET hidden_at = :at WHERE id = :id AND hidden_at IS NULL;
+UPDATE fact SET hidden_at = :at, hidden_by = :turn WHERE id = :id AND hidden_at IS NULL;
 
 -- name: facts_of_turn
 -- What a turn's message told of a person, when it is deleted.
@@ -45,4 +45,51 @@ VALUES (:short, :person, :audience, :text, :due, :turn, :opened_at);
 UPDATE matter SET closed_at = :at WHERE id = :id;
 
 -- name: matter_hidden
-UPDATE matter SET hidden_at = :at WHERE id = :id AND hidden_at IS NULL;
+UPDATE matter SET hidden_at = :at, hidden_by = :turn WHERE id = :id AND hidden_at IS NULL;
+
+-- name: fact_of_name
+SELECT id, text FROM fact WHERE person IN (SELECT value FROM json_each(:ids)) AND short = :short AND hidden_at IS NOT NULL;
+
+-- name: matter_of_name
+SELECT id, text FROM matter WHERE person IN (SELECT value FROM json_each(:ids)) AND short = :short AND hidden_at IS NOT NULL;
+
+-- name: fact_back
+UPDATE fact SET hidden_at = NULL WHERE id = :id;
+
+-- name: matter_back
+UPDATE matter SET hidden_at = NULL WHERE id = :id;
+
+-- name: hidden_first
+SELECT min(hidden_at) AS at FROM (SELECT hidden_at FROM fact WHERE hidden_at IS NOT NULL
+    UNION ALL SELECT hidden_at FROM matter WHERE hidden_at IS NOT NULL) AS hidden;
+
+-- name: hidden_before
+SELECT 'fact' AS kind, id FROM fact WHERE hidden_at IS NOT NULL AND hidden_at <= :before
+UNION ALL SELECT 'matter', id FROM matter WHERE hidden_at IS NOT NULL AND hidden_at <= :before;
+
+-- name: fact_to_forget
+SELECT person, turn, hidden_by, text, about, keys FROM fact WHERE id = :id;
+
+-- name: matter_to_forget
+SELECT person, turn, hidden_by, text, '' AS about, '' AS keys FROM matter WHERE id = :id;
+
+-- name: moment_to_forget
+SELECT id, person, turn, '' AS hidden_by, text, '' AS about, '' AS keys FROM moment WHERE id = :id AND is_own = 0;
+
+-- name: moments_telling
+-- scans: one message is forgotten
+SELECT id, person, text FROM moment WHERE turn = :turn AND is_own = 0 AND person IN (SELECT value FROM json_each(:ids));
+
+-- name: moment_unkeyed
+UPDATE moment SET pictures = trim(replace(pictures, :keys, '')) WHERE id = :id AND :keys <> '';
+
+-- name: told_in_turn
+SELECT 1 FROM fact WHERE turn = :turn AND person = :person AND ended_at IS NULL AND hidden_at IS NULL
+UNION ALL SELECT 1 FROM matter WHERE turn = :turn AND person = :person AND closed_at IS NULL AND hidden_at IS NULL LIMIT 1;
+
+-- name: acts_of_turn
+SELECT n, content FROM entry
+WHERE conversation = :conversation AND number = :number AND entry_type = 'mentalQuery' AND metadata LIKE '%"acts"%';
+
+-- name: acts_blanked
+UPDATE entry SET content = :content, stems = '' WHERE conversation = :conversation AND number = :number AND n = :n;

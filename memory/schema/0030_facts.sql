@@ -17,6 +17,7 @@ CREATE TABLE fact_known (                -- one row a thing that somebody is kno
     ended_by    TEXT NOT NULL DEFAULT '',-- the turn that ended it
     why         TEXT NOT NULL DEFAULT '',-- why it ended, as it was told
     hidden_at   TEXT,                    -- when the person asked to forget it; an hour later it is destroyed; null = they did not
+    hidden_by   TEXT NOT NULL DEFAULT '', -- the turn that was asked to forget it
     former      TEXT NOT NULL DEFAULT '',-- as turns before this table showed it; empty = told since
     unchecked   INTEGER NOT NULL DEFAULT 0 -- 1 = found by a pattern, and confirmed by nobody
 ) STRICT;
@@ -48,6 +49,8 @@ CREATE TABLE matter (                    -- one row a piece of somebody's life t
     opened_at   TEXT NOT NULL,           -- when
     closed_at   TEXT,                    -- when it ended; null = it is open
     raised_at   TEXT,                    -- when the soul wrote first because of it; null = it did not
-    hidden_at   TEXT                     -- when the person asked to forget it; null = they did not
+    hidden_at   TEXT,                    -- when the person asked to forget it; null = they did not
+    hidden_by   TEXT NOT NULL DEFAULT ''  -- the turn that was asked to forget it
 ) STRICT;
 CREATE INDEX matter_person ON matter (person);
+CREATE INDEX matter_hidden ON matter (hidden_at) WHERE hidden_at IS NOT NULL;

@@ -13,7 +13,7 @@ from case_rows import Row, rows
 from claudius.home import Home
 from claudius.perception import Kind
 from claudius.providers.scripted import Scripted
-from claudius.psyche.bands import mood_words, numbers_bands
+from claudius.psyche.bands import mood_of
 from claudius.psyche.classify import is_trivial, lexicon
 from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL, DM
 from minds import by_tag, minds
@@ -96,7 +96,7 @@ def mood(it: Acted) -> str:
     """Return the soul's mood, in one of its seven words."""
     numbers = it.soul.records().psyche()[0].numbers
     assert numbers
-    return mood_words(numbers_bands(numbers)).partition(",")[0]
+    return mood_of(numbers)
 
 
 async def tell(it: Acted, says: list[Any], of: list[list[str]]) -> list[str]:
@@ -109,7 +109,7 @@ async def tell(it: Acted, says: list[Any], of: list[list[str]]) -> list[str]:
         name, text = one if isinstance(one, list) else ("", one)
         is_heard = name in ("", "Ada")
         wanted = left.pop(0) if is_heard else ["nothing"]
-        kind = next((choice for choice in wanted if " of " in choice), wanted[0])
+        kind = next((choice for choice in wanted if name and " of " in choice), wanted[0])
         place, by = (CHANNEL, ANA if is_heard else BEN) if name else (DM, ANA)
         calls = "{bot}" in text
         tails.append(await it.says(text.removeprefix("{bot} "), where=place, by=by, calls=calls, appraisal=kind))

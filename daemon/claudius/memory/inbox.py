@@ -449,6 +449,10 @@ class InboxStore:
         """Whether `unsaid` would return at once."""
         return self._unsaid.is_set()
 
+    def follow_unsaid(self) -> None:
+        """Have `unsaid` return: words are gone from which something was written."""
+        self._unsaid.set()
+
     async def unsaid(self) -> None:
         """Return once an answered message was edited or deleted here and `undo` was not called since."""
         await self._unsaid.wait()

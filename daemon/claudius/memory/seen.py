@@ -394,6 +394,8 @@ class ErasedSource(Struct, kw_only=True):
     stems: set[str] = field(default_factory=set)
     """Words of it, reduced to stems."""
     names: Sequence[str] = ()
+    silent: set[str] = field(default_factory=set)
+    """Messages that stay and give nothing any more."""
     whole: bool = True
     """Whether all that was written with it in sight is derived, whatever it says."""
 
@@ -542,6 +544,8 @@ class Derived:
             cursor = db.connection.execute(db.queries[query], values)
             while missing and (rows := cursor.fetchmany(READ)):
                 for row in rows:
+                    if row["text"] in self._source.silent:
+                        continue
                     if query == "soul_texts" or row["turn"] not in not_counted:
                         text = row["text"].decode("utf-8", "replace") if query == "soul_texts" else row["text"] or ""
                         given = missing.intersection(marks(text))

@@ -19,6 +19,7 @@ from claudius.memory.codes import CodeStore
 from claudius.memory.database import Core, Database, Writer
 from claudius.memory.documents import DocumentStore
 from claudius.memory.erasure import ErasureStore
+from claudius.memory.forgotten import FactStore
 from claudius.memory.inbox import InboxStore
 from claudius.memory.leases import LeaseStore
 from claudius.memory.ledger import LedgerStore
@@ -62,6 +63,7 @@ class Store:
         self.outbox = OutboxStore(core)
         self.turns = TurnStore(core)
         self.moments = MomentStore(core)
+        self.facts = FactStore(core, self.inbox.follow_unsaid)
         self.people = PeopleStore(core)
         self.documents = DocumentStore(core)
         self.ledger = LedgerStore(core)

@@ -95,8 +95,12 @@ async def tick(mind: Mind, wake: Callable[[str], None], look: Look | None = None
     if due is not None and due <= now:
         await fire_due(now, mind, wake)
         due = mind.store.plans.next_due()
+    gone = mind.store.facts.next_destroyed()
+    if gone is not None and gone <= now:
+        await mind.store.facts.destroy(now)
+        gone = mind.store.facts.next_destroyed()
     job = await look(now) if look else None
-    nearest = min((one for one in (due, job) if one), default=None)
+    nearest = min((one for one in (due, gone, job) if one), default=None)
     return LOOK_S if nearest is None else min(LOOK_S, max(FIRST_S, (nearest - now).total_seconds()))
 
 

@@ -12,7 +12,7 @@ from claudius.memory.moments import let_go
 from claudius.memory.ranking import asked_for
 from claudius.memory.store import Store
 from claudius.perception import private
-from claudius.recollection import Moment, Recollection
+from claudius.recollection import Entry, EntryType, Moment, Recollection
 from contracts.store.ground import ANA, BEN, DM, NOW, OPS, Ground, awake, case, heard, recalled, thought
 
 WALNUTS = FactKnown(person=ANA, kind="constraint", text="Allergic to walnuts", keys=("cake", "nuts"))
@@ -141,3 +141,80 @@ async def _(ground: Ground) -> None:
     assert [one.text for one in found.matters] == ["the ninth", "day -1", "day -3"]
     assert gone.matters == ()
     assert left == ["someday 1", "someday 2"]
+
+
+CAKE = "I'm allergic to walnuts, so no cake."
+ACT = '{"do": "know", "text": "Allergic to walnuts", "kind": "constraint", "keys": ["cake", "nuts"]}'
+
+
+async def cake(store: Store) -> Recollection:
+    """Tell of an allergy in a turn that keeps its message and its acts; return what the next turn would know."""
+    found = await recalled(store, heard(CAKE, n=1))
+    said = Moment(
+        turn=found.turn,
+        at_s=int(NOW.timestamp()),
+        person=ANA,
+        conversation=DM,
+        audience=private(ANA),
+        text=CAKE,
+        pictures="cake nuts",
+    )
+    intent = thought(found, "Then no walnuts for you.", moments=(said,), acts=(WALNUTS,))
+    line = Entry(entry_type=EntryType.MENTAL_QUERY, content=ACT, at=found.now, metadata={"query": "acts"})
+    await store.turns.commit(replace(intent, entries=(*intent.entries, line)))
+    await told(store, 2, FactKnown(person=ANA, kind="taste", text="Likes tea"))
+    return await look(store, 3)
+
+
+def lines(found: Recollection) -> str:
+    """Return all that a conversation's history holds."""
+    return "\n".join([entry.content for turn in found.past for entry in turn.entries])
+
+
+@case("M266", "an hour after it was asked for, a fact is destroyed with its message and what was written from it")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        fact = (await cake(store)).known[0].id
+        await told(store, 4, Forgotten(fact=fact))
+        asked = store.facts.next_destroyed()
+        await store.facts.destroy(NOW + timedelta(minutes=60))
+    async with awake(ground, "two") as store:  # an hour is an hour, whatever process it ends in
+        before = await store.moments.remember(heard(n=9), asked_for("walnuts"))
+        await store.facts.destroy(NOW + timedelta(minutes=65))
+        await store.inbox.undo()
+        after = await store.moments.remember(heard(n=9), asked_for("walnuts cake nuts"))
+        history, old = await recalled(store, heard(n=5)), store.facts.next_destroyed()
+        document = await store.people.known_of(ANA, NOW)
+    assert asked == NOW + timedelta(minutes=64)
+    assert [one.text for one in before.moments.values()] == [CAKE]
+    assert (after.moments, old) == ({}, None)
+    assert [one.text for one in document.facts] == ["Likes tea"]
+    assert lines(history).lower().count("walnuts") == 1  # the message itself stays where it was said
+    assert CAKE in lines(history)
+
+
+@case("M267", "what was asked to be forgotten can be brought back within the hour, by nobody else")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        fact = (await cake(store)).known[0].id
+        await told(store, 4, Forgotten(fact=fact))
+        nobody = await store.facts.keep(BEN, "f1")
+        back = await store.facts.keep(ANA, "F1")
+        await store.facts.destroy(NOW + timedelta(days=1))
+        found = await look(store, 5)
+    assert (nobody, back) == (None, "Allergic to walnuts")
+    assert known(found) == ["f1 Allergic to walnuts", "f2 Likes tea"]
+
+
+@case("M268", "what is kept with some words is listed for whom it is about alone, and what they choose is destroyed")
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        await cake(store)
+        of_ben = store.facts.of_theirs(BEN, "walnuts", NOW, "")
+        found = store.facts.of_theirs(ANA, "the cake", NOW, "")
+        gone = await store.facts.delete(found[:1])
+        await store.inbox.undo()
+        left = store.facts.of_theirs(ANA, "walnuts", NOW, "")
+    assert of_ben == []
+    assert [(one.kind, one.text) for one in found] == [("fact", "Allergic to walnuts"), ("moment", CAKE)]
+    assert (gone, left) == (1, [])

@@ -87,6 +87,14 @@ def _claudius(take: Take) -> app_commands.Group:
     async def me(interaction: discord.Interaction, yes: bool = False) -> None:  # noqa: FBT001, FBT002 - an option
         await take(interaction, "forget me yes" if yes else "forget me")
 
+    @forget.command(description="Lists what I keep of you with these words, or deletes what you chose by its numbers")
+    async def what(interaction: discord.Interaction, words: str) -> None:
+        await take(interaction, f"forget {words}")
+
+    @group.command(description=_about("keep"))
+    async def keep(interaction: discord.Interaction, what: str) -> None:
+        await take(interaction, f"keep {what}")
+
     proactive = app_commands.Group(name="proactive", description="Whether I may write to you first", parent=group)
     _add(proactive, take, "proactive ", {"on": "I may write to you first", "off": "I write only when you write to me"})
     return group

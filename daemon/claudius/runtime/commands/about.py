@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+import msgspec
 from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
@@ -15,6 +16,7 @@ from claudius.cognition.steps.user_model import merge_update
 from claudius.cognition.timing import known_zone
 from claudius.decoding import decoder
 from claudius.memory.codes import OpenCode
+from claudius.memory.forgotten import OfTheirs
 from claudius.memory.knowledge import greeted, place_of
 from claudius.memory.knowledge import told as told_of
 from claudius.memory.seen import ERASED
@@ -26,6 +28,9 @@ from claudius.runtime.commands.words import about, is_direct
 from claudius.runtime.forgetting import THEMSELF, Forgetting
 from claudius.runtime.receipts import link_to, told
 
+CHOICE = "choice"
+"""What somebody was shown, numbered, to choose from what is to be forgotten."""
+LINE_CHARS, WORDS_CHARS = 80, 60
 SURE = "forget"
 """The question whether somebody is sure to be erased; any process takes the answer."""
 CONFIRM_WITHIN = timedelta(minutes=10)
@@ -104,9 +109,11 @@ class About:
         return f"Noted, in your own words: {text}"
 
     async def forget(self, perception: Perception, rest: str) -> str:
-        """Erase the person who asks, after they have confirmed it."""
+        """Erase the person who asks, after they have confirmed it; or what they choose of what is kept."""
         now, person = self._mind.clock(), perception.person
         words = rest.lower().split()
+        if words[:1] != ["me"]:
+            return await (self._delete(perception, words) if words[0].isdigit() else self._list(perception, rest))
         if self._forgetting.is_unfinished(person):
             return f"{INTERRUPTED} {RECEIPT_FOLLOWS}" if self._forgetting.is_to_be_told(person) else INTERRUPTED
         until = await self._forgetting.waits_until(person, now)
@@ -124,6 +131,39 @@ class About:
                 f"If you mean it, say within ten minutes: forget me yes{field}"
             )
         return told(await self._forgetting.forget(person, now, THEMSELF, origin_of(perception), asked=perception))
+
+    async def _list(self, perception: Perception, words: str) -> str:
+        """Number what is kept of the person with these words, and keep the list for ten minutes."""
+        now, person = self._mind.clock(), perception.person
+        found = self._mind.store.facts.of_theirs(person, words, now, _here(perception))
+        if not found:
+            return f"I keep nothing of yours with “{words[:WORDS_CHARS]}” in it."
+        await self._codes.drop(CHOICE, person)
+        payload = msgspec.json.encode(found).decode()
+        network = Place.of(perception.conversation).network
+        listed = OpenCode(
+            kind=CHOICE, person=person, name=perception.name, network=network, asked_at=now, payload=payload
+        )
+        await self._codes.open(listed, sys.maxsize)
+        lines = [f"{n}. {_line(one)}" for n, one in enumerate(found, 1)]
+        return "\n".join([*lines, "Say within ten minutes which are to go for good, for example: forget 1 2"])
+
+    async def _delete(self, perception: Perception, numbers: Sequence[str]) -> str:
+        """Destroy what the person chose from their list."""
+        now, person = self._mind.clock(), perception.person
+        listed = [one for one in self._codes.valid(CHOICE, now) if one.person == person]
+        if not listed or now - listed[-1].asked_at > CONFIRM_WITHIN:
+            return "Tell me first what it is about, for example: forget walnuts"
+        found = _LISTED.decode(listed[-1].payload)
+        chosen = [found[int(one) - 1] for one in dict.fromkeys(numbers) if 0 < int(one) <= len(found)]
+        gone = await self._mind.store.facts.delete(chosen)
+        await self._codes.drop(CHOICE, person)
+        return f"Gone for good: {gone} of {len(found)}." if gone else "That was gone already."
+
+    async def keep(self, perception: Perception, name: str) -> str:
+        """Bring back what was to be forgotten."""
+        text = await self._mind.store.facts.keep(perception.person, name)
+        return f"I keep it: {text}" if text is not None else f"There is no {name.lower()} that I am about to forget."
 
     async def _was_asked(self, person: str, now: datetime) -> bool:
         """Return whether some process asked this person lately if they are sure, and end that question."""
@@ -156,6 +196,15 @@ def _spoken(perception: Perception) -> Perception:
     where = given_in(perception)
     audience = private(perception.person) if is_direct(where, perception) else shared(where)
     return replace(perception, conversation=where, audience=audience)
+
+
+def _line(one: OfTheirs) -> str:
+    text = " ".join(one.text.split())
+    text = text if len(text) <= LINE_CHARS else f"{text[:LINE_CHARS].rstrip()} …"
+    return f"{one.at:%Y-%m-%d}: “{text}”" if one.at else text
+
+
+_LISTED = decoder(tuple[OfTheirs, ...])
 
 
 def _here(perception: Perception) -> str:

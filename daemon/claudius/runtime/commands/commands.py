@@ -56,6 +56,7 @@ class Commands:
             "plans": about.plans,
             "cancel": about.cancel,
             "forget": about.forget,
+            "keep": about.keep,
             "export": about.export,
             "link": linking.link,
             "unlink": linking.unlink,

@@ -28,11 +28,15 @@ class CommandUsage(Struct, frozen=True):
     """The pattern of all that may follow; empty = nothing may."""
     shown: str = ""
     """How that is written for people."""
+    said: str = ""
+    """The pattern of all that may follow it in a message; empty = the same."""
 
 
 _SOMEBODY = r"\S+:\S+:\S+"
 """A person's id, which stands in place of a mention."""
 _CODE = r"\w{4}-?\w{4}"
+_NUMBERS = r"\d{1,2}( \d{1,2}){0,19}"
+_WORD = r"[^\s,.;:!?]+"
 TABLE: Mapping[str, CommandUsage] = {
     "stop": CommandUsage("cancels the answer that I am writing", "now"),
     "quiet": CommandUsage("silences me in a thread but for mentions, until quiet off", "now", "(off)?"),
@@ -44,7 +48,14 @@ TABLE: Mapping[str, CommandUsage] = {
     "why": CommandUsage("what my last answer to you drew on", "you"),
     "correct": CommandUsage("sets me right about you", "you", r".+", "TEXT"),
     "export": CommandUsage("all that I keep of you", "you"),
-    "forget": CommandUsage("erases all that I keep of you; only you can ask it", "you", "me( yes)?", "me"),
+    "forget": CommandUsage(
+        "erases all that I keep of you; WORDS: lists what holds them, to choose what goes",
+        "you",
+        rf"me( yes)?|{_NUMBERS}|(?!me\b).+",
+        "me|WORDS",
+        said=rf"me( yes)?|{_NUMBERS}|(?!me\b){_WORD}( {_WORD}){{0,2}}",
+    ),
+    "keep": CommandUsage("brings back what I was to forget within the hour", "you", r"[fm]\d{1,9}", "f7"),
     "link": CommandUsage("be one person on two networks", "accounts", f"({_CODE}|yes|no)?", "[CODE]"),
     "unlink": CommandUsage("be apart again", "accounts"),
     "proactive": CommandUsage("whether I may write to you first", "accounts", "on|off", "on|off"),
@@ -144,6 +155,8 @@ def command_in(text: str, *, is_called: bool = False) -> str:
     asked = read_command(body)
     is_ours = is_called or body.casefold().startswith("claudius ")
     is_command = asked.word not in (UNKNOWN, "stop") and (is_ours or asked.word not in COMMON)
+    if is_command and (pattern := TABLE[asked.word].said):
+        is_command = re.fullmatch(pattern, asked.rest, re.IGNORECASE) is not None
     return body if is_command and not body[:1].isspace() else ""
 
 

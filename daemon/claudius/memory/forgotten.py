@@ -1,0 +1,171 @@
+"""The topic `store.facts`: facts, matters and messages that somebody wants to be forgotten, one by one.
+
+What a model heard somebody ask for is hidden first, and destroyed an hour later: it may have misheard. What they choose
+from a list is destroyed at once. With it goes the message that it came from, where nothing else in force came from
+there, and what was written from it: `erasure` follows its words. Source: the design of acts, section 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from claudius.memory.database import Core, Database, Row
+from claudius.memory.erasure import Unsaid, note_unsaid
+from claudius.memory.facts import bears_on, ended_line, facts_of, open_matters
+from claudius.memory.moments import find_moments
+from claudius.memory.ranking import stemmed
+from claudius.memory.rows import dump, instant, stamp
+from claudius.memory.seeing import Seeing, alone, canonical
+from claudius.memory.seen import BLANK
+from claudius.recollection import Fact
+
+HIDDEN = timedelta(hours=1)
+"""How long what is asked to be forgotten can be brought back."""
+MOST_LISTED = 20
+FACT, MATTER, MOMENT = "fact", "matter", "moment"
+
+
+class OfTheirs(Struct, frozen=True):
+    """One thing that is kept of somebody, and that they may choose to have forgotten."""
+
+    kind: str
+    id: int
+    text: str
+    at: datetime | None = None
+    """Of a message: when it was said."""
+
+
+class FactStore:
+    """What people want to be forgotten, and what they want back."""
+
+    def __init__(self, core: Core, unsaid: Callable[[], None]) -> None:
+        """`unsaid` is called when words are gone, so that what was written from them follows."""
+        self._core, self._unsaid = core, unsaid
+
+    def of_theirs(self, person: str, words: str, now: datetime, here: str) -> Sequence[OfTheirs]:
+        """Return what is kept of a person and shares a word with these: facts, matters, then messages, newest first.
+
+        `here` is a channel that they are in.
+        """
+        stems = frozenset(stemmed(words))
+        with self._core.snapshot() as db:
+            asking = alone(person, now)
+            seeing = Seeing(db, asking)
+            if here:
+                seeing.stand_in(here)
+            ids = seeing.ids(seeing.canonical(person))
+            facts = [one for one in facts_of(db, seeing, ids) if bears_on(one, stems)]
+            matters = [one for one in open_matters(db, ids, now) if seeing.may((one.audience,))]
+            found = find_moments(db, dict.fromkeys(stems, 1.0), asking)
+        said = [one for one in found.moments.values() if one.id in found.hits and one.person in ids and not one.is_own]
+        told = [OfTheirs(FACT, one.id, _told(one, now)) for one in reversed(facts)]
+        told += [OfTheirs(MATTER, one.id, one.text) for one in matters if stems.intersection(stemmed(one.text))]
+        said.sort(key=lambda one: -one.id)
+        told += [OfTheirs(MOMENT, one.id, one.text, datetime.fromtimestamp(one.at_s, now.tzinfo)) for one in said]
+        return told[:MOST_LISTED]
+
+    async def delete(self, chosen: Sequence[OfTheirs]) -> int:
+        """Destroy what somebody chose of their own; return how much of it was there."""
+        gone = await self._core.write(lambda db: sum(destroyed(db, one.kind, one.id) for one in chosen))
+        if gone:
+            self._unsaid()
+        return gone
+
+    async def keep(self, person: str, name: str) -> str | None:
+        """Bring back what was to be forgotten, by its `f7` or `m2`; return its words, None if there is none."""
+        kind = FACT if name[:1].lower() == "f" else MATTER
+
+        def bring(db: Database) -> str | None:
+            kept = canonical(db, person)
+            ids = dump([kept, *db.values("linked", canonical=kept)])
+            named = "fact_of_name" if kind == FACT else "matter_of_name"
+            row = db.one(named, ids=ids, short=int(name[1:]))
+            if row is None:
+                return None
+            db.run("fact_back" if kind == FACT else "matter_back", id=row["id"])
+            return str(row["text"])
+
+        return await self._core.write(bring)
+
+    def next_destroyed(self) -> datetime | None:
+        """Return when the next thing that is hidden is to be destroyed."""
+        first = self._core.value("hidden_first")
+        return instant(first) + HIDDEN if first else None
+
+    async def destroy(self, now: datetime) -> None:
+        """Destroy what was hidden an hour ago. Raises: StoreError."""
+        before = stamp(now - HIDDEN)
+        if await self._core.write(lambda db: _destroy_hidden(db, before)):
+            self._unsaid()
+
+
+def _told(fact: Fact, now: datetime) -> str:
+    text = f"{fact.about}: {fact.text}" if fact.about else fact.text
+    return text if fact.holds_on(now.date()) else ended_line(fact)
+
+
+def _destroy_hidden(db: Database, before: str) -> int:
+    return sum(destroyed(db, row["kind"], row["id"]) for row in db.all("hidden_before", before=before))
+
+
+def destroyed(db: Database, kind: str, number: int) -> bool:
+    """Destroy one thing with its message, and note its words, so that what was written from them goes; False = gone."""
+    if kind == MOMENT:
+        row = db.one("moment_to_forget", id=number)
+    else:
+        row = db.one("fact_to_forget" if kind == FACT else "matter_to_forget", id=number)
+    if row is None:
+        return False
+    if kind == FACT:
+        db.run("erase_fact", id=number)
+    elif kind == MATTER:
+        db.run("erase_matter", id=number)
+    rows = () if kind == MOMENT else ((kind, str(number)),)
+    for turn in filter(None, dict.fromkeys((row["turn"], row["hidden_by"]))):
+        _take_out(db, row, turn, row if kind == MOMENT else _message(db, row, turn), rows)
+    return True
+
+
+def _take_out(db: Database, row: Row, turn: str, message: Row | None, rows: tuple[tuple[str, str], ...]) -> None:
+    """Take the words out of a turn that told of them, or was asked to forget them, and of what was written there."""
+    stays = bool(rows) and bool(db.one("told_in_turn", turn=turn, person=row["person"]))
+    if message is not None and stays:
+        db.run("moment_unkeyed", id=message["id"], keys=row["keys"])
+    elif message is not None:
+        db.run("moment_let_go", id=message["id"])
+    place = db.one("place_of_turn", turn=turn)
+    if place is None:
+        return
+    _blank_lines(db, place, row["text"])
+    gone = message if message is not None and not stays else None
+    words = [row["text"], row["about"], row["keys"], gone["text"] if gone else ""]
+    change = Unsaid(
+        **{name: place[name] for name in ("turn", "conversation", "number", "record", "at")},
+        person=message["person"] if message is not None else row["person"],
+        moment=gone["id"] if gone else 0,
+        before="\n".join(words),
+        now="",
+        rows=rows,
+        said=message["text"] if message is not None else "",
+    )
+    note_unsaid(db, change)
+
+
+def _message(db: Database, row: Row, turn: str) -> Row | None:
+    """Return the message that told something: of several in its turn the one that shares the most of its words."""
+    ids = dump([row["person"], *db.values("linked", canonical=row["person"])])
+    said = db.all("moments_telling", turn=turn, ids=ids)
+    stems = frozenset(stemmed(row["text"]))
+    return max(said, key=lambda one: (len(stems.intersection(stemmed(one["text"]))), one["id"]), default=None)
+
+
+def _blank_lines(db: Database, place: Row, text: str) -> None:
+    """Blank the lines of acts that hold a text; the turn's record is blanked with what follows from it."""
+    where = {"conversation": place["conversation"], "number": place["number"]}
+    written = dump(text)[1:-1]
+    for row in db.all("acts_of_turn", **where):
+        lines = [BLANK if text in line or written in line else line for line in row["content"].split("\n")]
+        db.run("acts_blanked", **where, n=row["n"], content="\n".join(lines))
