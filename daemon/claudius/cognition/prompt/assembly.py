@@ -29,11 +29,11 @@ from claudius.cognition.history import (
 )
 from claudius.cognition.plan import SPEECH, THOUGHT, EngineSettings, Plan, allowed_verbs, kernel_of, soul_name
 from claudius.cognition.prompt.known import known_records
-from claudius.cognition.prompt.present import MONTHS, WEEKDAYS, present
+from claudius.cognition.prompt.present import WEEKDAYS, present
 from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.cognition.timing import known_zone
 from claudius.memory.ledger import format_beliefs, format_peers
-from claudius.prompt import Prompt, RecordKind, Scalar, clear_nonce, data_line, fence, nested_line
+from claudius.prompt import MONTHS, Prompt, RecordKind, Scalar, clear_nonce, data_line, fence, nested_line
 from claudius.provider import FormStep, Message, ModelLimits
 from claudius.psyche.context import MOOD
 from claudius.psyche.personality import personality
