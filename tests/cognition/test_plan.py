@@ -47,6 +47,8 @@ def test_a_first_turn_asks_everything_but_the_state() -> None:
 
     assert found.asked == (
         "internal_monologue",
+        "appraisal",
+        "acts",
         "external_dialogue",
         "user_model_check",
         "user_model_update",
