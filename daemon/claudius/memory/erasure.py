@@ -551,6 +551,7 @@ _TOUCHED = (
     ("reflection", "reflections_of", "erase_reflection"),
     ("step", "summarising", "erase_summarising"),
     ("summary", "summaries_of", "erase_summary"),
+    ("moment", "diaries_of", "erase_diary"),
     ("whisper", "whispers_of", "erase_whisper"),
     ("kept", "kept_of", "erase_kept"),
     ("fact", "facts_told", "erase_fact"),
@@ -566,6 +567,7 @@ _TOLD: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "assessment": ("erase_assessment", ("id",)),
     "whisper": ("erase_whisper", ("id",)),
     "summary": ("erase_summary", ("conversation",)),
+    "moment": ("erase_diary", ("id",)),
     "kept": ("erase_kept", ("conversation", "name")),
     "promise": ("erase_promise", ("id",)),
     "due": ("erase_own_plan", ("id",)),
@@ -632,6 +634,7 @@ def export(db: Database, ids: Sequence[str]) -> dict[str, Any]:
         "moments": [{**row, "is_own": bool(row["is_own"])} for row in db.all("moments_said", ids=values["ids"])],
         "facts": db.dicts("facts_stated", ids=values["ids"]),
         "matters": db.dicts("matters_stated", ids=values["ids"]),
+        "plans": db.dicts("plans_made", ids=values["ids"]),
         "state": db.dicts("state_of_labels", labels=values["labels"]),
     }
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import date
 
-from claudius.cognition.prompt.present import MONTHS, WEEKDAYS
+from claudius.cognition.prompt.present import WEEKDAYS
 from claudius.memory.facts import LINE_CHARS, NAME, NEWEST_OF
-from claudius.prompt import RecordKind, Scalar, short_name
+from claudius.prompt import MONTHS, RecordKind, Scalar, short_name
 from claudius.recollection import Fact, Matter, Recollection
 
 
