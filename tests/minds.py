@@ -101,7 +101,8 @@ LANDS = {
 
 def lands(request: Request) -> str:
     """Appraise what was said last."""
-    said = request.tail.rpartition('"text"')[2]
+    heard = [one.content for one in request.history if one.role == "user"][-1:]
+    said = "".join([*heard, request.tail]).rpartition('"kind":"message"')[2]
     return next((kind for word, kind in LANDS.items() if word in said), "nothing")
 
 
