@@ -109,6 +109,8 @@ async def tell(it: Acted, says: list[Any], of: list[list[str]]) -> str:
         for user, name in (("U2", "Ben"), ("U4", "Cem")):
             await it.side.stage.world.add_user(user, name.lower(), real_name=name)  # type: ignore[attr-defined] # Slack's
             await it.side.stage.world.join("C1", user)  # type: ignore[attr-defined] # likewise
+        await it.says("Good that we are all here.", where=CHANNEL, calls=True)
+        thread = it.said
     for one in says:
         if isinstance(one, dict):
             await it.until(it.now() + timedelta(hours=one["gap_h"]), NEVER)
@@ -118,7 +120,6 @@ async def tell(it: Acted, says: list[Any], of: list[list[str]]) -> str:
         kind = next((choice for choice in wanted if is_crowd and " of " in choice), wanted[0])
         plain, by = text.removeprefix("{bot} "), {"Ada": ANA, "Ben": BEN, "Cem": STRANGER}[name]
         await it.says(plain, where=where, by=by, thread=thread, calls=plain != text, appraisal=kind)
-        thread = thread or (it.said if is_crowd else "")
         if name == "Ada":
             why = it.soul.records().turn(it.soul.records().last_turn() or "") or {}
             felt, parts = why["appraisal"], kind.split(", ")
