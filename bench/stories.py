@@ -1,4 +1,4 @@
-"""Print the twelve stories as a page: what was said, what it was appraised as, and what the prompt then said of feeling.
+"""Print the twelve stories as a page: each line, its appraisal, and what the prompt then said of feeling.
 
     bench/stories.py [LANGUAGE]
 
@@ -89,9 +89,9 @@ async def page(language: str) -> AsyncIterator[str]:
 
 async def main(language: str = "en") -> None:
     """Print the page."""
-    print(f"# Twelve stories, {datetime.now():%Y-%m-%d}")  # noqa: DTZ005, T201 - for a reader
+    print(f"# Twelve stories, {datetime.now():%Y-%m-%d}")  # noqa: DTZ005 - for a reader
     async for line in page(language):
-        print(line)  # noqa: T201
+        print(line)
 
 
 if __name__ == "__main__":
