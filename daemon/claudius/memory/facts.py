@@ -265,7 +265,7 @@ def shown_facts(
     if is_bereaved:
         return tuple(_called(constraints, addressee))
     first = {(one.person, one.kind): one for one in reversed(newest) if one.kind in NEWEST_OF and not one.about}
-    always = [*constraints, *first.values()]
+    always = [*constraints, *sorted(first.values(), key=lambda one: NEWEST_OF.index(one.kind))]
     rest = [one for one in newest if one not in always]
     near = [one for one in rest if bears_on(one, stems)]
     others = [one for one in rest if one not in near and not one.unchecked and one.person == addressee]
