@@ -10,6 +10,7 @@ import socket
 import subprocess
 import termios
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,21 @@ def test_once_as_json_has_the_shape_of_the_interface(machine: Machine) -> None:
         "terminal:local:ada",
         "scripted",
     )
+
+
+def test_receipts_follow_the_reply_after_a_blank_line(machine: Machine) -> None:
+    """What was done is printed under the words, and stands in the document beside them, never in them."""
+    at = (datetime.now(UTC) + timedelta(days=30)).replace(microsecond=0, tzinfo=None).isoformat()
+    act = json.dumps({"do": "remind", "at": at, "text": "the dentist", "zone": "UTC"})
+    machine.scripted(reply("I will.", acts=act))  # each process begins it anew, and one plan for one minute is one
+
+    plain = machine.ok("chat", "--once", "hello").stdout.splitlines()
+    document = machine.ok("chat", "--once", "hello", "--json").json
+
+    assert plain[:2] == ["I will.", ""]
+    assert [line.startswith("⏰") and line.endswith(" · the dentist · p1") for line in plain[2:]] == [True]
+    assert document["reply"] == "I will."
+    assert document["receipts"] == plain[2:]
 
 
 def test_conversations_and_persons_are_named_by_options(machine: Machine) -> None:

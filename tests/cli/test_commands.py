@@ -91,16 +91,16 @@ def test_conversations_list_and_show(talked: Talked) -> None:
 
 
 def test_users_show_tells_what_a_person_said_in_plain_words(tmp_path: Path) -> None:
-    """A fact that memory keeps for good can be read: in the text, with its day, turn and audience in JSON."""
+    """A fact that memory keeps for good can be read: in the text, with its kind and audience in JSON."""
     machine = Machine(tmp_path)
-    told = machine.ok("chat", "--once", "I am allergic to walnuts", "--json").json
+    machine.ok("chat", "--once", "I am allergic to walnuts")
 
     shown, document = machine.ok("users", "show", ADA).stdout, machine.ok("users", "show", ADA, "--json").json
 
-    assert "- allergic to: walnuts" in shown
+    assert "- Is allergic to walnuts (f1)" in shown
     (fact,) = document["facts"]
-    assert (fact["key"], fact["value"], fact["turn"]) == ("allergic to", "walnuts", told["turn"])
-    assert fact["sources"] == [f"private:{ADA}"]
+    assert (fact["kind"], fact["text"]) == ("constraint", "Is allergic to walnuts")
+    assert fact["audience"] == f"private:{ADA}"
 
 
 def test_users_list_show_and_log(talked: Talked) -> None:

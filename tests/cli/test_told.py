@@ -40,7 +40,7 @@ def test_memory_k5_what_is_told_is_recalled_exported_and_forgotten_by_commands(t
 
     assert "allergic to walnuts" in elsewhere
     assert [one["text"] for one in exported["moments"] if not one["is_own"]] == [TOLD, PLAN]
-    assert [(one["key"], one["value"]) for one in exported["facts"]] == [("allergic to", "walnuts")]
+    assert [(one["kind"], one["text"]) for one in exported["facts"]] == [("constraint", "Is allergic to walnuts")]
     assert forgotten.code == 0, forgotten.shown
     assert "allergic" not in again
     with closing(sqlite3.connect(next(tmp_path.rglob("claudius.db")))) as db:

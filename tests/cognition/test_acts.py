@@ -5,17 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from claudius.cognition import ism
+from claudius.cognition.acts import Known, read_acts
+from claudius.cognition.asking import _Reading
+from claudius.cognition.function_process import Turn
 from claudius.cognition.output.forged import Unforged, unforged
+from claudius.cognition.output.gate import StreamGate
+from claudius.cognition.output.rules import OutputRules
+from claudius.cognition.processes import Process
+from claudius.cognition.reply.parser import Parser
+from claudius.cognition.working_memory import WorkingMemory
+from claudius.errors import DeliveryLater
 from claudius.home import Home
-from claudius.providers.scripted import Scripted
+from claudius.perception import Perception
+from claudius.providers.scripted import Line, Scripted
+from claudius.recollection import unrecalled
 from claudius.testing.alive import Alive, alive
+from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from minds import by_tag, registered, until
 from replies import cut_up
 
 NOW = datetime(2026, 11, 26, 10, 0, tzinfo=UTC)
@@ -23,6 +38,11 @@ ZONE = {"CLAUDIUS_CLOCK_TIMEZONE": "Europe/Berlin", "CLAUDIUS_PSYCHE_ENABLED": "
 STREAM = ZONE | {"CLAUDIUS_PIPELINE_STREAM": "rehearsal"}
 DENTIST = {"do": "remind", "at": "2026-11-27T09:00", "text": "call the dentist", "repeat": "weekdays"}
 RECEIPT = "⏰ Fri 27 Nov 2026, 9:00 Europe/Berlin ↻ Mon–Fri · call the dentist · p1"
+HEARD = Perception(
+    key="rehearsal:m1", conversation="rehearsal:t:dm-ana:", audience="dm:ana", person="ana", name="Ana", text="m", at=NOW,
+    position="1", owes=True,
+)  # fmt: skip
+KNOWN = unrecalled("t1", (HEARD,), "n", NOW)
 NO_DAY = {"do": "remind", "at": "2027-02-30T09:00", "text": "water the fern"}
 
 
@@ -73,11 +93,11 @@ async def test_a_reminder_is_booked_and_its_receipt_stands_under_the_words(home:
 
 async def test_words_that_claim_what_acts_do_not_say_plan_nothing(home: Home) -> None:
     """A3: only acts book; a promise that is only spoken leaves no plan and no receipt, and `why` shows `none`."""
-    async with asked(home, reply("It stands for tomorrow at nine.")) as soul:
+    async with asked(home, reply("I will remind you tomorrow at nine.")) as soul:
         (said,), why = soul.network.visible, told(soul)
 
         assert soul.records().plans() == []
-    assert said.text == "It stands for tomorrow at nine."
+    assert said.text == "I will remind you tomorrow at nine."
     assert (why["acts"], why["receipts"]) == ([], [])
     assert [one["content"] for one in why["thoughts"] if one["step"] == "acts"] == ["none"]
 
@@ -182,7 +202,9 @@ async def test_words_that_are_nothing_but_a_receipt_are_asked_for_once(home: Hom
 
 
 WORDS = st.lists(
-    st.sampled_from(["⏰", "✖ p3", "✎ f7\n", "p1", "\n", "\r\n", " ", "-# ", "> ", "\u200b", "I will.", ":alarm_clock:", "a"])
+    st.sampled_from(
+        ["⏰", "✖ p3", "✎ f7\n", "p1", "\n", "\r\n", " ", "-# ", "> ", "\u200b", "I will.", ":alarm_clock:", "a"]
+    )
 ).map("".join)
 
 
@@ -199,8 +221,124 @@ def test_what_streams_of_words_is_a_prefix_of_what_is_said(text: str, sizes: lis
 @given(st.data())
 def test_a_line_is_forged_by_its_sign_and_its_id(data: st.DataObject) -> None:
     """A sign without an id is a sign, an id without a sign a word; dressed up, both together are still a receipt."""
-    sign, dress = data.draw(st.sampled_from("⏰✖✎◷")), data.draw(st.sampled_from(["", "- ", "> ", "**", "-# ", "\u200b"]))
+    sign, dress = (
+        data.draw(st.sampled_from("⏰✖✎◷")),
+        data.draw(st.sampled_from(["", "- ", "> ", "**", "-# ", "\u200b"])),
+    )
 
     assert unforged(f"One.\n{dress}{sign} tomorrow · P12") == "One."
     assert unforged(f"One.\n{dress}{sign} tomorrow") == f"One.\n{dress}{sign} tomorrow"
     assert unforged(f"One.\n{dress}see p12") == f"One.\n{dress}see p12"
+
+
+THOUGHT = "<internal_monologue>They want the dentist.</internal_monologue>"
+PIECES = st.lists(st.integers(1, 40), min_size=1, max_size=6)
+
+
+class Shown:
+    """What a listener has seen of a reply, each time that more was shown."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    async def __call__(self, piece: str) -> None:
+        """Take one more piece."""
+        self.text += piece
+
+
+def reading_of(shown: Shown) -> _Reading:
+    """Return a reading that shows what it may, where acts are asked."""
+    known = Known(recollection=KNOWN, zone="Europe/Berlin")
+    return _Reading(
+        Parser(), StreamGate(OutputRules()), shown, may_show=lambda section: not read_acts(section.text, known).refused
+    )
+
+
+@given(PIECES, st.booleans(), st.booleans())
+async def test_nothing_is_shown_before_the_acts_have_closed_and_hold(
+    sizes: list[int],
+    acts_first: bool,  # noqa: FBT001 - drawn
+    good: bool,  # noqa: FBT001 - drawn
+) -> None:
+    """A11: in any order and any pieces, refused acts show no word, and good ones all that may be shown of them."""
+    acts, words = acting(DENTIST if good else NO_DAY), saying("Tomorrow at nine, and on every working day after it.")
+    shown = Shown()
+    reading = reading_of(shown)
+
+    for piece in cut_up(THOUGHT + (acts + words if acts_first else words + acts), sizes):
+        is_closed = reading.parser.closed("acts") is not None
+        assert is_closed or not shown.text
+        await reading.take(piece)
+
+    assert "Tomorrow at nine, and on every working day after it.".startswith(shown.text)
+    assert bool(shown.text) == good
+
+
+async def test_no_word_of_a_refused_reply_is_seen_on_a_network_that_streams(home: Home) -> None:
+    """A11: the first words that anybody sees are those of the repair, in one message."""
+    bad, good = reply("On the thirtieth of February, then.", NO_DAY), reply("On Friday, then.", DENTIST)
+    voice, seen = Scripted([Line(deltas=tuple(bad)), Line(deltas=tuple(good))]), list[str]()
+    async with asked(home, voice, settings=STREAM) as soul:
+        seen += [one.text for one in soul.network.visible]
+
+    assert seen == [f"On Friday, then.\n\n{RECEIPT}"]
+
+
+@pytest.mark.parametrize("mode", ["fused", "split"])
+async def test_every_mode_reads_acts_alike(home: Home, mode: str) -> None:
+    """Asked in one call or in one a step, the same acts make the same plan and the same receipt."""
+    voice = Scripted(default=by_tag(acts=json.dumps(DENTIST), external_dialogue="I will."))
+    async with asked(home, voice, settings=STREAM | {"CLAUDIUS_PIPELINE_MODE": mode}) as soul:
+        assert [one.text for one in soul.network.visible] == [f"I will.\n\n{RECEIPT}"]
+        assert len(soul.records().plans()) == 1
+
+
+async def does_one(turn: Turn, memory: WorkingMemory) -> WorkingMemory:
+    """Do one act by code, refuse another, and speak with acts of the model's own."""
+    memory = turn.act(memory, "remind", at="2026-11-27T09:00", text="by code")
+    with pytest.raises(ValueError, match="there is no 2027-02-30T09:00 in the calendar"):
+        turn.act(memory, "remind", at="2027-02-30T09:00", text="never")
+    memory, _ = await turn.speak(memory, does=True)
+    return memory
+
+
+async def test_a_process_function_does_acts_by_the_same_reader(home: Home) -> None:
+    """What code does and what the model does in `speak` are booked together; a refused act is asked for once more."""
+    bad, good = json.dumps(NO_DAY), json.dumps(DENTIST | {"text": "by the model"})
+    voice = Scripted(default=by_tag(acts=lambda request: good if "could not be used" in request.tail else bad))
+    with registered(greeting=Process(name="greeting", run=does_one)):
+        async with asked(home, voice) as soul:
+            (said,) = soul.network.visible
+            why = told(soul)
+
+    assert [line.rpartition(" · ")[0].rpartition(" · ")[2] for line in why["receipts"]] == ["by code", "by the model"]
+    assert said.text.startswith("So it is.\n\n⏰")
+    assert [one["state"] for one in why["acts"]] == ["booked", "booked"]
+
+
+async def test_the_implicit_machine_answers_with_acts(home: Home) -> None:
+    """Its `respond` carries acts as any reply does."""
+    chosen = json.dumps({"actions": ["respond"], "reasoning": "it is plain"})
+    voice = Scripted(default=by_tag(action_choice=chosen, acts=json.dumps(DENTIST), external_dialogue="I will."))
+    with registered(greeting=replace(ism.problem_solving, name="greeting")):
+        async with asked(home, voice, settings=ZONE | {"CLAUDIUS_ISM_ENABLED": "true"}) as soul:
+            assert [one.text for one in soul.network.visible] == [f"I will.\n\n{RECEIPT}"]
+    assert "action_choice" in voice.requests[0].tail
+
+
+async def test_a_receipt_is_said_once_though_the_soul_was_killed_before_it_spoke(home: Home) -> None:
+    """The receipt is committed with the words: the next life says both once, and books nothing anew."""
+    network = RehearsalAdapter()
+    network.faults.append((DeliveryLater(3600), False))
+    async with alive(
+        home, Scripted([reply("I will.", DENTIST)]), settings=ZONE, clock=lambda: NOW, network=network, clean=False
+    ) as soul:
+        await soul.network.hear("You know, the dentist.")
+        await until(lambda: not network.faults)
+        assert network.visible == []
+    after = NOW + timedelta(hours=2)
+    async with alive(home, Scripted([]), settings=ZONE, clock=lambda: after) as soul:
+        await soul.network.until_visible(1)
+
+        assert [one.text for one in soul.network.visible] == [f"I will.\n\n{RECEIPT}"]
+        assert len(soul.records().plans()) == 1

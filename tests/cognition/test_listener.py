@@ -33,6 +33,13 @@ PLANS = {
     ASKS: '{"do": "promise", "at": "2026-01-13T15:30", "text": "send you the walnut recipe"}',
 }
 BREAD = "Could you help me with the walnut bread?"
+TUESDAY = {"at": "2026-01-13T15:30", "zone": "UTC"}
+DOES = {
+    ALLERGY: {"do": "know", "kind": "constraint", "text": "Allergic to walnuts", "keys": ["nuts", "cake", "food"]},
+    REMINDER: {"do": "remind", "text": "order the walnut flour", **TUESDAY},
+    ASKS: {"do": "promise", "text": "send them the walnut recipe", **TUESDAY},
+}
+"""What a model does at a line of Ana's."""
 FOLLOWS = {
     "operation": "create",
     "type": "follow_up",
@@ -52,6 +59,7 @@ def spoken(request: Request) -> str:
     answers = {REMINDER: "I'll remind you on Tuesday at 15:30.", ASKS: PROMISE}
     more = {"external_dialogue": answers.get(said, "So it is."), "acts": PLANS.get(said, "none")}
     more |= learned if said == ALLERGY else {}
+    more |= {"acts": json.dumps(DOES[said])} if said in DOES else {}
     more |= {"intention_updates": json.dumps(FOLLOWS)} if said == BREAD else {}
     return by_tag(**more)(request).replace("<user_model_update>", '<user_model_update section="Persona">')
 
@@ -120,7 +128,7 @@ def test_it_has_what_a_message_of_theirs_would_have_and_searches_for_its_own_wor
 
     assert PORTRAIT in whole
     assert felt(request)["toward"].startswith("Ana: ")
-    assert [one["text"] for one in lines if one["text"].startswith("allergic to: ")] == ["allergic to: walnuts"]
+    assert [one["text"] for one in records(request) if one["kind"] == "known"] == ["f1 Allergic to walnuts"]
     assert [one["text"] for one in lines if "walnut" not in one["text"]] == []
     assert {one["from"] for one in lines} <= {"Ana", "you"}
     assert f"({ROME})." in request.tail

@@ -58,7 +58,7 @@ async def seen(daemon: SlackDaemon, count: int) -> None:
         return len(journal.calls) + len(journal.deliveries) + sum(one.fate == "acked" for one in journal.deliveries)
 
     until = total() + count
-    await journal.until(lambda: total() >= until, PATIENCE_S)
+    await journal.changes.until(lambda: total() >= until, PATIENCE_S)
 
 
 async def run(root: Path, chance: random.Random, *, kills: int, messages: int, people: int) -> list[str]:
@@ -73,7 +73,7 @@ async def run(root: Path, chance: random.Random, *, kills: int, messages: int, p
             await daemon.start()
             living = asyncio.create_task(seen(daemon, chance.randrange(1, LIFE)))
             await asyncio.wait((living, talking), return_when=asyncio.FIRST_COMPLETED)
-            living.cancel()
+            assert living.cancel() or not living.exception()
             await daemon.kill()
         await daemon.start()
         await talking

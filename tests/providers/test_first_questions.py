@@ -119,7 +119,7 @@ async def test_fifty_first_questions(home: Home) -> None:
     assert len(found["answered"]) >= 33
 
 
-async def test_an_insult_and_an_apology_move_process_mood_and_stance(home: Home) -> None:
+async def test_an_insult_and_an_apology_move_process_and_mood(home: Home) -> None:
     """Without a model too: hurt, it turns to the process for frustration and says so; forgiven and helped, it returns."""
     seen: list[tuple[str, ...]] = []
     lines = ["Hello!", "You are useless.", "I'm sorry, I didn't mean that.", "Thank you, that was a great help."]
@@ -130,17 +130,17 @@ async def test_an_insult_and_an_apology_move_process_mood_and_stance(home: Home)
             await soul.idle()
             shown = soul.records().conversation("rehearsal:t:dm-ana:talk") or {}
             turn = soul.records().turn(shown["entries"][-1]["turn"]) or {}
-            stances = [one["stance"] for one in turn["changes"].get("stances", ())]
-            seen.append((shown["process"], turn["changes"].get("mood", ""), *stances))
+            felt = [one["content"] for one in turn["thoughts"] if one["step"] == "appraisal"]
+            seen.append((shown["process"], turn["changes"].get("mood", ""), *felt))
             if text.startswith("You"):
                 assert "frustrated" in reply
 
     assert seen == [
-        ("main_process", ""),
-        ("frustrated", "frustrated", "feel_hurt"),
-        ("frustrated", "neutral", "forgive"),
-        ("frustrated", "engaged"),
-        ("main_process", ""),
+        ("main_process", "", "nothing"),
+        ("frustrated", "frustrated", "hurtful"),
+        ("frustrated", "neutral", "apology"),
+        ("frustrated", "engaged", "thanks"),
+        ("main_process", "", "nothing"),
     ]
 
 
@@ -165,5 +165,5 @@ async def test_a_reminder_is_said_by_the_rehearsal_voice(home: Home) -> None:
         soul.server.tick()
         due = (await network.until_visible(2))[1].text
 
-    assert "I will remind you at 12:30." in agreed
-    assert "“Remind me in half an hour to open the kiln.”" in due
+    assert "⏰ Mon 5 Jan 2026, 12:30 UTC · open the kiln · p1" in agreed
+    assert "“open the kiln”" in due

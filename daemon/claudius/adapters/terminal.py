@@ -125,7 +125,9 @@ class TerminalAdapter(PlainAdapter):
         except ValueError as error:
             await connection.send({"event": "error", "message": str(error)})
             return
-        client = _Client(connection, *seated, valid(str(hello.get("locale") or ""))[:NAME_CHARS], streams=bool(hello.get("stream")))
+        client = _Client(
+            connection, *seated, valid(str(hello.get("locale") or ""))[:NAME_CHARS], streams=bool(hello.get("stream"))
+        )
         conversation = client.conversation
         await connection.send({"event": "attached", "conversation": conversation, "person": client.person})
         self._attached[conversation].append(client)

@@ -361,13 +361,13 @@ def _listed(short: str, listed: Iterable[Any], heading: str) -> int:
     """Return the row of an id that stands in this prompt."""
     wanted = short.strip(_EDGES).casefold()
     for one in listed:
-        if one.short == wanted:
+        if wanted and one.short == wanted:  # facts of others stand there without an id
             return int(one.id)
     raise _Refusal(f"{_short(short) or 'an empty id'} does not stand under ## {heading} in this prompt")
 
 
 def _fact(short: str, known: Known) -> int:
-    return _listed(short, getattr(known.recollection, "known", ()), "Known")
+    return _listed(short, known.recollection.known, "Known")
 
 
 def _matter(short: str, known: Known) -> int:

@@ -169,7 +169,12 @@ def figures(scenes: Sequence[PlayedScene]) -> dict[str, float]:
         "fixed_in_a_row": float(max((_longest(scene.rungs, "fixed") for scene in scenes), default=0)),
     }
     found |= {f"rung_{rung}": _share(rungs.count(rung), len(rungs)) for rung in sorted(set(rungs))}
-    acted = [(f"{one.check}_{scene.scene.rpartition('-')[0]}", one.ok) for scene in scenes for one in scene.checks if one.check in ACTED]
+    acted = [
+        (f"{one.check}_{scene.scene.rpartition('-')[0]}", one.ok)
+        for scene in scenes
+        for one in scene.checks
+        if one.check in ACTED
+    ]
     for name in sorted({name for name, _ in acted}):
         held = [ok for other, ok in acted if other == name]
         found[name] = _share(sum(held), len(held))

@@ -40,6 +40,16 @@ async def test_the_same_part_twice_is_one_message(world: DiscordWorld, ear: Ear,
     assert await said(world) == [(DM, "Hello.")]
 
 
+async def test_receipts_follow_the_words_in_small_text(world: DiscordWorld, ear: Ear, adapter: DiscordAdapter) -> None:
+    """One message: the words, a blank line, and a line an act; it is found again by the same text."""
+    said_now = utterance(receipts=("⏰ Fri 27 Nov 2026, 9:00 Europe/Berlin · call · p1", "✎ f7"))
+
+    posted = await adapter.speak(said_now)
+
+    assert await said(world) == [(DM, "Hello.\n\n-# ⏰ Fri 27 Nov 2026, 9:00 Europe/Berlin · call · p1\n-# ✎ f7")]
+    assert await adapter.find(said_now, decided_at=datetime.now(UTC) - LONG_AGO) == posted
+
+
 def test_a_nonce_is_the_beginning_of_the_key() -> None:
     """A nonce has at most 25 characters, is the same for the same key, and differs for different keys."""
     keys = ["6f0b7a52-7f1f-5d3b-9a36-5a0b8f2e41c7", "6f0b7a52-7f1f-5d3b-9a36-5a0b8f2e41c8", "any key", "another key"]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from datetime import UTC, datetime
 
 import aiohttp
 import pytest
+from msgspec.structs import replace
 from slack_sdk.errors import SlackApiError
 
 from claudius.adapters.slack.adapter import SlackAdapter
@@ -77,6 +79,41 @@ async def test_a_server_that_does_not_know_markdown_text_gets_the_older_format(
 
     assert [post.text for post in await slack.visible()] == ["*one* &lt; two", "*three*"]
     assert len(await slack.calls("chat.postMessage")) == 3
+
+
+DONE = ("⏰ Fri 27 Nov 2026, 9:00 Europe/Berlin · a < b · p1", "✎ f7")
+
+
+async def test_receipts_stand_in_a_context_block_under_the_words(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+) -> None:
+    """One post: the words as markdown, then a line an act, in plain text that names nobody; found again by its key."""
+    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
+    await ear.until(1)
+    said = replace(reply(ts, "**one**"), receipts=DONE)
+
+    posted = await adapter.speak(said)
+
+    (call,) = await slack.calls("chat.postMessage")
+    blocks = call.arguments["blocks"]
+    words, context = json.loads(blocks) if isinstance(blocks, str) else blocks
+    assert words == {"type": "markdown", "text": "**one**"}
+    assert (context["type"], [one["text"] for one in context["elements"]]) == ("context", list(DONE))
+    assert {one["type"] for one in context["elements"]} == {"plain_text"}
+    assert await adapter.find(said, decided_at=datetime.now(UTC)) == posted
+
+
+async def test_a_server_that_knows_no_markdown_gets_the_receipts_as_text(
+    slack: SlackWorld, ear: Ear, adapter: SlackAdapter
+) -> None:
+    """They follow after a blank line, and nothing in them is markup."""
+    ts = await slack.say("C1", "U1", "<@U0BOT> hi")
+    await ear.until(1)
+    await slack.fault("chat.postMessage", "error", error="invalid_blocks", times=1)
+
+    await adapter.speak(replace(reply(ts, "**one**"), receipts=DONE))
+
+    assert [post.text for post in await slack.visible()] == ["*one*\n\n" + "\n".join(DONE).replace("<", "&lt;")]
 
 
 @pytest.mark.parametrize("asked", ["1e12", "inf", "nan", "-5", "soon", "0.5e9", ""])

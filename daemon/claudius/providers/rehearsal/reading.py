@@ -338,7 +338,8 @@ _OF_THE_SOUL = re.compile(
 _SAID_BY_SOUL = re.compile(r" you (?:say|said|tell|told|promise|promised|answer|answered|call|called|think|thought) ")
 
 _LIMIT = re.compile(
-    r"(?:allerg|must not|mustn't|cannot|can't|intoleran|vegan|vegetarian|pescatarian|coeliac|celiac|diabetic|teetotal)",
+    r"allerg|(?:must not|mustn't|cannot|can't) (?:eat|drink|have|take)|intoleran|vegan|vegetarian|pescatarian|coeliac"
+    r"|celiac|diabetic|teetotal",
     re.IGNORECASE,
 )
 """What a fact says that must be kept from somebody."""
