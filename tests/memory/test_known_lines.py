@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from claudius.cognition.prompt.known import fact_line, matter_line
+from claudius.cognition.prompt.present import fact_line, matter_line
 from claudius.memory.facts import MOST_MATTERS, SHOWN_CHARS, ended_line, is_bereaved, shown_facts, shown_matters
 from claudius.memory.ranking import stemmed
 from claudius.perception import Perception
