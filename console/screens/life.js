@@ -140,6 +140,7 @@ export function Life({ soul }) {
       <span>+4: what the second mind judged trust to be, −10 to 10</span>`}<span>dotted: where it rests</span></p>
     <${Section} title="What moved it most"><${Table} label="the turns, in a table" heads=${["when", "who", "what was said", "mood"]} rows=${most} chosen=${moved}>${(one) => [
       html`<button class="link" onClick=${() => choose(one.turn)}>${days > 7 ? `${shortDay(one.at)}, ${clock(one.at)}` : brief(one.at)}</button>`, plain(nameIn(life, one.person)),
-      html`<span class="private">${plain(life.said[one.turn] || "it began by itself")}</span>`, html`<span class=${one.delta < 0 ? "down" : "up"}>${signed(one.delta)}</span>`]}<//><//>`}</div>
+      html`<span class="private">${plain(life.said[one.turn] || "it began by itself")}</span>`, html`<span class=${one.delta < 0 ? "down" : "up"}>${signed(one.delta)}</span>`]}<//><//>`}
+    ${life?.diary?.length > 0 && html`<${Section} title="Its diary"><${Table} label="the diary" heads=${["when", "what it wrote"]} rows=${life.diary}>${(one) => [`${shortDay(one.at)}, ${clock(one.at)}`, html`<span class="private">${plain(one.diary)}</span>`]}<//><//>`}</div>
     <aside class="detail" aria-label="the turn" aria-live="polite"><${Turn} turn=${chosen} soul=${soul} moved=${moved} level="h2"/></aside></div>`;
 }

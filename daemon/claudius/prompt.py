@@ -144,6 +144,11 @@ def fence(line: str, nonce: str) -> str:
     return f"<data-{nonce}>\n{line}\n</data-{nonce}>"
 
 
+MONTHS = (
+    "January", "February", "March", "April", "May", "June",
+    "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+"""English, as the rest of a prompt is, whatever the machine's locale."""
 _NUMBERS = ("a", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _MINUTE_S, _HOUR_S, _DAY_S = 60.0, 3600.0, 86_400.0
 _SPANS = (

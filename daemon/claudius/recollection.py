@@ -125,6 +125,10 @@ class Summary(Struct, frozen=True, kw_only=True):
     """The number of the last turn summarised."""
     nonce: str = ""
     """The nonce that fences it, generated when it was written."""
+    keys: tuple[str, ...] = ()
+    """Words by which it may be asked for later, of a diary."""
+    is_diary: bool = False
+    """Whether the talk was over when it was written: then it is also a moment of the soul's own."""
 
 
 class LeftOut(Struct, frozen=True, kw_only=True):
@@ -234,6 +238,11 @@ class Moment(Struct, frozen=True, kw_only=True):
     """Whether these are the soul's own words."""
     id: int = 0
     """The row's id; 0 = not stored yet."""
+
+    @property
+    def is_diary(self) -> bool:
+        """Whether the soul wrote it for itself, of days that were over."""
+        return not self.person and not self.is_own
 
 
 class Fact(Struct, frozen=True, kw_only=True):

@@ -115,6 +115,9 @@ UNION ALL SELECT 'state', s."key", s.audience, s.updated_at FROM soul_state s JO
 WHERE r.turn IN (SELECT value FROM json_each(:turns))
 UNION ALL SELECT 'portrait', m.person, m.audience, CAST(m.version AS TEXT) FROM user_model m JOIN revision r ON r.id = m.revision
 WHERE r.turn IN (SELECT value FROM json_each(:turns))
+UNION ALL SELECT 'moment', CAST(m.id AS TEXT), '', '' FROM moment m JOIN turn t ON t.conversation = m.conversation
+    AND t.number <= CASE WHEN m.person = '' AND m.is_own = 0 THEN CAST(m.position AS BIGINT) ELSE -1 END
+    AND t.turn IN (SELECT value FROM json_each(:turns))
 UNION ALL SELECT 'whisper', CAST(id AS TEXT), '', '' FROM whisper WHERE conversation IN (
     SELECT conversation FROM turn WHERE turn IN (SELECT value FROM json_each(:turns)))
 UNION ALL SELECT 'fact', CAST(id AS TEXT), '', '' FROM fact WHERE turn IN (SELECT value FROM json_each(:turns))
@@ -129,7 +132,7 @@ UNION ALL SELECT body FROM outbox WHERE turn = :turn;
 -- name: texts_that_stay
 -- scans: an erasure reads everything once, beside the writer
 SELECT '' AS turn, content AS text FROM entry WHERE person IS NOT NULL AND person NOT IN (SELECT value FROM json_each(:ids))
-UNION ALL SELECT '', text FROM moment WHERE is_own = 0 AND person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT '', text FROM moment WHERE is_own = 0 AND person <> '' AND person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT turn, text FROM fact WHERE person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT '', CASE WHEN json_valid(payload) THEN json_extract(payload, '$.text') END FROM inbox WHERE person <> '' AND person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT '', m.markdown FROM user_model m JOIN revision r ON r.id = m.revision WHERE r.author IN ('owner', 'person')
@@ -158,7 +161,7 @@ SELECT content AS text FROM entry WHERE person IS NOT NULL AND person NOT IN (SE
 UNION ALL SELECT content FROM entry WHERE person IS NULL AND (conversation, number) NOT IN (
     SELECT conversation, number FROM turn WHERE person IN (SELECT value FROM json_each(:ids)))
 UNION ALL SELECT markdown FROM user_model WHERE person NOT IN (SELECT value FROM json_each(:ids))
-UNION ALL SELECT text FROM moment WHERE person NOT IN (SELECT value FROM json_each(:ids))
+UNION ALL SELECT text FROM moment WHERE person <> '' AND person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT text || ' ' || keys || ' ' || about || ' ' || why FROM fact WHERE person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT text FROM matter WHERE person NOT IN (SELECT value FROM json_each(:ids))
 UNION ALL SELECT preview FROM interaction WHERE peer_id NOT IN (SELECT value FROM json_each(:ids))
@@ -199,6 +202,9 @@ DELETE FROM reflection WHERE cycle = :cycle;
 -- name: erase_interactions
 -- What others said stays.
 DELETE FROM interaction WHERE turn = :turn AND (direction = 'out' OR peer_id IN (SELECT value FROM json_each(:ids)));
+
+-- name: erase_turn_appraisals
+DELETE FROM appraisal WHERE turn = :turn;
 
 -- name: assessments_derived
 -- scans: an erasure reads everything once, beside the writer
@@ -254,6 +260,7 @@ UNION ALL SELECT 'reflection', CAST(cycle AS TEXT), '', summary FROM reflection
 UNION ALL SELECT 'assessment', CAST(id AS TEXT), '', rationale FROM assessment
 UNION ALL SELECT 'whisper', CAST(id AS TEXT), '', text FROM whisper
 UNION ALL SELECT 'summary', conversation, '', text FROM summary
+UNION ALL SELECT 'moment', CAST(id AS TEXT), '', text || ' ' || pictures FROM moment WHERE person = '' AND is_own = 0
 UNION ALL SELECT 'kept', conversation, name, value FROM kept
 UNION ALL SELECT 'promise', CAST(id AS TEXT), '', what FROM promise WHERE side = 'mine'
 UNION ALL SELECT 'due', CAST(id AS TEXT), '', text || ' ' || params FROM due WHERE asked_by = ''
@@ -261,8 +268,6 @@ UNION ALL SELECT 'fact', CAST(id AS TEXT), '', text || ' ' || keys || ' ' || abo
 UNION ALL SELECT 'matter', CAST(id AS TEXT), '', text FROM matter
 UNION ALL SELECT 'psyche_arc', arc, '', CASE WHEN json_valid(body)
     THEN coalesce(json_extract(body, '$.label'), '') || ' ' || coalesce(json_extract(body, '$.stems'), '') ELSE body END FROM psyche_arc
-UNION ALL SELECT 'psyche_intention', intention, '', CASE WHEN json_valid(body)
-    THEN coalesce(json_extract(body, '$.target'), '') || ' ' || coalesce(json_extract(body, '$.description'), '') ELSE body END FROM psyche_intention
 UNION ALL SELECT 'conversation', conversation, '', params || ' ' || process_memory FROM conversation WHERE params <> '{}' OR process_memory <> '{}';
 
 -- name: portraits_written
@@ -281,13 +286,10 @@ UPDATE revision SET note = :note WHERE id = :revision;
 
 -- name: subjects
 -- scans: twelve rows at most
-SELECT 'psyche_arc' AS kind, arc AS subject, body FROM psyche_arc UNION ALL SELECT 'psyche_intention', intention, body FROM psyche_intention;
+SELECT arc AS subject FROM psyche_arc;
 
 -- name: erase_arc
 DELETE FROM psyche_arc WHERE arc = :subject;
-
--- name: erase_intention
-DELETE FROM psyche_intention WHERE intention = :subject;
 
 -- name: processes_of
 -- scans: an erasure reads everything once, beside the writer
@@ -396,6 +398,15 @@ UPDATE step SET response = '' WHERE turn = :turn AND n = :n;
 -- scans: an erasure reads everything once, beside the writer
 SELECT s.conversation FROM summary s WHERE s.text <> '' AND EXISTS (
     SELECT 1 FROM erasing e WHERE e.conversation = s.conversation AND e.number <= s.upto);
+
+-- name: diaries_of
+-- scans: an erasure reads everything once, beside the writer
+-- A diary's position is the number of the last turn that it tells of.
+SELECT m.id FROM moment m WHERE EXISTS (SELECT 1 FROM erasing e WHERE e.conversation = m.conversation
+    AND e.number <= CASE WHEN m.person = '' AND m.is_own = 0 THEN CAST(m.position AS BIGINT) ELSE -1 END);
+
+-- name: erase_diary
+DELETE FROM moment WHERE id = CAST(:id AS BIGINT);
 
 -- name: erase_summary
 UPDATE summary SET text = '', sources = '[]' WHERE conversation = :conversation;
@@ -517,6 +528,12 @@ ORDER BY e.at, e.n;
 -- scans: an export reads everything once
 SELECT key, value, audience, updated_at FROM soul_state WHERE newest = 1 AND audience IN (SELECT value FROM json_each(:labels));
 
+-- name: plans_made
+-- scans: an export reads everything once
+SELECT conversation, audience, scheduled_for AS at, zone, repeat, until, state, text FROM due
+WHERE made_as <> '' AND state <> 'cancelled'
+  AND (person IN (SELECT value FROM json_each(:ids)) OR asked_by IN (SELECT value FROM json_each(:ids))) ORDER BY scheduled_for, id;
+
 -- name: moments_said
 -- scans: an export reads everything once
 SELECT turn, conversation, audience, strftime('%Y-%m-%dT%H:%M:%SZ', at_s, 'unixepoch') AS at, is_own, text FROM moment_said
@@ -537,12 +554,6 @@ WHERE person IN (SELECT value FROM json_each(:ids)) AND hidden_at IS NULL ORDER 
 -- Nobody can tell whose a damaged row was.
 DELETE FROM psyche_arc WHERE CASE WHEN json_valid(body) THEN NOT EXISTS (
     SELECT 1 FROM json_each(body, '$.persons') p WHERE p.value NOT IN (SELECT value FROM json_each(:ids)))
-  OR EXISTS (SELECT 1 FROM json_each(body, '$.sources') s WHERE s.value IN (SELECT value FROM json_each(:labels))) ELSE 1 = 1 END;
-
--- name: erase_intentions
--- scans: twelve rows at most
-DELETE FROM psyche_intention WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.person') IN (SELECT value FROM json_each(:ids))
-  OR json_extract(body, '$.target') IN (SELECT value FROM json_each(:ids))
   OR EXISTS (SELECT 1 FROM json_each(body, '$.sources') s WHERE s.value IN (SELECT value FROM json_each(:labels))) ELSE 1 = 1 END;
 
 -- name: moment_index_merge

@@ -75,6 +75,11 @@ SELECT conversation, audience, process, entries, last_at FROM conversation WHERE
 SELECT conversation, audience, process, previous_process, invocation_count, params, turns FROM conversation
 WHERE conversation = :conversation;
 
+-- name: diaries
+-- scans: the moments of these conversations, a JSON array, for an owner who looks
+SELECT m.conversation, m.audience, m.at_s, m.text AS diary, m.pictures AS keys FROM json_each(:conversations) q
+CROSS JOIN moment m WHERE m.conversation = q.value AND m.person = '' AND m.is_own = 0 ORDER BY m.id;
+
 -- name: entries_shown
 SELECT t.turn, e.at, e.entry_type, e.verb, e.person, e.content, e.name, e.metadata, e.audience, e.unsaid
 FROM entry e JOIN turn t ON t.conversation = e.conversation AND t.number = e.number
@@ -321,8 +326,6 @@ UNION ALL SELECT 'psyche_state' AS "table", CAST(id AS TEXT) AS "row" FROM psych
 UNION ALL SELECT 'psyche_edge' AS "table", person AS "row" FROM psyche_edge WHERE NOT (
     json_valid(edge) AND edge LIKE '{%')
 UNION ALL SELECT 'psyche_arc' AS "table", arc AS "row" FROM psyche_arc WHERE NOT (
-    json_valid(body) AND body LIKE '{%')
-UNION ALL SELECT 'psyche_intention' AS "table", intention AS "row" FROM psyche_intention WHERE NOT (
     json_valid(body) AND body LIKE '{%')
 UNION ALL SELECT 'fact' AS "table", CAST(id AS TEXT) AS "row" FROM fact WHERE NOT (
     coalesce(ended_at, '____-__-__T') LIKE '____-__-__T%' AND coalesce(since, '____-__-__') LIKE '____-__-__'

@@ -60,6 +60,8 @@ def _conversation(found: Mapping[str, Any]) -> Iterator[str]:
     from claudius.prompt import MARK
 
     yield click.style(f"{found['conversation']}  audience {found['audience']}  in {found['process']}", dim=True)
+    for page in found.get("diary", ()):
+        yield click.style(f"diary  {clock(page['at'])}: {safe(page['diary'])}", dim=True)
     turn = ""
     for entry in found["entries"]:
         if entry["turn"] != turn:

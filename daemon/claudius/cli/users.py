@@ -79,6 +79,9 @@ def log(person: str, versions: tuple[int, ...], audience: str, *, is_diff: bool,
     else:
         found, lines = reports.log(home, person), []
         for row in found:
+            if "diary" in row:
+                lines.append(f"diary  {row['at']}  {safe(row['diary'])}")
+                continue
             mark, commit = " (suspect)" if row["suspect"] else "", (row["commit"] or "not in git")[:10]
             lines.append(f"{row['version']}  {row['at']}  {safe(row['note'])}{mark}  {commit}")
     print_result(found, lines or ([] if is_diff else [reports.nothing_of(repr(person))]), as_json=as_json)

@@ -325,10 +325,11 @@ def _ended(turn: TurnState) -> Intent:
 
 def acting(turn: TurnState, intent: Intent) -> Intent:
     """Add what the turn does beyond its words; nothing of it where a secret stood in it. Pure."""
-    acts = () if f"secret:{ACTS}" in intent.flags else tuple(turn.acts)
     to = turn.recollection.addressee
-    changes = {**intent.changes, "acts": turn.acted} if ACTS in turn.asked or turn.acted else intent.changes
-    return replace(intent, acts=acts, changes=changes, locale=to.locale if to else "")
+    if f"secret:{ACTS}" in intent.flags or not turn.acted:
+        return intent
+    changes = {**intent.changes, "acts": turn.acted}
+    return replace(intent, acts=tuple(turn.acts), changes=changes, locale=to.locale if to else "")
 
 
 def _gathered(turn: TurnState) -> Intent:
@@ -362,6 +363,7 @@ def _gathered(turn: TurnState) -> Intent:
         thoughts=(*(Thought(step=_step(line), content=line.content, verb=line.verb) for line in own), *said.thoughts),
         state=tuple(dict.fromkeys((*said.state, *(one for part in turn.parts for one in part.state)))),
         psyche=joined(said.psyche, [part.psyche for part in turn.parts]),
+        appraisals=tuple(one for part in turn.parts for one in part.appraisals),
         model=next((part.model for part in reversed(turn.parts) if part.model), None),
         changes=changes,
         flags=tuple(dict.fromkeys(flags)),

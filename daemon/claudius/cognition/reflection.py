@@ -28,6 +28,7 @@ from claudius.cognition.plan import EngineSettings, compact, gate_settings_of
 from claudius.cognition.processes import Transition, find, module_of, process
 from claudius.cognition.prompt.assembly import build_prompt, form_of, system_text
 from claudius.cognition.prompt.function_prompts import fresh
+from claudius.cognition.remembering import REHEARSAL
 from claudius.cognition.reply.parser import plain_reply, read_bool, read_state
 from claudius.cognition.steps import STEPS, step
 from claudius.cognition.turn_state import SUMMARY_CALL, TurnState, recorded, settings_now, silent_turn
@@ -42,6 +43,8 @@ from claudius.memory.recall import RecallLimits
 from claudius.perception import SELF
 from claudius.prompt import Prompt
 from claudius.provider import Message, quiet
+from claudius.psyche.appraisals import kinds
+from claudius.psyche.classify import lexicon
 from claudius.recollection import (
     EntryType,
     PastTurn,
@@ -177,7 +180,9 @@ def subprocess_problems(soul: SoulText) -> list[BadSoul]:
 
 def load_minds(soul: SoulText, config: Config) -> None:
     """Load what a first turn needs besides its model: the word lists, the steps, the processes, the subprocesses."""
-    gate_settings_of(soul, config).compound("well")
+    gate_settings_of(soul, config)
+    lexicon()
+    kinds()
     stem("bridges", "english")
     for name in STEPS:
         step(name)
@@ -267,6 +272,8 @@ def _home(turn: TurnState, transition: Transition | None) -> ProcessState | None
     return moved(before, before.process, granted, turn.recollection.now) if granted else None
 
 
+KEYS, MOST_KEYS = "keys", 12
+"""What begins the last line of a diary, and how many words it may hold."""
 ROOM = 0.85
 """The share of the history budget from which old turns are folded in advance."""
 
@@ -274,7 +281,7 @@ ROOM = 0.85
 async def fold_expired(turn: TurnState) -> None:
     """Summarise expired turns when a conversation resumes; if the model fails, the old summary stays."""
     known = turn.recollection
-    summary = await _summarise(turn, known.expired, _history(known, known.expired))
+    summary = await _summarise(turn, known.expired, _history(known, known.expired), is_over=True)
     turn.recollection = replace(known, summary=summary or known.summary, expired=())
 
 
@@ -294,15 +301,20 @@ async def fold_whole(recollection: Recollection, mind: Mind) -> bool:
     """Fold all expired turns of an idle conversation. Returns False if nothing was folded."""
     if not recollection.expired:
         return False
-    return await _fold(recollection, recollection.expired, _history(recollection, recollection.expired), mind)
+    return await _fold(recollection, recollection.expired, _history(recollection, recollection.expired), mind, is_over=True)
 
 
 async def _fold(
-    recollection: Recollection, turns: Sequence[PastTurn], history: tuple[Message, ...], mind: Mind
+    recollection: Recollection,
+    turns: Sequence[PastTurn],
+    history: tuple[Message, ...],
+    mind: Mind,
+    *,
+    is_over: bool = False,
 ) -> bool:
     """Summarise turns of an idle conversation and store the summary. Returns False if there is none."""
     turn = await silent_turn("", recollection, mind)
-    summary = await _summarise(turn, turns, history)
+    summary = await _summarise(turn, turns, history, is_over=is_over)
     if summary or turn.calls:
         await mind.store.turns.fold(
             recollection.conversation, recollection.turn, summary, tuple(turn.calls), mind.clock()
@@ -310,22 +322,43 @@ async def _fold(
     return summary is not None
 
 
-async def _summarise(turn: TurnState, turns: Sequence[PastTurn], history: tuple[Message, ...]) -> Summary | None:
-    known, settings = turn.recollection, turn.settings
-    instruction = Template(turn.soul.text("summary.md")).safe_substitute(chars=settings.summary_chars)
+async def _summarise(
+    turn: TurnState, turns: Sequence[PastTurn], history: tuple[Message, ...], *, is_over: bool
+) -> Summary | None:
+    """Ask for a summary of turns: of a talk that is over it is the soul's diary, with keys, and a memory of its own."""
+    known, settings, diary = turn.recollection, turn.settings, turn.soul.text("summary.md")
+    text = diary if is_over else str(turn.soul.files["summary.md"].head.get("room", diary))
+    instruction = Template(text).safe_substitute(chars=settings.summary_chars)
     prompt = Prompt(system_text(turn.soul, settings), history, instruction.strip(), len(history))
     try:
         reply = await ask_model(turn, prompt, "summary", number=SUMMARY_CALL)
     except ProviderError as error:
         if isinstance(error, TooLong) and (half := turns[: len(turns) // 2]):
-            return await _summarise(turn, half, _history(known, half))
+            return await _summarise(turn, half, _history(known, half), is_over=is_over)
         log.warning("nothing was folded", extra={"turn": known.turn, "error": unquoted(error)})
         return None
-    text = plain_reply(reply.text)[: settings.summary_chars].strip()
+    text, keys = _divided(plain_reply(reply.text).strip())
+    text = text[: settings.summary_chars].strip()
     if not text:
         return None
     sources = {known.audience, *(known.summary.sources if known.summary else ())}
-    return Summary(text=text, sources=tuple(sorted(sources)), upto=turns[-1].number, nonce=turn.mind.nonce())
+    return Summary(
+        text=text,
+        sources=tuple(sorted(sources)),
+        upto=turns[-1].number,
+        nonce=turn.mind.nonce(),
+        keys=keys,
+        is_diary=is_over and REHEARSAL not in [call.provider for call in turn.calls],
+    )
+
+
+def _divided(text: str) -> tuple[str, tuple[str, ...]]:
+    """Divide a diary from the line of its keys. Pure."""
+    body, _, last = text.rpartition("\n")
+    label, _, keys = last.partition(":")
+    if label.strip(" *_#").casefold() != KEYS:
+        return text, ()
+    return body, tuple(list(filter(None, [one.strip(" .*_") for one in keys.split(",")]))[:MOST_KEYS])
 
 
 def _history(recollection: Recollection, turns: Sequence[PastTurn]) -> tuple[Message, ...]:

@@ -17,18 +17,16 @@ from claudius.config import Config
 from claudius.intent import Intent
 from claudius.memory.facts import bears_on, ended_line, keys_of
 from claudius.memory.moments import cut
-from claudius.memory.ranking import TEXT_CHARS, Found, Ranked, asked_for, rank, stemmed
+from claudius.memory.ranking import TEXT_CHARS, Found, Ranked, asked_for, asks, rank, stemmed
 from claudius.memory.store import Store
 from claudius.perception import Kind, MessageExtra, Origin, internal
-from claudius.prompt import ago, short_name
+from claudius.prompt import MONTHS, ago, short_name
 from claudius.psyche.classify import is_trivial
 from claudius.psyche.context import ANNOUNCED
 from claudius.recollection import Entry, EntryType, Moment, Recollection, Remembered
 
 BLOCK_TOKENS = 600
 """The most tokens of the moments and facts shown in a prompt."""
-FLOOR = 0.44
-"""The share of a question about somebody that one moment must hold to show any."""
 FACT_CHARS = 600
 """Room for the lines of facts, in characters."""
 LINE_CHARS, BEFORE_CHARS = 320, 160
@@ -157,9 +155,12 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
         lines.append(line)
         rows.append(f"ended:{fact.id}")
     left, most = BLOCK_TOKENS - BLOCK_COSTS - sum(map(_cost, lines)), memory.remembered
-    floor = FLOOR if "?" in _heard(recollection) else 0.0  # a statement or a plan is never asked to match
     is_news = [one for one in found.moments.values() if one.turn not in rendered]  # what the history holds is left out
-    ranked = rank(asked, found, now.timestamp(), most=4 * most, floor=floor) if is_news else ()
+    ranked = (
+        rank(asked, found, now.timestamp(), most=4 * most, floor=memory.floor, is_question=asks(_heard(recollection)))
+        if is_news
+        else ()
+    )
     if recollection.listener:  # nobody has just spoken: what is only next to something found has nobody to ask for it
         ranked = tuple([one for one in ranked if one.moment.id in found.hits or one.moment.id in found.nearest])
     taken: set[int] = set()
@@ -192,7 +193,11 @@ def _line(
     end = start + LINE_CHARS
     line = {
         **_when(moment.at_s, recollection.now),
-        "from": YOU if moment.is_own else _called(moment.person, names.get(moment.person) or moment.name, recollection),
+        "from": _wrote(moment)
+        if moment.is_diary
+        else YOU
+        if moment.is_own
+        else _called(moment.person, names.get(moment.person) or moment.name, recollection),
         "text": cut(moment.text, start, end),
     }
     row = f"moment:{moment.id}:{start}:{end}"
@@ -200,6 +205,11 @@ def _line(
         line["before"] = before.text
         row += f" moment:{before.id}:0:{BEFORE_CHARS}"
     return line, row
+
+
+def _wrote(diary: Moment) -> str:
+    at = datetime.fromtimestamp(diary.at_s, UTC)
+    return f"I wrote on {at.day} {MONTHS[at.month - 1]}"
 
 
 def _start(text: str, asked: Mapping[str, float]) -> int:

@@ -27,7 +27,6 @@ RETIRED = {
     "kothar.monologue_chars": "now always 200",
     "kothar.timeout_s": "now always 5",
     "kothar.ttl_hours": "now always 24",
-    "memory.floor": "now always 0.44",
     "memory.remembered_tokens": "now always 600",
     "pipeline.repairs": "now always 1",
     "psyche.episode_threshold": "every message that says something is kept",

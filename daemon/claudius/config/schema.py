@@ -180,6 +180,9 @@ class MemorySettings(SettingsTable, frozen=True):
     ] = 365
     moments: Annotated[Positive, Meta(description="moments kept of one audience; the less important go")] = 50_000
     remembered: Annotated[NotNegative, Meta(description="the most moments shown in a prompt")] = 8
+    floor: Annotated[
+        float, Meta(ge=0, le=1, description="the share of a message that one moment must hold to show any; 0 = none")
+    ] = 0.44
 
 
 class RecallSettings(SettingsTable, frozen=True):

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from claudius.acts import MOST_KEYS, TEXT_CHARS, FactEnded, FactKnown, Forgotten, MatterClosed, MatterOpened
 from claudius.intent import Intent
 from claudius.memory.database import Database, Row
-from claudius.memory.ranking import stemmed
+from claudius.memory.ranking import asks, stemmed
 from claudius.memory.rows import Decoding, dump, instant, maybe_instant, stamp
 from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import Origin, Perception, internal, private
@@ -41,7 +41,6 @@ OPEN_DAYS, UNDATED_DAYS = 30, 60
 GRIEF = "grief"
 FORGOTTEN = "forgotten at their wish"
 """What an old prompt shows in place of a fact or a matter that was forgotten."""
-_ASKS = re.compile("[?？؟՞⁇⁈\u037e፧]")
 _WORDS = re.compile(r"\w+")
 
 
@@ -272,7 +271,7 @@ def heard_stems(perceptions: Sequence[Perception]) -> frozenset[str]:
 
 def is_bereaved(past: Iterable[PastTurn], perceptions: Iterable[Perception]) -> bool:
     """Return whether grief was told in the turns that the prompt holds, and nothing is asked now. Pure."""
-    if any(_ASKS.search(one.text) for one in perceptions):
+    if any(asks(one.text) for one in perceptions):
         return False
     return any(map(_is_grief, (entry for turn in past for entry in turn.entries)))
 

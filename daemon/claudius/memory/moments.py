@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from math import exp2
 from typing import Any, Protocol
 
@@ -20,7 +21,7 @@ from claudius.memory.rows import Decoding, dump, entry_of
 from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import Perception
 from claudius.prompt import valid
-from claudius.recollection import Entry, Moment
+from claudius.recollection import Entry, Moment, Summary, turn_of
 
 
 def cut(text: str, start: int, end: int) -> str:
@@ -36,6 +37,7 @@ SEARCHED = 400
 """The number of newest turns that a search looks through."""
 LET_GO_AT_ONCE = 500
 """The cap of an audience is looked at whenever so many of its moments were kept."""
+DIARY_IMPORTANCE = 100
 KEPT_HALF_S = 180 * 86_400.0
 """Age at which a moment's importance counts half when the least important are deleted."""
 _WORD = re.compile(r"\w{3,}")
@@ -219,6 +221,24 @@ def keep_moments(db: Database, intent: Intent, most: int) -> None:
     db.each("moment_keep", rows)
     if (before + len(intent.moments)) % LET_GO_AT_ONCE < len(intent.moments):
         let_go(db, intent.audience, int(intent.at.timestamp()), most)
+
+
+def keep_diary(db: Database, conversation: str, summary: Summary, now: datetime) -> None:
+    """Keep a diary as a moment that only its own audience is shown; what came from several stays a summary alone."""
+    if not summary.is_diary or len(summary.sources) != 1:
+        return
+    diary = Moment(
+        turn=turn_of(f"{conversation}/{summary.upto}/diary"),
+        position=str(summary.upto),
+        at_s=int(now.timestamp()),
+        person="",
+        conversation=conversation,
+        audience=summary.sources[0],
+        text=valid(summary.text)[:TEXT_CHARS],
+        pictures=valid(" ".join(summary.keys)),
+        importance=DIARY_IMPORTANCE,
+    )
+    db.run("moment_keep", **asdict(diary))
 
 
 def let_go(db: Database, audience: str, now_s: int, most: int) -> None:

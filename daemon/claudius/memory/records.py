@@ -111,11 +111,24 @@ class Records:
             if not found:
                 return None
             entries = db.dicts("entries_shown", conversation=conversation)
+            diary = _diaries(db, [conversation])
         with Decoding("conversation", conversation):
             for entry in entries:
                 entry["metadata"] = parse(entry["metadata"]) if entry["metadata"] else {}
                 entry["unsaid"] = bool(entry["unsaid"])
-            return {**found[0], "params": parse(found[0]["params"]), "entries": entries}
+            return {**found[0], "params": parse(found[0]["params"]), "diary": diary, "entries": entries}
+
+    def diaries(self, persons: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+        """Return what the soul wrote for itself of days that were over, oldest first, where these persons spoke."""
+        with self._snapshot() as db:
+            return _diaries(db, db.values("places_spoken_in", ids=dump(list(persons))))
+
+    def diaries_between(self, begin: datetime, end: datetime) -> Sequence[Mapping[str, Any]]:
+        """Return what it wrote between two instants, oldest first, wherever that was."""
+        first, last = (one.astimezone(UTC).isoformat(timespec="seconds") for one in (begin, end))
+        with self._snapshot() as db:
+            places = [row["conversation"] for row in db.dicts("conversations")]
+            return [one for one in _diaries(db, places) if first <= one["at"] <= last]
 
     def turns(self, conversation: str, before: str, most: int) -> Mapping[str, Any] | None:
         """Return the newest turns of a conversation before one of its turns (empty: the newest of all).
@@ -203,6 +216,7 @@ class Records:
             "response": thought[0]["response"] if thought else None,
             "utterance": "".join(part.pop("body") for part in parts) or None,
             "acts": row["changes"].pop("acts", []),
+            "appraisal": row["changes"].pop("appraisal", None),
             "receipts": [line for part in parts for line in parse(part.pop("receipts"))],
             "apology": apology,
             "provider": thought[0]["provider"] if thought else None,
@@ -595,3 +609,8 @@ def _belief(one: Belief) -> dict[str, Any]:
         "sources": list(one.sources),
         "evidence": list(one.evidence),
     }
+
+
+def _diaries(db: Database, conversations: Sequence[str]) -> list[dict[str, Any]]:
+    rows = db.dicts("diaries", conversations=dump(list(conversations)))
+    return [{"at": datetime.fromtimestamp(row.pop("at_s"), UTC).isoformat(), **row} for row in rows]

@@ -22,7 +22,7 @@ from claudius.memory.database import LAST, Core, Cursor, Database
 from claudius.memory.documents import write_model, write_state
 from claudius.memory.inbox import Pending
 from claudius.memory.ledger import note
-from claudius.memory.moments import keep_moments
+from claudius.memory.moments import keep_diary, keep_moments
 from claudius.memory.outbox import say
 from claudius.memory.plans import TOO_MANY, keep_plans
 from claudius.memory.psyche import move_psyche
@@ -433,6 +433,8 @@ def fold(db: Database, conversation: str, summary: Summary, now: datetime, let_g
         nonce=summary.nonce,
         at=stamp(now),
     )
+    if new:
+        keep_diary(db, conversation, summary, now)
     last = db.value("last_expired", conversation=conversation, upto=summary.upto, before=stamp(let_go)) if new else None
     if last is not None:
         fewer = db.change("entries_let_go", conversation=conversation, upto=last)

@@ -17,7 +17,7 @@ from claudius.decoding import ready
 from claudius.home import Home
 from claudius.memory.records import Records
 from claudius.psyche.arcs import DEAD, HALF_S
-from claudius.psyche.bands import mood_words, numbers_bands
+from claudius.psyche.bands import mood_of
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import DRIVE_BASE, VALENCE_BASE, advance, advance_edge, drifted
 from claudius.psyche_types import DRIVES, Edge, Numbers
@@ -55,6 +55,7 @@ def life(home: Home, begin: datetime, end: datetime, px: int = 800) -> dict[str,
         moves, names, from_s, to_s = _moved(kept, begin, end)
         lanes = lanes_of(moves, names, from_s)
         told = {row["turn"]: row for row in kept.turns_between(begin, end)}
+        diary = kept.diaries_between(begin, end)
         here = [move.person for move in moves if from_s <= move.at_s <= to_s]
         judged = {one: kept.peer(one) for one in dict.fromkeys(here) if one}
     columns = max(2, min(px, MOST_PX) // 2)
@@ -69,6 +70,7 @@ def life(home: Home, begin: datetime, end: datetime, px: int = 800) -> dict[str,
         "turns": [one | _whose(told.get(one["turn"])) for one in turns],
         "most": [one["turn"] for one in loudest],
         "said": {one["turn"]: told[one["turn"]]["preview"] for one in loudest if one["turn"] in told},
+        "diary": diary,
         "names": {one: names.get(one, "") for one in judged},
         "trust": {
             one: [
@@ -113,7 +115,7 @@ def _turns(moves: Sequence[MovedTurn], from_s: float, to_s: float) -> Iterator[d
             "outcome": move.outcome,
             "valence": round(valence, 3),
             "delta": round(delta, 3),
-            "mood": mood_words(numbers_bands(move.numbers)),
+            "mood": mood_of(move.numbers),
         }
 
 

@@ -39,9 +39,14 @@ def person(home: Home, who: str, origin: str = CLI) -> Knowledge:
 
 
 def log(home: Home, who: str, origin: str = CLI) -> list[dict[str, Any]]:
-    """Return the versions of a person's portraits, newest first, each with its note. Raises: ClaudiusError."""
+    """Return the versions of a person's portraits, newest first, each with its note; then the pages of the diary.
+
+    Raises: ClaudiusError.
+    """
     rows = _read(home, who, origin)
-    return [{key: row.get(key) for key in _LOG} for row in reversed(rows)]
+    with records(home) as kept:
+        pages = kept.diaries([_person(kept, who).person])
+    return [*[{key: row.get(key) for key in _LOG} for row in reversed(rows)], *map(dict, reversed(pages))]
 
 
 def diff(

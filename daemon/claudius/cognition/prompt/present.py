@@ -15,16 +15,11 @@ from typing import Any
 from claudius.cognition.timing import zone_of
 from claudius.memory.facts import LINE_CHARS, NAME, NEWEST_OF
 from claudius.perception import MessageExtra, Place, private
-from claudius.prompt import RecordKind, Scalar, ago, short_name
+from claudius.prompt import MONTHS, RecordKind, Scalar, ago, short_name
 from claudius.recollection import Fact, Matter, Recollection
 from claudius.soul import SoulText
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MONTHS = (
-    "January", "February", "March", "April", "May", "June",
-    "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
-"""English, as the rest of the prompt is, whatever the machine's locale."""
 READERS = 4
 """The most people who are named as reading along."""
 _WORD = re.compile(r"[^\W_][\w'’-]{0,31}")
