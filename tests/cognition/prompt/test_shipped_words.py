@@ -88,8 +88,8 @@ def test_samples_are_never_said_to_anyone(text: SoulText, name: str) -> None:
 
 def test_a_rare_step_is_explained_where_it_is_asked(text: SoulText) -> None:
     """Steps that are seldom asked cost nothing in the turns that do not ask them."""
-    known, asks = recollection(), ("stance_shifts",)
-    rare = text.steps["stance_shifts"].instruction
+    known, asks = recollection(), ("chosen_action",)
+    rare = text.steps["chosen_action"].instruction
     planned = plan(process("main_process"), known, SETTINGS)
     asked = replace(planned, asked=(*planned.asked, *asks), felt=Felt(asks=asks))
 
