@@ -56,7 +56,12 @@ class Acted:
     def answer(self, call: Call) -> str:
         """Write the sections that a call asks for."""
         asked = SimpleNamespace(tail=call.tail, history=())
-        given: dict[str, Section] = {"internal_monologue": "It was asked.", "appraisal": "nothing", "acts": "none", "external_dialogue": LINE}
+        given: dict[str, Section] = {
+            "internal_monologue": "It was asked.",
+            "appraisal": "nothing",
+            "acts": "none",
+            "external_dialogue": LINE,
+        }
         given |= self.given
         tags = wanted(asked) if "Write in this order: " in call.tail else list(given)  # type: ignore[arg-type]
         texts = [(tag, given.get(tag, "false")) for tag in tags]
@@ -113,7 +118,9 @@ class Acted:
 
 
 @asynccontextmanager
-async def acting(home: Home, row: str, *, clock: str, zone: str = "UTC", network: str = "", **settings: str) -> AsyncIterator[Acted]:
+async def acting(
+    home: Home, row: str, *, clock: str, zone: str = "UTC", network: str = "", **settings: str
+) -> AsyncIterator[Acted]:
     """Start a soul at an instant, on the network and the wire of a row, where the people live in a zone."""
     where, wire = way(row, network)
     ahead = datetime.fromisoformat(clock) - datetime.now(UTC)
