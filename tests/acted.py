@@ -125,7 +125,7 @@ class Acted:
 
 @asynccontextmanager
 async def acting(
-    home: Home, row: str, *, clock: str, zone: str = "UTC", network: str = "", locale: str = "en-GB"
+    home: Home, row: str, *, clock: str, zone: str = "UTC", network: str = "", locale: str = "en-GB", **settings: str
 ) -> AsyncIterator[Acted]:
     """Start a soul at an instant, on the network and the wire of a row, where the people live in a zone."""
     where, wire = way(row, network)
