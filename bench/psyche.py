@@ -28,7 +28,7 @@ from claudius.memory.sqlite.file import open_writer
 from claudius.memory.sqlite.schema import create_database, load_migrations
 from claudius.perception import Perception, private
 from claudius.psyche import Attention, GateSettings, attend, settle
-from claudius.psyche.classify import classify, vader
+from claudius.psyche.classify import classify
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import advance
 from claudius.psyche.words import stems, tokens
@@ -96,7 +96,7 @@ def clocked(work: Callable[[int], object], samples: int) -> dict[str, float]:
 
 def updates(samples: int) -> dict[str, dict[str, float]]:
     """Time what every turn does."""
-    gate_settings = GateSettings(kernel=Kernel(), soul_name="claudius", compound=vader())
+    gate_settings = GateSettings(kernel=Kernel(), soul_name="claudius")
     start = Psyche(numbers=Numbers(at_s=NOW.timestamp()))
     known = [recollection(LINES[n % len(LINES)], n, start) for n in range(64)]
     attended: list[Attention] = [attend(one, one.perception, gate_settings) for one in known]
@@ -105,7 +105,7 @@ def updates(samples: int) -> dict[str, dict[str, float]]:
     def heard(n: int) -> object:
         tokens.cache_clear()
         stems.cache_clear()
-        return classify(LINES[n % len(LINES)], "dm", soul_name="claudius", novelty=0.3, compound=vader())
+        return classify(LINES[n % len(LINES)], "dm", soul_name="claudius", novelty=0.3)
 
     def update(n: int) -> object:
         tokens.cache_clear()
@@ -122,7 +122,7 @@ def updates(samples: int) -> dict[str, dict[str, float]]:
     return {
         "classify": clocked(heard, samples),
         f"classify, {CHARS:,} characters": clocked(
-            lambda _: classify(long[:CHARS], "dm", soul_name="claudius", novelty=0.3, compound=vader()), samples // 10
+            lambda _: classify(long[:CHARS], "dm", soul_name="claudius", novelty=0.3), samples // 10
         ),
         "attend: classify, move, judge, word": clocked(update, samples),
         "settle and fold": clocked(fold, samples),
@@ -184,7 +184,7 @@ def recalls_of(db: Database, samples: int, count: int) -> dict[str, dict[str, fl
             attend(
                 recollection(LINES[0], 1, Psyche()),
                 perception(LINES[0], 1),
-                GateSettings(kernel=Kernel(), soul_name="claudius", compound=vader()),
+                GateSettings(kernel=Kernel(), soul_name="claudius"),
             )
         )
 

@@ -62,7 +62,6 @@ NOT_KILLED: dict[str, str] = {
     "why": LOOKS,
     "replay": LOOKS,
     "eval": "lives in homes of its own, which it deletes",
-    "psyche plot": READS,
     "psyche show": READS,
     "usage": READS,
     "audit": READS,

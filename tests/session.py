@@ -33,7 +33,7 @@ LINES = (
 )
 BEGUN, ENDED = "I think it is the sh", "ape of the drain"
 BACK = "what do you remember about me?"
-_VARIES = re.compile(r"\b\d\d:\d\d(:\d\d)?\b")
+_VARIES = re.compile(r"(?<=⏰ )\w{3} \d+ \w{3} \d{4}, \d+:\d\d\b|\b\d\d:\d\d(:\d\d)?\b")
 
 
 def machine_at(root: Path) -> Machine:

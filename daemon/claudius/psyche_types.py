@@ -1,4 +1,4 @@
-"""The value types of the psyche: mood, drives, energy, edges, arcs, intentions.
+"""The value types of the psyche: mood, drives, energy, edges, arcs, appraisals.
 
 Nothing is computed here; `claudius.psyche` does that. They are created and written in every turn, so they are structs.
 Times are seconds since 1970 (UTC), so that differences are plain subtraction.
@@ -40,7 +40,10 @@ class Numbers(msgspec.Struct, frozen=True, kw_only=True):
     bands: tuple[int, ...] = ()
     """The band that each number was last in, for the choice of words; empty = none yet."""
     mood: str = ""
-    """The mood word that the bands last gave in a turn."""
+    """The soul's state, in one of the five words of the soul state, after the last turn."""
+    colour: str = ""
+    """The mood of the newest appraisal that has one; it holds until `colour_until_s`, then the bands decide."""
+    colour_until_s: float = 0.0
     company_s: float = 0.0
     """Since when nobody was there for the soul; what was only overheard counts in part. 0 = nobody ever was."""
     fresh_s: float = 0.0
@@ -64,8 +67,6 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True):
     familiarity: float = 0.0
     volatility: float = 0.4
     bands: tuple[int, ...] = ()
-    stances: tuple[tuple[str, float, int], ...] = ()
-    """Stances taken towards them in the last day: name, time, how often."""
     name: str = ""
     """The display name last heard."""
 
@@ -88,24 +89,6 @@ class Arc(msgspec.Struct, frozen=True, kw_only=True):
     band: int = 0
 
 
-class Intention(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that the soul means to do."""
-
-    intention: str
-    type: str
-    target: str
-    """A person's id, a word of a topic, or empty."""
-    horizon: str
-    description: str
-    at_s: float
-    born_s: float
-    priority: float
-    """Its value at `at_s`."""
-    sources: tuple[str, ...] = ()
-    person: str = ""
-    """The person in whose conversation it was formed."""
-
-
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """How far slow drift has moved traits from the compiled kernel."""
 
@@ -119,6 +102,23 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """When each trait last moved."""
 
 
+class Appraisal(msgspec.Struct, frozen=True, kw_only=True):
+    """How the soul took what somebody said or did, in closed words."""
+
+    person: str
+    """Whose words or deeds they were: a canonical id."""
+    kind: str
+    strength: str = "clear"
+    """`slight`, `clear` or `strong`."""
+
+
+class Appraised(Appraisal, frozen=True, kw_only=True):
+    """An appraisal as it is kept."""
+
+    at_s: float
+    audience: str = ""
+
+
 class Psyche(msgspec.Struct, frozen=True, kw_only=True):
     """The psyche as one turn sees it, without anything built from words that may not be shown there."""
 
@@ -128,20 +128,11 @@ class Psyche(msgspec.Struct, frozen=True, kw_only=True):
     edges: tuple[Edge, ...] = ()
     """The existing edges to the speaker and the others present."""
     arcs: tuple[Arc, ...] = ()
-    intentions: tuple[Intention, ...] = ()
+    appraisals: tuple[Appraised, ...] = ()
+    """How the newest words of the speaker and the others present landed, as far as it may be shown here."""
     drift: Drift = Drift()
-    stances: tuple[tuple[float, str], ...] | None = None
-    """The soul's stances since the drift began, oldest first, each with its time; None = not requested."""
-
-
-class Appraisal(msgspec.Struct, frozen=True, kw_only=True):
-    """How the soul took what somebody said or did, in closed words."""
-
-    person: str
-    """Whose words or deeds they were: a canonical id."""
-    kind: str
-    strength: str = "clear"
-    """`slight`, `clear` or `strong`."""
+    since: tuple[tuple[float, str], ...] | None = None
+    """The kinds of appraisals since the drift began, oldest first, each with its time; None = not requested."""
 
 
 class Milestone(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,8 +157,6 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True):
     """What changed the numbers, without anybody's words; a trace can be recomputed from it."""
     arcs: tuple[Arc, ...] | None = None
     """All current arcs; None = unchanged."""
-    intentions: tuple[Intention, ...] | None = None
-    """All current intentions; None = unchanged."""
     drift: Drift | None = None
     """None = unchanged."""
     milestones: tuple[Milestone, ...] = ()
@@ -202,7 +191,7 @@ class PsycheChange(Protocol):
         ...
 
     def looks_back(self, psyche: Psyche) -> float | None:
-        """Return the time from which the soul's stances are needed to fold it; None if they are not. Pure."""
+        """Return the time from which kinds of appraisals are needed to fold it; None if they are not. Pure."""
         ...
 
     def fold(self, psyche: Psyche) -> Folded:
@@ -214,10 +203,8 @@ class Felt(msgspec.Struct, frozen=True, kw_only=True):
     """What the psyche puts into a prompt: words as flat strings, no numbers."""
 
     record: dict[str, str] = {}
-    """The parts of the `## Psyche` line, in order; empty = nothing is shown."""
+    """The parts of the `## Psyche` line, in order; empty = nothing is shown, because all is at rest."""
     emotional_state: str = ""
     """The new word for the soul's state, if the bands have changed; empty = the current word stays."""
-    manner: str = ""
-    """How to speak this time, because of an intention to mend or to raise something."""
     asks: tuple[str, ...] = ()
     """The psyche's own steps that this turn asks for."""

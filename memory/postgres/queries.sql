@@ -45,7 +45,9 @@ SELECT s.version, s.numbers, s.drift,
     (SELECT '[' || string_agg(e.edge, ',' ORDER BY p.key::int) || ']' FROM json_each(:persons) p
         JOIN psyche_edge e ON e.person = p.value) AS edges,
     (SELECT '[' || string_agg(body, ',' ORDER BY arc) || ']' FROM psyche_arc) AS arcs,
-    (SELECT '[' || string_agg(body, ',' ORDER BY intention) || ']' FROM psyche_intention) AS intentions
+    (SELECT json_agg(json_build_object('person', person, 'kind', kind, 'strength', strength, 'at_s', at_s, 'audience', audience))::text FROM (
+        SELECT a.person, a.kind, a.strength, a.at_s, a.audience FROM json_each(:persons) p JOIN appraisal a ON a.person = p.value
+        ORDER BY a.id DESC LIMIT 20) AS newest) AS appraisals
 FROM (SELECT 1) AS one LEFT JOIN psyche_state s ON s.id = 1;
 
 -- name: turns_span

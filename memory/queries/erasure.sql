@@ -203,6 +203,9 @@ DELETE FROM reflection WHERE cycle = :cycle;
 -- What others said stays.
 DELETE FROM interaction WHERE turn = :turn AND (direction = 'out' OR peer_id IN (SELECT value FROM json_each(:ids)));
 
+-- name: erase_turn_appraisals
+DELETE FROM appraisal WHERE turn = :turn;
+
 -- name: assessments_derived
 -- scans: an erasure reads everything once, beside the writer
 -- Those of a derived turn or cycle have its instant.
@@ -265,8 +268,6 @@ UNION ALL SELECT 'fact', CAST(id AS TEXT), '', text || ' ' || keys || ' ' || abo
 UNION ALL SELECT 'matter', CAST(id AS TEXT), '', text FROM matter
 UNION ALL SELECT 'psyche_arc', arc, '', CASE WHEN json_valid(body)
     THEN coalesce(json_extract(body, '$.label'), '') || ' ' || coalesce(json_extract(body, '$.stems'), '') ELSE body END FROM psyche_arc
-UNION ALL SELECT 'psyche_intention', intention, '', CASE WHEN json_valid(body)
-    THEN coalesce(json_extract(body, '$.target'), '') || ' ' || coalesce(json_extract(body, '$.description'), '') ELSE body END FROM psyche_intention
 UNION ALL SELECT 'conversation', conversation, '', params || ' ' || process_memory FROM conversation WHERE params <> '{}' OR process_memory <> '{}';
 
 -- name: portraits_written
@@ -285,13 +286,10 @@ UPDATE revision SET note = :note WHERE id = :revision;
 
 -- name: subjects
 -- scans: twelve rows at most
-SELECT 'psyche_arc' AS kind, arc AS subject, body FROM psyche_arc UNION ALL SELECT 'psyche_intention', intention, body FROM psyche_intention;
+SELECT arc AS subject FROM psyche_arc;
 
 -- name: erase_arc
 DELETE FROM psyche_arc WHERE arc = :subject;
-
--- name: erase_intention
-DELETE FROM psyche_intention WHERE intention = :subject;
 
 -- name: processes_of
 -- scans: an erasure reads everything once, beside the writer
@@ -530,6 +528,12 @@ ORDER BY e.at, e.n;
 -- scans: an export reads everything once
 SELECT key, value, audience, updated_at FROM soul_state WHERE newest = 1 AND audience IN (SELECT value FROM json_each(:labels));
 
+-- name: plans_made
+-- scans: an export reads everything once
+SELECT conversation, audience, scheduled_for AS at, zone, repeat, until, state, text FROM due
+WHERE made_as <> '' AND state <> 'cancelled'
+  AND (person IN (SELECT value FROM json_each(:ids)) OR asked_by IN (SELECT value FROM json_each(:ids))) ORDER BY scheduled_for, id;
+
 -- name: moments_said
 -- scans: an export reads everything once
 SELECT turn, conversation, audience, strftime('%Y-%m-%dT%H:%M:%SZ', at_s, 'unixepoch') AS at, is_own, text FROM moment_said
@@ -550,12 +554,6 @@ WHERE person IN (SELECT value FROM json_each(:ids)) AND hidden_at IS NULL ORDER 
 -- Nobody can tell whose a damaged row was.
 DELETE FROM psyche_arc WHERE CASE WHEN json_valid(body) THEN NOT EXISTS (
     SELECT 1 FROM json_each(body, '$.persons') p WHERE p.value NOT IN (SELECT value FROM json_each(:ids)))
-  OR EXISTS (SELECT 1 FROM json_each(body, '$.sources') s WHERE s.value IN (SELECT value FROM json_each(:labels))) ELSE 1 = 1 END;
-
--- name: erase_intentions
--- scans: twelve rows at most
-DELETE FROM psyche_intention WHERE CASE WHEN json_valid(body) THEN json_extract(body, '$.person') IN (SELECT value FROM json_each(:ids))
-  OR json_extract(body, '$.target') IN (SELECT value FROM json_each(:ids))
   OR EXISTS (SELECT 1 FROM json_each(body, '$.sources') s WHERE s.value IN (SELECT value FROM json_each(:labels))) ELSE 1 = 1 END;
 
 -- name: moment_index_merge

@@ -9,6 +9,23 @@ INSERT INTO person_link (person, canonical) VALUES (:person, :canonical);
 -- name: link_moved
 UPDATE person_link SET canonical = :canonical WHERE canonical = :other;
 
+-- name: numbers_joined
+-- No number is given again by either.
+INSERT INTO numbered (person, audience, letter, last)
+SELECT :kept, audience, letter, last FROM numbered WHERE person = :gone
+ON CONFLICT (person, audience, letter) DO UPDATE SET last = max(numbered.last, excluded.last);
+
+-- name: plans_alike
+-- scans: only when ids are linked
+-- What waits under a number that an older plan of the same person has in the same audience.
+SELECT d.id, d.audience FROM due d
+WHERE d.fired_turn IS NULL AND d.short > 0 AND d.person IN (SELECT value FROM json_each(:ids)) AND EXISTS (
+    SELECT 1 FROM due e WHERE e.person IN (SELECT value FROM json_each(:ids)) AND e.audience = d.audience
+      AND e.short = d.short AND e.fired_turn IS NULL AND e.id < d.id) ORDER BY d.id;
+
+-- name: plan_called
+UPDATE due SET short = :short WHERE id = :id;
+
 -- name: facts_linked
 -- Their numbers go on after those of the one they become.
 UPDATE fact SET person = :kept, short = short + coalesce((

@@ -106,7 +106,7 @@ SELECT id FROM due WHERE conversation = :conversation AND fired_turn IS NULL;
 
 -- name: plans_for
 -- scans: what waits; one person asks
-SELECT id, scheduled_for AS at, conversation, audience, params FROM due
+SELECT id, short, scheduled_for AS at, conversation, audience, params FROM due
 WHERE fired_turn IS NULL AND person IN (SELECT value FROM json_each(:persons)) ORDER BY scheduled_for, id;
 
 -- name: plans_due

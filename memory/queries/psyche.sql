@@ -1,11 +1,13 @@
 -- `store.psyche`: read once in a turn, written once in its commit; old traces are folded into a checkpoint.
 
 -- name: psyche_recalled
--- scans: subjects and intentions, twelve rows of each at most
+-- scans: subjects, twelve rows at most
 SELECT s.version, s.numbers, s.drift,
     (SELECT '[' || group_concat(e.edge) || ']' FROM json_each(:persons) p CROSS JOIN psyche_edge e WHERE e.person = p.value) AS edges,
     (SELECT '[' || group_concat(body) || ']' FROM psyche_arc) AS arcs,
-    (SELECT '[' || group_concat(body) || ']' FROM psyche_intention) AS intentions
+    (SELECT json_group_array(json_object('person', person, 'kind', kind, 'strength', strength, 'at_s', at_s, 'audience', audience)) FROM (
+        SELECT a.person, a.kind, a.strength, a.at_s, a.audience FROM json_each(:persons) p CROSS JOIN appraisal a
+        WHERE a.person = p.value ORDER BY a.id DESC LIMIT 20) AS newest) AS appraisals
 FROM (SELECT 1) LEFT JOIN psyche_state s ON s.id = 1;
 
 -- name: psyche_absent
@@ -19,10 +21,8 @@ ON CONFLICT (id) DO UPDATE SET version = psyche_state.version + 1, numbers = exc
 -- name: psyche_drifted
 UPDATE psyche_state SET drift = :drift WHERE id = 1;
 
--- name: psyche_stances
-SELECT CAST(json_extract(t.inputs, '$.at_s') AS DOUBLE PRECISION) AS at_s, json_extract(s.value, '$[1]') AS stance
-FROM psyche_trace t CROSS JOIN json_each(CASE WHEN json_valid(t.inputs) THEN t.inputs ELSE '{}' END, '$.shifts') s
-WHERE t.at > :since ORDER BY t.at;
+-- name: appraised_since
+SELECT at_s, kind FROM appraisal WHERE at_s > :since_s ORDER BY at_s;
 
 -- name: psyche_kernel_known
 INSERT INTO psyche_kernel (kernel, traits, first_at) VALUES (:kernel, :traits, :at) ON CONFLICT DO NOTHING;
@@ -32,22 +32,15 @@ INSERT INTO psyche_edge (person, edge, last_at) VALUES (:person, :edge, :at)
 ON CONFLICT (person) DO UPDATE SET edge = excluded.edge, last_at = excluded.last_at;
 
 -- name: psyche_traced
--- `inputs` holds only the stances, for `psyche_stances`; `arcs` is empty if the trace holds some.
+-- `arcs` is empty if the trace holds some; all else is in `moved`.
 INSERT INTO psyche_trace (turn, at, person, kernel, inputs, after, edges, arcs, moved)
-VALUES (:turn, :at, :person, :kernel, :stances, '', '', :arcs, :moved);
+VALUES (:turn, :at, :person, :kernel, '{}', '', '', :arcs, :moved);
 
 -- name: psyche_arcs_gone
 DELETE FROM psyche_arc WHERE arc NOT IN (SELECT value FROM json_each(:arcs)); -- scans: twelve rows at most
 
 -- name: psyche_arc_kept
 INSERT INTO psyche_arc (arc, body) VALUES (:arc, :body) ON CONFLICT (arc) DO UPDATE SET body = excluded.body;
-
--- name: psyche_intentions_gone
-DELETE FROM psyche_intention WHERE intention NOT IN (SELECT value FROM json_each(:intentions)); -- scans: twelve rows at most
-
--- name: psyche_intention_kept
-INSERT INTO psyche_intention (intention, body) VALUES (:intention, :body)
-ON CONFLICT (intention) DO UPDATE SET body = excluded.body;
 
 -- name: checkpoint
 SELECT records_at, trace, numbers FROM checkpoint WHERE id = 1;
@@ -69,3 +62,7 @@ ON CONFLICT (id) DO UPDATE SET trace = excluded.trace, numbers = excluded.number
 -- name: checkpoint_edge_moved
 INSERT INTO checkpoint_edge (person, edge) VALUES (:person, :edge)
 ON CONFLICT (person) DO UPDATE SET edge = excluded.edge;
+
+-- name: appraisal_kept
+INSERT INTO appraisal (person, kind, strength, at_s, turn, audience)
+VALUES (:person, :kind, :strength, :at_s, :turn, :audience);

@@ -327,8 +327,6 @@ UNION ALL SELECT 'psyche_edge' AS "table", person AS "row" FROM psyche_edge WHER
     json_valid(edge) AND edge LIKE '{%')
 UNION ALL SELECT 'psyche_arc' AS "table", arc AS "row" FROM psyche_arc WHERE NOT (
     json_valid(body) AND body LIKE '{%')
-UNION ALL SELECT 'psyche_intention' AS "table", intention AS "row" FROM psyche_intention WHERE NOT (
-    json_valid(body) AND body LIKE '{%')
 UNION ALL SELECT 'fact' AS "table", CAST(id AS TEXT) AS "row" FROM fact WHERE NOT (
     coalesce(ended_at, '____-__-__T') LIKE '____-__-__T%' AND coalesce(since, '____-__-__') LIKE '____-__-__'
     AND coalesce(until, '____-__-__') LIKE '____-__-__')

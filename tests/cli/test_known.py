@@ -43,7 +43,6 @@ def test_a_newcomer_is_known_by_what_they_told(machine: Machine, row: Row) -> No
     assert [one for one in row.right["never"] if re.search(one, shown)] == []
 
 
-@pytest.mark.xfail(reason="the rehearsal voice writes no acts yet")
 def test_every_way_shows_one_document(machine: Machine) -> None:
     """`users show`, `!whoami`, `ensoul status --me` and the rehearsal voice differ in their first line alone."""
     (row,) = rows("newcomer", "any", only="users-show")

@@ -119,91 +119,105 @@ async def test_m1_a_thought_only_follows_what_was_heard(home: Home) -> None:
     assert found == (Psyche(), ())
 
 
-async def test_m2_numbers_move_before_the_model_is_asked(home: Home) -> None:
-    """M2: the event changes the numbers before the model is asked, so the prompt already shows its effect."""
-    voice = Scripted(default=REPLY)
+async def test_m2_before_the_model_is_asked_only_load_and_familiarity_move(home: Home) -> None:
+    """M2: the prompt that asks how it landed is not coloured by a list of words; the next one is by the appraisal."""
+    voice = Scripted(default=REPLY + "<appraisal>hurtful, strong</appraisal>")
     async with alive(home, voice) as soul:
-        await say(soul, "Hello there, how do you do?")
-        await say(soul, "You are useless and stupid, shut up, I hate you")
+        for _ in range(2):
+            await say(soul, "You are useless and stupid, shut up, I hate you")
 
-    before, after = (felt(request)["mood"] for request in voice.requests)
-    assert before == "quiet"
-    assert after in {"out of sorts", "irritable", "low and sore", "in distress"}
+    assert felt(voice.requests[0]) == {}
+    assert felt(voice.requests[1])["text"] == (
+        "You are hurt. Ana was hurtful just now and has not made it up; you are civil, and careful with them."
+    )
 
 
-async def test_m15_m16_the_psyche_stands_in_the_tail_in_words(home: Home) -> None:
-    """M15, M16, I4: mood, energy and the relation to the speaker are in the tail, fenced, without a digit."""
+async def test_m15_m16_at_rest_no_psyche_stands_in_the_tail(home: Home) -> None:
+    """M15, M16: nothing differs from rest, so nothing is said of feeling, in the tail or as a digit."""
     voice = Scripted(default=REPLY)
     async with alive(home, voice) as soul:
         await say(soul, "How do you do?")
 
     (request,) = voice.requests
-    assert request.tail.index("## Psyche") < request.tail.index("## Current Message")
-    expected = {"kind": "psyche", "mood": "quiet", "energy": "fresh", "toward": "Ana: new to you"}
-    assert expected.items() <= felt(request).items()
-    assert not re.search(r"\d", json.dumps(felt(request)))
+    assert "## Psyche" not in request.tail
     assert "## Temperament" in request.system
 
 
-async def test_the_mood_in_the_soul_state_comes_from_the_bands(home: Home) -> None:
-    """The soul state's emotionalState follows the numbers; the model's own word is only a hint."""
+async def test_the_mood_in_the_soul_state_comes_from_the_appraisals(home: Home) -> None:
+    """The soul state's emotionalState follows the mood; the model's own word is only a hint."""
     voice = Scripted(
         default=REPLY
+        + "<appraisal>threat, strong</appraisal>\n"
         + "<soul_state_check>true</soul_state_check>\n<soul_state_update>emotionalState: sardonic</soul_state_update>"
     )
     async with alive(home, voice, settings={"CLAUDIUS_SOUL_STATE_INTERVAL": "1"}) as soul:
-        await say(soul, "How do you do?")
-        kind = soul.records().state().get("emotionalState")
-        for _ in range(3):
-            await say(soul, "You are useless and stupid, shut up, I hate you")
-        cruel = soul.records().state()["emotionalState"]
+        before = soul.records().state().get("emotionalState")
+        for _ in range(2):
+            await say(soul, "Do as you are told, or else.")
+        after = soul.records().state()["emotionalState"]
 
-    assert kind is None
-    assert (cruel["value"], cruel["audience"]) == ("frustrated", "self")
+    assert before is None
+    assert (after["value"], after["audience"]) == ("frustrated", "self")
     assert '"emotionalState":"frustrated"' in voice.requests[-1].tail
 
 
-STANCE = '<stance_shifts>\n{"target": "Ana", "stance": "escalate", "strength": "strong", "description": "enough"}\n'
-
-
-async def test_m21_a_stance_moves_its_edge_by_the_table(home: Home) -> None:
-    """M21, I6: the stance that the model states becomes numbers by the table, and `why` shows which."""
-    voice = Scripted(default=REPLY + STANCE + "</stance_shifts>")
+async def test_m21_an_appraisal_moves_its_edge_by_the_table(home: Home) -> None:
+    """M21, I6: what the model names becomes numbers by the table, is kept as a row, and `why` shows it."""
+    voice = Scripted(default=REPLY + "<appraisal>Hurtful, strong.</appraisal>")
     async with alive(home, voice) as soul:
-        await say(soul, "You are useless and stupid, shut up")
+        await say(soul, "Ach, sei einfach still.")
         psyche, _ = soul.records().psyche()
-    plain = Scripted(default=REPLY)
-    other = Home(home.root.parent / "other")
-    other.create()
-    async with alive(other, plain) as soul:
-        await say(soul, "You are useless and stupid, shut up")
-        without, _ = soul.records().psyche()
+        why = soul.records().turn(soul.records().last_turn() or "") or {}
 
-    assert "stance_shifts" in voice.requests[0].tail
-    assert psyche.edges[0].tension > without.edges[0].tension
-    assert psyche.edges[0].stances[0][0] == "escalate"
+    assert "appraisal" in voice.requests[0].tail
+    assert psyche.edges[0].tension > 0.1
+    assert psyche.edges[0].warmth < 0
+    assert [(one.kind, one.strength, one.person) for one in psyche.appraisals] == [
+        ("hurtful", "strong", psyche.edges[0].person)
+    ]
+    assert why["appraisal"] == {"kind": "hurtful", "strength": "strong", "of": ""}
+
+
+async def test_of_somebody_else_only_the_view_of_them_moves(home: Home) -> None:
+    """Two others quarrel: the soul's own mood and its view of whoever asks stay as they were."""
+    voice = Scripted(default=REPLY + "<appraisal>hurtful, strong, of Ben</appraisal>")
+    async with alive(home, voice, settings=LISTENS) as soul:
+        await overhear(soul, "Then write them yourself, you were asleep anyway.", 1)
+        await soul.network.hear("Who is right?", conversation=GROUP, is_shared=True)
+        await soul.network.until_visible(1)
+        await soul.idle()
+        psyche, _ = soul.records().psyche()
+
+    tension = {edge.name: edge.tension for edge in psyche.edges}
+    assert tension["Ben"] > 0.1 > tension["Ana"]
+    assert psyche.numbers
+    assert not psyche.numbers.colour
 
 
 @pytest.mark.parametrize(
-    "more",
+    ("more", "flag"),
     [
-        "<stance_shifts>not json at all</stance_shifts>",
-        '<stance_shifts>{"target": "Ana", "stance": "soften", "strength": 9}</stance_shifts>',
-        '<stance_shifts>{"target": "Ana", "stance": "trust is now 0.9"}</stance_shifts>',
-        "<intention_updates>{]</intention_updates>",
-        "<chosen_action>stay_silent</chosen_action>",
-        "<stance_shifts>" + "[" * 3000 + "</stance_shifts>",
+        ("", "missing:appraisal"),
+        ("<appraisal></appraisal>", "dropped:appraisal"),
+        ("<appraisal>joy</appraisal><appraisal>grief</appraisal>", "dropped:appraisal"),
+        ("<appraisal>hurtful 0.9</appraisal>", "dropped:appraisal"),
+        ("<appraisal>trust: 3</appraisal>", "dropped:appraisal"),
+        ('<appraisal>{"kind": "joy"}</appraisal>', "dropped:appraisal"),
+        ("<appraisal>" + "[" * 3000 + "</appraisal>", "dropped:appraisal"),
     ],
 )
-async def test_m18_malformed_steps_never_stop_the_reply(home: Home, more: str) -> None:
-    """M17, M18, I5: whatever the psyche's own steps hold, the reply is said and no number is set."""
+async def test_m18_a_bad_appraisal_never_stops_the_reply(home: Home, more: str, flag: str) -> None:
+    """M17, M18, I5: whatever the step holds, the reply is said, no number is set, and a flag tells of it."""
     voice = Scripted(default=REPLY + more)
     async with alive(home, voice) as soul:
         said = await say(soul, "You are useless and stupid, shut up")
         psyche, _ = soul.records().psyche()
+        why = soul.records().turn(soul.records().last_turn() or "") or {}
 
     assert said == "As you say."
-    assert psyche.edges[0].stances == ()
+    assert flag in why["flags"]
+    assert psyche.appraisals == ()
+    assert psyche.edges[0].tension == 0
 
 
 async def test_m23_two_turns_side_by_side_both_count(home: Home) -> None:
@@ -254,7 +268,7 @@ async def test_without_the_psyche_nothing_of_it_remains(home: Home) -> None:
     assert said == "As you say."
     assert told == [{"outcome": "think", "reason": "owed"}]
     assert found == (Psyche(), ())
-    for word in ("Psyche", "Temperament", "stance_shifts", "intention_updates", "chosen_action"):
+    for word in ("Psyche", "Temperament", "chosen_action"):
         assert word not in request.system + request.tail
 
 
@@ -351,7 +365,7 @@ async def test_m15_a_thought_of_somebody_says_what_they_are_to_it(home: Home) ->
         origin=Origin.INTERNAL,
         owes=False,
     )
-    voice, clock = Scripted(default=REPLY), Clock()
+    voice, clock = Scripted(default=REPLY + "<appraisal>kindness</appraisal>"), Clock()
     settings = {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_TIMEZONE": "UTC"}
     async with alive(home, voice, clock=clock, settings=settings) as soul:
         await soul.mind.store.people.wish("rehearsal:t:ana", proactive=True, now=clock())
@@ -361,7 +375,7 @@ async def test_m15_a_thought_of_somebody_says_what_they_are_to_it(home: Home) ->
         await soul.network._accept(told)
         await soul.network.until_visible(2)
 
-    assert felt(voice.requests[-1])["toward"] == "Ana: new to you"
+    assert "Ana was kind to you" in str(felt(voice.requests[-1])["text"])
 
 
 @pytest.mark.parametrize("settings", [{}, {"CLAUDIUS_PIPELINE_STREAM": "rehearsal"}])
@@ -437,9 +451,9 @@ async def test_a_conversation_may_be_a_group_of_its_own(home: Home) -> None:
 
 async def test_an_uncalled_nod_is_a_reaction(home: Home) -> None:
     """Section 7: warm words that are not for the soul get an emoji where the network allows it, once in ten minutes."""
-    voice = Scripted(default=REPLY)
+    voice = Scripted(default=REPLY + "<appraisal>kindness, strong</appraisal>")
     async with alive(home, voice, settings=LISTENS) as soul:
-        for _ in range(12):
+        for _ in range(18):
             await say(soul, "you are brilliant, thank you", person="ben")
         await overhear(soul, "we shipped it 🎉", 1, participation="group", can_react=True)
         await overhear(soul, "we launched, hooray", 2, participation="group", can_react=True)
@@ -499,7 +513,7 @@ async def test_m16_what_one_audience_lived_is_not_remembered_in_another(home: Ho
 async def test_ten_idle_years_pass_in_one_step(home: Home) -> None:
     """I1: after ten years a soul is back at its baseline, whatever it last felt, at the cost of one step."""
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
-    async with alive(home, Scripted(default=REPLY), clock=lambda: now[0]) as soul:
+    async with alive(home, Scripted(default=REPLY + "<appraisal>threat</appraisal>"), clock=lambda: now[0]) as soul:
         for _ in range(3):
             await say(soul, "You are useless and stupid, shut up")
     now[0] += timedelta(days=3650)
@@ -507,9 +521,7 @@ async def test_ten_idle_years_pass_in_one_step(home: Home) -> None:
     async with alive(home, voice, clock=lambda: now[0]) as soul:
         await say(soul, "How do you do?")
 
-    asked = next(one for one in voice.requests if "## Psyche" in one.tail)
-    assert felt(asked)["mood"] == "quiet"
-    assert felt(asked)["toward"] == "Ana: new to you"
+    assert felt(voice.requests[-1])["text"] == "You are restless with routine."
 
 
 def test_an_intent_without_a_psyche_moves_nothing() -> None:

@@ -13,7 +13,7 @@ from case_rows import Row, rows
 from claudius.home import Home
 from claudius.perception import Kind
 from claudius.providers.scripted import Scripted
-from claudius.psyche.bands import mood_words, numbers_bands
+from claudius.psyche.bands import mood_of
 from claudius.psyche.classify import is_trivial, lexicon
 from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL, DM
 from minds import by_tag, minds
@@ -32,7 +32,9 @@ async def test_what_is_short_is_thought_about_unless_it_only_acknowledges(home: 
     line, opened = row.input.get("soul", LINE), row.input.get("open", "")
     async with acting(home, row.id, clock=CLOCK) as it:
         if opened:
-            await it.says(f"Wish me luck for {opened}.", acts=acts({"do": "open", "text": opened, "when": "2026-11-27"}))
+            await it.says(
+                f"Wish me luck for {opened}.", acts=acts({"do": "open", "text": opened, "when": "2026-11-27"})
+            )
             await it.until(datetime.fromisoformat("2026-11-27T15:00:00Z"), NEVER)
         await it.says("When does the ferry leave?", external_dialogue=line)
         before = len(it.tails())
@@ -94,7 +96,7 @@ def mood(it: Acted) -> str:
     """Return the soul's mood, in one of its seven words."""
     numbers = it.soul.records().psyche()[0].numbers
     assert numbers
-    return mood_words(numbers_bands(numbers)).partition(",")[0]
+    return mood_of(numbers)
 
 
 async def tell(it: Acted, says: list[Any], of: list[list[str]]) -> list[str]:
@@ -107,7 +109,7 @@ async def tell(it: Acted, says: list[Any], of: list[list[str]]) -> list[str]:
         name, text = one if isinstance(one, list) else ("", one)
         is_heard = name in ("", "Ada")
         wanted = left.pop(0) if is_heard else ["nothing"]
-        kind = next((choice for choice in wanted if " of " in choice), wanted[0])
+        kind = next((choice for choice in wanted if name and " of " in choice), wanted[0])
         place, by = (CHANNEL, ANA if is_heard else BEN) if name else (DM, ANA)
         calls = "{bot}" in text
         tails.append(await it.says(text.removeprefix("{bot} "), where=place, by=by, calls=calls, appraisal=kind))
@@ -177,7 +179,10 @@ async def test_a_line_is_felt_as_it_was_appraised(home: Home, row: Row) -> None:
     assert sign in SIGNS[kind]
 
 
-GLAD, SORE = "kindness thanks praise joy my_success", "sarcasm criticism cold hurtful threat pressure crude grief worry my_fault"
+GLAD, SORE = (
+    "kindness thanks praise joy my_success",
+    "sarcasm criticism cold hurtful threat pressure crude grief worry my_fault",
+)
 SIGNS = {"nothing": (-1, 0, 1), **dict.fromkeys(GLAD.split(), (1,)), **dict.fromkeys(SORE.split(), (-1,))}
 SIGNS |= dict.fromkeys(("tease", "apology", "confides", "farewell", "plea"), (-1, 0, 1))
 """Which way the valence goes."""

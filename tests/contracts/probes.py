@@ -1,6 +1,6 @@
-"""Pure functions of one argument, for table-driven checks: a gate's decision, a stance's meaning.
+"""Pure functions of one argument, for table-driven checks: a gate's decision, how well somebody is known.
 
-A row is plain data; missing values are neutral. Source: the psyche design, sections 6 and 10.
+A row is plain data; missing values are neutral. Source: the psyche design, section 6.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from claudius.cortex.triggers import is_farming
 from claudius.memory.ledger import tally
 from claudius.psyche import arcs as subjects
 from claudius.psyche.change import Event, feel
-from claudius.psyche.classify import classify, scope, vader
+from claudius.psyche.classify import classify, scope
 from claudius.psyche.context import REPEAT, REPEAT_S, importance, stimulus_of
 from claudius.psyche.events import MESSAGES, NOTHING_HEARD, EventContext, Happening, PsycheState, Weighing, is_addressed
 from claudius.psyche.gate import judge
-from claudius.psyche.mapping import read_stance
 from claudius.psyche.personality import Kernel
 from claudius.psyche.words import likeness, stems, tokens
 from claudius.psyche_types import DRIVES, Arc, Edge, Numbers, Psyche
@@ -54,7 +53,7 @@ def gate(row: Mapping[str, Any]) -> dict[str, Any]:
     if kind in MESSAGES or kind == "news":
         where = address if kind in MESSAGES else "ambient"
         text, novelty = event.get("text", ""), event.get("novelty", 0.3)
-        heard = classify(text, where, soul_name=SOUL, novelty=novelty, compound=vader())
+        heard = classify(text, where, soul_name=SOUL, novelty=novelty)
     happening = Happening(
         kind=kind,
         address=address,
@@ -78,7 +77,6 @@ def gate(row: Mapping[str, Any]) -> dict[str, Any]:
             name="",
             stimulus=stimulus_of(kind, heard, event.get("text", "")),
             importance=importance(
-                heard.axes,
                 critical=bool(heard.critical),
                 moved=not heard.classes.isdisjoint(("grief", "joy")),
                 novelty=heard.novelty,
@@ -104,12 +102,6 @@ def gate(row: Mapping[str, Any]) -> dict[str, Any]:
         "failed": list(found.failed),
         "choices": list(found.choices),
     }
-
-
-def stance(text: str) -> dict[str, str] | None:
-    """Return the stance that a name or a description means, with its sign; None if it is not one of ours. Pure."""
-    found = read_stance(text, text)
-    return {"stance": found.stance, "sign": found.sign} if found else None
 
 
 def info_score(row: Mapping[str, Any]) -> int:

@@ -177,7 +177,7 @@ PIECES = [
 def test_what_is_at_stake_is_the_same_to_both_minds(words: list[str]) -> None:
     """The critical classes are defined once, for attention, the ledger and a second thought."""
     text = " ".join(words)
-    heard = classify(text, "dm", soul_name="claudius", novelty=0.0, compound=lambda _: 0.0)
+    heard = classify(text, "dm", soul_name="claudius", novelty=0.0)
 
     assert critical(text) == heard.critical
 

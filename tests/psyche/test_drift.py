@@ -12,7 +12,7 @@ from claudius.cognition.plan import kernel_of
 from claudius.cognition.steps import STEPS
 from claudius.home import Home, shipped
 from claudius.providers.scripted import Scripted
-from claudius.psyche.mapping import table
+from claudius.psyche.appraisals import kinds
 from claudius.psyche.personality import Kernel, kernel_hash
 from claudius.psyche.state import DAY_S, DRIFT_EVENTS, DRIFT_STEP, MOST_DRIFT, PULLS, drift_on, looks_back, tinted
 from claudius.psyche_types import Drift
@@ -23,54 +23,56 @@ KERNEL = Kernel()
 FRESH = Drift(compiled=kernel_hash(KERNEL))
 
 
-def taken(stance: str, count: int, over_days: float, since_s: float = 1.0) -> list[tuple[float, str]]:
-    """Return this many of one stance, spread evenly."""
-    return [(since_s + n * over_days * DAY_S / max(1, count - 1), stance) for n in range(count)]
+def taken(kind: str, count: int, over_days: float, since_s: float = 1.0) -> list[tuple[float, str]]:
+    """Return this many of one kind, spread evenly."""
+    return [(since_s + n * over_days * DAY_S / max(1, count - 1), kind) for n in range(count)]
 
 
 @pytest.mark.parametrize(
-    ("stance", "trait", "way"),
+    ("kind", "trait", "way"),
     [
-        ("trust_more", "trust_baseline", 1),
-        ("withdraw_trust", "trust_baseline", -1),
-        ("forgive", "forgiveness_baseline", 1),
-        ("resent", "forgiveness_baseline", -1),
-        ("deescalate", "conflict_avoidance", 1),
-        ("escalate", "conflict_avoidance", -1),
-        ("set_boundary", "dominance", 1),
-        ("relax_boundary", "dominance", -1),
+        ("confides", "trust_baseline", 1),
+        ("threat", "trust_baseline", -1),
+        ("apology", "forgiveness_baseline", 1),
+        ("hurtful", "forgiveness_baseline", -1),
+        ("cold", "conflict_avoidance", 1),
+        ("tease", "conflict_avoidance", -1),
+        ("pressure", "dominance", 1),
+        ("praise", "dominance", -1),
     ],
 )
-def test_m22_twenty_stances_over_a_fortnight_move_their_trait_by_a_hundredth(stance: str, trait: str, way: int) -> None:
+def test_m22_twenty_appraisals_over_a_fortnight_move_their_trait_by_a_hundredth(
+    kind: str, trait: str, way: int
+) -> None:
     """M22: each rule of the table moves its trait and no other."""
-    found = drift_on(KERNEL, FRESH, taken(stance, 20, 15), 16 * DAY_S)
+    found = drift_on(KERNEL, FRESH, taken(kind, 20, 15), 16 * DAY_S)
 
     assert dict(found.by) == {trait: pytest.approx(way * DRIFT_STEP)}
     assert getattr(tinted(KERNEL, found), trait) == pytest.approx(0.5 + way * DRIFT_STEP)
 
 
 @pytest.mark.parametrize(
-    "stances",
+    "told",
     [
-        taken("forgive", DRIFT_EVENTS - 1, 20),
-        taken("forgive", 200, 13),
-        taken("forgive", 20, 15) + taken("resent", 20, 15),
-        taken("soften", 200, 60),
+        taken("apology", DRIFT_EVENTS - 1, 20),
+        taken("apology", 200, 13),
+        taken("apology", 20, 15) + taken("hurtful", 20, 15),
+        taken("grief", 200, 60),
         [],
     ],
     ids=["too few", "too soon", "both ways alike", "names no trait", "none"],
 )
-def test_m22_less_moves_nothing(stances: list[tuple[float, str]]) -> None:
-    """M22: a phrase of one turn, an angry week, or a stance without a trait does not move the kernel."""
-    assert drift_on(KERNEL, FRESH, sorted(stances), 70 * DAY_S).by == ()
+def test_m22_less_moves_nothing(told: list[tuple[float, str]]) -> None:
+    """M22: a phrase of one turn, an angry week, or a kind without a trait does not move the kernel."""
+    assert drift_on(KERNEL, FRESH, sorted(told), 70 * DAY_S).by == ()
 
 
-def test_m22_the_same_stances_count_once() -> None:
-    """M22: stances that moved a trait are used up; the next step needs as many again."""
-    stances = taken("forgive", 25, 15)
-    once = drift_on(KERNEL, FRESH, stances, 16 * DAY_S)
+def test_m22_the_same_appraisals_count_once() -> None:
+    """M22: appraisals that moved a trait are used up; the next step needs as many again."""
+    told = taken("apology", 25, 15)
+    once = drift_on(KERNEL, FRESH, told, 16 * DAY_S)
 
-    again = drift_on(KERNEL, once, stances, 23 * DAY_S)
+    again = drift_on(KERNEL, once, told, 23 * DAY_S)
 
     assert again.by == once.by
     assert again.looked_s == 23 * DAY_S
@@ -81,9 +83,9 @@ def test_m22_drift_never_carries_off(weeks: list[str]) -> None:
     """M22: even after years, no trait is more than a tenth from its compiled value, or out of its range."""
     drift, kernel = FRESH, Kernel(trust_baseline=0.93, dominance=0.06)
     drift = Drift(compiled=kernel_hash(kernel))
-    for n, stance in enumerate(weeks):
+    for n, kind in enumerate(weeks):
         began = n * 28 * DAY_S + 1
-        drift = drift_on(kernel, drift, taken(stance, 30, 20, began), began + 27 * DAY_S)
+        drift = drift_on(kernel, drift, taken(kind, 30, 20, began), began + 27 * DAY_S)
 
     moved = tinted(kernel, drift)
     assert all(abs(by) <= MOST_DRIFT + 1e-9 for _, by in drift.by)
@@ -92,7 +94,7 @@ def test_m22_drift_never_carries_off(weeks: list[str]) -> None:
 
 def test_m22_another_soul_file_begins_anew() -> None:
     """M22: drift belongs to the kernel that it moved; another soul.md starts without it."""
-    drift = drift_on(KERNEL, FRESH, taken("forgive", 20, 15), 16 * DAY_S)
+    drift = drift_on(KERNEL, FRESH, taken("apology", 20, 15), 16 * DAY_S)
     other = Kernel(openness=0.9)
 
     assert tinted(other, drift) is other
@@ -108,16 +110,14 @@ def test_m22_it_is_looked_at_once_a_week() -> None:
     assert looks_back(KERNEL, drift, 8 * DAY_S) == 5.0
 
 
-def test_every_stance_that_pulls_is_on_the_list() -> None:
-    """The drift rule names only stances of the closed list."""
-    assert {name for both in PULLS.values() for one in both for name in one} <= set(table())
+def test_every_kind_that_pulls_is_in_the_table() -> None:
+    """The drift rule names only kinds of the table."""
+    assert {name for both in PULLS.values() for one in both for name in one} <= set(kinds())
 
 
 REPLY = """<internal_monologue>Well.</internal_monologue>
 <external_dialogue>As you say.</external_dialogue>
-<stance_shifts>
-{"target": "Ana", "stance": "set_boundary", "strength": "clear", "description": "enough"}
-</stance_shifts>"""
+<appraisal>pressure</appraisal>"""
 
 
 async def test_m22_weeks_of_drawing_lines_make_the_soul_a_little_firmer(home: Home) -> None:

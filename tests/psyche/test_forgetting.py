@@ -1,8 +1,7 @@
-"""Erasure in the psyche: moments, facts, subjects, intentions, and the line before other people's words."""
+"""Erasure in the psyche: moments, facts, subjects, appraisals, and the line before other people's words."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from msgspec import json as msgspec_json
@@ -11,27 +10,11 @@ from claudius.home import shipped
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite.schema import create_database, load_migrations
 from claudius.perception import private
-from claudius.psyche_types import Arc, Edge, Intention
+from claudius.psyche_types import Arc, Edge
 from claudius.runtime.sweeping import sweep
 
 ANA, BEN = "slack:T1:U1", "slack:T1:U2"
 SECRET = "zanzibar"
-
-
-def aim(name: str, person: str, target: str) -> Intention:
-    """Return an intention."""
-    return Intention(
-        intention=name,
-        type="support",
-        target=target,
-        horizon="long",
-        description=f"help with {SECRET}" if ANA in (person, target) else "help",
-        at_s=0.0,
-        born_s=0.0,
-        priority=0.5,
-        sources=(private(person),),
-        person=person,
-    )
 
 
 async def test_s31_what_was_lived_with_a_person_goes_with_them(tmp_path: Path) -> None:
@@ -42,12 +25,11 @@ async def test_s31_what_was_lived_with_a_person_goes_with_them(tmp_path: Path) -
     await store.open()
     db = store.core.writer._database
     for person, word in ((ANA, SECRET), (BEN, "bridge")):
-        sources = json.dumps([private(person)])
         row = {"turn": f"t{person}", "at_s": 1, "person": person, "name": "", "conversation": "slack:T1:C1:"}
         more = {"position": "", "importance": 50, "is_own": 0, "audience": private(person)}
         db.run("moment_keep", **row, text=word, pictures="", **more)
-        fact = {"person": person, "key": "loves", "value": word, "sources": sources, "turn": "t", "stated_s": 1.0}
-        db.run("fact_keep", **fact, is_single=0)
+        fact = {"short": 1, "person": person, "kind": "taste", "text": word, "keys": "", "about": "", "turn": "t"}
+        db.run("fact_keep", **fact, audience=private(person), since=None, until=None, stated_s=1.0)
         edge = msgspec_json.encode(Edge(person=person, at_s=0.0)).decode()
         db.run("psyche_edge_moved", person=person, edge=edge, at="2026-01-05T12:00:00.000000Z")
     arcs = [
@@ -63,10 +45,10 @@ async def test_s31_what_was_lived_with_a_person_goes_with_them(tmp_path: Path) -
     ]
     for arc in arcs:
         db.run("psyche_arc_kept", arc=arc.arc, body=msgspec_json.encode(arc).decode())
-    for one in (aim("a", ANA, ""), aim("b", BEN, ANA), aim("c", BEN, BEN)):
-        db.run("psyche_intention_kept", intention=one.intention, body=msgspec_json.encode(one).decode())
+    for person in (ANA, BEN):
+        took = {"person": person, "kind": "joy", "strength": "clear", "at_s": 1.0, "turn": "t"}
+        db.run("appraisal_kept", **took, audience=private(person))
     db.run("psyche_arc_kept", arc="torn", body=f'{{"label":"{SECRET}')  # a row that the disk damaged holds nothing up
-    db.run("psyche_intention_kept", intention="torn", body=f'{{"target":"{ANA}')
 
     probes = await store.erasure.probes([ANA])
     receipt = await store.erasure.erase([ANA])
@@ -74,7 +56,7 @@ async def test_s31_what_was_lived_with_a_person_goes_with_them(tmp_path: Path) -
     assert await store.erasure.overwrite() == ()
     left = {
         table: db.connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - names of our own schema
-        for table in ("psyche_edge", "moment", "fact", "psyche_arc", "psyche_intention")
+        for table in ("psyche_edge", "moment", "fact", "psyche_arc", "appraisal")
     }
     words = [row[0] for row in db.connection.execute("SELECT term FROM moment_stem")]
     await store.close(clean=False)
@@ -82,6 +64,6 @@ async def test_s31_what_was_lived_with_a_person_goes_with_them(tmp_path: Path) -
     assert set(left.values()) == {1}
     assert words == ["bridg:2"]
     assert receipt.rows["moment"] == 1
-    assert receipt.rows["psyche_intention"] == 3
+    assert receipt.rows["appraisal"] == 1
     assert SECRET.encode() not in path.read_bytes()
     assert ANA.encode() not in path.read_bytes()

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
 from claudius.psyche import arcs as subjects
+from claudius.psyche.appraisals import apply_appraisal
 from claudius.psyche.arcs import BORN
 from claudius.psyche.bands import numbers_bands
 from claudius.psyche.change import Change, Event, change_of, feel
-from claudius.psyche.mapping import Shift
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import (
     DAY_S,
@@ -32,7 +32,7 @@ from claudius.psyche.state import (
     push,
     stranger,
 )
-from claudius.psyche_types import DRIVES, Arc, Edge, Folded, Numbers, Psyche
+from claudius.psyche_types import DRIVES, Appraisal, Arc, Edge, Folded, Numbers, Psyche
 
 KERNEL = Kernel()
 FRIENDLY = Axes(0.7, 0.4, 0.7, 0.6, 0.4)
@@ -370,7 +370,7 @@ def _event(at_s: float, heard: Stimulus | None) -> Event:
         st.tuples(
             stimuli,
             st.floats(0, 5 * DAY_S),
-            st.sampled_from(["", "soften", "escalate"]),
+            st.sampled_from(["", "hurtful", "apology", "joy"]),
             st.sampled_from(["", "new", "known"]),
         ),
         max_size=20,
@@ -383,9 +383,9 @@ def test_m23_the_trace_folds_again_to_the_same_bits(
 ) -> None:
     """M23: folding the trace from its first row, written and read as JSON, gives the stored numbers bit for bit."""
     psyche, rows, at_s = Psyche(), [], 0.0
-    for n, (heard, after_s, stance, subject) in enumerate(happened):
+    for n, (heard, after_s, kind, subject) in enumerate(happened):
         at_s += after_s
-        shifts = (Shift(person="ana", stance=stance),) if stance else ()
+        took = (Appraisal(person="ana", kind=kind),) if kind else ()
         born = Arc(arc=f"t{n}", label=f"the {n}", stems=("a", "b"), at_s=at_s, intensity=BORN, band=1)
         event = replace(
             _event(at_s, heard),
@@ -393,7 +393,7 @@ def test_m23_the_trace_folds_again_to_the_same_bits(
             birth=born if subject == "new" else None,
         )
         change = Change(
-            turn=f"t{n}", audience="a", event=event, compiled=kernel, outcome="think", shifts=shifts, max_arcs=3
+            turn=f"t{n}", audience="a", event=event, compiled=kernel, outcome="think", appraisals=took, max_arcs=3
         )
         folded = change.fold(psyche)
         rows.append((f"t{n}", msgspec.json.encode(folded.inputs), folded.traits))
@@ -457,3 +457,25 @@ def test_a_push_never_passes_its_reach(value: float, delta: float, base: float, 
         assert value <= moved <= max(value, base + (1 - base) * reach) + 1e-12
     elif delta < 0:
         assert value >= moved >= min(value, base - (base + 1) * reach) - 1e-12
+
+
+TOP = 0.75
+"""Where the highest band of a need begins."""
+ROADS = [
+    ("threat", "safety"),
+    ("pressure", "autonomy"),
+]
+
+
+@pytest.mark.parametrize(("kind", "need"), ROADS)
+def test_each_need_that_people_press_has_a_road_into_its_highest_band_and_back(kind: str, need: str) -> None:
+    """Six strong ones a day for ten days raise the need past its last cut; within a week of peace it rests again."""
+    at, numbers = DRIVES.index(need), Numbers(at_s=0.0)
+    for day in range(10):
+        for n in range(6):
+            numbers = advance(numbers, day * DAY_S + n * 600.0)
+            numbers = apply_appraisal(numbers, Appraisal(person="ana", kind=kind, strength="strong"), Kernel())
+    highest = numbers.drives[at]
+
+    assert highest > TOP
+    assert advance(numbers, numbers.at_s + 7 * DAY_S).drives[at] < 0.55

@@ -13,7 +13,6 @@ from claudius.cognition.processes import Process
 from claudius.cognition.steps import STEPS
 from claudius.perception import Kind, Perception, private
 from claudius.psyche import GateSettings, attend
-from claudius.psyche.classify import vader
 from claudius.psyche.personality import Kernel
 from claudius.psyche_types import Edge, Numbers, Psyche
 from claudius.recollection import Entry, EntryType, PastTurn, Person, ProcessState, Recollection, UserModel
@@ -116,7 +115,7 @@ def test_what_a_person_is_owed_is_thought_about_or_acknowledged(
     perceptions = tuple(heard(text, n, kind, place, extra) for n, text in enumerate(texts))
     psyche = Psyche(numbers=numbers, edges=(Edge(person=ANA, at_s=NOW.timestamp(), tension=tension),))
     recollection = knowing(perceptions, psyche, bots)
-    gate_settings = GateSettings(kernel=Kernel(), soul_name="claudius", compound=vader(), can_acknowledge=bool(lines))
+    gate_settings = GateSettings(kernel=Kernel(), soul_name="claudius", can_acknowledge=bool(lines))
 
     found = attend(recollection, perceptions[-1], gate_settings)
 
@@ -132,7 +131,7 @@ def test_what_a_person_is_owed_is_thought_about_or_acknowledged(
 def test_a_bot_that_only_bots_have_talked_with_is_not_answered_for_ever() -> None:
     """Section 5: after six messages of bots without a human the soul ignores them, owed or not."""
     one = heard("status report follows", 1, Kind.MENTION, "C1", {}, is_bot=True)
-    gate_settings = GateSettings(kernel=Kernel(), soul_name="claudius", compound=vader())
+    gate_settings = GateSettings(kernel=Kernel(), soul_name="claudius")
 
     found = [attend(knowing((one,), Psyche(), bots), one, gate_settings).outcome for bots in (0, 5)]
 

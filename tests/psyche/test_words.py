@@ -8,13 +8,12 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from claudius.psyche import bands as words
-from claudius.psyche.bands import packet
+from claudius.psyche.appraisals import kinds
+from claudius.psyche.bands import sentences
 from claudius.psyche.events import PsycheState
 from claudius.psyche.gate import TENDENCIES, acknowledgement, emoji, tendencies
-from claudius.psyche.mapping import TYPES
 from claudius.psyche.personality import (
     HIGHEST,
     LOWEST,
@@ -27,32 +26,31 @@ from claudius.psyche.personality import (
 )
 from claudius.psyche.personality import band as trait_band
 from claudius.psyche.scrubber import Unnumbered, numbers_itself, spoken_without_numbers
-from claudius.psyche_types import DRIVES, Arc, Edge, Intention, Numbers
+from claudius.psyche_types import DRIVES, Appraised, Arc, Edge, Numbers
 
-POLARITY = [
-    ["heavy and flat", "low and sore", "in distress"],
-    ["a little down", "out of sorts", "irritable"],
-    ["quiet", "even, attentive", "wound up"],
-    ["content", "in good spirits", "lively"],
-    ["serene", "glad", "elated"],
-]
+SEVEN = {"even", "glad", "moved", "tense", "hurt", "low", "tired"}
 
 
-def mood(valence: float, arousal: float) -> tuple[int, ...]:
-    """Return the bands of a mood that has not been put into words before."""
-    return words.numbers_bands(Numbers(at_s=0.0, valence=valence, arousal=arousal))
+def test_every_state_has_one_of_seven_moods_and_one_of_the_five_words_of_the_soul_state() -> None:
+    """A grid of valence, arousal and energy gives one word each; without an appraisal none that somebody caused."""
+    for v in range(41):
+        for a in range(21):
+            for e in (0.1, 0.4, 0.9):
+                found = words.mood_of(Numbers(at_s=0.0, valence=-1 + v / 20, arousal=a / 20, energy=e))
+
+                assert found in SEVEN - {"moved", "hurt"}
+                assert words.emotional_state(found) in {"neutral", "engaged", "frustrated", "sardonic"}
+    assert words.mood_of(Numbers(at_s=0.0)) == "even"
 
 
-def test_the_grid_of_moods_is_total_and_ordered() -> None:
-    """A 41 by 21 grid gives one phrase each, and a higher valence never gives a worse one."""
-    rank = {phrase: row for row, line in enumerate(POLARITY) for phrase in line}
-    for column in range(21):
-        found = [words.mood_words(mood(-1 + step / 20, column / 20)) for step in range(41)]
+@pytest.mark.parametrize(
+    ("at_s", "valence", "expected"), [(10.0, 0.1, "hurt"), (99.0, 0.1, "even"), (99.0, -0.4, "low")]
+)
+def test_an_appraisal_colours_the_mood_for_its_time(at_s: float, valence: float, expected: str) -> None:
+    """The newest appraisal names the mood while it holds; then the bands do."""
+    numbers = Numbers(at_s=at_s, valence=valence, colour="hurt", colour_until_s=50.0)
 
-        ranks = [rank[phrase] for phrase in found]
-        assert ranks == sorted(ranks)
-        assert ranks[0] == 0
-        assert ranks[-1] == 4
+    assert words.mood_of(numbers) == expected
 
 
 @pytest.mark.parametrize("cut", words.VALENCE_CUTS)
@@ -83,25 +81,6 @@ def test_a_number_that_is_past_a_cut_changes_its_word(one: float, other: float) 
             <= after
             <= max(before, words.band(other, words.VALENCE_CUTS))
         )
-
-
-@pytest.mark.parametrize(
-    ("valence", "arousal", "humour", "expected"),
-    [
-        (-0.6, 0.2, 0.5, "sardonic"),
-        (-0.6, 0.2, 0.2, "neutral"),
-        (-0.3, 0.5, 0.5, "frustrated"),
-        (-0.6, 0.9, 0.2, "frustrated"),
-        (0.0, 0.5, 0.5, "neutral"),
-        (0.0, 0.9, 0.5, "neutral"),
-        (0.3, 0.2, 0.5, "neutral"),
-        (0.3, 0.5, 0.5, "engaged"),
-        (0.8, 0.9, 0.5, "engaged"),
-    ],
-)
-def test_the_emotional_state_comes_from_the_bands(valence: float, arousal: float, humour: float, expected: str) -> None:
-    """The bands of the numbers determine one of the five moods of the soul state."""
-    assert words.emotional_state(mood(valence, arousal), Kernel(humour_activation=humour)) == expected
 
 
 @pytest.mark.parametrize(
@@ -155,89 +134,78 @@ def random_edge(chance: random.Random) -> Edge:
     )
 
 
-def test_m15_m16_i4_the_packet_holds_words_and_no_digit() -> None:
-    """M15, M16, I4: in 2,000 random states the record has mood, energy and toward, and contains no digit."""
+def test_m15_m16_i4_a_prompt_says_feeling_in_sentences_without_a_digit() -> None:
+    """M15, M16, I4: in 2,000 random states whole sentences stand there, few of them, and no digit."""
     chance = random.Random(5)  # noqa: S311 - chance here is no secret
     longest = 0
-    for _ in range(2000):
+    for n in range(2000):
         standing = random_standing(chance)
         people = [(name, random_edge(chance)) for name in ("Ana", "Ben", "Cy")[: chance.randint(1, 3)]]
-        arcs = [
-            Arc(
-                arc="a",
-                label="release v2 pipeline",
-                stems=("release",),
-                at_s=0.0,
-                intensity=chance.random(),
-                bias=chance.uniform(-1, 1),
-            )
-        ]
-        aims = [
-            Intention(
-                intention="i",
-                type="follow_up",
-                target="slack:T1:U1",
-                horizon="short",
-                description="ask for 3 copies",
-                at_s=0.0,
-                born_s=0.0,
-                priority=chance.random(),
-            )
-        ]
+        kind = chance.choice(sorted(kinds()))
+        took = [Appraised(person="slack:T1:U1", kind=kind, at_s=-chance.uniform(0, 9e5), audience="a")]
 
-        record = packet(standing, 0.5, people, arcs, aims, {"slack:T1:U1": "Ana"})
+        said = sentences(standing, 0.5, people, took, 0.0, is_alone=bool(n % 2))
 
-        assert (
-            {"mood", "energy", "toward"}
-            <= record.keys()
-            <= {"mood", "energy", "wants", "toward", "on_mind", "means_to", "tilt"}
+        assert all(one.endswith(".") and one[0].isupper() and "$" not in one for one in said)
+        assert not re.search(r"\d", "".join(said))
+        longest = max(longest, len(" ".join(said).split()))
+    assert longest <= 70
+
+
+def test_at_rest_nothing_is_said() -> None:
+    """What does not differ from rest is not said, of a stranger as of somebody familiar."""
+    for familiarity in (0.0, 0.5):
+        edge = Edge(person="p", at_s=0.0, familiarity=familiarity, warmth=0.3)
+
+        found = sentences(
+            PsycheState(numbers=Numbers(at_s=0.0), edge=edge), 0.5, [("Tom", edge)], [], 0.0, is_alone=True
         )
-        assert not re.search(r"\d", "".join(record.values()))
-        longest = max(longest, len(" ".join(record.values()).split()))
-    assert longest <= 110
+
+        assert found == []
 
 
-def test_m15_each_part_with_news_is_there() -> None:
-    """M15: pressing needs, a hot subject, an intention and a pull each have their field."""
+def test_m15_what_differs_from_rest_is_said() -> None:
+    """M15: the mood, the person, the need that presses most and a hot subject each have their sentence."""
+    edge = Edge(person="p", at_s=0.0, tension=0.9, warmth=-0.6)
+    arc = Arc(arc="a", label="release pipeline", stems=(), at_s=0.0, intensity=0.8)
     standing = PsycheState(
         numbers=Numbers(at_s=0.0, drives=(0.9, 0.2, 0.6, 0.2, 0.58), arousal=0.9, valence=-0.8),
-        edge=Edge(person="p", at_s=0.0, tension=0.9, warmth=-0.6),
-    )
-    arc = Arc(arc="a", label="release pipeline", stems=(), at_s=0.0, intensity=0.8, bias=-0.4)
-    aim = Intention(
-        intention="i", type="repair", target="p", horizon="short", description="", at_s=0.0, born_s=0.0, priority=0.6
+        edge=edge,
+        arcs=((arc, 1.0),),
     )
 
-    record = packet(standing, 0.5, [("Tom", standing.edge)], [arc], [aim], {"p": "Tom"})
+    alone = sentences(standing, 0.5, [("Tom", edge)], [], 0.0, is_alone=True)
+    heard = sentences(standing, 0.5, [("Tom", edge)], [], 0.0, is_alone=False)
 
-    assert record == {
-        "mood": "in distress",
-        "energy": "fresh",
-        "wants": "misses people, would like to be of use",
-        "toward": "Tom: strained",
-        "on_mind": "release pipeline: will not let go, uneasily",
-        "means_to": "mend things with Tom",
-        "tilt": record["tilt"],
-    }
-    assert "ready to push back" in record["tilt"]
+    expected = ["You are tense.", "It is strained between you and Tom.", "You miss people."]
+    assert alone[:3] == expected
+    assert "The matter of release pipeline does not let go of you." in alone
+    assert not [one for one in heard if "Tom" in one], "a channel hears the bare mood"
+    assert heard[0] == "You are tense."
 
 
-@pytest.mark.parametrize("kind", TYPES)
-@pytest.mark.parametrize("description", ["", "see it through"])
-def test_an_intention_about_nobody_reads_as_one(kind: str, description: str) -> None:
-    """M15: without a target the phrase is complete; with a target it ends in the name."""
-    standing = PsycheState(numbers=Numbers(at_s=0.0), edge=Edge(person="", at_s=0.0))
-    aim = Intention(
-        intention="i", type=kind, target="", horizon="long", description=description, at_s=0.0, born_s=0.0, priority=0.6
+@pytest.mark.parametrize(
+    ("took", "expected"),
+    [
+        ([("hurtful", "clear", 60.0)], "Tom was hurtful just now and has not made it up"),
+        ([("thanks", "slight", 60.0), ("cold", "clear", 90_000.0)], "Tom was short with you yesterday"),
+        ([("apology", "clear", 60.0), ("hurtful", "strong", 600.0)], "Tom made it up to you just now"),
+        ([("nothing", "clear", 1.0), ("farewell", "strong", 7000.0)], "Tom said goodbye a little while ago"),
+        ([("hurtful", "strong", 8e5)], ""),
+        ([("grief", "strong", 60.0)], ""),
+    ],
+)
+def test_a_person_is_told_of_by_how_their_words_landed(took: list[tuple[str, str, float]], expected: str) -> None:
+    """The newest that has something to say, while it matters; small thanks do not cover a wound."""
+    edge = Edge(person="p", at_s=0.0)
+    kept = [Appraised(person="p", kind=kind, strength=strength, at_s=-ago_s) for kind, strength, ago_s in took]
+
+    found = sentences(
+        PsycheState(numbers=Numbers(at_s=0.0), edge=edge), 0.5, [("Tom", edge)], kept, 0.0, is_alone=False
     )
 
-    told = [packet(standing, 0.5, [], [], [one], {"p": "Tom"})["means_to"] for one in (aim, replace(aim, target="p"))]
-
-    alone, about = (one.partition(" (")[0] for one in told)
-    assert about.endswith(" Tom")
-    assert alone
-    assert alone != about.removesuffix(" Tom"), "a phrase that needs a target never appears without one"
-    assert all(one.endswith("(see it through)") is bool(description) for one in told)
+    assert " ".join(found).startswith(expected)
+    assert bool(found) is bool(expected)
 
 
 def test_six_kindnesses_never_make_loneliness_worse() -> None:
@@ -338,7 +306,8 @@ def test_m10_activation_is_worked_out_without_a_model() -> None:
     assert tuple(neutral) == TENDENCIES
     assert strained["escalate"] > neutral["escalate"]
     assert strained["approach"] < neutral["approach"]
-    assert words.tilt_words(dict.fromkeys(TENDENCIES, 0.5)) == "nothing pulls either way"
+    assert words.tilt_words(dict.fromkeys(TENDENCIES, 0.5)) == []
+    assert words.tilt_words({"escalate": 0.9}) == ["You are ready to push back."]
 
 
 def test_m10_whoever_it_is_at_ease_with_hears_more_of_it() -> None:

@@ -46,7 +46,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "why": ("conversations:why", "one turn explained: what it knew, asked, thought and said"),
     "replay": ("conversations:replay", "rebuild a turn's prompt, with the same or another soul"),
     "eval": ("eval:eval_", "measure the soul: scenes, checks, figures"),
-    "psyche": ("state:psyche", "mood, needs and relations, as they are and as they changed"),
+    "psyche": ("state:psyche", "mood, needs and relations, as they are"),
     "usage": ("status:usage", "tokens and dollars"),
     "audit": ("doctor:audit", "who decided or looked at what, when, and from where"),
     "backup": ("backup:backup", "verified copies of the database, and how to restore one"),
@@ -72,7 +72,7 @@ MOVED = {
     "eval --locomo": "`bench/locomo.py PATH`, in a checkout,",
     "ledger show --out": "drawn by `claudius console`",
     "process graph --out": "`claudius process graph --json`",
-    "psyche plot --out": "drawn by `claudius console`",
+    "psyche plot": "drawn by `claudius console`, under Life",
     "users blame": "`claudius users log PERSON --blame`",
     "users diff": "`claudius users log PERSON --diff`",
 }

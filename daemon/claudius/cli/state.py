@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -86,20 +86,8 @@ def _numbers(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"{safe(one['name'] or one['person'])}: {one['words']}  {numbers}"
     for arc in document["arcs"]:
         yield f"{safe(arc['label'])}: {arc['words'] or 'nearly forgotten'}  {arc['intensity']:.2f}"
-    for aim in document["intentions"]:
-        yield f"means to {aim['type']} {safe(aim['target'])}: {safe(aim['description'])}"
-
-
-@psyche.command()
-@click.option("--days", type=click.FloatRange(0.01, 3660), default=7, show_default=True, help="How far back.")
-@click.option("--px", type=click.IntRange(2, 2000), default=800, help="The width that it is drawn in.")
-@json_option
-def plot(days: float, px: int, *, as_json: bool) -> None:
-    """Print as JSON how the numbers changed, with the turns that changed them; the console draws it."""
-    if not as_json:
-        raise UsageProblem("`claudius console` draws it now, under Life; with --json its numbers are printed")
-    now = life.clock_now()
-    print_json(life.life(Home.of(os.environ), now - timedelta(days=days), now, px))
+    for one in document["appraisals"]:
+        yield f"{one['at']}  {one['kind']}, {one['strength']}, of {safe(one['person'])}"
 
 
 @click.group(cls=Group)

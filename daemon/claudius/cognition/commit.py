@@ -11,14 +11,12 @@ import asyncio
 from msgspec.structs import replace
 
 from claudius.cognition.hooks import noted, show_committed, show_concluded
-from claudius.cognition.intentions import acted
 from claudius.cognition.mind import Mind
 from claudius.cognition.plan import soul_name
 from claudius.cognition.proactive import allowed
 from claudius.cognition.remembering import kept
 from claudius.errors import ProcessError
 from claudius.intent import Intent
-from claudius.psyche.change import Change
 from claudius.recollection import Recollection
 
 
@@ -41,9 +39,6 @@ async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_t
     intent = allowed(intent, recollection, mind)
     if is_turn:
         intent = replace(intent, noted=noted(recollection, intent))
-        change, psyche = intent.psyche, recollection.psyche
-        if isinstance(change, Change) and (change.updates or (psyche and psyche.intentions)):
-            intent = acted(intent, change, recollection, mind.soul(), mind.config())
     show_concluded(mind.hooks, recollection, intent.calls, intent.utterances if is_turn else ())
     intent = kept(intent, recollection, soul_name(mind.soul().text("soul.md")))
     intent = await mind.store.turns.commit(intent)

@@ -362,6 +362,7 @@ def _gathered(turn: TurnState) -> Intent:
         thoughts=(*(Thought(step=_step(line), content=line.content, verb=line.verb) for line in own), *said.thoughts),
         state=tuple(dict.fromkeys((*said.state, *(one for part in turn.parts for one in part.state)))),
         psyche=joined(said.psyche, [part.psyche for part in turn.parts]),
+        appraisals=tuple(one for part in turn.parts for one in part.appraisals),
         model=next((part.model for part in reversed(turn.parts) if part.model), None),
         changes=changes,
         flags=tuple(dict.fromkeys(flags)),

@@ -29,7 +29,6 @@ from claudius.perception import SELF, Kind, Origin
 from claudius.provider import Form, Profile
 from claudius.psyche import Attention, GateSettings, Weighing, attend, set_back
 from claudius.psyche.change import Change
-from claudius.psyche.classify import vader
 from claudius.psyche.events import FAILED_EFFECTS, OVERRIDDEN_EFFECTS
 from claudius.psyche.personality import BadPersonality, Fingerprint, Kernel, kernel
 from claudius.psyche_types import FAULTS, Felt
@@ -242,7 +241,7 @@ def plan(
         owes=owes,
         history_from=history_from,
         verbs=process.verbs,
-        overrides=coloured(process.overrides, felt.manner) if felt.manner else process.overrides,
+        overrides=process.overrides,
         felt=felt,
         remembered=attention.remembered if attention else Remembered(),
         later=later,
@@ -257,11 +256,6 @@ def aloud(steps: tuple[str, ...], settings: EngineSettings) -> tuple[tuple[str, 
     first = BEFORE_WORDS if settings.form != "words" else () if SPEECH in steps else (THOUGHT,)
     now = tuple([name for name in steps if name in (*first, SPEECH)])
     return now, tuple([name for name in steps if name not in (*now, *BEFORE_WORDS, *DECIDED)])
-
-
-def coloured(overrides: Mapping[str, str], manner: str) -> Mapping[str, str]:
-    """Return a process's wording with how to speak this time. Pure."""
-    return {**overrides, "external_dialogue": " ".join(filter(None, (overrides.get("external_dialogue"), manner)))}
 
 
 def silent_plan(process: str, recollection: Recollection, settings: EngineSettings) -> Plan:
@@ -362,7 +356,6 @@ def gate_settings_of(soul: SoulText, config: Config, *, has_process: bool = Fals
     return GateSettings(
         kernel=kernel_of(soul),
         soul_name=soul_name(soul.text("soul.md")),
-        compound=vader(),
         weighing=Weighing(threshold=psyche.threshold),
         acknowledges_by_emoji=psyche.acknowledge == "emoji",
         milestone=sections(soul.files.get(f"processes/{PROCESS}.md")).get("milestone", "") if psyche.proactive else "",

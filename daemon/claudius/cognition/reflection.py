@@ -43,6 +43,8 @@ from claudius.memory.recall import RecallLimits
 from claudius.perception import SELF
 from claudius.prompt import Prompt
 from claudius.provider import Message, quiet
+from claudius.psyche.appraisals import kinds
+from claudius.psyche.classify import lexicon
 from claudius.recollection import (
     EntryType,
     PastTurn,
@@ -178,7 +180,9 @@ def subprocess_problems(soul: SoulText) -> list[BadSoul]:
 
 def load_minds(soul: SoulText, config: Config) -> None:
     """Load what a first turn needs besides its model: the word lists, the steps, the processes, the subprocesses."""
-    gate_settings_of(soul, config).compound("well")
+    gate_settings_of(soul, config)
+    lexicon()
+    kinds()
     stem("bridges", "english")
     for name in STEPS:
         step(name)

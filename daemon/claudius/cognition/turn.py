@@ -157,8 +157,9 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface) -> TurnState
     )
     recollection = await mind.store.turns.recall(pending, nonce=nonce, now=now, limits=limits)
     soul = mind.soul()
-    heard = tuple([_introduced(one, soul) for one in recollection.perceptions])
-    recollection = replace(recollection, perceptions=heard)
+    if recollection.perception.origin is Origin.INTERNAL:
+        heard = tuple([_introduced(one, soul) for one in recollection.perceptions])
+        recollection = replace(recollection, perceptions=heard)
     settings = EngineSettings.of(
         config,
         post_chars=None if surface.post_chars is None else min(surface.post_chars, POST_CHARS),

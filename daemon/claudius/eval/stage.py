@@ -26,7 +26,7 @@ from claudius.eval.voices import Metered, Playing, Repeating
 from claudius.home import Home
 from claudius.intent import Utterance
 from claudius.perception import Kind, MessageExtra, Perception, private, shared
-from claudius.psyche.bands import mood_words, numbers_bands
+from claudius.psyche.bands import mood_of
 from claudius.recollection import EntryType
 from claudius.runtime.background_services import SoulStream
 from claudius.runtime.scheduler import tick
@@ -315,7 +315,7 @@ class SceneStage:
         psyche, _ = self._soul.records().psyche()
         if psyche.numbers:
             found |= {"valence": psyche.numbers.valence, "energy": psyche.numbers.energy}
-            found["mood"] = mood_words(numbers_bands(psyche.numbers))
+            found["mood"] = mood_of(psyche.numbers)
         for edge in psyche.edges:
             if edge.person == person(step.by):
                 found |= {name: getattr(edge, name) for name in ("warmth", "trust", "tension", "familiarity")}

@@ -57,7 +57,7 @@ Rule = dict[str, str]
 """By column: a row is the person's where one of them tells so. It is deleted."""
 OWN = (
     "audit blob conversation due entry erasing heard inbox moment_audience"
-    " outbox psyche_arc psyche_intention revision soul_state step thread turn turn_record user_model"
+    " outbox psyche_arc revision soul_state step thread turn turn_record user_model"
 )
 """Statements of its own treat each of these tables (`erasure.sql`)."""
 NOBODYS = "audited boot checkpoint daimon job participation psyche_kernel psyche_state tuning"
@@ -67,6 +67,7 @@ _OF_PERSON: Rule = {"person": _IDS}
 _OF_PEER: Rule = {"peer_id": _IDS, "audience": _LABELS}
 RULES: Mapping[str, Rule] = {
     **{table: {} for table in (*OWN.split(), *NOBODYS.split())},
+    "appraisal": _OF_PERSON | {"audience": _LABELS},
     "archive_file": _OF_PERSON | {"audience": _LABELS},
     "assessment": {"peer_id": _IDS, "sources": _LEARNED},
     "audience": {"audience": _LABELS},
@@ -107,6 +108,7 @@ RULES: Mapping[str, Rule] = {
 """What an erasure does to the rows of each table; one without a rule is a failing test."""
 PUT_BACK = "what came from words that are erased was taken out"
 _OF_TURN = (
+    ("appraisal", "erase_turn_appraisals"),
     ("interaction", "erase_interactions"),
     ("step", "responses_expired"),
     ("soul_state", "erase_turn_state"),

@@ -498,11 +498,9 @@ class Erasure:
                     self._count(table, count, is_derived=turn["turn"] not in self._own)
 
     async def _erase_lived(self) -> None:
-        """Delete the psyche's subjects and intentions that came from this person: at most twelve of each."""
+        """Delete the psyche's subjects that came from this person: at most twelve."""
         turns = {one["turn"] async for page in self._pages("erasing_turns", SEARCHED) for one in page}
-        for table in _SUBJECTS:
-            erase = partial(_erase_subjects, person=self._person, turns=turns, table=table)
-            self._count(table, await self._write(erase))
+        self._count("psyche_arc", await self._write(partial(_erase_subjects, person=self._person, turns=turns)))
 
     async def _blank_shared_texts(self) -> None:
         """Blank texts that older records share by hash: turns of theirs, and summaries that tell of those."""
@@ -576,12 +574,10 @@ _TOLD: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "fact": ("erase_fact", ("id",)),
     "matter": ("erase_matter", ("id",)),
     "psyche_arc": ("erase_arc", ("subject",)),
-    "psyche_intention": ("erase_intention", ("subject",)),
     "conversation": ("process_blanked", ("conversation",)),
 }
 """What deletes a row of `told`, by its table, and the names of its key."""
 _ERASING = ("turn", "conversation", "number", "record")
-_SUBJECTS = {"psyche_arc": ("erase_arcs", "erase_arc"), "psyche_intention": ("erase_intentions", "erase_intention")}
 _AT_LAST = (
     ("outbox", "said_in_places", "erase_said"),
     ("inbox", "heard_of", "erase_heard"),
@@ -611,13 +607,11 @@ async def paged(rows: list[dict[str, Any]]) -> AsyncIterator[list[dict[str, Any]
         yield rows[at : at + TURNS]
 
 
-def _erase_subjects(db: Database, person: ErasedPerson, turns: set[str], table: str) -> int:
-    bulk, single = _SUBJECTS[table]
-    changed = run(db, bulk, person.values)
-    for row in db.all("subjects"):
-        came_from = row["subject"][:TURN_CHARS] in turns
-        if row["kind"] == table and (came_from or (table != "psyche_arc" and person.named.search(row["body"]))):
-            changed += db.change(single, subject=row["subject"])
+def _erase_subjects(db: Database, person: ErasedPerson, turns: set[str]) -> int:
+    changed = run(db, "erase_arcs", person.values)
+    for subject in db.values("subjects"):
+        if subject[:TURN_CHARS] in turns:
+            changed += db.change("erase_arc", subject=subject)
     return changed
 
 
@@ -640,6 +634,7 @@ def export(db: Database, ids: Sequence[str]) -> dict[str, Any]:
         "moments": [{**row, "is_own": bool(row["is_own"])} for row in db.all("moments_said", ids=values["ids"])],
         "facts": db.dicts("facts_stated", ids=values["ids"]),
         "matters": db.dicts("matters_stated", ids=values["ids"]),
+        "plans": db.dicts("plans_made", ids=values["ids"]),
         "state": db.dicts("state_of_labels", labels=values["labels"]),
     }
 

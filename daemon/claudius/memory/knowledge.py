@@ -60,6 +60,8 @@ class KnownPlan(Struct, frozen=True, kw_only=True):
     """A reminder, a promise or a follow-up that waits for a person."""
 
     id: int
+    short: str
+    """As people call it: `p3`; empty = it has no number."""
     at: datetime
     what: str
     conversation: str
@@ -124,7 +126,9 @@ def told(known: Knowledge, zone: tzinfo) -> Iterator[str]:
         yield from [f"- {fact_told(one)}" for one in known.facts]
     if known.plans:
         yield from ("", f"*Planned* ({zone})")
-        yield from (f"- {one.at.astimezone(zone):%Y-%m-%d %H:%M}: {one.what}" for one in known.plans)
+        for plan in known.plans:
+            at = f"{plan.short} {plan.at.astimezone(zone):%Y-%m-%d %H:%M}".lstrip()
+            yield f"- {at}: {plan.what}"
     if known.open:
         yield from ("", "*Open*")
         yield from [f"- {one.text}{f', {one.when}' if one.when else ''} ({one.id})" for one in known.open]
@@ -195,7 +199,8 @@ def what_of(row: Any) -> str:
 def _plan(row: Any) -> KnownPlan:
     with Decoding("due", row["id"]):
         at = instant(row["at"])
-    return KnownPlan(id=row["id"], at=at, what=what_of(row), conversation=row["conversation"])
+    short = f"p{row['short']}" if row["short"] else ""
+    return KnownPlan(id=row["id"], short=short, at=at, what=what_of(row), conversation=row["conversation"])
 
 
 class ToldName(Struct, frozen=True):

@@ -17,6 +17,7 @@ from claudius.memory.documents import joined, write_model
 from claudius.memory.erasure import everyone, export
 from claudius.memory.inbox import NEVER_CALLED
 from claudius.memory.knowledge import Knowledge, knowledge_of
+from claudius.memory.plans import number
 from claudius.memory.rows import dump, instant, parse, stamp
 from claudius.memory.seeing import Seeing, alone, canonical
 from claudius.perception import Perception, private
@@ -226,6 +227,7 @@ def link(db: Database, person: str, other: str) -> None:
         raise StoreError(f"{person} and {other} are one person already")
     db.run("link_moved", canonical=kept, other=gone)
     db.run("link_new", person=gone, canonical=kept)
+    _join_numbers(db, kept, gone)
     for one in (kept, gone):
         db.run("audiences_relinked", person=one)
     for query in ("facts_linked", "matters_linked"):
@@ -233,6 +235,14 @@ def link(db: Database, person: str, other: str) -> None:
     db.run("numbers_kept", ids=dump([kept]))
     for audience in db.values("models_own", person=gone):
         _adopt(db, kept, gone, audience)
+
+
+def _join_numbers(db: Database, kept: str, gone: str) -> None:
+    """Count on for both, and call plans anew that would have one number in one audience."""
+    db.run("numbers_joined", kept=kept, gone=gone)
+    ids = [kept, *db.values("linked", canonical=kept)]
+    for row in db.all("plans_alike", ids=dump(ids)):
+        db.run("plan_called", id=row["id"], short=number(db, kept, row["audience"], "p"))
 
 
 def linked_note(gone: str) -> str:
@@ -281,6 +291,7 @@ def unlink(db: Database, person: str, at: str, author: Author) -> list[str]:
     ids = [kept, *others]
     db.run("link_gone", canonical=kept)
     for one in others:
+        db.run("numbers_joined", kept=one, gone=kept)
         network = one.partition(":")[0] + ":"
         alone = network if sum(other.startswith(network) for other in ids) == 1 else ""
         label, until = private(one), f"{alone}{LAST}"

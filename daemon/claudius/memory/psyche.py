@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from claudius.decoding import decoder, ready
 from claudius.intent import Intent
@@ -17,7 +17,7 @@ from claudius.memory.database import Core, Database, Row
 from claudius.memory.packing import unpacked
 from claudius.memory.plans import plan_milestone
 from claudius.memory.rows import Decoding, dump, dump_valid, pack, parse, stamp
-from claudius.psyche_types import FAULTS, Arc, Drift, Edge, Intention, Numbers, Psyche
+from claudius.psyche_types import FAULTS, Appraised, Arc, Drift, Edge, Numbers, Psyche
 
 
 class Trace(Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ ARC_TRACED = ("arc", "at_s", "intensity", "bias")
 _NUMBERS = decoder(Numbers)
 _EDGES = decoder(tuple[Edge, ...])
 _ARCS = decoder(tuple[Arc, ...])
-_INTENTIONS = decoder(tuple[Intention, ...])
+_APPRAISALS = decoder(tuple[Appraised, ...])
 _DRIFT = decoder(Drift)
 May = Callable[[Iterable[str]], bool]
 
@@ -57,13 +57,13 @@ def recall_psyche(db: Database, persons: Sequence[str], may: May | None = None) 
     row = db.one("psyche_recalled", persons=dump(persons))
     if row is None or row["version"] is None:
         return Psyche()
-    intentions = _INTENTIONS.decode(row["intentions"] or "[]")
+    appraisals = _APPRAISALS.decode(row["appraisals"] or "[]")
     return Psyche(
         version=row["version"],
         numbers=_NUMBERS.decode(row["numbers"]),
         edges=_EDGES.decode(row["edges"] or "[]"),
         arcs=tuple([one for one in _ARCS.decode(row["arcs"] or "[]") if may is None or may(one.sources)]),
-        intentions=tuple([one for one in intentions if may is None or may(one.sources)]),
+        appraisals=tuple([one for one in appraisals if may is None or may((one.audience,))]),
         drift=_DRIFT.decode(row["drift"]),
     )
 
@@ -78,10 +78,13 @@ def psyche_if_whole(db: Database, persons: Sequence[str], may: May) -> Psyche | 
 
 
 def move_psyche(db: Database, intent: Intent, at: str) -> None:
-    """Fold a turn's changes into the current numbers, and record a trace.
+    """Keep how a turn took what was said, fold its changes into the current numbers, and record a trace.
 
     If folding fails, the numbers stay as they are and the turn is still stored.
     """
+    if intent.appraisals:
+        place = {"at_s": intent.at.timestamp(), "turn": intent.turn, "audience": intent.audience}
+        db.each("appraisal_kept", [{**asdict(one), **place} for one in intent.appraisals])
     change = intent.psyche
     if change is None:
         return
@@ -89,8 +92,8 @@ def move_psyche(db: Database, intent: Intent, at: str) -> None:
         psyche = recall_psyche(db, change.persons)
         since_s = change.looks_back(psyche)
         if since_s is not None:
-            rows = db.all("psyche_stances", since=stamp(datetime.fromtimestamp(since_s, UTC)))
-            psyche = replace(psyche, stances=tuple((row["at_s"], row["stance"]) for row in rows))
+            rows = db.all("appraised_since", since_s=since_s)
+            psyche = replace(psyche, since=tuple((row["at_s"], row["kind"]) for row in rows))
         folded = change.fold(psyche)
     except FAULTS:
         log.exception("the psyche is at fault", extra={"turn": intent.turn})
@@ -107,7 +110,6 @@ def move_psyche(db: Database, intent: Intent, at: str) -> None:
         at=at,
         person=change.persons[0] if change.persons else "",
         kernel=folded.kernel,
-        stances=dump({name: folded.inputs[name] for name in ("at_s", "shifts")}) if folded.inputs["shifts"] else "{}",
         arcs=None if folded.arcs is None else "",
         moved=pack(
             {
@@ -125,10 +127,6 @@ def move_psyche(db: Database, intent: Intent, at: str) -> None:
     if folded.arcs is not None:
         db.run("psyche_arcs_gone", arcs=dump([arc.arc for arc in folded.arcs]))
         db.each("psyche_arc_kept", [{"arc": arc.arc, "body": dump_valid(arc)} for arc in folded.arcs])
-    if folded.intentions is not None:
-        db.run("psyche_intentions_gone", intentions=dump([one.intention for one in folded.intentions]))
-        kept = [{"intention": one.intention, "body": dump_valid(one)} for one in folded.intentions]
-        db.each("psyche_intention_kept", kept)
     for milestone in folded.milestones:
         plan_milestone(db, intent, milestone)
 
@@ -140,7 +138,7 @@ class PsycheStore:
         self._core = core
 
     def standing(self) -> Psyche:
-        """Return the numbers, subjects and intentions as they stand, without edges and facts, whoever they concern."""
+        """Return the numbers and subjects as they stand, without edges and facts, whoever they concern."""
         with self._core.snapshot() as db, Decoding("psyche_state", 1):
             return recall_psyche(db, ())
 
@@ -165,7 +163,9 @@ def old_traces(db: Database, before: datetime, most: int) -> OldTraces:
     folded = db.one("checkpoint")
     upto, numbers = (folded["trace"], folded["numbers"]) if folded else (0, None)
     traces = [_trace(row) for row in db.all("traces_old", trace=upto, before=stamp(before), most=most)]
-    persons = {one.person for one in traces} | {str(who) for one in traces for who, *_ in one.inputs["shifts"]}
+    persons = {one.person for one in traces} | {
+        str(who) for one in traces for who, *_ in one.inputs.get("appraisals", ())
+    }
     edges = db.values("checkpoint_edges", persons=dump(sorted(persons)))
     return OldTraces(
         before=Psyche(

@@ -122,7 +122,9 @@ def recall(
         is_first=row is None and not db.value("called_before", turn=pending.turn),
         peers=tuple([replace(one, name=names.get(one.peer_id, one.name)) for one in peers]),
         beliefs=beliefs,
-        plans=plans_here(db, seeing.ids(speaker.person), seeing.audience) if is_spoken_to else (),
+        plans=plans_here(db, seeing.ids(speaker.person), seeing.audience)
+        if is_spoken_to and (row is None or row["plans_wait"])
+        else (),
         psyche=psyche_if_whole(db, [one.person for one in (speaker, *others)], seeing.may) if limits.psyche else None,
         known=shown_facts(held, addressee.person, near, is_bereaved=is_bereaved(past, pending.perceptions)),
         ended=tuple([one for one in known if one not in held]),

@@ -216,6 +216,7 @@ class Records:
             "response": thought[0]["response"] if thought else None,
             "utterance": "".join(part.pop("body") for part in parts) or None,
             "acts": row["changes"].pop("acts", []),
+            "appraisal": row["changes"].pop("appraisal", None),
             "receipts": [line for part in parts for line in parse(part.pop("receipts"))],
             "apology": apology,
             "provider": thought[0]["provider"] if thought else None,

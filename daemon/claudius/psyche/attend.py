@@ -1,7 +1,7 @@
 """The entry points of the psyche: `attend` runs before the model, `settle` after it. Pure.
 
 `attend` advances the numbers, applies the event, weighs salience and meaning, checks the gate's four conditions and
-returns words. `settle` maps what was thought back to numbers by tables.
+returns words. `settle` adds how the reply took what was heard; a table maps that to numbers.
 Source: the psyche design, sections 1 and 7.
 """
 
@@ -15,46 +15,34 @@ from msgspec.structs import replace
 
 from claudius.perception import SELF, Kind, Origin, Perception, can_react, internal
 from claudius.psyche import arcs as subjects
+from claudius.psyche.appraisals import HURT_S, apply_appraisal, coloured, frustrates, moves_only_view
 from claudius.psyche.bands import (
     edge_bands,
     edge_words,
     emotional_state,
     energy_words,
-    manner_words,
-    mood_words,
-    moved_words,
+    mood_of,
     numbers_bands,
-    packet,
+    sentences,
     wants_words,
 )
 from claudius.psyche.change import Change, Event, edge_of, feel
-from claudius.psyche.classify import classify
 from claudius.psyche.context import (
-    FRUSTRATED,
-    NEUTRAL,
+    appraisals_of,
     context_of,
     event_of,
     felt_before,
     happening_of,
-    is_moved,
     messages_of,
     new_mood,
     recent_word,
-    stimulus_of,
 )
 from claudius.psyche.events import MESSAGES, GateSettings, Happening, Judgement, Outcome, PsycheState, is_addressed
 from claudius.psyche.gate import emoji, judge
-from claudius.psyche.mapping import SHOWN_FROM, IntentionUpdate, Shift, advance_intentions
 from claudius.psyche.personality import Kernel
-from claudius.psyche.state import Stimulus, advance, apply, tinted
-from claudius.psyche_types import Edge, Felt, Intention, Numbers, Psyche
+from claudius.psyche.state import Stimulus, tinted
+from claudius.psyche_types import Appraisal, Edge, Felt, Numbers, Psyche
 from claudius.recollection import Recollection, Remembered, once
-
-STANCE_EVERY = 5
-HURT_S = 2 * 3600.0
-"""How long what was said in a conversation can make the soul frustrated there."""
-OPEN_SUBJECTS = ("follow_up", "raise", "support")
-"""The intentions that leave something of a person's open: what they say then is never only acknowledged."""
 
 
 class Attention(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,8 +60,10 @@ class Attention(msgspec.Struct, frozen=True, kw_only=True):
     """What `claudius why` shows about it."""
     change: Change | None = None
     """The change that the event makes to the numbers; None = none (the psyche is off)."""
-    is_moved: bool = False
-    """Someone has spoken of grief here, so only a quiet mood fits."""
+    numbers: Numbers | None = None
+    """The soul's numbers after the event, before the reply."""
+    kernel: Kernel = Kernel()
+    """The traits as they stand, drift included."""
     remembered: Remembered = Remembered()
     """The lines of memory for the prompt; they are looked for whether or not the soul feels."""
 
@@ -100,17 +90,14 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         kernel=kernel,
     )
     is_known = person in [peer.peer_id for peer in recollection.peers]  # only what may be shown to this audience
-    aims = [one for one in advance_intentions(psyche.intentions, now_s) if one.priority >= SHOWN_FROM]
-    is_open = any(one.person == person and one.type in OPEN_SUBJECTS for one in aims)
+    today = recollection.now.date()
+    is_open = any(one.person == person and one.when and one.when <= today for one in recollection.matters)
     context = context_of(perception, recollection, happening, is_known=is_known, has_open_subject=is_open)
     judged = judge(happening, state, context, gate_settings.weighing)
-    near = happening.heard.stems | happening.heard.words | _names(recollection).keys()
-    relevant = [one for one in aims if not one.target or one.target in near]
     owed = recollection.owes
     called = owed or (happening.kind in MESSAGES and is_addressed(happening.kind, happening.address))
     outcome = _answerable(judged.outcome, recollection, gate_settings, called=called)
-    grieves = is_moved(recollection, happening)
-    felt_now = NEUTRAL if grieves else emotional_state(state.numbers.bands, kernel)
+    felt_now = emotional_state(mood_of(state.numbers))
     change = Change(
         turn=recollection.turn,
         audience=recollection.audience,
@@ -120,20 +107,16 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         m=judged.m,
         theta=judged.theta,
         mood=felt_now,
-        hurts=_hurts(recollection, happening, event, gate_settings, kernel),
         max_arcs=gate_settings.max_arcs,
         milestone="" if recollection.audience == SELF else gate_settings.milestone,
     )
     by_emoji = outcome == "react" and (not called or gate_settings.acknowledges_by_emoji)
     felt = Felt(
-        record=_record(recollection, psyche, state, judged, relevant, now_s, grieves) if outcome == "think" else {},
+        record=_record(recollection, psyche, state, judged, now_s) if outcome == "think" else {},
         emotional_state=""
         if outcome != "think" and felt_now == felt_before(recollection)  # without thought, a focus elsewhere stays
-        else new_mood(recollection, felt_now, task=recollection.task, word=recent_word(recollection), is_moved=grieves),
-        manner=manner_words([one for one in relevant if person in (one.person, one.target)])
-        if outcome == "think" and relevant
-        else "",
-        asks=_asks(recollection, state, judged, happening, event, relevant, called=called, is_about_arc=bool(matches)),
+        else new_mood(recollection, felt_now, task=recollection.task, word=recent_word(recollection)),
+        asks=("chosen_action",) if not called and happening.kind in MESSAGES else (),
     )
     return Attention(
         outcome=outcome,
@@ -143,50 +126,34 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         felt=felt,
         told=_told(happening, judged, state, outcome, event, owed=owed, called=called),
         change=change,
-        is_moved=grieves,
+        numbers=state.numbers,
+        kernel=kernel,
     )
 
 
-def _hurts(
-    recollection: Recollection, happening: Happening, event: Event, gate_settings: GateSettings, kernel: Kernel
-) -> bool:
-    """Return whether this event hurts, and the words of this conversation alone would make the soul frustrated. Pure.
-
-    What was said elsewhere may colour the soul's words; it must not move a process where nobody may know of it.
-    """
-    if event.stimulus is None or min(*event.stimulus.axes, event.stimulus.tone) >= 0.0:
-        return False
-    events = [(event.at_s, event.stimulus)]
-    for said in [
-        one for turn in recollection.past for one in once(turn, messages_of) if event.at_s - one.at_s < HURT_S
-    ]:
-        heard = classify(
-            said.text,
-            happening.address,
-            soul_name=gate_settings.soul_name,
-            novelty=0.0,
-            compound=gate_settings.compound,
-        )
-        if stimulus := stimulus_of(happening.kind, heard):
-            events.insert(-1, (said.at_s, stimulus))
-    numbers = Numbers(at_s=event.at_s - HURT_S)
-    for at_s, stimulus in events:
-        numbers = apply(advance(numbers, at_s), stimulus, kernel)
-    return emotional_state(numbers_bands(numbers), kernel) == FRUSTRATED
-
-
 def settle(
-    attention: Attention,
-    *,
-    shifts: Sequence[Shift] = (),
-    updates: Sequence[IntentionUpdate] = (),
-    hint: str = "",
+    attention: Attention, recollection: Recollection, *, appraisals: Sequence[Appraisal] = (), hint: str = ""
 ) -> Change | None:
-    """Return the change that a concluded turn makes to the numbers; None if the psyche is off. Pure."""
+    """Return the change that a concluded turn makes to the numbers; None if the psyche is off. Pure.
+
+    What was said elsewhere may colour the soul's words; only what was said here makes it frustrated here.
+    """
     change = attention.change
-    if change is None:
-        return None
-    return replace(change, shifts=tuple(shifts), updates=tuple(updates), hint=hint)
+    if change is None or attention.numbers is None:
+        return change
+    numbers, speaker = attention.numbers, change.event.person
+    for one in appraisals:
+        if not moves_only_view(one, speaker):
+            numbers = coloured(apply_appraisal(numbers, one, attention.kernel), one)
+    since_s = change.event.at_s - HURT_S
+    lately = [one for turn in recollection.past for one in once(turn, appraisals_of) if one.at_s >= since_s]
+    return replace(
+        change,
+        appraisals=tuple(appraisals),
+        hint=hint,
+        mood=emotional_state(mood_of(replace(numbers, bands=numbers_bands(numbers)))),
+        hurts=bool(appraisals) and frustrates((*lately, *appraisals)),
+    )
 
 
 def _missed(psyche: Psyche, perception: Perception, kernel: Kernel, now_s: float) -> Edge:
@@ -205,54 +172,16 @@ def _answerable(outcome: Outcome, recollection: Recollection, gate_settings: Gat
     return outcome
 
 
-def _names(recollection: Recollection) -> dict[str, str]:
-    return {one.person: one.name for one in recollection.people}
-
-
 def _record(
-    recollection: Recollection,
-    psyche: Psyche,
-    state: PsycheState,
-    judged: Judgement,
-    aims: Sequence[Intention],
-    now_s: float,
-    grieves: bool,  # noqa: FBT001 - private, called once
+    recollection: Recollection, psyche: Psyche, state: PsycheState, judged: Judgement, now_s: float
 ) -> dict[str, str]:
-    people: list[tuple[str, Edge]] = []
-    for one in recollection.people:
-        is_speaker = one is recollection.speaker
-        people.append((one.name, state.edge if is_speaker else edge_of(psyche, one.person, now_s, state.kernel)))
-    record = packet(state, judged.salience, people, [arc for arc, _ in state.arcs], aims, _names(recollection))
-    return record | {"mood": moved_words()} if grieves else record
-
-
-def _asks(
-    recollection: Recollection,
-    state: PsycheState,
-    judged: Judgement,
-    happening: Happening,
-    event: Event,
-    aims: Sequence[Intention],
-    *,
-    called: bool,
-    is_about_arc: bool,
-) -> tuple[str, ...]:
-    """Return the psyche's own steps to ask. `is_about_arc`: the message is about a recurring subject."""
-    asked = []
-    turns_here = recollection.speaker.turns_here if recollection.speaker else 0
-    is_alone = recollection.audience.startswith("private:")  # they know everything that moved the tension with them
-    if event.person and (  # nothing that was said elsewhere may change which steps a channel's prompt asks
-        {"conflict", "boundary", "disclose"} & {*judged.choices}
-        or event.importance >= 0.35
-        or (edge_bands(state.edge)[2] > 0 if is_alone else "apology" in happening.heard.classes)
-        or (turns_here + 1) % STANCE_EVERY == 0
-    ):
-        asked.append("stance_shifts")
-    if happening.heard.is_request or happening.kind == "promise_due" or is_about_arc or aims:
-        asked.append("intention_updates")
-    if not called and happening.kind in MESSAGES:
-        asked.append("chosen_action")
-    return tuple(asked)
+    people = [
+        (one.name, state.edge if one is recollection.speaker else edge_of(psyche, one.person, now_s, state.kernel))
+        for one in recollection.people
+    ]
+    is_alone = recollection.audience.startswith("private:")  # they know everything that moved the soul towards them
+    said = sentences(state, judged.salience, people, psyche.appraisals, now_s, is_alone=is_alone)
+    return {"text": " ".join(said)} if said else {}
 
 
 def _told(
@@ -281,17 +210,15 @@ def _told(
         "parts": judged.parts,
         "failed": list(judged.failed),
         "choices": list(judged.choices),
-        "axes": heard.axes._asdict(),
         "features": {
             "classes": sorted(heard.classes),
             "critical": sorted(heard.critical),
-            "valence": heard.valence,
             "novelty": heard.novelty,
             "load": heard.load,
             "importance": event.importance,
         },
         "words": {
-            "mood": mood_words(bands),
+            "mood": mood_of(state.numbers),
             "energy": energy_words(bands),
             "wants": wants_words(state.numbers, bands),
             "toward": edge_words(edge_bands(state.edge)) if state.edge.person else "",

@@ -1,8 +1,8 @@
-"""Put the numbers into words: ordered bands with hysteresis, and the packet of words for the prompt. Pure.
+"""Put the numbers into words: ordered bands with hysteresis, seven moods, and the sentences of a prompt. Pure.
 
 A stored band stays until the number is 0.03 past the cut, so that small movements do not change a word. Numbers never
-leave the psyche: the packet has no digit from a number, no scale and no variable name. Source: the psyche design,
-sections 8 and 9.
+leave the psyche: no sentence has a digit, a scale or a variable name. Source: the design of acts, section 6; the psyche
+design, section 9.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from string import Template
 from typing import Any
 
+from claudius.psyche.appraisals import WOUNDS, kinds
 from claudius.psyche.events import PsycheState
 from claudius.psyche.gate import tendencies
-from claudius.psyche.mapping import MOST_SHOWN, SHOWN_FROM
-from claudius.psyche.personality import Kernel
-from claudius.psyche_types import DRIVES, Arc, Edge, Intention, Numbers
+from claudius.psyche.state import DAY_S
+from claudius.psyche_types import DRIVES, Appraised, Arc, Edge, Numbers
 
 SLACK = 0.03
 VALENCE_CUTS = (-0.50, -0.15, 0.15, 0.50)
@@ -33,10 +34,24 @@ BIAS = 0.25
 PRESSED = 2
 """The drive band from which a need is put into words."""
 MOST_WANTS = 2
-WRY = 0.35
-"""From this humour upwards, a calm bad mood is sardonic."""
-MOST_TOWARD, MOST_ARCS = 3, 3
-NAME_CHARS, OWN_WORDS_CHARS = 40, 80
+NAME_CHARS = 40
+OUTER = 3
+"""The drive band, and the band of an arc, from which it is said."""
+ILL_AT_EASE = 0.25
+"""The comfort with somebody below which it is said."""
+FAR = 0.20
+"""How near to either end a tendency is said."""
+STATES: Mapping[str, str] = {"glad": "engaged", "tense": "frustrated", "hurt": "sardonic"}
+"""The word of the soul state for each mood; `neutral` for all others. `focused` means work, never a feeling."""
+SAID_S: Mapping[str, float] = {
+    "hurt": 7 * DAY_S,
+    "tense": 7 * DAY_S,
+    "moved": 2 * DAY_S,
+    "low": DAY_S,
+    "glad": DAY_S / 2,
+    "even": DAY_S / 2,
+}
+"""For how long a prompt says how somebody's words landed, by the mood of their kind."""
 
 
 @cache
@@ -86,14 +101,19 @@ def arc_band(arc: Arc) -> int:
     return band(arc.intensity, ARC_CUTS, arc.band)
 
 
-def mood_words(bands: tuple[int, ...]) -> str:
-    """Return the words for a mood. Pure."""
-    return str(phrases()["mood"]["words"][bands[0]][bands[1]])
+def mood_of(numbers: Numbers) -> str:
+    """Return the mood in one of seven words: the colour of the newest appraisal while it holds, else the bands. Pure.
 
-
-def moved_words() -> str:
-    """Return the words for the mood of a soul that heard of grief. Pure."""
-    return str(phrases()["mood"]["moved"])
+    `numbers`: with their bands, at their own instant.
+    """
+    valence, arousal, energy, *_ = numbers.bands or numbers_bands(numbers)
+    if numbers.colour and numbers.at_s < numbers.colour_until_s and not (numbers.colour == "glad" and valence <= 1):
+        return numbers.colour
+    if valence <= 1:
+        return "tense" if arousal == 2 else "low"
+    if energy <= 1:
+        return "tired"
+    return "glad" if valence == 4 else "even"
 
 
 def energy_words(bands: tuple[int, ...]) -> str:
@@ -116,7 +136,12 @@ def wants_words(numbers: Numbers, bands: tuple[int, ...]) -> str:
 
 
 def edge_words(bands: tuple[int, ...]) -> str:
-    """Return a phrase for the soul's relation to a person: the first in the table that fits. Pure."""
+    """Return a phrase for the soul's relation to a person. Pure."""
+    return str(phrases()["toward"][edge_kind(bands)])
+
+
+def edge_kind(bands: tuple[int, ...]) -> str:
+    """Return what the soul's relation to a person is: the first in the table that fits. Pure."""
     warmth, trust, tension, familiarity = bands
     table = (
         ("broken", tension == 2 and trust <= 1),
@@ -133,7 +158,7 @@ def edge_words(bands: tuple[int, ...]) -> str:
         ("new", familiarity == 0),
     )
     fitting = [name for name, fits in table if fits]
-    return str(phrases()["toward"][fitting[0] if fitting else "ordinary"])
+    return fitting[0] if fitting else "ordinary"
 
 
 def arc_words(arc: Arc, found: int) -> str:
@@ -145,83 +170,73 @@ def arc_words(arc: Arc, found: int) -> str:
     return f"{said}, {told['glad' if arc.bias > 0 else 'uneasy']}"
 
 
-def emotional_state(bands: tuple[int, ...], kernel: Kernel) -> str:
-    """Return the mood word for the numbers. It is never `focused`: high arousal does not mean work. Pure."""
-    valence, arousal, *_ = bands
-    if valence <= 1:
-        if arousal:
-            return "frustrated"
-        return "sardonic" if kernel.humour_activation >= WRY else "neutral"
-    return "engaged" if valence > 2 and arousal else "neutral"
-
-
-def tilt_words(leanings: Mapping[str, float]) -> str:
-    """Return the tendencies far from neutral in words, or the words for none. Pure."""
+def tilt_words(leanings: Mapping[str, float]) -> list[str]:
+    """Return the tendencies that are far from neutral, as sentences. Pure."""
     told = phrases()["tilt"]
-    said = [
-        str(told[name][0 if value < 0.35 else 1]) for name, value in leanings.items() if value < 0.35 or value > 0.65
-    ]
-    return ", ".join(said) if said else str(told["none"])
+    return [str(told[name][value > 1 - FAR]) for name, value in leanings.items() if not FAR <= value <= 1 - FAR]
 
 
-def packet(
+def emotional_state(mood: str) -> str:
+    """Return the word of the soul state for a mood. Pure."""
+    return STATES.get(mood, "neutral")
+
+
+def sentences(
     state: PsycheState,
     salience: float,
     people: Sequence[tuple[str, Edge]],
-    arcs: Sequence[Arc],
-    intentions: Sequence[Intention],
-    names: Mapping[str, str],
-) -> dict[str, str]:
-    """Return the record of the `## Psyche` block, in order; neutral values are left out. Pure.
+    appraised: Sequence[Appraised],
+    now_s: float,
+    *,
+    is_alone: bool,
+) -> list[str]:
+    """Return what a prompt says of feeling: only what differs from rest, in whole sentences. Pure.
 
-    `people` are the names of those present with their edges, the speaker first. `arcs` and `intentions` are those
-    that are relevant and may be shown here; `names` are display names by person.
+    `people`: the names of those present with their edges, the speaker first. `appraised`: how their words landed, the
+    newest first, as far as it may be shown here. `is_alone`: only the speaker hears the soul, who knows what moved it.
     """
-    bands = state.numbers.bands or numbers_bands(state.numbers)
-    record = {"mood": mood_words(bands), "energy": energy_words(bands)}
-    wants = wants_words(state.numbers, bands)
-    if wants != phrases()["drives"]["none"]:
-        record["wants"] = wants
-    if people:
-        told = [f"{_name(name)}: {edge_words(edge_bands(edge))}" for name, edge in people[:MOST_TOWARD]]
-        record["toward"] = "; ".join(told)
-    on_mind = []
-    for arc in sorted(arcs, key=lambda arc: -arc.intensity)[:MOST_ARCS]:
-        found = arc_words(arc, arc_band(arc))
+    words, numbers = phrases(), state.numbers
+    mood = mood_of(numbers)
+    persons = [one for name, edge in people if (one := _of_person(name, edge, appraised, now_s, is_alone=is_alone))][:1]
+    said = [str(words["mood"].get(mood, "")), *persons]
+    if mood == "moved":  # everything else waits
+        return [one for one in said if one]
+    level, at = max((level, n) for n, level in enumerate(numbers.drives))
+    if band(level, DRIVE_CUTS) >= OUTER:
+        said.append(str(words["needs"][DRIVES[at]]))
+    for arc in sorted([arc for arc, _ in state.arcs], key=lambda arc: -arc.intensity)[:1]:
         label = " ".join([word for word in arc.label.split() if word.isalpha()])
-        if found and label:
-            on_mind.append(f"{label}: {found}")
-    if on_mind:
-        record["on_mind"] = "; ".join(on_mind)
-    if means_to := _means_to(intentions, names):
-        record["means_to"] = means_to
-    tilt = tilt_words(tendencies(state, salience))
-    if tilt != phrases()["tilt"]["none"]:
-        record["tilt"] = tilt
-    return record
+        if label and arc_band(arc) >= OUTER:
+            said.append(Template(words["on_mind"]).substitute(label=label))
+    if not persons:  # which says as much
+        said += tilt_words(tendencies(state, salience))
+    return [one for one in said if one]
 
 
-def manner_words(intentions: Sequence[Intention]) -> str:
-    """Return how to speak this time: by the strongest intention that affects the wording; empty if none does. Pure."""
-    told = phrases()["manner"]
-    colouring = sorted([one for one in intentions if one.type in told], key=lambda one: -one.priority)
-    return str(told[colouring[0].type]) if colouring else ""
+def _of_person(name: str, edge: Edge, appraised: Sequence[Appraised], now_s: float, *, is_alone: bool) -> str:
+    """Return a sentence on a person: how their words landed, else what they are to the soul; empty at rest. Pure."""
+    words, who = phrases(), " ".join(name.split())[:NAME_CHARS] or str(phrases()["somebody"])
+    one = _telling([one for one in appraised if one.person == edge.person], now_s)
+    if one is not None:
+        return Template(kinds()[one.kind].said).substitute(who=who, when=_when(now_s - one.at_s))
+    if not is_alone or not edge.person:
+        return ""
+    kind = edge_kind(edge_bands(edge))
+    is_uneasy = kind == "ordinary" and edge.comfort < ILL_AT_EASE
+    return Template(words["near"].get(kind, words["ill_at_ease"] if is_uneasy else "")).substitute(who=who)
 
 
-def _means_to(intentions: Sequence[Intention], names: Mapping[str, str]) -> str:
-    said: list[str] = []
-    for one in sorted(intentions, key=lambda one: -one.priority):
-        if one.priority < SHOWN_FROM or len(said) == MOST_SHOWN:
-            break
-        if one.target:
-            line = f"{phrases()['means_to'][one.type]} {_name(names.get(one.target, one.target))}"
-        else:
-            line = str(phrases()["means_to_alone"][one.type])
-        if one.description and not any(char.isdigit() for char in one.description):
-            line += f" ({one.description[:OWN_WORDS_CHARS]})"
-        said.append(line)
-    return "; ".join(said)
+def _telling(appraised: Sequence[Appraised], now_s: float) -> Appraised | None:
+    """Return the appraisal that a prompt tells of: the newest, but small thanks do not cover a wound. Pure."""
+    fresh = [
+        one for one in appraised if (kind := kinds()[one.kind]).said and now_s - one.at_s < SAID_S.get(kind.mood, DAY_S)
+    ]
+    for n, one in enumerate(fresh):
+        is_small = kinds()[one.kind].mood == "glad" and one.strength == "slight"
+        if not (is_small and any(kinds()[other.kind].mood in WOUNDS for other in fresh[n:])):
+            return one
+    return None
 
 
-def _name(name: str) -> str:
-    return " ".join(name.split())[:NAME_CHARS] or "someone"
+def _when(elapsed_s: float) -> str:
+    return next(str(said) for upto_s, said in phrases()["when"] if elapsed_s < upto_s)

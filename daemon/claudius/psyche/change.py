@@ -14,17 +14,17 @@ import msgspec
 from msgspec.structs import asdict, astuple, replace
 
 from claudius.psyche import arcs as subjects
+from claudius.psyche.appraisals import (
+    apply_appraisal,
+    appraised_edge,
+    coloured,
+    importance_of,
+    kinds,
+    moves_only_view,
+    weight,
+)
 from claudius.psyche.bands import edge_bands, numbers_bands
 from claudius.psyche.events import MILESTONE, MILESTONE_REARMED, NOTICED
-from claudius.psyche.mapping import (
-    IntentionUpdate,
-    Shift,
-    advance_intentions,
-    drive_effects,
-    shift_drives,
-    shift_edge,
-    update_intentions,
-)
 from claudius.psyche.personality import Kernel, kernel_hash
 from claudius.psyche.state import (
     Axes,
@@ -38,7 +38,7 @@ from claudius.psyche.state import (
     stranger,
     tinted,
 )
-from claudius.psyche_types import DRIVES, Arc, Edge, Folded, Milestone, Numbers, Psyche
+from claudius.psyche_types import DRIVES, Appraisal, Arc, Edge, Folded, Milestone, Numbers, Psyche
 
 
 def risen(levels: Mapping[str, float], were: Collection[str]) -> tuple[str, ...]:
@@ -140,8 +140,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str
     m: float = 0.0
     theta: float = 0.0
-    shifts: tuple[Shift, ...] = ()
-    updates: tuple[IntentionUpdate, ...] = ()
+    appraisals: tuple[Appraisal, ...] = ()
+    """How the soul took what it heard; applied after the reply."""
     mood: str = ""
     """The mood word for the soul's numbers in this turn."""
     hurts: bool = False
@@ -156,15 +156,15 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     def persons(self) -> tuple[str, ...]:
         """The persons whose edges are needed to fold this change."""
         speaker = [self.event.person] if self.event.person else []
-        return tuple(dict.fromkeys(speaker + [shift.person for shift in self.shifts]))
+        return tuple(dict.fromkeys(speaker + [one.person for one in self.appraisals]))
 
     @property
     def importance(self) -> float:
-        """How much the event matters, in [0, 1]."""
-        return self.event.importance
+        """How much the event, and how it landed, matters, in [0, 1]."""
+        return min(1.0, self.event.importance + importance_of(self.appraisals))
 
     def looks_back(self, psyche: Psyche) -> float | None:
-        """Return the instant since which stances are needed to fold this change; None if none are. Pure."""
+        """Return the instant since which appraisals are needed to fold this change; None if none are. Pure."""
         return looks_back(self.compiled, psyche.drift, self.event.at_s)
 
     def fold(self, psyche: Psyche) -> Folded:
@@ -172,18 +172,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         kernel = tinted(self.compiled, psyche.drift)
         moved = feel(psyche, self.event, kernel)
         numbers, edges = _after_thought(self, psyche, moved, kernel)
-        grown = subjects.with_birth(moved.arcs, self.event.birth, self.max_arcs)
+        grown = subjects.with_birth(_biased(moved.arcs, self), self.event.birth, self.max_arcs)
         is_born = self.event.birth is not None and self.event.birth.arc in [arc.arc for arc in grown]
-        intentions = None
-        if self.updates:
-            intentions = update_intentions(
-                advance_intentions(psyche.intentions, self.event.at_s),
-                self.updates,
-                turn=self.turn,
-                at_s=self.event.at_s,
-                sources=(self.audience,),
-                person=self.event.person,
-            )
         levels = dict(zip(DRIVES, numbers.drives, strict=True)) | {arc.arc: arc.intensity for arc in grown}
         were = numbers.high
         high = risen(levels, were)
@@ -197,13 +187,12 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             traits=traits_of(kernel),
             inputs=self.inputs(is_born=is_born),
             arcs=grown if self.event.matches or is_born else None,
-            intentions=intentions,
             milestones=milestones(numbers.high, were, dict(self.event.matches), levels, self.milestone)
             if self.milestone and numbers.high != were
             else (),
             drift=None
-            if psyche.stances is None
-            else drift_on(self.compiled, psyche.drift, psyche.stances, self.event.at_s),
+            if psyche.since is None
+            else drift_on(self.compiled, psyche.drift, psyche.since, self.event.at_s),
         )
 
     def inputs(self, *, is_born: bool = False) -> dict[str, Any]:
@@ -223,8 +212,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             "outcome": self.outcome,
             "m": self.m,
             "theta": self.theta,
-            "shifts": [[shift.person, shift.stance, shift.strength] for shift in self.shifts],
-            "intentions": [[one.operation, one.type, one.horizon] for one in self.updates],
+            "appraisals": [[one.person, one.kind, one.strength] for one in self.appraisals],
             "hint": self.hint,
             "mood": self.mood,
         }
@@ -255,10 +243,8 @@ def change_of(turn: str, inputs: Mapping[str, Any], person: str, traits: tuple[f
         max_arcs=inputs["born"] or subjects.MOST,
         compiled=Kernel(*traits),
         outcome=inputs["outcome"],
-        shifts=tuple(Shift(person=who, stance=stance, strength=by) for who, stance, by in inputs["shifts"]),
-        updates=tuple(
-            IntentionUpdate(operation=operation, type=kind, target="", horizon=horizon, description="")
-            for operation, kind, horizon in inputs["intentions"]
+        appraisals=tuple(
+            Appraisal(person=who, kind=kind, strength=strength) for who, kind, strength in inputs.get("appraisals", ())
         ),
         hint=inputs["hint"],
         mood=inputs["mood"],
@@ -266,19 +252,18 @@ def change_of(turn: str, inputs: Mapping[str, Any], person: str, traits: tuple[f
 
 
 def _after_thought(change: Change, psyche: Psyche, moved: Moved, kernel: Kernel) -> tuple[Numbers, tuple[Edge, ...]]:
-    """Apply the stances, intentions and mood hint of a thought, each by its table."""
+    """Apply how the soul took what it heard, and the mood hint of its thought, each by its table."""
     at_s, speaker = change.event.at_s, change.event.person
     edges: dict[str, Edge] = {}
     if moved.edge:
         edges[speaker] = replace(moved.edge, name=change.event.name or moved.edge.name)
-    for person in dict.fromkeys([shift.person for shift in change.shifts]):
-        edge = edges.get(person) or edge_of(psyche, person, at_s, kernel)
-        mine = [shift for shift in change.shifts if shift.person == person]
-        edges[person] = shift_edge(edge, mine, at_s, kernel)
     numbers = moved.numbers
-    drives = drive_effects(change.shifts, change.updates)
-    if drives:
-        numbers = shift_drives(numbers, drives)
+    for one in change.appraisals:
+        edges[one.person] = appraised_edge(
+            edges.get(one.person) or edge_of(psyche, one.person, at_s, kernel), one, kernel
+        )
+        if not moves_only_view(one, speaker):
+            numbers = coloured(apply_appraisal(numbers, one, kernel), one)
     if change.hint in _HINTS and not 0.0 <= at_s - numbers.hinted_s < HINT_REST_S:
         valence, arousal = _HINTS[change.hint]
         numbers = replace(
@@ -288,3 +273,13 @@ def _after_thought(change: Change, psyche: Psyche, moved: Moved, kernel: Kernel)
             arousal=numbers.arousal + max(-HINT_MOST, min(HINT_MOST, arousal - numbers.arousal)),
         )
     return numbers, tuple(edges.values())
+
+
+def _biased(arcs: tuple[Arc, ...], change: Change) -> tuple[Arc, ...]:
+    """Return the arcs with how the subjects of an event felt. Pure."""
+    axes = [weight(one).stimulus.axes for one in change.appraisals if kinds()[one.kind].about != "deed"]
+    feeling = sum((one.affectionate + one.supportive) / 2 for one in axes)
+    about = dict(change.event.matches)
+    if not feeling:
+        return arcs
+    return tuple([replace(arc, bias=arc.bias + 0.2 * feeling) if arc.arc in about else arc for arc in arcs])

@@ -1,8 +1,8 @@
-"""Read off a text, without a model: five axes, cue classes, load, and how much it asks for. Pure.
+"""Read off a text, without a model, what is needed before one reads it: load, asks, stakes, and hints in English. Pure.
 
-Valence comes from VADER, which scores half of plainly unhappy situations as happy; so cues carry the meaning and
-valence only adjusts it. VADER knows English only, and would read the German `die` and `war` as it does in English.
-Source: the psyche design, section 3; the cortex design, section 8.
+What a message feels like is for a mind to say (`appraisals.py`). Only of what is overheard and not owed a reply do cues
+give a weak hint, in English. Source: the design of acts, section 1; the psyche design, section 3; the cortex design,
+section 8.
 """
 
 from __future__ import annotations
@@ -11,38 +11,18 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from claudius.memory.ranking import is_english
-from claudius.psyche.events import ADDRESSED, Compound, Heard
-from claudius.psyche.state import Axes
-from claudius.psyche.words import (
-    ENDS,
-    GLAD,
-    HEARD_CHARS,
-    QUESTION_MARKS,
-    SORE,
-    Cues,
-    Hit,
-    Token,
-    is_negated,
-    stems,
-    tokens,
-)
+from claudius.psyche.events import ADDRESSED, Heard
+from claudius.psyche.words import HEARD_CHARS, QUESTION_MARKS, Cues, is_negated, stems, tokens
 
 ACKNOWLEDGEMENT_CHARS = 60
 """No message that only acknowledges is longer."""
-GRIEF = "grief"
-_YOU = frozenset(("you", "you're", "you've", "you'll", "you'd", "your", "yours", "u", "ur", "youre"))
-_ONESELF = frozenset(("i", "i'm", "i've", "im", "me", "my", "we", "we're", "our"))
-_HAILS = frozenset(("hey", "hi", "hello", "ok", "so", "and", "then", "now", "please"))
-_WEIGHT = dict.fromkeys(ADDRESSED, 1.0) | {"thread": 0.5, "named": 0.5}
-_SPOKEN_TO = frozenset((*ADDRESSED, "thread"))
 PAIR_CHARS = 40
 """The largest distance between the two halves of a critical cue."""
 QUESTION_WORTH, ASK_WORTH, CRITICAL_WORTH, ATTACHMENT_WORTH = 5, 30, 40, 15
@@ -69,18 +49,10 @@ class Lexicon(Struct, frozen=True, kw_only=True):
     """Everything that classification looks up."""
 
     cues: Cues
+    """The cues of what is overheard."""
     critical: Cues
-    """The cues of the critical classes only."""
-    grief: Cues
-    """The cues of grief only."""
-    vectors: Mapping[str, Axes]
+    """The cues of the critical classes."""
     negatable: frozenset[str]
-    openers: Mapping[str, str]
-    """First words of a text → class."""
-    imperatives: frozenset[str]
-    """First words of a sentence that asks."""
-    whole: Mapping[tuple[str, ...], str]
-    """Whole texts → class."""
     acknowledgements: frozenset[tuple[str, ...]]
     """Whole messages that only acknowledge, as words."""
     nods: re.Pattern[str]
@@ -92,27 +64,10 @@ def lexicon() -> Lexicon:
     """Read the lexicon; cached for the life of the process. Raises: ValueError if the file is malformed."""
     tree: dict[str, Any] = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text("utf-8"))
     classes, critical = tree["classes"], tree["critical"]
-    lists: dict[str, list[str]] = {name: entry["cues"] for name, entry in classes.items()}
-    grave: dict[str, list[str]] = {
-        f"{name}!{part}": cues for name, entry in critical.items() for part, cues in entry.items()
-    }
-    for name, entry in classes.items():
-        lists[f"{name}^"] = entry.get("first_cues", [])
     return Lexicon(
-        cues=Cues.of(lists | grave),
-        critical=Cues.of(grave),
-        grief=Cues.of({GRIEF: lists[GRIEF]}),
-        vectors={name: Axes(*entry["vector"]) for name, entry in classes.items()},
+        cues=Cues.of({name: entry["cues"] for name, entry in classes.items()}),
+        critical=Cues.of({f"{name}!{part}": cues for name, entry in critical.items() for part, cues in entry.items()}),
         negatable=frozenset(name for name, entry in classes.items() if entry.get("negatable", True)),
-        openers={f"{name}^": name for name in classes},
-        imperatives=frozenset(
-            word for entry in classes.values() for cue in entry.get("sentence_cues", ()) for word in cue.split("/")
-        ),
-        whole={
-            tuple(token.word for token in tokens(text)): name
-            for name, entry in classes.items()
-            for text in entry.get("whole_cues", ())
-        },
         acknowledgements=frozenset(
             tuple(phrase.split()) for phrases in tree["trivial"]["phrases"].values() for phrase in phrases
         ),
@@ -120,131 +75,34 @@ def lexicon() -> Lexicon:
     )
 
 
-@cache
-def vader() -> Compound:
-    """Load VADER once per process. It takes 50 ms, so the command line never loads it."""
-    from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer  # noqa: PLC0415 - 50 ms, the daemon's alone
-
-    scores = SentimentIntensityAnalyzer().polarity_scores
-    return lambda text: float(scores(_Signless(text) if text.isascii() else text)["compound"])
-
-
-class _Signless(str):
-    """A text without emoji. VADER iterates over characters to spell emoji out; here it needs one iteration."""
-
-    __slots__ = ()
-
-    def __iter__(self) -> Iterator[str]:
-        yield str(self)
-
-
-GRIEF_TONE = -1.0
-"""How being told of grief feels: it weighs on the mood until the evening."""
-
-
-def classify(text: str, address: str, *, soul_name: str, novelty: float, compound: Compound) -> Heard:
+def classify(text: str, address: str, *, soul_name: str, novelty: float) -> Heard:
     """Classify one text. Pure."""
-    return replace(_heard(text[:HEARD_CHARS], address, soul_name, compound), novelty=novelty)
-
-
-@lru_cache(maxsize=64)  # what was said lately is judged again with every word that hurts
-def _heard(text: str, address: str, soul_name: str, compound: Compound) -> Heard:
-    book, said = lexicon(), tokens(text)
-    words = [token.word for token in said if token.word[0] not in ENDS]
-    hits = list(book.cues.hits(said))
-    classes, critical = _found(said, words, hits, book, soul_name)
-    valence = _valence(text, classes, compound)
-    asks, orders = _asks(said, hits, book, soul_name)
-    if orders:
-        classes.add("request")
-    says_you = not _YOU.isdisjoint(words)
-    own = bool(classes & {"grief", "joy"}) or (valence <= -0.3 and not says_you and not _ONESELF.isdisjoint(words))
-    axes = _axes(classes, valence, address, book, own=own, speaks=soul_name in words or says_you)
-    if "grief" in classes:
-        tone = GRIEF_TONE
-    elif own and "joy" not in classes and classes.isdisjoint({"insult", "threat", "apology"}):
-        tone = -0.4
-    else:
-        tone = 0.4 if "joy" in classes else (axes.affectionate + axes.supportive) / 2
+    text = text[:HEARD_CHARS]
+    said = tokens(text)
+    words = [token.word for token in said if not token.ends_sentence]
+    asked = sum(not QUESTION_MARKS.isdisjoint(token.word) for token in said if token.ends_sentence)
     return Heard(
-        axes=axes,
-        valence=valence,
-        tone=tone,
-        load=0.7 * min(1.0, len(words) / 200) + (0.3 if asks > 1 else 0.0),
-        novelty=0.0,
-        classes=frozenset(classes),
-        critical=critical,
+        load=0.7 * min(1.0, len(words) / 200) + (0.3 if asked > 1 else 0.0),
+        novelty=novelty,
+        classes=frozenset() if address in ADDRESSED else overheard(text),
+        critical=critical(text),
         stems=stems(text, soul_name),
         words=frozenset(words),
         is_question=not QUESTION_MARKS.isdisjoint(text),
-        is_request="request" in classes,
         is_trivial=is_trivial(text, soul_name),
     )
 
 
-def _found(
-    said: Sequence[Token], words: Sequence[str], hits: Sequence[Hit], book: Lexicon, soul_name: str
-) -> tuple[set[str], frozenset[str]]:
-    classes: set[str] = set()
-    halves: dict[str, list[tuple[int, int]]] = {}
-    opening = 1 if said and said[0].word == soul_name else 0
-    for hit in hits:
-        name, _, part = hit.name.partition("!")
-        if part:
-            halves.setdefault(hit.name, []).append((said[hit.first].start, said[hit.last].end))
-        elif name in book.openers:
-            if hit.first == opening:
-                classes.add(book.openers[name])
-        elif not (name in book.negatable and is_negated(said, hit.first, hit.last)):
-            classes.add(name)
-    whole = book.whole.get(tuple(words))
-    if whole:
-        classes.add(whole)
-    if "insult" in classes:
-        classes.discard("praise")
-    return classes, paired(halves)
-
-
-def _valence(text: str, classes: set[str], compound: Compound) -> float:
-    valence = compound(text) if is_english(text) else 0.0
-    if abs(valence) < 0.05:
-        glad = sore = 0
-        if not text.isascii():
-            glad, sore = sum(sign in GLAD for sign in text), sum(sign in SORE for sign in text)
-        valence = 0.5 if glad > sore else -0.5 if sore > glad else valence
-    return -0.2 if "danger" in classes and valence > -0.2 else valence
-
-
-def _asks(said: Sequence[Token], hits: Sequence[Hit], book: Lexicon, soul_name: str) -> tuple[int, bool]:
-    """Return how many sentences ask for something, and whether one of them is an imperative."""
-    starts = [n for n, one in enumerate(said) if one.word[0] not in ENDS and (n == 0 or said[n - 1].word[0] in ENDS)]
-    asking = {hit.first for hit in hits if hit.name == "request"}
-    count, orders = 0, False
-    for start, end in zip(starts, (*starts[1:], len(said)), strict=False):
-        first = start
-        while first < len(said) - 1 and (said[first].word in _HAILS or said[first].word == soul_name):
-            first += 1
-        order = said[first].word in book.imperatives
-        asked = not QUESTION_MARKS.isdisjoint("".join([token.word for token in said[start:end]]))
-        orders = orders or order
-        count += order or asked or not asking.isdisjoint(range(start, end))
-    return count, orders
-
-
-def _axes(classes: set[str], valence: float, address: str, book: Lexicon, *, own: bool, speaks: bool) -> Axes:
-    if own:
-        summed = [0.0, 0.15 * valence, 0.15, 0.05, 0.0]
-    else:
-        is_judged = bool(classes & {"praise", "insult"}) and address in _SPOKEN_TO
-        if is_judged or (address in ADDRESSED and speaks):
-            near = 1.0
-        else:
-            near = 0.5 if address in ADDRESSED else 0.3 if address == "thread" else 0.15
-        summed = [valence * near * share for share in (0.4, 0.2, 0.5, 0.2, 0.0)]
-    weight = _WEIGHT.get(address, 0.25)
-    for name in sorted(classes):
-        summed = [total + weight * part for total, part in zip(summed, book.vectors[name], strict=True)]
-    return Axes(*[max(-1.0, min(1.0, total)) for total in summed])
+def overheard(text: str) -> frozenset[str]:
+    """Return the cue classes of a text that nobody owes a reply; none if it is not English. Pure."""
+    if not is_english(text):
+        return frozenset()
+    book, said = lexicon(), tokens(text)
+    return frozenset(
+        hit.name
+        for hit in book.cues.hits(said)
+        if not (hit.name in book.negatable and is_negated(said, hit.first, hit.last))
+    )
 
 
 def is_trivial(text: str, soul_name: str) -> bool:

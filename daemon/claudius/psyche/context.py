@@ -28,7 +28,7 @@ from claudius.perception import (
 )
 from claudius.psyche import arcs as subjects
 from claudius.psyche.change import Event
-from claudius.psyche.classify import GRIEF, classify, lexicon
+from claudius.psyche.classify import classify
 from claudius.psyche.events import (
     GLAD_REACTION,
     MESSAGES,
@@ -43,8 +43,8 @@ from claudius.psyche.events import (
     is_addressed,
 )
 from claudius.psyche.state import Axes, Stimulus
-from claudius.psyche.words import QUESTION_MARKS, is_negated, leaning, likeness, stems, tokens
-from claudius.psyche_types import Psyche
+from claudius.psyche.words import QUESTION_MARKS, leaning, likeness, stems, tokens
+from claudius.psyche_types import Appraised, Psyche
 from claudius.recollection import (
     MOODS,
     STATE_DEFAULTS,
@@ -64,8 +64,6 @@ UNCALLED_EACH = 10
 """The soul answers at most one in this many messages that do not address it."""
 COMPANY = {"thread": 0.5, "named": 0.5, "ambient": 0.15}
 """The share by which talk that is not addressed to the soul counts as company; addressed talk counts fully."""
-COLD = -0.2
-"""Someone this cold or undermining does not count as company."""
 NODS = frozenset(("nodded", "acknowledged"))
 ANNOUNCED = "announced"
 """The verb of an announcement by the soul. It opens a talk, so an open question after it is heard as one to it."""
@@ -75,10 +73,10 @@ _CALLED = re.compile(r"^(?:hey|hi|hello|yo|ok|okay)?[\s,]*@?(\w+)\b([\s,:!.-]*)(
 
 NEUTRAL, FOCUSED, FRUSTRATED, SARDONIC = MOODS[0], "focused", "frustrated", "sardonic"
 MOOD = StateKey.EMOTIONAL_STATE.value
+APPRAISAL = "appraisal"
+"""The query of an entry that tells how a message landed."""
 MOOD_WORD = "mood"
 """The metadata key of a soul-state check under which the model's mood word is stored."""
-GRIEF_S = 3600.0
-"""How long the soul stays moved by what someone told here."""
 MOOD_WORD_S = 600.0
 """How long the model's mood word counts in the conversation where it was given."""
 
@@ -133,6 +131,17 @@ def messages_of(past: PastTurn) -> tuple[subjects.Said, ...]:
             subjects.Said(entry.content, entry.at.timestamp(), entry.person or "", frozenset(entry.stems.split()))
             for entry in past.entries
             if entry.entry_type is EntryType.USER_MESSAGE
+        ]
+    )
+
+
+def appraisals_of(past: PastTurn) -> tuple[Appraised, ...]:
+    """Return how what was said in a past turn landed, oldest first. Pure."""
+    return tuple(
+        [
+            Appraised(person=told["person"], kind=told["kind"], strength=told["strength"], at_s=entry.at.timestamp())
+            for entry in past.entries
+            if (told := entry.metadata).get("query") == APPRAISAL and "kind" in told
         ]
     )
 
@@ -252,7 +261,6 @@ def happening_of(
             address if kind in MESSAGES else "ambient",
             soul_name=gate_settings.soul_name,
             novelty=novelty_of(text, tuple(earlier), gate_settings.soul_name),
-            compound=gate_settings.compound,
         )
     return Happening(
         kind=kind,
@@ -267,7 +275,7 @@ def happening_of(
 def stimulus_of(kind: str, heard: Heard, text: str = "", *, is_removed: bool = False) -> Stimulus | None:
     """Return the stimulus of an event; None if it moves no number. Pure."""
     if kind in MESSAGES:
-        return Stimulus(axes=heard.axes, tone=heard.tone, novelty=heard.novelty, load=heard.load)
+        return Stimulus(novelty=heard.novelty, load=heard.load)
     if kind == "silence":
         return Stimulus(novelty=None, drive_effects=SILENCE_EFFECTS)
     if kind == "reaction":
@@ -282,10 +290,8 @@ def stimulus_of(kind: str, heard: Heard, text: str = "", *, is_removed: bool = F
 
 
 def _in_company(stimulus: Stimulus | None, perception: Perception, happening: Happening) -> Stimulus | None:
-    """Return the stimulus with its share of company: none from a bot, or from somebody cold or undermining."""
+    """Return the stimulus with its share of company: none from a bot."""
     if stimulus is None or happening.kind not in MESSAGES or perception.is_bot or perception.origin is Origin.INTERNAL:
-        return stimulus
-    if min(stimulus.axes.supportive, stimulus.axes.affectionate) <= COLD:
         return stimulus
     return replace(stimulus, company=COMPANY.get(happening.address, 1.0))
 
@@ -318,7 +324,6 @@ def event_of(
             stimulus_of(happening.kind, heard, perception.text, is_removed=is_removed), perception, happening
         ),
         importance=importance(
-            heard.axes,
             critical=bool(heard.critical),
             moved=not heard.classes.isdisjoint(("grief", "joy")),
             novelty=heard.novelty,
@@ -333,9 +338,9 @@ def event_of(
     )
 
 
-def importance(axes: Sequence[float], *, critical: bool, moved: bool, novelty: float, heat: float) -> float:
-    """Return the importance of an event, in [0, 1]; `moved` = grief or joy. Pure."""
-    found = 0.10 + 0.30 * max(map(abs, axes)) + 0.15 * novelty + 0.20 * heat
+def importance(*, critical: bool, moved: bool, novelty: float, heat: float) -> float:
+    """Return the importance of an event before its appraisal, in [0, 1]; `moved` = grief or joy. Pure."""
+    found = 0.10 + 0.15 * novelty + 0.20 * heat
     return max(0.0, min(1.0, found + (0.25 if critical else 0.0) + (0.20 if moved else 0.0)))
 
 
@@ -349,28 +354,6 @@ def mood_here(felt: str, *, task: str, word: str) -> str:
         return word
     is_at_work = bool(task) or word == FOCUSED
     return FOCUSED if is_at_work and felt not in (FRUSTRATED, SARDONIC) else felt
-
-
-def is_moved(recollection: Recollection, happening: Happening) -> bool:
-    """Return whether someone has told of grief here, now or within the last hour. Pure."""
-    if GRIEF in happening.heard.classes:
-        return True
-    since = recollection.now - timedelta(seconds=GRIEF_S)
-    for turn in reversed(recollection.past):
-        if turn.entries and turn.entries[-1].at < since:
-            break
-        if once(turn, _told_grief):
-            return True
-    return False
-
-
-def _told_grief(past: PastTurn) -> bool:
-    """Return whether someone spoke of their own grief in a past turn. Pure."""
-    for entry in past.entries:
-        said = tokens(entry.content) if entry.entry_type is EntryType.USER_MESSAGE else ()
-        if [hit for hit in lexicon().grief.hits(said) if not is_negated(said, hit.first, hit.last)]:
-            return True
-    return False
 
 
 class HoldsEntries(Protocol):
@@ -414,15 +397,12 @@ def kept_mood(recollection: Recollection) -> str:
     return kept[0] if kept else STATE_DEFAULTS[MOOD]
 
 
-def new_mood(recollection: Recollection, felt: str, *, task: str, word: str, is_moved: bool = False) -> str:
+def new_mood(recollection: Recollection, felt: str, *, task: str, word: str) -> str:
     """Return the mood to store in the soul state; empty = keep the stored one, which a person may have set.
 
-    The numbers decide it, except that a working conversation is focused, and that grief calms both; the model's word
-    is only a hint.
+    The numbers decide it, except that a working conversation is focused; the model's word is only a hint.
     """
     kept = kept_mood(recollection)
-    if is_moved:
-        return NEUTRAL if kept != NEUTRAL else ""
     now = mood_here(felt, task=task, word=word if word == FOCUSED else "")
     has_moved = felt != felt_before(recollection) or FOCUSED in (now, kept)
     return now if has_moved and now != kept else ""

@@ -6,22 +6,18 @@ message is accepted, never here. Source: the psyche design, section 2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from msgspec import Struct, field
 
 from claudius.perception import Kind
 from claudius.psyche.personality import Kernel
-from claudius.psyche.state import Axes
 from claudius.psyche_types import Arc, Edge, Numbers
 
 Address = Literal["dm", "mention", "command", "reply", "thread", "named", "ambient", "self"]
 Window = Literal["addressed", "thread", "ambient", "proactive"]
 Outcome = Literal["think", "react", "ignore"]
 Triviality = Literal["critical", "trivial", "significant", "moderate"]
-Compound = Callable[[str], float]
-"""Valence of a text in [-1, 1]."""
 
 
 class Claim(NamedTuple):
@@ -108,17 +104,14 @@ class Weighing(Struct, frozen=True, kw_only=True):
 class Heard(Struct, frozen=True, kw_only=True):
     """The classification of one text."""
 
-    axes: Axes = Axes()
-    valence: float = 0.0
-    tone: float = 0.0
     load: float = 0.0
     novelty: float = 0.3
     classes: frozenset[str] = frozenset()
+    """Cue classes, of overheard English only: a weak hint, since no model has read it yet."""
     critical: frozenset[str] = frozenset()
     stems: frozenset[str] = frozenset()
     words: frozenset[str] = frozenset()
     is_question: bool = False
-    is_request: bool = False
     is_trivial: bool = False
     """The whole text is a phrase or a sign that only acknowledges."""
 
@@ -187,7 +180,6 @@ class GateSettings(Struct, frozen=True, kw_only=True):
     """As compiled from soul.md, without drift."""
     soul_name: str
     """In lower case."""
-    compound: Compound
     weighing: Weighing = field(default_factory=Weighing)
     max_arcs: int = 12
     acknowledges_by_emoji: bool = False

@@ -133,10 +133,8 @@ def triviality(happening: Happening, state: PsycheState, context: EventContext) 
     matched = max([match for _, match in state.arcs], default=0.0)
     if (
         heard.is_question
-        or (addressed and heard.is_request)
         or not heard.classes.isdisjoint(("grief", "joy"))
         or matched >= 0.5
-        or abs(heard.valence) >= 0.5
         or context.is_first_contact
     ):
         return "significant"
@@ -149,9 +147,7 @@ def choose(happening: Happening, state: PsycheState, context: EventContext) -> t
         return ()
     heard, address = happening.heard, happening.address
     found = {
-        "respond": is_addressed(happening.kind, address) or heard.is_question or heard.is_request,
-        "conflict": min(heard.axes) <= -0.3,
-        "boundary": heard.axes.bounds <= -0.3,
+        "respond": is_addressed(happening.kind, address) or heard.is_question or "request" in heard.classes,
         "disclose": not heard.classes.isdisjoint(("grief", "joy")),
         "engage": max([match for _, match in state.arcs], default=0.0) >= HIT
         or state.edge.tension >= 0.3
@@ -241,6 +237,17 @@ _NAMED = {
     "🙂": ("smile", "slightly_smiling_face", "thanks"),
 }
 _SHOWN = {"❤": "❤️"}
+
+
+ACTIONS = ("none", "react", "stay_silent")
+_NAME_CHARS = 40
+
+
+def read_action(text: str) -> tuple[str, str]:
+    """Return the action that the soul chooses instead of speaking, and the name of a reaction. Pure."""
+    action, _, name = text.strip().strip(".").partition(":")
+    action = action.strip().lower().replace(" ", "_")
+    return (action, name.strip()[:_NAME_CHARS]) if action in ACTIONS else (ACTIONS[0], "")
 
 
 def sign_named(name: str) -> str:

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from claudius.psyche import bands as words
 from claudius.psyche.arcs import advance_arcs
-from claudius.psyche.mapping import advance_intentions
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import advance, advance_edge
 from claudius.psyche_types import DRIVES, Numbers, Psyche
@@ -46,10 +45,15 @@ def shown(psyche: Psyche, traits: tuple[float, ...], kernel_hash: str, at_s: flo
     kernel = Kernel(*traits) if traits else Kernel()
     numbers = advance(psyche.numbers or Numbers(at_s=at_s), at_s)
     bands = words.numbers_bands(numbers)
+    mood = words.mood_of(replace(numbers, bands=bands))
     return {
         "energy": numbers.energy,
-        "mood": {"valence": numbers.valence, "arousal": numbers.arousal, "words": words.mood_words(bands)},
-        "emotional_state": words.emotional_state(bands, kernel),
+        "mood": {
+            "valence": numbers.valence,
+            "arousal": numbers.arousal,
+            "words": words.mood_of(replace(numbers, bands=bands)),
+        },
+        "emotional_state": words.emotional_state(mood),
         "drives": {
             drive: {
                 "level": level,
@@ -74,9 +78,9 @@ def shown(psyche: Psyche, traits: tuple[float, ...], kernel_hash: str, at_s: flo
             for was in psyche.edges
             for edge in (advance_edge(was, at_s, kernel),)
         ],
-        "intentions": [
-            {name: getattr(one, name) for name in ("type", "target", "horizon", "description", "priority")}
-            for one in advance_intentions(psyche.intentions, at_s)
+        "appraisals": [
+            {"person": one.person, "kind": one.kind, "strength": one.strength, "at": _instant(one.at_s)}
+            for one in psyche.appraisals
         ],
         "traits": asdict(kernel),
         "kernel_hash": kernel_hash,

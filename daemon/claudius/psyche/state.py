@@ -1,7 +1,7 @@
 """The laws: how numbers drift with time, in closed form, how an event pushes them, and how traits drift. Pure.
 
-One step of ten years equals ten years of small steps, so idle time costs nothing. Traits move only by stances taken
-over weeks, never by a single phrase; that slow drift affects the laws and the tilt, never the system text.
+One step of ten years equals ten years of small steps, so idle time costs nothing. Traits move only by what was
+appraised over weeks, never by a single phrase; that slow drift affects the laws and the tilt, never the system text.
 Source: the psyche design, sections 4 and 9.
 """
 
@@ -258,14 +258,14 @@ DRIFT_EACH_S = 7 * DAY_S
 """How often drift is recomputed."""
 DRIFT_STEP, MOST_DRIFT = 0.01, 0.10
 DRIFT_EVENTS, DRIFT_SPAN_S = 20, 14 * DAY_S
-"""A trait moves only after at least this many stances of one sign that span at least this long."""
+"""A trait moves only after at least this many appraisals of one side that span at least this long."""
 PULLS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
-    "trust_baseline": (frozenset(("trust_more", "benefit_of_doubt")), frozenset(("trust_less", "withdraw_trust"))),
-    "forgiveness_baseline": (frozenset(("forgive", "resolve", "reconcile")), frozenset(("resent",))),
-    "conflict_avoidance": (frozenset(("deescalate",)), frozenset(("escalate",))),
-    "dominance": (frozenset(("set_boundary",)), frozenset(("relax_boundary",))),
+    "trust_baseline": (frozenset(("confides", "kindness")), frozenset(("threat", "sarcasm"))),
+    "forgiveness_baseline": (frozenset(("apology",)), frozenset(("hurtful",))),
+    "conflict_avoidance": (frozenset(("cold", "criticism")), frozenset(("tease", "my_success"))),
+    "dominance": (frozenset(("pressure", "crude")), frozenset(("thanks", "praise"))),
 }
-"""Trait → the stances that raise it, and those that lower it."""
+"""Trait → the kinds of appraisals that raise it, and those that lower it."""
 
 
 def tinted(compiled: Kernel, drift: Drift) -> Kernel:
@@ -280,22 +280,22 @@ def tinted(compiled: Kernel, drift: Drift) -> Kernel:
 
 
 def looks_back(compiled: Kernel, drift: Drift, at_s: float) -> float | None:
-    """Return the instant since which stances are to be counted; None if no recomputation is due. Pure."""
+    """Return the instant since which appraisals are to be counted; None if no recomputation is due. Pure."""
     if drift.compiled != kernel_hash(compiled):
         return at_s
     return drift.began_s if at_s - drift.looked_s >= DRIFT_EACH_S else None
 
 
-def drift_on(compiled: Kernel, drift: Drift, stances: Sequence[tuple[float, str]], at_s: float) -> Drift:
-    """Return the recomputed drift; `stances` since it began, oldest first, are pairs of instant and name. Pure."""
+def drift_on(compiled: Kernel, drift: Drift, appraised: Sequence[tuple[float, str]], at_s: float) -> Drift:
+    """Return the recomputed drift; `appraised` since it began, oldest first: pairs of instant and kind. Pure."""
     name = kernel_hash(compiled)
     if drift.compiled != name:
         return Drift(compiled=name, began_s=at_s, looked_s=at_s)
     by, since_s = dict(drift.by), dict(drift.since_s)
     for trait, (up, down) in PULLS.items():
-        mine = [(when_s, stance) for when_s, stance in stances if when_s > since_s.get(trait, drift.began_s)]
-        rises = [when_s for when_s, stance in mine if stance in up]
-        falls = [when_s for when_s, stance in mine if stance in down]
+        mine = [(when_s, kind) for when_s, kind in appraised if when_s > since_s.get(trait, drift.began_s)]
+        rises = [when_s for when_s, kind in mine if kind in up]
+        falls = [when_s for when_s, kind in mine if kind in down]
         side, way = (rises, 1) if len(rises) > len(falls) else (falls, -1)
         if len(rises) != len(falls) and len(side) >= DRIFT_EVENTS and side[-1] - side[0] >= DRIFT_SPAN_S:
             by[trait] = max(-MOST_DRIFT, min(MOST_DRIFT, by.get(trait, 0.0) + DRIFT_STEP * way))

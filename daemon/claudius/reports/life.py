@@ -17,7 +17,7 @@ from claudius.decoding import ready
 from claudius.home import Home
 from claudius.memory.records import Records
 from claudius.psyche.arcs import DEAD, HALF_S
-from claudius.psyche.bands import mood_words, numbers_bands
+from claudius.psyche.bands import mood_of
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import DRIVE_BASE, VALENCE_BASE, advance, advance_edge, drifted
 from claudius.psyche_types import DRIVES, Edge, Numbers
@@ -115,7 +115,7 @@ def _turns(moves: Sequence[MovedTurn], from_s: float, to_s: float) -> Iterator[d
             "outcome": move.outcome,
             "valence": round(valence, 3),
             "delta": round(delta, 3),
-            "mood": mood_words(numbers_bands(move.numbers)),
+            "mood": mood_of(move.numbers),
         }
 
 

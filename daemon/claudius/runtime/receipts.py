@@ -22,14 +22,14 @@ _SAID = frozenset(
 )
 _KNOWN = frozenset(
     (
-        *("assessment", "belief", "fact", "lesson", "peer", "psyche_arc", "psyche_edge", "psyche_intention"),
+        *("assessment", "belief", "fact", "lesson", "peer", "psyche_arc", "psyche_edge"),
         *("reflection", "revision", "soul_state", "user_model"),
     )
 )
 _PLANNED = frozenset({"due", "plan", "promise"})
 _TEXTS = frozenset(
     (
-        *("assessment", "belief", "conversation", "due", "kept", "lesson", "promise", "psyche_arc", "psyche_intention"),
+        *("assessment", "belief", "conversation", "due", "kept", "lesson", "promise", "psyche_arc"),
         *("reflection", "soul_state", "summary", "whisper"),
     )
 )

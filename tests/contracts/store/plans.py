@@ -180,7 +180,7 @@ async def p9(ground: Ground) -> None:
 BERLIN = "Europe/Berlin"
 TOMORROW = datetime.fromisoformat("2026-01-06T08:00:00+00:00")
 """A Tuesday; 9:00 in Berlin."""
-CHANNEL = "slack:T1:C1:"
+CHANNEL, THERE = "slack:T1:C1:", "shared:slack:T1:C1"
 
 
 def made(text: str = "call the dentist", at: datetime = TOMORROW, **changes: Any) -> PlanMade:
@@ -354,3 +354,35 @@ async def _(ground: Ground) -> None:
     assert [one.text for one in there] == ["air the tyres", "oil the chain"]
     assert [one.text for one in after] == ["oil the chain", "air the tyres"]
     assert (moved, [one.text for one in in_private]) == ((True, False), ["alone"])
+
+
+@case("P28", "ids that become one person have no number twice in one audience, and none is given again after either")
+async def _(ground: Ground) -> None:
+    """Ana and Ben each have a p1 in a channel; they are linked, and unlinked."""
+    async with awake(ground) as store:
+        await book(store, made("hers"), at=CHANNEL)
+        await book(store, made("his", person=BEN), n=2, at=CHANNEL, person=BEN)
+        await store.people.link(ANA, BEN)
+        linked = await listed(store, n=3, at=CHANNEL)
+        await store.people.unlink(ANA, NOW)
+        again = await book(store, made("new", person=BEN), n=4, at=CHANNEL, person=BEN)
+    assert sorted(short for short, *_ in linked) == ["p1", "p2"]
+    assert sorted(text for *_, text in linked) == ["hers", "his"]
+    assert again[0].endswith("· new · p3, Ben")
+
+
+@case("P29", "what a person asked for is in their export, and goes with them, with their numbers and their zone")
+async def _(ground: Ground) -> None:
+    """Ask for oneself and for another; export, and forget."""
+    async with awake(ground) as store:
+        await book(store, made("mine"), ZoneSet(person=ANA, zone="Asia/Tokyo"), at=CHANNEL)
+        await book(store, made("for Ben", person=BEN), n=2, at=CHANNEL)
+        await book(store, made("Ben's own", person=BEN), n=3, at=CHANNEL, person=BEN)
+        kept = [one["text"] for one in store.people.said_by(ANA)["plans"]]
+        await store.erasure.erase([ANA])
+        left = store.plans.waiting(heard(at=CHANNEL, person=BEN))
+        counted = await store.core.write(lambda db: db.value("number_next", person=ANA, audience=THERE, letter="p"))
+        zone = store.people.zone(ANA)
+    assert sorted(kept) == ["for Ben", "mine"]
+    assert [one.text for one in left] == ["Ben's own"]
+    assert (counted, zone) == (1, "")

@@ -11,10 +11,9 @@ from claudius.memory.recall import RecallLimits
 from claudius.memory.store import Store
 from claudius.perception import SELF
 from claudius.psyche.change import Change, Event
-from claudius.psyche.mapping import IntentionUpdate
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import Axes, Stimulus
-from claudius.psyche_types import Arc, Psyche
+from claudius.psyche_types import Appraisal, Arc, Psyche
 from claudius.recollection import Recollection
 from contracts.store.ground import (
     ANA,
@@ -129,14 +128,14 @@ async def _(ground: Ground) -> None:
         first = await recalled(store, heard(n=1), limits=FEELING)
         arc = Arc(arc="a", label="secret bridge", stems=("bridge",), at_s=NOW.timestamp(), sources=(first.audience,))
         own = replace(arc, arc="b", label="common", sources=(SELF,))
-        aim = IntentionUpdate(operation="create", type="support", target=ANA, horizon="long", description="help")
-        await store.turns.commit(thought(first, psyche=change(first, birth=arc, updates=(aim,))))
+        took = (Appraisal(person=ANA, kind="hurtful"),)
+        await store.turns.commit(thought(first, psyche=change(first, birth=arc), appraisals=took))
         await feel(store, 2, birth=own)
         there, here = await felt(store, 1, at=OPS, person=ANA), await felt(store, 3)
     assert [one.label for one in there.arcs] == ["common"]
-    assert there.intentions == ()
+    assert there.appraisals == ()
     assert sorted(one.label for one in here.arcs) == ["common", "secret bridge"]
-    assert [one.description for one in here.intentions] == ["help"]
+    assert [(one.person, one.kind, one.strength) for one in here.appraisals] == [(ANA, "hurtful", "clear")]
     assert there.numbers == here.numbers
 
 

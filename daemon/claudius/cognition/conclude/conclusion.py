@@ -41,7 +41,7 @@ def interpret(parsed: Parsed, plan: Plan, soul: SoulText) -> tuple[tuple[Thought
     for name, worded in soul.steps.items():
         if name == "external_dialogue":
             continue
-        if name in ("user_model_check", "soul_state_check"):
+        if name in ("user_model_check", "soul_state_check", "appraisal"):
             found = tuple([one for one in parsed.sections if one.name == name and one.complete])
         elif name == "user_model_update":
             found = parsed.updates
@@ -52,6 +52,8 @@ def interpret(parsed: Parsed, plan: Plan, soul: SoulText) -> tuple[tuple[Thought
             flags[f"unasked:{name}"] = None
             if name not in ALWAYS_KEPT:
                 continue
+        if not found and name == "appraisal" and name in plan.asked:
+            flags[f"missing:{name}"] = None
         verbs, default = allowed_verbs(name, plan, soul)
         for section in found:
             verb, is_bad = read_verb(section.verb, verbs, default) if verbs else (None, False)
@@ -196,6 +198,7 @@ def conclude(
         model=model,
         state=feels.state,
         psyche=feels.change,
+        appraisals=tuple([one for effect in effects.values() for one in effect.appraisals]),
         noted=Noted(proposal=proposal),
         utterances=utter(recollection, (nod,), NODDED, kind="reaction")
         if nod

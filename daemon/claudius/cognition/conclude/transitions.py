@@ -44,17 +44,16 @@ def settled(attention: Attention | None, effects: Collection[Effect], recollecti
     hint = ([effect.mood for effect in effects if effect.mood] or [""])[0]
     change = settle(
         attention,
-        shifts=[shift for effect in effects for shift in effect.shifts],
-        updates=[update for effect in effects for update in effect.intentions],
+        recollection,
+        appraisals=[one for effect in effects for one in effect.appraisals],
         hint=hint,
     )
     kept = [one for one in state if one.key != MOOD]
     word = new_mood(
         recollection,
-        attention.change.mood,
+        change.mood if change else attention.change.mood,
         task=task_after(recollection, state),
         word=hint or recent_word(recollection),
-        is_moved=attention.is_moved,
     )
     moved = (StateChange(key=MOOD, value=word, audience=SELF),) if word else ()
     return Settled((*kept, *moved), change, {"mood": moved[0].value} if moved else {})
@@ -67,9 +66,10 @@ def joined(last: PsycheChange | None, parts: Iterable[PsycheChange | None]) -> P
     known = [part for part in parts if isinstance(part, Change)]
     return replace(
         last,
-        shifts=tuple(shift for part in known for shift in part.shifts),
-        updates=tuple(update for part in known for update in part.updates),
+        appraisals=tuple(one for part in known for one in part.appraisals),
         hint=next((part.hint for part in known if part.hint), last.hint),
+        hurts=any(part.hurts for part in known),
+        mood=known[-1].mood if known else last.mood,
     )
 
 

@@ -147,7 +147,7 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
         blocks.append(TailBlock("Psyche", [{"kind": RecordKind.PSYCHE, **plan.felt.record}]))
     blocks += [TailBlock(heading, [one]) for heading, one in known_records(recollection).items()]
     if recollection.plans:
-        blocks.append(TailBlock("Plans", [plans_record(recollection)]))
+        blocks.append(TailBlock("Plans", [plans_record(recollection, settings.zone)]))
     if plan.remembered.lines:
         record = {"kind": RecordKind.MEMORY, "lines": plan.remembered.lines}
         blocks.append(TailBlock("Remembered", [record], write=nested_line))
@@ -220,14 +220,15 @@ def exchanges(soul: SoulText) -> str:
     return file.text if file and whose in ("", soul_name(soul.text("soul.md"))) else ""
 
 
-def plans_record(recollection: Recollection) -> dict[str, Scalar]:
+def plans_record(recollection: Recollection, zone: str) -> dict[str, Scalar]:
     """Return what waits for the speaker, a line each: `p3 Thu 27 Nov 9:00, weekdays: call the dentist`. Pure."""
-    return {"kind": RecordKind.PLANS, "text": "\n".join(map(plan_line, recollection.plans[:MOST_PLANS]))}
+    lines = [plan_line(one, zone) for one in recollection.plans[:MOST_PLANS]]
+    return {"kind": RecordKind.PLANS, "text": "\n".join(lines)}
 
 
-def plan_line(one: PlanHere) -> str:
-    """Return the line of a plan, by the clock of its own zone. Pure."""
-    at = one.at.astimezone(known_zone(one.zone, "UTC"))
+def plan_line(one: PlanHere, zone: str) -> str:
+    """Return the line of a plan, by the clock of its own zone, else of the one given. Pure."""
+    at = one.at.astimezone(known_zone(one.zone, zone or "UTC"))
     day = f"{WEEKDAYS[at.weekday()][:3]} {at.day} {MONTHS[at.month - 1][:3]}"
     again = f", {one.repeat}" if one.repeat else ""
     return f"{one.short} {day} {at.hour}:{at:%M}{again}: {' '.join(one.text.split())[:PLAN_CHARS]}"
@@ -296,7 +297,7 @@ def _small_parts(soul: SoulText, settings: EngineSettings) -> Iterator[str]:
 
 def small_tail(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> str:
     """Assemble this turn's part: every record in one fence, the rare steps' instructions, and what to write. Pure."""
-    lines = [data_line(record) for record in _small_records(plan, recollection, settings.message_chars)]
+    lines = [data_line(record) for record in _small_records(plan, recollection, settings)]
     nonce = clear_nonce(recollection.nonce, lines)
     data = ["## Data", fence("\n".join(lines), nonce)] if lines else []
     rare = [soul.steps[name].instruction for name in plan.asked if name not in (THOUGHT, SPEECH) and name in soul.steps]
@@ -318,8 +319,10 @@ def _wanted(plan: Plan, soul: SoulText, settings: EngineSettings) -> str:
     return Template(str(words["order"])).substitute(steps=", ".join(plan.asked))
 
 
-def _small_records(plan: Plan, recollection: Recollection, chars: int) -> Iterator[Mapping[str, Scalar]]:
-    """Yield what the turn knows, then at most `chars` characters of each message heard."""
+def _small_records(
+    plan: Plan, recollection: Recollection, settings: EngineSettings
+) -> Iterator[Mapping[str, Scalar]]:
+    """Yield what the turn knows, then each message heard, cut to the settings' length."""
     if state := soul_state(plan, recollection):
         yield {"kind": RecordKind.SOUL_STATE, **state}
     if feels(plan.asked):
@@ -336,14 +339,14 @@ def _small_records(plan: Plan, recollection: Recollection, chars: int) -> Iterat
         yield {"kind": RecordKind.PSYCHE, **plan.felt.record}
     yield from known_records(recollection).values()
     if recollection.plans:
-        yield plans_record(recollection)
+        yield plans_record(recollection, settings.zone)
     room = MEMORY_CHARS
     for line in plan.remembered.lines:
         room -= sum(map(len, line.values()))
         if room < 0:
             break
         yield {"kind": RecordKind.MEMORY, **line}
-    yield from heard_records(recollection, chars)
+    yield from heard_records(recollection, settings.message_chars)
 
 
 def fitted(settings: EngineSettings, limits: ModelLimits, recollection: Recollection, soul: SoulText) -> EngineSettings:

@@ -42,8 +42,6 @@ STEPS: Final[Mapping[str, str]] = {
     "mental_query": "claudius.cognition.steps:QUERY",
     "action_choice": "claudius.cognition.steps:ACTION_CHOICE",
     "assess_peer": "claudius.cognition.steps:ASSESSMENT",
-    "stance_shifts": "claudius.cognition.steps:STANCES",
-    "intention_updates": "claudius.cognition.steps:INTENTIONS",
     "chosen_action": "claudius.cognition.steps:ACTION",
 }
 """Every cognitive step: its tag → the import string of its `Step`. The parser knows these tags and no others."""

@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from claudius.cognition.reply.parser import read_bool, read_state
 from claudius.cognition.reply.tags import STEPS as STEPS
@@ -25,9 +26,12 @@ from claudius.ledger_types import Proposal
 from claudius.memory.ledger import MAX_TRUST_DELTA, clamp_trust
 from claudius.perception import SELF, Kind
 from claudius.prompt import short_name
+from claudius.psyche.appraisals import NOTHING as PLAIN
+from claudius.psyche.appraisals import read_appraisal
+from claudius.psyche.context import APPRAISAL as APPRAISED
 from claudius.psyche.context import MOOD, MOOD_WORD
-from claudius.psyche.gate import sign_named
-from claudius.psyche.mapping import ACTIONS, IntentionUpdate, Shift, read_action, read_shifts, read_updates
+from claudius.psyche.gate import ACTIONS, read_action, sign_named
+from claudius.psyche_types import Appraisal
 from claudius.recollection import STATE_DEFAULTS, Entry, EntryType, Person, Recollection, StateKey
 
 
@@ -72,9 +76,8 @@ class Effect(Struct, frozen=True, kw_only=True):
     flags: tuple[str, ...] = ()
     proposal: Proposal | None = None
     """An assessment of the speaker, for the ledger."""
-    shifts: tuple[Shift, ...] = ()
-    """Mapped changes of stance."""
-    intentions: tuple[IntentionUpdate, ...] = ()
+    appraisals: tuple[Appraisal, ...] = ()
+    """How the soul took what was said; empty = it was nothing."""
     mood: str = ""
     """The model's word for the soul's mood, even if it is unchanged."""
     action: str = ""
@@ -111,7 +114,7 @@ class Step(Struct, frozen=True, kw_only=True):
     """Return what its answer changes; called if it was asked and answered."""
 
 
-PSYCHE_STEPS = ("stance_shifts", "intention_updates", "chosen_action")
+PSYCHE_STEPS = ("chosen_action",)
 """Steps that the psyche asks, whatever a process lists; with the psyche off they are in no prompt."""
 
 
@@ -137,7 +140,7 @@ def _thought(reading: Reading) -> Effect:
 
 
 def _people(recollection: Recollection) -> dict[str, str]:
-    """Return the ids of those present, keyed by what a model may call them: short names, and unambiguous names."""
+    """Return the ids of those present, keyed by what a model may call them: short names, unambiguous (first) names."""
     present = {one.person: recollection.called(one) for one in recollection.perceptions if one.person}
     canonical = recollection.speaker.person if recollection.speaker else ""
     ids = {person: canonical or person for person in present}
@@ -145,25 +148,10 @@ def _people(recollection: Recollection) -> dict[str, str]:
     ids |= {other.person: other.person for other in recollection.others}
     counts = Counter(name.casefold() for name in present.values() if name)
     named = {name.casefold(): ids[person] for person, name in present.items() if counts[name.casefold()] == 1}
+    firsts = {person: name.split()[0].casefold() for person, name in present.items() if name.split()}
+    once = Counter({ids[person]: first for person, first in firsts.items()}.values())
+    named |= {first: ids[person] for person, first in firsts.items() if once[first] == 1 and first not in counts}
     return named | {short_name(person): ids[person] for person in present}
-
-
-def _shifted(reading: Reading) -> Effect:
-    """Read changes of stance towards someone, in words; tables, not the model, map them to numbers."""
-    said = reading.thoughts["stance_shifts"]
-    shifts, dropped = read_shifts("\n".join(one.content for one in said), _people(reading.recollection))
-    told = [{"person": one.person, "stance": one.stance, "strength": one.strength} for one in shifts]
-    changes = {"stances": told} if told else {}
-    return Effect(shifts=shifts, changes=changes, flags=("dropped:stance_shifts",) if dropped else ())
-
-
-def _intended(reading: Reading) -> Effect:
-    """Read what the soul intends beyond this reply, in words from closed lists."""
-    said = reading.thoughts["intention_updates"]
-    updates, dropped = read_updates("\n".join(one.content for one in said), _people(reading.recollection))
-    told = [{"operation": one.operation, "type": one.type, "horizon": one.horizon} for one in updates]
-    changes = {"intentions": told} if told else {}
-    return Effect(intentions=updates, changes=changes, flags=("dropped:intention_updates",) if dropped else ())
 
 
 def _chosen(reading: Reading) -> Effect:
@@ -186,6 +174,27 @@ def _acts(situation: Situation) -> bool:
     return _answers(situation) or not kinds.isdisjoint((Kind.SCHEDULED, Kind.DIRECTIVE))
 
 
+def _appraised(reading: Reading) -> Effect:
+    """Read how what was said landed, in closed words; a table, not the model, maps them to numbers."""
+    answers = [one.content for one in reading.thoughts["appraisal"]]
+    speaker = reading.person.person if reading.person else ""
+    found = read_appraisal(answers, _people(reading.recollection), speaker)
+    entry = Entry(
+        entry_type=EntryType.MENTAL_QUERY,
+        content="\n".join(answers).strip(),
+        at=reading.recollection.now,
+        metadata={"query": APPRAISED} | (asdict(found) if found else {}),
+    )
+    kind, strength, whom = (found.kind, found.strength, found.person) if found else (PLAIN, "clear", speaker)
+    of = [one.name for one in reading.recollection.people if one.person == whom != speaker]
+    return Effect(
+        entries=(entry,) if entry.content else (),
+        appraisals=(found,) if found and found.kind != PLAIN else (),
+        changes={"appraisal": {"kind": kind, "strength": strength, "of": of[0] if of else ""}},
+        flags=() if found else ("dropped:appraisal",),
+    )
+
+
 def _done(reading: Reading) -> Effect:
     """Keep the section as it was written; what it does is read by `cognition/acts.py` before anything is said."""
     written = reading.thoughts["acts"][0].content
@@ -194,7 +203,7 @@ def _done(reading: Reading) -> Effect:
     return Effect(entries=(entry,))
 
 
-APPRAISAL = Step(name="appraisal", gate=_answers)
+APPRAISAL = Step(name="appraisal", gate=_answers, effect=_appraised)
 """How what was said landed on the soul, in closed words."""
 ACTS = Step(name="acts", gate=_acts, effect=_done)
 """What the soul does beyond its words: the lines are read and checked by `cognition/acts.py`."""
@@ -205,8 +214,6 @@ QUERY = Step(name="mental_query")
 """Is a statement true? Only programmatic processes ask it, and they supply the statement."""
 ACTION_CHOICE = Step(name="action_choice")
 """Which action the soul takes next. Only the implicit semantic machine asks it."""
-STANCES = Step(name="stance_shifts", gate=always, effect=_shifted)
-INTENTIONS = Step(name="intention_updates", gate=always, effect=_intended)
 ACTION = Step(name="chosen_action", gate=always, effect=_chosen)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
+from math import ceil
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
@@ -15,7 +16,17 @@ _COUNTED = tuple(_COUNTED_TEXT.split())
 _NUMBERS = {word: number for number, word in enumerate(_COUNTED)} | {"a": 1, "an": 1, "half an": 0.5}
 _NUMBERS |= {"fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40, "forty-five": 45, "fifty": 50, "ninety": 90}
 _NUMBER = rf"(?:\d{{1,4}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))})"
-_UNITS = {"minute": 1, "min": 1, "hour": 60, "hr": 60, "h": 60, "day": 1440, "week": 10080}
+_UNITS = {
+    "second": 1 / 60,
+    "sec": 1 / 60,
+    "minute": 1,
+    "min": 1,
+    "hour": 60,
+    "hr": 60,
+    "h": 60,
+    "day": 1440,
+    "week": 10080,
+}
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAY = rf"(?:{'|'.join(_DAYS)})"
@@ -39,7 +50,7 @@ FIRST_HOUR, LAST_HOUR = 7, 22
 class Told(Struct, frozen=True):
     """What a phrase names of a time."""
 
-    span_min: float = 0
+    span_min: int = 0
     hour: time | None = None
     is_half: bool = False
     """The hour may be that of either half of the day."""
@@ -133,7 +144,7 @@ def _span(match: re.Match[str], now: datetime) -> Told | None:
     del now
     unit = match[2].lower().rstrip("s")
     minutes = _number(match[1]) * _UNITS[unit] + (_UNITS[unit] / 2 if match[3] else 0)
-    return Told(span_min=minutes) if minutes >= 1 else None
+    return Told(span_min=ceil(minutes))  # The Present names whole minutes
 
 
 def _clock(match: re.Match[str], now: datetime) -> Told | None:

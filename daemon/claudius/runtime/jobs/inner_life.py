@@ -14,7 +14,6 @@ from claudius.memory.turns import Quiet
 from claudius.perception import SELF, InternalExtra, Kind, Origin, Perception, ScheduledExtra, TickExtra
 from claudius.psyche.arcs import advance_arcs
 from claudius.psyche.bands import arc_band, numbers_bands
-from claudius.psyche.mapping import advance_intentions
 from claudius.psyche.state import advance
 from claudius.psyche_types import Edge, Psyche
 from claudius.runtime.jobs import Job, Tools, calls_left
@@ -28,8 +27,6 @@ MOST_REVIEWED = 20
 REVIEW = "looking_inward"
 JITTER = 0.2
 """The share by which the interval between two whispers varies."""
-OPEN_AIMS = ("follow_up", "raise", "support", "repair", "learn")
-"""The intentions that are a reason to write to somebody."""
 
 
 async def soul_state_check(tools: Tools) -> str:
@@ -137,9 +134,6 @@ async def _notice(tools: Tools, edge: Edge, standing: Psyche, there: Quiet | Non
 def _reason(edge: Edge, standing: Psyche, audience: str, now: datetime) -> tuple[str, str]:
     """Return the psyche's reason to write to somebody: the section of words, and what fills it. Pure."""
     at_s = now.timestamp()
-    for aim in sorted(advance_intentions(standing.intentions, at_s), key=lambda one: -one.priority):
-        if aim.type in OPEN_AIMS and aim.sources == (audience,) and aim.description:
-            return "silence", aim.description
     hottest = sorted(advance_arcs(standing.arcs, at_s), key=lambda one: -one.intensity)
     if subject := next((one.label for one in hottest if one.sources == (audience,) and arc_band(one)), ""):
         return "still_on_mind", subject

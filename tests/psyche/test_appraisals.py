@@ -1,0 +1,92 @@
+"""Appraisals: one strict reader, one fixed table, and the laws that apply what it says."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from claudius.psyche.appraisals import STRENGTHS, apply_appraisal, appraised_edge, kinds, read_appraisal
+from claudius.psyche.personality import Kernel
+from claudius.psyche.state import stranger
+from claudius.psyche_types import Appraisal, Numbers
+
+ADA, BEN = "slack:T1:U1", "slack:T1:U2"
+KINDS = [
+    "nothing",
+    "kindness",
+    "thanks",
+    "praise",
+    "apology",
+    "tease",
+    "sarcasm",
+    "criticism",
+    "cold",
+    "hurtful",
+    "threat",
+    "pressure",
+    "crude",
+    "confides",
+    "farewell",
+    "joy",
+    "grief",
+    "worry",
+    "plea",
+    "my_fault",
+    "my_success",
+]
+READ = [
+    ("nothing", "nothing", "clear", ADA),
+    ("Joy.", "joy", "clear", ADA),
+    ("  GRIEF ,  strong . ", "grief", "strong", ADA),
+    ("my_fault,slight", "my_fault", "slight", ADA),
+    ("hurtful, clear, of Ben", "hurtful", "clear", BEN),
+    ("cold, slight, of p2", "cold", "slight", BEN),
+    ("joy, clear\njoy", "joy", "clear", ADA),
+]
+REFUSED = ["", "joy 0.9", "0.4", "happy", "joy, very", "joy, clear, of Zoe", "joy, clear, Ben", "joy, of Ben", "joy\ngrief",
+           "joy, clear, of Ben, now", "warmth: 3", '{"kind": "joy"}']  # fmt: skip
+
+
+def test_the_table_has_every_kind_in_every_strength_and_stays_in_range() -> None:
+    """One closed table for everyone: no kind or strength is missing, nothing leaves the range of an axis."""
+    assert sorted(kinds()) == sorted(KINDS)
+    for row in kinds().values():
+        assert tuple(row.by) == STRENGTHS
+        for one in row.by.values():
+            assert all(-1.0 <= value <= 1.0 for value in (*one.stimulus.axes, one.stimulus.tone, *one.edge))
+
+
+@pytest.mark.parametrize(("line", "kind", "strength", "person"), READ)
+def test_a_line_of_closed_words_is_read_whatever_its_case_stop_and_blanks(
+    line: str, kind: str, strength: str, person: str
+) -> None:
+    """KIND, or with STRENGTH, or with STRENGTH and of WHOM."""
+    found = read_appraisal([line], {"ben": BEN, "p2": BEN}, ADA)
+
+    assert found == Appraisal(person=person, kind=kind, strength=strength)
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_anything_else_is_no_appraisal(line: str) -> None:
+    """A number, an unknown word or name, a fourth part, another section's answer: dropped whole."""
+    assert read_appraisal([line], {"ben": BEN}, ADA) is None
+
+
+def test_two_appraisals_that_differ_are_none() -> None:
+    """What contradicts itself says nothing; said twice alike it counts once."""
+    assert read_appraisal(["joy", "grief, strong"], {}, ADA) is None
+    assert read_appraisal(["joy", "Joy, clear."], {}, ADA) == Appraisal(person=ADA, kind="joy")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stronger_appraisal_never_moves_less(kind: str) -> None:
+    """Strength is monotone for mood and for the view of the person."""
+    moved = []
+    for strength in STRENGTHS:
+        one = Appraisal(person=ADA, kind=kind, strength=strength)
+        numbers = apply_appraisal(Numbers(at_s=0.0), one, Kernel())
+        edge = appraised_edge(replace(stranger(ADA, 0.0, Kernel()), tension=0.3), one, Kernel())
+        moved.append((abs(numbers.valence - 0.10), abs(edge.warmth), abs(edge.tension - 0.3)))
+
+    for parts in zip(*moved, strict=True):
+        assert parts[0] <= parts[1] <= parts[2]
