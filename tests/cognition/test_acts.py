@@ -168,6 +168,31 @@ async def test_six_acts_are_asked_for_once_more_and_then_five_are_booked(home: H
     assert len(plans) == 5
 
 
+async def test_of_two_sections_the_first_counts(home: Home) -> None:
+    """What a model writes twice is not done twice."""
+    async with asked(home, acting(DENTIST) + reply("I will.", DENTIST | {"text": "another"})) as soul:
+        assert [one.text for one in soul.network.visible] == [f"I will.\n\n{RECEIPT}"]
+
+
+async def test_a_section_that_is_not_closed_is_asked_for_once_more(home: Home) -> None:
+    """Acts that break off are not guessed: nothing of them is booked unless the repair writes them whole."""
+    broken = saying("I will.") + f"<acts>{json.dumps(DENTIST)[:30]}"
+    voice = Scripted([broken, reply("Now I will.", DENTIST)])
+    async with asked(home, voice) as soul:
+        assert [one.text for one in soul.network.visible] == [f"Now I will.\n\n{RECEIPT}"]
+    assert "the section was not written to its end" in voice.requests[1].tail
+
+
+async def test_a_secret_in_an_act_is_not_booked(home: Home) -> None:
+    """The section is dropped whole where a key stands in it, and so is what it would do; the words are said."""
+    async with asked(home, reply("I will.", DENTIST | {"text": "sk-ant-REDACTED"})) as soul:
+        (said,), why = soul.network.visible, told(soul)
+
+        assert soul.records().plans() == []
+    assert (said.text, why["acts"]) == ("I will.", [])
+    assert "secret:acts" in why["flags"]
+
+
 async def test_acts_stand_in_the_history_as_they_were_written_and_receipts_as_data(home: Home) -> None:
     """The next prompt shows the section in its tag and, in the user's place and fenced, what code says was done."""
     voice = Scripted([reply("I will.", DENTIST), reply("Yes.")])

@@ -23,7 +23,10 @@ NEVER = timedelta(days=9999)
 
 def told(row: Row) -> Iterator[list[tuple[str, str]]]:
     """Yield what holds after each line, as kinds and words: what ended before the last line held until then."""
-    holds, ended = row.right["in_force"], row.right.get("ended") or [["taste", one] for one in row.right.get("deleted", ())]
+    holds, ended = (
+        row.right["in_force"],
+        row.right.get("ended") or [["taste", one] for one in row.right.get("deleted", ())],
+    )
     lines = len(row.input["says"])
     states = [holds, ended, holds][-lines:] if ended else [holds] * lines
     return iter([[(kind, words) for kind, words in state] for state in states])
@@ -74,7 +77,9 @@ async def test_a_fact_is_in_force_until_it_ends(home: Home, row: Row) -> None:
     assert not [words for words in right.get("never_in_force", ()) if words in known], known
     assert person, "whoever told a name is found by it"
     assert "name" not in right or person["name"] == "Ana Alvarez"
-    assert not [words for words in right.get("deleted", ()) if words in tail.partition("## Current")[0] or words in kept]
+    assert not [
+        words for words in right.get("deleted", ()) if words in tail.partition("## Current")[0] or words in kept
+    ]
 
 
 def everything(home: Home) -> str:
@@ -132,7 +137,15 @@ async def test_seven_weeks_of_talk(home: Home, row: Row) -> None:
                     except AssertionError:
                         wrong.append(f"{one['id']}: the old fact stands not in the prompt that changes it")
                         old = {}
-                    return acts({"do": "know", "kind": one["new_kind"], "text": one["new"], "keys": one.get("new_keys", []), **old})
+                    return acts(
+                        {
+                            "do": "know",
+                            "kind": one["new_kind"],
+                            "text": one["new"],
+                            "keys": one.get("new_keys", []),
+                            **old,
+                        }
+                    )
 
                 await it.says(one["new_says"], acts=instead)
                 await after(it, hours=18)

@@ -57,15 +57,29 @@ async def comes(it: Acted, wanted: list[datetime], where: str = "") -> None:
 @pytest.mark.parametrize("row", rows("reminders"))
 async def test_what_is_asked_for_is_said_at_its_instants(home: Home, row: Row) -> None:
     """It is planned at the exact instant, shown by a receipt, said there, and again at the same wall clock."""
-    row.knows_only("local", "at", "at_any", "on", "or", "or_between", "ask", "plans", "plans_at_most", "says", "repeat", "where")
+    row.knows_only(
+        "local", "at", "at_any", "on", "or", "or_between", "ask", "plans", "plans_at_most", "says", "repeat", "where"
+    )
     right, given = row.right, row.input
     place = CHANNEL if given.get("place") == "channel" else DM
     clock, zone = given.get("clock", CLOCK), given.get("zone", "UTC")
-    async with acting(home, row.id, clock=clock, zone=given.get("server_zone", zone), network=given.get("network", "slack" if place == CHANNEL else "")) as it:
+    async with acting(
+        home,
+        row.id,
+        clock=clock,
+        zone=given.get("server_zone", zone),
+        network=given.get("network", "slack" if place == CHANNEL else ""),
+    ) as it:
         for line in given.get("before", ()):
             await it.says(line, acts=acts({"do": "zone", "zone": zone}))
         made = asked_for(row)
-        await it.says(given["says"], where=place, calls=place == CHANNEL, acts=acts(*made), external_dialogue=given.get("reply", LINE))
+        await it.says(
+            given["says"],
+            where=place,
+            calls=place == CHANNEL,
+            acts=acts(*made),
+            external_dialogue=given.get("reply", LINE),
+        )
         (*_, said), found = await it.posts(), it.plans()
         (*_, post) = await it.side.stage.visible()
 
@@ -89,13 +103,21 @@ async def test_what_is_asked_for_is_said_at_its_instants(home: Home, row: Row) -
 @pytest.mark.parametrize("row", rows("reminders", "life"))
 async def test_the_life_of_a_plan(home: Home, row: Row) -> None:
     """What waits stands in the prompt; it is moved, dropped and put off by its id, and what was only claimed is not."""
-    row.knows_only("prompt_has", "plans_after", "act", "receipt", "why_says", "ben_plans_after", "refused", "in_minutes")
+    row.knows_only(
+        "prompt_has", "plans_after", "act", "receipt", "why_says", "ben_plans_after", "refused", "in_minutes"
+    )
     right, given = row.right, row.input
     place = CHANNEL if "ben_plans_after" in right else DM
     async with acting(home, row.id, clock=CLOCK, network="slack") as it:
 
         async def plan(text: str, at: str, by: str = ANA) -> None:
-            await it.says(f"Tell me: {text}.", where=place, by=by, calls=place != DM, acts=acts({"do": "remind", "at": at, "text": text}))
+            await it.says(
+                f"Tell me: {text}.",
+                where=place,
+                by=by,
+                calls=place != DM,
+                acts=acts({"do": "remind", "at": at, "text": text}),
+            )
 
         for text, at in given["plans"]:
             await plan(text, at)
@@ -109,7 +131,13 @@ async def test_the_life_of_a_plan(home: Home, row: Row) -> None:
         for line in given.get("said", ()):
             await it.says("And?", external_dialogue=line)
         made = _changed(row, it)
-        tail = await it.says(given["says"], where=place, calls=place != DM, acts=given.get("acts", acts(*made)), external_dialogue=given.get("reply", LINE))
+        tail = await it.says(
+            given["says"],
+            where=place,
+            calls=place != DM,
+            acts=given.get("acts", acts(*made)),
+            external_dialogue=given.get("reply", LINE),
+        )
         said = (await it.posts())[-1]
         left = [[text, f"{at:%Y-%m-%dT%H:%M}"] for at, text, _ in it.plans()]
         why = it.soul.records().turn(it.soul.records().last_turn() or "") or {}
@@ -164,7 +192,11 @@ async def test_a_reply_that_only_sounds_like_a_promise_is_none(home: Home, row: 
     right = row.right
     made = {"do": right.get("act"), "at": right.get("on") or right.get("at", [""])[0], "text": row.input["reply"]}
     async with acting(home, row.id, clock="2026-03-04T15:00:00Z") as it:
-        await it.says("It was a long day. Could you look at my plan?", external_dialogue=row.input["reply"], acts=acts(*[made][: "act" in right]))
+        await it.says(
+            "It was a long day. Could you look at my plan?",
+            external_dialogue=row.input["reply"],
+            acts=acts(*[made][: "act" in right]),
+        )
         found = [at for at, *_ in it.plans()]
         said = await it.posts()
         if "plans" in right:
@@ -182,7 +214,14 @@ async def test_acts_are_booked_as_they_are_written(home: Home, row: Row) -> None
     """Every form of an instant, gap and overlap, every repetition, moved, dropped and promised, in many scripts."""
     row.knows_only("at", "ends", "plans", "plans_after", "repeat", "receipt")
     right, given = row.right, row.input
-    async with acting(home, row.id, clock=given["clock"], zone=given["zone"], network="slack" if "locale" in given else "", **given.get("settings", {})) as it:
+    async with acting(
+        home,
+        row.id,
+        clock=given["clock"],
+        zone=given["zone"],
+        network="slack" if "locale" in given else "",
+        **given.get("settings", {}),
+    ) as it:
         if "locale" in given:
             world = it.side.stage.world  # type: ignore[attr-defined] # Slack's own people
             await world.add_user("U1", "ana", real_name="Ana Alvarez", tz=given["zone"], locale=given["locale"])

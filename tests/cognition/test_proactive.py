@@ -342,7 +342,6 @@ async def test_a_silence_is_noticed_once_where_something_is_owed(home: Home) -> 
     assert said == [DM]
 
 
-
 async def test_a_strong_subject_is_raised_once_after_the_talk_has_ended(home: Home) -> None:
     """A milestone: the subject filled the talk, and half an hour after the last word the soul returns to it, once."""
     wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="Let us look at the pipeline."))

@@ -671,6 +671,17 @@ class TestForm:
         assert "Claudius" in speech(read(text))
         assert "S1" not in text
 
+    @pytest.mark.parametrize(("is_kept", "said"), [(True, "Gladly|slate|kept"), (False, "could not do")])
+    def test_asked_step_by_step_the_words_agree_with_the_acts(self, *, is_kept: bool, said: str) -> None:
+        """Where the acts were written in an earlier call, the words say what stands there."""
+        text = "remind me at 6pm to stretch"
+        whole = Scene(wanted="internal_monologue, acts.").request(text)
+        written = reply(whole, LINES) if is_kept else "<acts>none</acts>"
+        asked = (Message("user", whole.tail), Message("assistant", written))
+        tail = "## This Turn\nWrite in this order: external_dialogue."
+
+        assert re.search(said, speech(read(reply(replace(whole, history=asked, tail=tail), LINES))))
+
     def test_a_refused_act_is_taken_back(self) -> None:
         """Where an act could not be done it writes none, and says that it was not done."""
         refusal = SOUL.files["repair_acts.md"].fill(reasons="remind: it is past")

@@ -325,10 +325,11 @@ def _ended(turn: TurnState) -> Intent:
 
 def acting(turn: TurnState, intent: Intent) -> Intent:
     """Add what the turn does beyond its words; nothing of it where a secret stood in it. Pure."""
-    acts = () if f"secret:{ACTS}" in intent.flags else tuple(turn.acts)
     to = turn.recollection.addressee
-    changes = {**intent.changes, "acts": turn.acted} if ACTS in turn.asked or turn.acted else intent.changes
-    return replace(intent, acts=acts, changes=changes, locale=to.locale if to else "")
+    if f"secret:{ACTS}" in intent.flags or not turn.acted:
+        return intent
+    changes = {**intent.changes, "acts": turn.acted}
+    return replace(intent, acts=tuple(turn.acts), changes=changes, locale=to.locale if to else "")
 
 
 def _gathered(turn: TurnState) -> Intent:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from claudius.acts import PlanCancelled, PlanMade
 from claudius.recollection import EntryType
 from contracts.store.ground import (
+    ANA,
     DM,
     NOW,
     Ground,
@@ -30,6 +32,26 @@ async def _(ground: Ground) -> None:
         assert [one.utterance for one in found] == list(intent.utterances)
         await store.outbox.settle(intent.utterances[0].key, "r0", NOW)
         assert [one.state for one in store.outbox.deliveries(DM)] == ["taken", "pending"]
+
+
+@case(
+    "M20r",
+    "what a turn really did stands with its last words: where they wait, in its entry, in what the commit returns",
+)
+async def _(ground: Ground) -> None:
+    async with awake(ground) as store:
+        remind = PlanMade(kind="remind", at=NOW + timedelta(days=1), zone="UTC", text="call the dentist", person=ANA)
+        known = await recalled(store, heard())
+        intent = thought(known, "one ", "two", acts=(remind, PlanCancelled(plans=(404,))))
+        committed, again = [await store.turns.commit(intent) for _ in range(2)]
+        receipts = committed.utterances[-1].receipts
+        assert [line[0] for line in receipts] == ["⏰", "✖"]
+        assert [line.rpartition(" ")[2] for line in receipts] == ["p1", "∅"]
+        assert [one.utterance.receipts for one in store.outbox.deliveries(DM)] == [(), receipts]
+        assert not again.utterances[-1].receipts  # it was committed before
+        (past,) = (await recalled(store, heard("next", n=2))).past
+        (said,) = [one for one in past.entries if one.entry_type is EntryType.EXTERNAL_DIALOG]
+        assert said.metadata == {"receipts": list(receipts)}
 
 
 @case("M21", "a perception is settled when its last part is sent, and is unfinished no more")

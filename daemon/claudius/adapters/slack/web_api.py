@@ -51,7 +51,7 @@ SHUT_OUT = frozenset(
 )
 """Our token is at fault, not the message, which waits until somebody fixes the token."""
 NOT_UNDERSTOOD = frozenset({"invalid_arguments", "invalid_arg_name", "invalid_blocks", "no_text", "unknown_argument"})
-"""How a server refuses an unknown argument or block. One that does not know `markdown_text` sees a post without a text."""
+"""How a server refuses what it does not know. One without `markdown_text` sees a post without a text."""
 
 NOWHERE = (404, 405, 501)
 """How a server answers a call of an unknown method."""

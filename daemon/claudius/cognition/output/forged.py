@@ -18,7 +18,7 @@ FORGED: Final = "forged:receipt"
 _NAMED: Final = (":alarm_clock:", ":heavy_multiplication_x:")
 """What Slack shows as two of the signs."""
 _SIGNS = (PLANNED, DROPPED, CHANGED, ZONE, *_NAMED)
-_BREAK = re.compile("(\r\n|[\n\r\x0b\x0c\x85\u2028\u2029])")
+_BREAK = re.compile("([\n\r\x0b\x0c\x85\u2028\u2029])")
 _LEAD = re.compile(r"[\s>*_~`#|•.()\[\]\-–—]*")
 _ID = re.compile(r"(?<![^\W_])[pfm]\d{1,6}(?![^\W_])", re.IGNORECASE)
 

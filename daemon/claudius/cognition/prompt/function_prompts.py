@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from claudius.cognition.acts import ACTS
 from claudius.cognition.asks import QUERY, SPEECH, Ask
 from claudius.cognition.history import feels, merged, section
 from claudius.cognition.plan import EngineSettings, Plan
@@ -211,10 +212,13 @@ def _noted(entry: MemoryEntry, region: str, nonce: str) -> str:
 def _own(entries: Sequence[MemoryEntry]) -> str:
     """Write what the soul added this turn as its own sections."""
     own = (entry for entry in entries if entry.role == "assistant" and entry.region == DEFAULT)
-    return "\n".join(
-        section(_TAGS.get(entry.entry_type, QUERY) if entry.entry_type else QUERY, entry.content, entry.verb)
-        for entry in own
-    )
+    return "\n".join(section(_tag(entry), entry.content, entry.verb) for entry in own)
+
+
+def _tag(entry: MemoryEntry) -> str:
+    if entry.metadata.get("query") == ACTS:
+        return ACTS
+    return _TAGS.get(entry.entry_type, QUERY) if entry.entry_type else QUERY
 
 
 def _wanted(source: PromptSource, asked: Wanted) -> str:

@@ -215,9 +215,11 @@ def reply(request: Request, lines: Lines) -> str:
 
 def consider(seen: ReadRequest, lines: Lines) -> RehearsedTurn:
     """Conclude what a message asks for, and what answers it. Pure."""
-    may_book = "acts" in seen.asked and not seen.is_inner
+    may_book = ("acts" in seen.asked or seen.done) and not seen.is_inner
     is_secret = not (seen.is_inner or is_question(seen.message)) and hides(seen.message, lines)
     deeds = deeds_of(seen, lines) if may_book and not is_secret else Deeds()
+    if seen.done and seen.done != _written(deeds):
+        deeds = Deeds(sections=("not done",))
     mood = "" if seen.is_inner else mood_in(seen.message, lines)
     intent, recalled = ("", "") if deeds.sections else _intent(seen, lines)
     warning = warned(seen) if not (seen.is_inner or recalled or deeds.sections) else ""
@@ -320,7 +322,7 @@ def _sections(mind: RehearsedTurn) -> Iterator[tuple[str, str, str]]:
     thoughts = [choose(mind.lines.sections[name].thoughts, {}, mind.seed) for name in mind.occasions]
     yield "internal_monologue", " ".join(filter(None, thoughts)), f' verb="{thinks[mind.seed % len(thinks)]}"'
     yield "appraisal", mind.appraisal, ""
-    yield "acts", "\n".join([data_line(act) for act in mind.deeds.acts]) or "none", ""
+    yield "acts", _written(mind.deeds), ""
     of = mind.lines.words.moods.get(mind.mood) or mind.lines.words.moods[CALM]
     yield "external_dialogue", _speech(mind), f' verb="{of.verbs[mind.seed % len(of.verbs)]}"'
     yield "user_model_check", "false", ""
@@ -330,6 +332,10 @@ def _sections(mind: RehearsedTurn) -> Iterator[tuple[str, str, str]]:
     yield "soul_state_check", str(bool(state)).lower(), ""
     if state:
         yield "soul_state_update", "\n".join([f"{key}: {value}" for key, value in state.items()]), ""
+
+
+def _written(deeds: Deeds) -> str:
+    return "\n".join([data_line(act) for act in deeds.acts]) or "none"
 
 
 def _section(tag: str, text: str, attribute: str) -> str:

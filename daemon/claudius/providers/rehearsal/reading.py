@@ -40,6 +40,7 @@ _SENTENCES = re.compile(r"(?<=[.!?。！？؟])\s+|[\n。！？]+")
 _QUESTIONS = ("?", "？", "؟")
 _RECORD = re.compile(r"<data-([0-9a-f]+)>\n(.*)\n</data-\1>")
 _SPOKEN = re.compile(r"<external_dialogue(?:\s[^>]*)?>(.*?)</external_dialogue>", re.DOTALL)
+_ACTS = re.compile(r"<acts>\s*(.*?)\s*</acts>", re.DOTALL)
 _LT = re.compile(r"[<＜﹤]|&(?:lt|#0*60|#x0*3c);?|\\u003c", re.IGNORECASE)
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 
@@ -68,6 +69,8 @@ class ReadRequest(Struct, frozen=True, kw_only=True):
 
     asked: tuple[str, ...]
     """Every word of the This Turn section that could be a step's name, in order."""
+    done: str
+    """The acts that an earlier part of this turn wrote; empty = none was asked."""
     message: str
     """The current message. Several messages are joined by a line break."""
     is_inner: bool
@@ -105,9 +108,10 @@ class ReadRequest(Struct, frozen=True, kw_only=True):
 
 def read(request: Request) -> ReadRequest:
     """Parse the request of one turn. Pure."""
-    opening, history = "", request.history
+    opening, history, written = "", request.history, ""
     if len(history) > 1 and "## Current Message" in history[-2].content and "## Current Message" not in request.tail:
-        opening, history = history[-2].content, history[:-2]  # a part of this turn was already asked
+        # a part of this turn was already asked
+        opening, written, history = history[-2].content, history[-1].content, history[:-2]
     tail = list(records(f"{opening}\n{request.tail}"))
     heard = [record for record in tail if record.get("kind") == RecordKind.MESSAGE]
     who = heard[-1].get("who") if heard else None
@@ -124,6 +128,7 @@ def read(request: Request) -> ReadRequest:
     earlier = [record for record in before if record.get("kind") == RecordKind.MESSAGE]
     return ReadRequest(
         asked=tuple(re.findall(r"[a-z]+(?:_[a-z]+)+|\b(?:acts|appraisal)\b", turn.partition("\n## ")[0])),
+        done=next(iter(_ACTS.findall(written)), ""),
         message="\n".join([_text(record) for record in heard]),
         is_inner=not heard,
         name=str(heard[-1].get("from", "")) if heard else "",
