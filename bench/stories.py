@@ -34,7 +34,7 @@ AFTER = "And what goes into a soup?"
 def block(tail: str) -> str:
     """Return what a prompt says of feeling, its markers left out."""
     lines = tail.partition("## Psyche\n")[2].partition("\n## ")[0].splitlines()
-    return " ".join(one for one in lines if not one.startswith(("<data-", "</data-")))
+    return " ".join(str(json.loads(one)["text"]) for one in lines if one.startswith("{"))
 
 
 async def told(says: Sequence[Any], of: Sequence[Sequence[str]]) -> AsyncIterator[tuple[str, str, str, str]]:

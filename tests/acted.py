@@ -148,6 +148,7 @@ async def acting(
             "CLAUDIUS_DISCORD_GUILDS": GUILD,
             "CLAUDIUS_RUNTIME_MERGE_WHILE_BUSY": "0",
             "CLAUDIUS_CLOCK_TIMEZONE": zone if where == "discord" else "UTC",
+            **settings,
         }
         chain, adapter = provider(load(home, env), home, [WIRES[wire]]), side.make()
         async with alive(

@@ -58,7 +58,11 @@ async def test_a_fact_is_in_force_until_it_ends(home: Home, row: Row) -> None:
     clock = row.input.get("clock", CLOCK)
     async with acting(home, row.id, clock=clock) as it:
         for line, now in zip(row.input["says"], told(row), strict=True):
-            await it.says(line, acts=lambda tail, was=was, now=now: acts(*changes(row, was, now, tail)))
+
+            def write(tail: str, was: list[tuple[str, str]] = was, now: list[tuple[str, str]] = now) -> str:
+                return acts(*changes(row, was, now, tail))
+
+            await it.says(line, acts=write)
             was = now
             await after(it, days=7 if line == row.input["says"][-1] else 14)
         asks = row.input["says"][:1] if "ended" in right else ["my day"]

@@ -126,13 +126,21 @@ async def tell(it: Acted, says: list[Any], of: list[list[str]]) -> str:
     return await it.says("And what goes into a soup?", where=where, thread=thread, calls=is_crowd)
 
 
+QUARREL = pytest.mark.xfail(reason="who is not the speaker has no sentence in a prompt", strict=True)
+
+
 def told_stories() -> list[Any]:
     """Return every story in every language that it is told in; on a push each in one."""
     shared = [(one.values[0], lang) for one in rows("feeling", "story") for lang in one.values[0].input]
     ours = [(one.values[0], "says") for one in rows("more_acts", "story")]
     slow = [bool((n // 4 + n) % 4) if n < len(shared) else bool(n % 3) for n in range(len(shared + ours))]
     return [
-        pytest.param(row, row.input[lang], id=f"{row.id}-{lang}", marks=[pytest.mark.slow] * is_slow)
+        pytest.param(
+            row,
+            row.input[lang],
+            id=f"{row.id}-{lang}",
+            marks=[pytest.mark.slow] * is_slow + [QUARREL] * (row.id == "quarrel"),
+        )
         for (row, lang), is_slow in zip(shared + ours, slow, strict=True)
     ]
 
