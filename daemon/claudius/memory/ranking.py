@@ -156,9 +156,13 @@ def rank(
             scores[key] = score / best + more
     order = sorted(scores, key=lambda key: (-scores[key], -key))[:most]
     if floor and not is_question:
-        whole = sum(weights.values()) + sum([asked[one] for one in asked.keys() - weights.keys()]) * rarity(1, found.total)
+        whole = sum(weights.values()) + sum([asked[one] for one in asked.keys() - weights.keys()]) * rarity(
+            1, found.total
+        )
         least = STATED * floor
-        order = [key for key in order if key in found.nearest or _shared(weights, hits[key], whole, moments[key]) >= least]
+        order = [
+            key for key in order if key in found.nearest or _shared(weights, hits[key], whole, moments[key]) >= least
+        ]
     order = _newest_first([moments[key] for key in order], hits)
     return tuple([Ranked(moments[key], _before(found, near, key), _correction(found, key)) for key in order])
 
