@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ async def tables(it: Acted, home: Home) -> set[str]:
 
 async def tell(it: Acted) -> None:
     """Tell of it, have it written in the portrait, and talk on."""
-    portrait = {"user_model_check": "true", "user_model_update": f"# Ana\n## Health\n- Has a {SECRET}."}
+    portrait: dict[str, Any] = {"user_model_check": "true", "user_model_update": f"# Ana\n## Health\n- Has a {SECRET}."}
     await it.says(SAYS, acts=acts(KNOW), external_dialogue=f"I know of your {SECRET} now.", **portrait)
     await it.says("What do you know?", external_dialogue=f"You have a {SECRET}.")
 
