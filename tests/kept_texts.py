@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from claudius.recollection import PastTurn
+from claudius.recollection import Fact, Matter, PastTurn
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,22 @@ class Texts:
         """Return one version of a portrait."""
         return self.portraits.get((person, audience, version))
 
+    def known(self, fact: Fact) -> Fact:
+        """Return it as it is: none of these turns knew any."""
+        return fact
+
+    def open_matter(self, matter: Matter) -> Matter:
+        """Return it as it is, likewise."""
+        return matter
+
     def recalled(self, row: str) -> str | None:
         """Return the text of a recalled line."""
         return self.rows.get(row)
+
+    def known(self, fact: Fact) -> Fact:
+        """Return a fact as it was."""
+        return fact
+
+    def open_matter(self, matter: Matter) -> Matter:
+        """Return a matter as it was."""
+        return matter

@@ -109,7 +109,7 @@ def show(person: Person, past: Sequence[PastTurn], *, interval: int) -> Showing:
     return Showing((), "still in the history")
 
 
-WORDING = 2
+WORDING = 3
 """Grows when the same snapshot and soul files give other bytes.
 
 2: the Temperament names only what is marked; the scale of trust stands in the step that asks for it.
