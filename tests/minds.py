@@ -90,11 +90,27 @@ def heard(request: Request) -> list[str]:
     return [json.loads(line)["text"] for line in lines if json.loads(line)["kind"] != "draft"]
 
 
+LANDS = {
+    "useless": "hurtful, strong",
+    "brilliant": "kindness, strong",
+    "worried": "worry, strong",
+    **dict.fromkeys(("died", "I lost my", "broke up"), "grief, strong"),
+}
+"""How the lines of these tests land on an obedient model, by a word of theirs."""
+
+
+def lands(request: Request) -> str:
+    """Appraise what was said last."""
+    heard = [one.content for one in request.history if one.role == "user"][-1:]
+    said = "".join([*heard, request.tail]).rpartition('"kind":"message"')[2]
+    return next((kind for word, kind in LANDS.items() if word in said), "nothing")
+
+
 def by_tag(**sections: str | Callable[[Request], str]) -> Callable[[Request], str]:
     """Answer each requested tag with its text, as a simple provider would; a callable is called for each request."""
 
     def reply(request: Request) -> str:
-        given = {"internal_monologue": "It was asked.", "appraisal": "nothing", "acts": "none"}
+        given = {"internal_monologue": "It was asked.", "appraisal": lands, "acts": "none"}
         given |= {"external_dialogue": "So it is.", **sections}
         parts = []
         for tag in wanted(request):

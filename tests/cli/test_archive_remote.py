@@ -13,12 +13,17 @@ from claudius.reports import doctor
 from driven import Machine
 
 LIKES = "walnut cakes"
+WRITES = (
+    "<external_dialogue>So it is.</external_dialogue><user_model_check>true</user_model_check>"
+    f"<user_model_update section='Persona'>- Likes {LIKES}.</user_model_update>"
+)
 
 
 def test_the_history_is_copied_and_forgets_with_the_soul(tmp_path: Path) -> None:
     """What a chat teaches is at the remote when it ends; `users forget` rewrites that history, and the receipt names it."""
     machine, remote = Machine(tmp_path), bare(tmp_path / "remote.git")
     machine.ok("config", "set", "archive.remote", remote)
+    machine.scripted(WRITES)
     machine.ok("chat", "--once", f"My name is Tom. I like {LIKES}.")
     before = at(remote, "log", "-p", "main")
     person = machine.run("users", "list", "--json").json[0]["person"]
@@ -37,6 +42,7 @@ def test_a_remote_that_is_away_is_one_line_of_a_receipt(tmp_path: Path) -> None:
     """Nobody waits for it: the chat answers, and the receipt says that its history is not rewritten yet."""
     machine, remote = Machine(tmp_path), bare(tmp_path / "remote.git")
     machine.ok("config", "set", "archive.remote", remote)
+    machine.scripted(WRITES)
     machine.ok("chat", "--once", f"My name is Tom. I like {LIKES}.")
     Path(remote).rename(tmp_path / "away")
     person = machine.run("users", "list", "--json").json[0]["person"]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claudius.cognition import ism
-from claudius.cognition.acts import Known, read_acts
+from claudius.cognition.acts import ActsBasis, read_acts
 from claudius.cognition.asking import _Reading
 from claudius.cognition.function_process import Turn
 from claudius.cognition.output.forged import Unforged, unforged
@@ -273,7 +273,7 @@ class Shown:
 
 def reading_of(shown: Shown) -> _Reading:
     """Return a reading that shows what it may, where acts are asked."""
-    known = Known(recollection=KNOWN, zone="Europe/Berlin")
+    known = ActsBasis(recollection=KNOWN, zone="Europe/Berlin")
     return _Reading(
         Parser(), StreamGate(OutputRules()), shown, may_show=lambda section: not read_acts(section.text, known).refused
     )

@@ -39,7 +39,7 @@ def test_a_process_s_own_interval_comes_before_the_setting() -> None:
 
 
 def test_a_first_turn_asks_everything_but_the_state() -> None:
-    """It asks for monologue, dialogue, check, update and note, in the order of STEPS.
+    """It asks for monologue, appraisal, acts, dialogue, check, update and note, in the order of STEPS.
 
     The last two wait for the check.
     """
@@ -47,6 +47,8 @@ def test_a_first_turn_asks_everything_but_the_state() -> None:
 
     assert found.asked == (
         "internal_monologue",
+        "appraisal",
+        "acts",
         "external_dialogue",
         "user_model_check",
         "user_model_update",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claudius.acts import FactKnown, PlanCancelled, PlanMade, PlanMoved, ZoneSet
-from claudius.cognition.acts import Done, Known, Refused, read_act, read_acts
+from claudius.cognition.acts import ActsBasis, Doable, RefusedAct, read_act, read_acts
 from claudius.perception import Perception
 from claudius.recollection import Fact, Matter, Person, PlanHere, UserModel, unrecalled
 
@@ -41,15 +41,15 @@ HERE = replace(
 )
 
 
-def known(zone: str = "Europe/Berlin", **changes: Any) -> Known:
+def known(zone: str = "Europe/Berlin", **changes: Any) -> ActsBasis:
     """Return what acts are checked against."""
-    return Known(recollection=replace(HERE, **changes), zone=zone, agrees=lambda one: one == "slack:T:U4")
+    return ActsBasis(recollection=replace(HERE, **changes), zone=zone, agrees=lambda one: one == "slack:T:U4")
 
 
 def planned(**arguments: Any) -> PlanMade:
     """Return the plan that `remind` makes of these arguments."""
     done = read_act("remind", known(), **{"text": "call"} | arguments)
-    assert isinstance(done, Done), done
+    assert isinstance(done, Doable), done
     assert isinstance(done.act, PlanMade)
     return done.act
 
@@ -151,7 +151,7 @@ def test_what_cannot_be_done_is_refused_with_its_reason(act: dict[str, Any], rea
 @pytest.mark.parametrize("text", ["I will remind you.", "[1]", "{", '{"do": "zone"', "null", "none of it", "[" * 5000])
 def test_lines_that_are_no_json_objects_are_refused(text: str) -> None:
     """Bad JSON, and JSON that is no object, make no act."""
-    assert [isinstance(one, Refused) for one in read_acts(text, known()).refused] == [True]
+    assert [isinstance(one, RefusedAct) for one in read_acts(text, known()).refused] == [True]
 
 
 @pytest.mark.parametrize("text", ["none", "None.", " \n", "`none`", "```\nnone\n```"])
@@ -182,16 +182,16 @@ def test_all_is_what_the_speaker_asked_for() -> None:
     done = read_act("cancel", known(), plan="all")
     nothing = read_act("cancel", known(plans=()), plan="all")
 
-    assert isinstance(done, Done)
+    assert isinstance(done, Doable)
     assert done.act == PlanCancelled(plans=(70, 71))
-    assert isinstance(nothing, Refused)
+    assert isinstance(nothing, RefusedAct)
 
 
 def test_a_plan_moves_by_the_clock_of_the_present() -> None:
     """Its series keeps its own zone; `none` ends the repetition after the next."""
     done = read_act("move", known(), plan="p3", at=AT, repeat="none")
 
-    assert isinstance(done, Done)
+    assert isinstance(done, Doable)
     assert done.act == PlanMoved(plan=70, at=datetime(2026, 11, 27, 8, tzinfo=UTC), repeat="")
 
 
@@ -206,8 +206,8 @@ def test_a_fact_is_whose_it_is_said_of() -> None:
         read_act("know", known(), text=" Eats\nno nuts ", kind="odd", keys="a, a,b", of=one) for one in ("Ben", "Zoe")
     )
 
-    assert isinstance(of_ben, Done)
-    assert isinstance(of_zoe, Done)
+    assert isinstance(of_ben, Doable)
+    assert isinstance(of_zoe, Doable)
     assert of_ben.act == FactKnown(person="slack:T:U4", kind="other", text="Eats no nuts", keys=("a", "b"))
     assert of_zoe.act == FactKnown(person="slack:T:U1", kind="other", text="Eats no nuts", keys=("a", "b"), of="Zoe")
 
@@ -216,7 +216,7 @@ def test_what_is_too_long_is_cut() -> None:
     """A text at 300 characters, keys after the eighth."""
     done = read_act("know", known(), text="x" * 400, keys=[f"k{n}" for n in range(12)])
 
-    assert isinstance(done, Done)
+    assert isinstance(done, Doable)
     assert isinstance(done.act, FactKnown)
     assert (len(done.act.text), len(done.act.keys)) == (300, 8)
 

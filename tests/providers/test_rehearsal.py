@@ -918,7 +918,7 @@ class TestTheProvider:
         events = [event async for event in voice.complete(Scene().request("Hello"))]
         *pieces, done = events
 
-        assert isinstance(done, Done)
+        assert isinstance(done, Doable)
         assert "".join(piece.text for piece in pieces if isinstance(piece, Delta)) == done.text
         assert len(pieces) > 5
         assert (done.provider, done.model, done.stop_reason) == ("rehearsal", "rehearsal", "end")

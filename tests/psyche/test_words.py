@@ -177,9 +177,9 @@ def test_m15_what_differs_from_rest_is_said() -> None:
     alone = sentences(standing, 0.5, [("Tom", edge)], [], 0.0, is_alone=True)
     heard = sentences(standing, 0.5, [("Tom", edge)], [], 0.0, is_alone=False)
 
-    expected = ["You are tense.", "It is strained between you and Tom.", "You miss people."]
-    assert alone[:3] == expected
-    assert "The matter of release pipeline does not let go of you." in alone
+    matter = "The matter of release pipeline does not let go of you."
+    expected = ["You are tense.", "It is strained between you and Tom.", matter, "You miss people."]
+    assert alone == expected
     assert not [one for one in heard if "Tom" in one], "a channel hears the bare mood"
     assert heard[0] == "You are tense."
 

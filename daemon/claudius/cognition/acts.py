@@ -48,9 +48,7 @@ _FENCE = re.compile(r"\A```\w*\s*\n(.*)\n\s*```\Z", re.DOTALL)
 _EDGES = " \t\n\r.`\"'*"
 
 
-class Remind(Struct, tag_field="do", tag="remind"):
-    """Asked to say something later."""
-
+class _Remind(Struct, tag_field="do", tag="remind"):
     at: str
     text: str
     zone: str | None = None
@@ -59,32 +57,24 @@ class Remind(Struct, tag_field="do", tag="remind"):
     who: str | None = None
 
 
-class Promise(Struct, tag_field="do", tag="promise"):
-    """Undertakes something of its own accord."""
-
+class _Promise(Struct, tag_field="do", tag="promise"):
     at: str
     text: str
     zone: str | None = None
 
 
-class Move(Struct, tag_field="do", tag="move"):
-    """Gives a plan another time, or another rhythm."""
-
+class _Move(Struct, tag_field="do", tag="move"):
     plan: str
     at: str | None = None
     zone: str | None = None
     repeat: str | list[str] | None = None
 
 
-class Cancel(Struct, tag_field="do", tag="cancel"):
-    """Drops a plan, or all that were asked for."""
-
+class _Cancel(Struct, tag_field="do", tag="cancel"):
     plan: str
 
 
-class Know(Struct, tag_field="do", tag="know"):
-    """Keeps what somebody said of themself."""
-
+class _Know(Struct, tag_field="do", tag="know"):
     text: str
     kind: str = "other"
     keys: list[str] | str | None = None
@@ -94,44 +84,34 @@ class Know(Struct, tag_field="do", tag="know"):
     instead_of: str | None = None
 
 
-class NoLonger(Struct, tag_field="do", tag="no_longer"):
-    """Ends a fact."""
-
+class _NoLonger(Struct, tag_field="do", tag="no_longer"):
     fact: str
     text: str | None = None
 
 
-class Forget(Struct, tag_field="do", tag="forget"):
-    """Forgets a fact or a matter."""
-
+class _Forget(Struct, tag_field="do", tag="forget"):
     fact: str | None = None
     matter: str | None = None
 
 
-class Open(Struct, tag_field="do", tag="open"):
-    """Opens a matter."""
-
+class _Open(Struct, tag_field="do", tag="open"):
     text: str
     when: str | None = None
 
 
-class Close(Struct, tag_field="do", tag="close"):
-    """Closes a matter."""
-
+class _Close(Struct, tag_field="do", tag="close"):
     matter: str
 
 
-class Zone(Struct, tag_field="do", tag="zone"):
-    """Says where somebody lives."""
-
+class _Zone(Struct, tag_field="do", tag="zone"):
     zone: str
 
 
-Written = Remind | Promise | Move | Cancel | Know | NoLonger | Forget | Open | Close | Zone
+Written = _Remind | _Promise | _Move | _Cancel | _Know | _NoLonger | _Forget | _Open | _Close | _Zone
 VERBS: Final = tuple(str(one.__struct_config__.tag) for one in get_args(Written))
 
 
-class Refused(Struct, frozen=True):
+class RefusedAct(Struct, frozen=True):
     """An act that cannot be done."""
 
     do: str
@@ -142,7 +122,7 @@ class Refused(Struct, frozen=True):
     """What it was about, in its own words."""
 
 
-class Done(Struct, frozen=True):
+class Doable(Struct, frozen=True):
     """An act that is to be booked."""
 
     do: str
@@ -155,8 +135,8 @@ class ReadActs(Struct, frozen=True, kw_only=True):
 
     written: str = ""
     """The section as it stands in the reply; empty if there was none."""
-    done: tuple[Done, ...] = ()
-    refused: tuple[Refused, ...] = ()
+    done: tuple[Doable, ...] = ()
+    refused: tuple[RefusedAct, ...] = ()
 
     @property
     def reasons(self) -> str:
@@ -175,7 +155,7 @@ class _Refusal(Exception):
     """Says in plain words why an act cannot be done."""
 
 
-class Known(Struct, kw_only=True):
+class ActsBasis(Struct, kw_only=True):
     """What acts are checked against; `zone` is whichever counts for the next one."""
 
     recollection: Recollection
@@ -185,32 +165,32 @@ class Known(Struct, kw_only=True):
     """Whether a person other than the speaker wants to be written to."""
 
 
-def read_acts(text: str, known: Known) -> ReadActs:
+def read_acts(text: str, known: ActsBasis) -> ReadActs:
     """Read a section of acts: `none`, or one JSON object a line. More than five are too many. Pure."""
     bare = text.strip()
     fenced = _FENCE.match(bare)
     lines = [line.strip() for line in (fenced[1] if fenced else bare).splitlines() if line.strip()]
     if not lines or [line.strip(_EDGES).casefold() for line in lines] == [NONE]:
         return ReadActs(written=NONE)
-    done: list[Done] = []
-    refused: list[Refused] = []
+    done: list[Doable] = []
+    refused: list[RefusedAct] = []
     for line in lines[:MOST_ACTS]:
         one = _read(line, known)
-        if isinstance(one, Done):
+        if isinstance(one, Doable):
             done.append(one)
         else:
             refused.append(one)
     if len(lines) > MOST_ACTS:
-        refused.append(Refused("", f"{len(lines)} acts were written, {MOST_ACTS} are the most in one reply"))
+        refused.append(RefusedAct("", f"{len(lines)} acts were written, {MOST_ACTS} are the most in one reply"))
     return ReadActs(written="\n".join(lines), done=tuple(done), refused=tuple(refused))
 
 
-def read_act(do: str, known: Known, **arguments: Any) -> Done | Refused:
+def read_act(do: str, known: ActsBasis, **arguments: Any) -> Doable | RefusedAct:
     """Check an act that a process function does, as if it had been written. Pure."""
     return _read(msgspec.json.encode({"do": do, **arguments}, enc_hook=str).decode(), known)
 
 
-def _read(line: str, known: Known) -> Done | Refused:
+def _read(line: str, known: ActsBasis) -> Doable | RefusedAct:
     try:
         act: Written = decoder(Written).decode(line)  # type: ignore[arg-type]  # a union is a type to msgspec
     except (msgspec.MsgspecError, RecursionError) as error:
@@ -218,24 +198,24 @@ def _read(line: str, known: Known) -> Done | Refused:
     do = str(act.__struct_config__.tag)
     what = _what(act)
     try:
-        return Done(do, _CHECKS[type(act)](act, known), what)
+        return Doable(do, _CHECKS[type(act)](act, known), what)
     except _Refusal as refusal:
-        return Refused(do, str(refusal), what)
+        return RefusedAct(do, str(refusal), what)
 
 
-def _unread(line: str, error: Exception) -> Refused:
+def _unread(line: str, error: Exception) -> RefusedAct:
     """Say why a line is no act: no JSON object, a `do` that is none of ours, or arguments of another kind."""
     try:
         found = msgspec.json.decode(line)
     except (msgspec.MsgspecError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        return Refused("", 'it is not one JSON object on one line, such as {"do": "zone", "zone": "Europe/Rome"}')
+        return RefusedAct("", 'it is not one JSON object on one line, such as {"do": "zone", "zone": "Europe/Rome"}')
     do, text = found.get("do"), found.get("text")
     what = _short(text) if isinstance(text, str) else ""
     if do not in VERBS:
-        return Refused("", f"`do` is none of {', '.join(VERBS)}", what)
-    return Refused(str(do), misshapen(error) if isinstance(error, msgspec.MsgspecError) else "it is nested", what)
+        return RefusedAct("", f"`do` is none of {', '.join(VERBS)}", what)
+    return RefusedAct(str(do), misshapen(error) if isinstance(error, msgspec.MsgspecError) else "it is nested", what)
 
 
 def _what(act: Written) -> str:
@@ -248,7 +228,7 @@ def _short(text: str) -> str:
     return " ".join(text.split())[:WHAT_CHARS].rstrip()
 
 
-def _reminder(act: Remind, known: Known) -> PlanMade:
+def _reminder(act: _Remind, known: ActsBasis) -> PlanMade:
     at, zone, repeat = _at(act.at, act.zone, known), _zone(act.zone, known), _rhythm(act.repeat) or ""
     until = _day(act.until, "until") if repeat else None
     if until and until < at.astimezone(zone_of(zone)).date():
@@ -263,12 +243,12 @@ def _reminder(act: Remind, known: Known) -> PlanMade:
     return PlanMade(kind="remind", at=at, zone=zone, text=_text(act.text), person=person, repeat=repeat, until=until)
 
 
-def _promise(act: Promise, known: Known) -> PlanMade:
+def _promise(act: _Promise, known: ActsBasis) -> PlanMade:
     at, zone = _at(act.at, act.zone, known, noon=True), _zone(act.zone, known)
     return PlanMade(kind="promise", at=at, zone=zone, text=_text(act.text), person=_person(known))
 
 
-def _move(act: Move, known: Known) -> PlanMoved:
+def _move(act: _Move, known: ActsBasis) -> PlanMoved:
     plan, repeat = _listed(act.plan, known.recollection.plans, "Plans"), _rhythm(act.repeat)
     at = _at(act.at, act.zone, known) if act.at else None
     if at is None and repeat is None:
@@ -276,7 +256,7 @@ def _move(act: Move, known: Known) -> PlanMoved:
     return PlanMoved(plan=plan, at=at, zone=_iana(act.zone) if act.zone else "", repeat=repeat)
 
 
-def _cancel(act: Cancel, known: Known) -> PlanCancelled:
+def _cancel(act: _Cancel, known: ActsBasis) -> PlanCancelled:
     plans = known.recollection.plans
     if act.plan.strip(_EDGES).casefold() != "all":
         return PlanCancelled(plans=(_listed(act.plan, plans, "Plans"),))
@@ -286,7 +266,7 @@ def _cancel(act: Cancel, known: Known) -> PlanCancelled:
     return PlanCancelled(plans=asked)
 
 
-def _know(act: Know, known: Known) -> FactKnown:
+def _know(act: _Know, known: ActsBasis) -> FactKnown:
     me = _person(known)
     about = _present(act.of, known) if act.of and act.of.strip() else me
     kind: FactKind = act.kind if act.kind in get_args(FactKind) else "other"  # type: ignore[assignment]  # it is one
@@ -306,34 +286,34 @@ def _know(act: Know, known: Known) -> FactKnown:
     )
 
 
-def _ended(act: NoLonger, known: Known) -> FactEnded:
+def _ended(act: _NoLonger, known: ActsBasis) -> FactEnded:
     return FactEnded(fact=_fact(act.fact, known), why=_cut(act.text or ""))
 
 
-def _forget(act: Forget, known: Known) -> Forgotten:
+def _forget(act: _Forget, known: ActsBasis) -> Forgotten:
     return Forgotten(fact=_fact(act.fact, known)) if act.fact else Forgotten(matter=_matter(act.matter or "", known))
 
 
-def _opened(act: Open, known: Known) -> MatterOpened:
+def _opened(act: _Open, known: ActsBasis) -> MatterOpened:
     return MatterOpened(person=_person(known), text=_text(act.text), when=_day(act.when, "when"))
 
 
-def _closed(act: Close, known: Known) -> MatterClosed:
+def _closed(act: _Close, known: ActsBasis) -> MatterClosed:
     return MatterClosed(matter=_matter(act.matter, known))
 
 
-def _moved_to(act: Zone, known: Known) -> ZoneSet:
+def _moved_to(act: _Zone, known: ActsBasis) -> ZoneSet:
     known.zone = _iana(act.zone)
     return ZoneSet(person=_person(known), zone=known.zone)
 
 
-_CHECKS: Final[Mapping[type, Callable[[Any, Known], Act]]] = {
-    Remind: _reminder, Promise: _promise, Move: _move, Cancel: _cancel, Know: _know, NoLonger: _ended,
-    Forget: _forget, Open: _opened, Close: _closed, Zone: _moved_to,
+_CHECKS: Final[Mapping[type, Callable[[Any, ActsBasis], Act]]] = {
+    _Remind: _reminder, _Promise: _promise, _Move: _move, _Cancel: _cancel, _Know: _know, _NoLonger: _ended,
+    _Forget: _forget, _Open: _opened, _Close: _closed, _Zone: _moved_to,
 }  # fmt: skip
 
 
-def _person(known: Known) -> str:
+def _person(known: ActsBasis) -> str:
     """Return whom the turn speaks to."""
     addressee = known.recollection.addressee
     person = addressee.person if addressee else known.recollection.perception.person
@@ -342,7 +322,7 @@ def _person(known: Known) -> str:
     return person
 
 
-def _present(name: str, known: Known) -> str | None:
+def _present(name: str, known: ActsBasis) -> str | None:
     """Return the id of somebody here by a name that is theirs alone; None if nobody here is called so."""
     now, wanted = known.recollection, " ".join(name.split()).casefold()
     here = {one.person: now.called(one) for one in now.perceptions if one.person}
@@ -366,11 +346,11 @@ def _listed(short: str, listed: Iterable[Any], heading: str) -> int:
     raise _Refusal(f"{_short(short) or 'an empty id'} does not stand under ## {heading} in this prompt")
 
 
-def _fact(short: str, known: Known) -> int:
+def _fact(short: str, known: ActsBasis) -> int:
     return _listed(short, known.recollection.known, "Known")
 
 
-def _matter(short: str, known: Known) -> int:
+def _matter(short: str, known: ActsBasis) -> int:
     return _listed(short, known.recollection.matters, "Open")
 
 
@@ -385,7 +365,7 @@ def _cut(text: str) -> str:
     return " ".join(text.split())[:TEXT_CHARS].rstrip()
 
 
-def _zone(written: str | None, known: Known) -> str:
+def _zone(written: str | None, known: ActsBasis) -> str:
     return _iana(written) if written and written.strip() else zone_name(zone_of(known.zone))
 
 
@@ -421,7 +401,7 @@ def _day(written: str | None, name: str) -> date | None:
         raise _Refusal(f"`{name}` is no day of the calendar: write it as 2026-11-27") from None
 
 
-def _at(written: str, zone: str | None, known: Known, *, noon: bool = False) -> datetime:
+def _at(written: str, zone: str | None, known: ActsBasis, *, noon: bool = False) -> datetime:
     """Return the instant that an act names, in UTC. `noon`: a date alone means noon."""
     found, now = _INSTANT.fullmatch(written.strip()), known.recollection.now
     if not found:

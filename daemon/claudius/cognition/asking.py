@@ -18,7 +18,7 @@ from typing import Any, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from claudius.cognition.acts import ACTS, Known, ReadActs, Refused, read_acts
+from claudius.cognition.acts import ACTS, ActsBasis, ReadActs, RefusedAct, read_acts
 from claudius.cognition.asks import SPEECH, THOUGHT, Ask, read, without_prefix
 from claudius.cognition.conclude.conclusion import interpret
 from claudius.cognition.hooks import ThoughtStream, show_prompt
@@ -265,7 +265,7 @@ async def _read(turn: TurnState, provider: Provider, request: Request, reading: 
     return Done(text="", usage=estimate(request, reading.text), stop_reason="max_tokens")
 
 
-NOT_WHOLE = ReadActs(refused=(Refused("", "the section was not written to its end"),))
+NOT_WHOLE = ReadActs(refused=(RefusedAct("", "the section was not written to its end"),))
 Replies = Sequence[ModelReply | None]
 """The first reply, and the second one if there was a second call; None = that call failed."""
 Failed = Mapping[int, Unreadable]
@@ -330,10 +330,10 @@ def acts_of(turn: TurnState, parsed: Parsed) -> ReadActs | None:
     return read_acts(whole[0].text, known_to(turn)) if whole else NOT_WHOLE
 
 
-def known_to(turn: TurnState) -> Known:
+def known_to(turn: TurnState) -> ActsBasis:
     """Return what the acts of a turn are checked against."""
     agrees = turn.mind.store.people.wants_proactive
-    return Known(recollection=turn.recollection, zone=turn.settings.zone, agrees=agrees)
+    return ActsBasis(recollection=turn.recollection, zone=turn.settings.zone, agrees=agrees)
 
 
 def decided_by(turn: TurnState, first: ModelReply, second: Replies, *, does: bool = True) -> Decided:

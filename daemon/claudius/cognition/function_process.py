@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from time import monotonic
 from typing import Any, TypeVar, overload
 
-from claudius.cognition.acts import ACTS, ReadActs, Refused, read_act
+from claudius.cognition.acts import ACTS, ReadActs, RefusedAct, read_act
 from claudius.cognition.asking import answers, keep_acts, known_to
 from claudius.cognition.asks import QUERY, SPEECH, THOUGHT, Ask, acts, external_dialogue
 from claudius.cognition.mind import Stage
@@ -285,7 +285,7 @@ class Turn(Thinker):
         It is checked like one that a model writes, and booked with the turn. Raises: ValueError with the reason.
         """
         done = read_act(do, known_to(self._state), **arguments)
-        if isinstance(done, Refused):
+        if isinstance(done, RefusedAct):
             raise ValueError(f"{do}: {done.reason}")
         written = json.dumps({"do": do, **arguments}, ensure_ascii=False, default=str)
         found = ReadActs(written=written, done=(done,))

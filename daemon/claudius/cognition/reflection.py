@@ -301,7 +301,9 @@ async def fold_whole(recollection: Recollection, mind: Mind) -> bool:
     """Fold all expired turns of an idle conversation. Returns False if nothing was folded."""
     if not recollection.expired:
         return False
-    return await _fold(recollection, recollection.expired, _history(recollection, recollection.expired), mind, is_over=True)
+    return await _fold(
+        recollection, recollection.expired, _history(recollection, recollection.expired), mind, is_over=True
+    )
 
 
 async def _fold(

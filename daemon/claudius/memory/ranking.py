@@ -156,15 +156,19 @@ def rank(
             scores[key] = score / best + more
     order = sorted(scores, key=lambda key: (-scores[key], -key))[:most]
     if floor and not is_question:
-        whole = sum(weights.values()) + sum([asked[one] for one in asked.keys() - weights.keys()]) * rarity(1, found.total)
+        whole = sum(weights.values()) + sum([asked[one] for one in asked.keys() - weights.keys()]) * rarity(
+            1, found.total
+        )
         least = STATED * floor
-        order = [key for key in order if key in found.nearest or _shared(weights, hits[key], whole, moments[key]) >= least]
+        order = [
+            key for key in order if key in found.nearest or _shared(weights, hits[key], whole, moments[key]) >= least
+        ]
     order = _newest_first([moments[key] for key in order], hits)
     return tuple([Ranked(moments[key], _before(found, near, key), _correction(found, key)) for key in order])
 
 
 def _shared(weights: Mapping[str, float], held: frozenset[str], whole: float, moment: Moment) -> float:
-    """Return the harmonic mean of the share of a statement that a moment holds, and of the moment's words that these are.
+    """Return the harmonic mean of the share of a statement that a moment holds, and of what part of its words that is.
 
     By it, of sixty plain facts of life 43 are found by what touches them, and of sixty lines of small talk 53 find
     nothing in talks of months; by the statement's share alone, with as few of those, 3 are found.

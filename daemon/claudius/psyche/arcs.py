@@ -85,13 +85,15 @@ def matches(arcs: Sequence[Arc], found: frozenset[str]) -> tuple[tuple[str, floa
 
 
 def reinforce(arcs: Sequence[Arc], found: Mapping[str, float], importance: float, feeling: float) -> tuple[Arc, ...]:
-    """Strengthen the arcs that an event is about. Pure."""
+    """Strengthen the arcs that an event is about, and let how they felt fade. Pure."""
+    felt = [replace(arc, bias=0.8 * arc.bias + 0.2 * feeling) if arc.arc in found else arc for arc in arcs]
+    return strengthened(felt, found, importance)
+
+
+def strengthened(arcs: Sequence[Arc], found: Mapping[str, float], importance: float) -> tuple[Arc, ...]:
+    """Strengthen the arcs that an event is about by how much it matters. Pure."""
     warmed = [
-        replace(
-            arc,
-            intensity=arc.intensity + (1.0 - arc.intensity) * 0.7 * importance * min(1.0, found[arc.arc]),
-            bias=0.8 * arc.bias + 0.2 * feeling,
-        )
+        replace(arc, intensity=arc.intensity + (1.0 - arc.intensity) * 0.7 * importance * min(1.0, found[arc.arc]))
         if arc.arc in found
         else arc
         for arc in arcs

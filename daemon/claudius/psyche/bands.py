@@ -197,18 +197,18 @@ def sentences(
     """
     words, numbers = phrases(), state.numbers
     mood = mood_of(numbers)
-    persons = [one for name, edge in people if (one := _of_person(name, edge, appraised, now_s, is_alone=is_alone))][:1]
+    is_moved = mood == "moved"  # then nearly everything else waits
+    told = [one for one in appraised if not (is_moved and kinds()[one.kind].mood == "glad")]
+    persons = [one for name, edge in people if (one := _of_person(name, edge, told, now_s, is_alone=is_alone))][:1]
     said = [str(words["mood"].get(mood, "")), *persons]
-    if mood == "moved":  # everything else waits
-        return [one for one in said if one]
-    level, at = max((level, n) for n, level in enumerate(numbers.drives))
-    if band(level, DRIVE_CUTS) >= OUTER:
-        said.append(str(words["needs"][DRIVES[at]]))
     for arc in sorted([arc for arc, _ in state.arcs], key=lambda arc: -arc.intensity)[:1]:
         label = " ".join([word for word in arc.label.split() if word.isalpha()])
         if label and arc_band(arc) >= OUTER:
             said.append(Template(words["on_mind"]).substitute(label=label))
-    if not persons:  # which says as much
+    level, at = max((level, n) for n, level in enumerate(numbers.drives))
+    if band(level, DRIVE_CUTS) >= OUTER and not is_moved:
+        said.append(str(words["needs"][DRIVES[at]]))
+    if not persons and not is_moved:  # which says as much
         said += tilt_words(tendencies(state, salience))
     return [one for one in said if one]
 

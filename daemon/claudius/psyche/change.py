@@ -172,7 +172,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         kernel = tinted(self.compiled, psyche.drift)
         moved = feel(psyche, self.event, kernel)
         numbers, edges = _after_thought(self, psyche, moved, kernel)
-        grown = subjects.with_birth(_biased(moved.arcs, self), self.event.birth, self.max_arcs)
+        grown = subjects.with_birth(_felt(moved.arcs, self), self.event.birth, self.max_arcs)
         is_born = self.event.birth is not None and self.event.birth.arc in [arc.arc for arc in grown]
         levels = dict(zip(DRIVES, numbers.drives, strict=True)) | {arc.arc: arc.intensity for arc in grown}
         were = numbers.high
@@ -275,11 +275,12 @@ def _after_thought(change: Change, psyche: Psyche, moved: Moved, kernel: Kernel)
     return numbers, tuple(edges.values())
 
 
-def _biased(arcs: tuple[Arc, ...], change: Change) -> tuple[Arc, ...]:
-    """Return the arcs with how the subjects of an event felt. Pure."""
+def _felt(arcs: tuple[Arc, ...], change: Change) -> tuple[Arc, ...]:
+    """Return the arcs with what the appraisals of an event do to its subjects. Pure."""
     axes = [weight(one).stimulus.axes for one in change.appraisals if kinds()[one.kind].about != "deed"]
     feeling = sum((one.affectionate + one.supportive) / 2 for one in axes)
-    about = dict(change.event.matches)
-    if not feeling:
+    matters, about = importance_of(change.appraisals), dict(change.event.matches)
+    if not matters:
         return arcs
-    return tuple([replace(arc, bias=arc.bias + 0.2 * feeling) if arc.arc in about else arc for arc in arcs])
+    felt = [replace(arc, bias=arc.bias + 0.2 * feeling) if arc.arc in about else arc for arc in arcs]
+    return subjects.strengthened(felt, about, matters)

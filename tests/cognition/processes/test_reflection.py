@@ -117,7 +117,7 @@ async def test_c34_c35_a_perception_aborts_it_and_nothing_is_kept(home: Home) ->
 
     assert aborted[:1] == ["slow"]
     assert "later" not in aborted[:2] or aborted.index("later") > 1
-    assert len(before["entries"]) == 5
+    assert len(before["entries"]) == 6
     assert (plans, kept) == ([], {}) or ran.count("slow") == 2
     assert "currentTopic" not in state or ran.count("slow") == 2
 
@@ -147,8 +147,8 @@ async def test_c35_a_stale_subprocess_commits_nothing(home: Home) -> None:
             entries = standing(soul)["entries"]
             kept = soul.mind.store.turns.kept("rehearsal:t:dm-ana:", "stale")
 
-    assert [one["content"] for one in entries][:4] == ["one", "It was asked.", "none", "So it is."]
-    assert len(entries) == 5
+    assert [one["content"] for one in entries][:5] == ["one", "It was asked.", "nothing", "none", "So it is."]
+    assert len(entries) == 6
     assert kept == {}
 
 

@@ -334,9 +334,7 @@ def _wanted(plan: Plan, soul: SoulText, settings: EngineSettings) -> str:
     return Template(str(words["order"])).substitute(steps=", ".join(plan.asked))
 
 
-def _small_records(
-    plan: Plan, recollection: Recollection, settings: EngineSettings
-) -> Iterator[Mapping[str, Scalar]]:
+def _small_records(plan: Plan, recollection: Recollection, settings: EngineSettings) -> Iterator[Mapping[str, Scalar]]:
     """Yield what the turn knows, then each message heard, cut to the settings' length."""
     if state := soul_state(plan, recollection):
         yield {"kind": RecordKind.SOUL_STATE, **state}

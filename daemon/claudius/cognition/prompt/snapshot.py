@@ -26,7 +26,6 @@ from claudius.recollection import Entry, EntryType, PastTurn, Person, Recollecti
 from claudius.soul import SoulFile, SoulText, StepText
 from claudius.soul.files import parse, step_text
 
-
 RENDERED = 2
 """From this wording on, a kept turn is rendered in the words of its time."""
 
