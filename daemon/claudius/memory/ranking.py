@@ -124,7 +124,7 @@ def rank(
 ) -> tuple[Ranked, ...]:
     """Return the moments that are relevant to what is asked, at most `most`, best first. Pure.
 
-    `floor`: the least share of a question that one moment must hold, one of a person whom it names if it names any, else
+    `floor`: the least share of a question that one moment must hold, of a person whom it names if it names any, else
     nothing bears on it; of a statement, two thirds of it for each moment, in both directions. 0 = none.
     """
     weights = {
