@@ -1,4 +1,4 @@
-"""Print the twelve stories as a page: what was said, what it was appraised as, and what the prompt then said of feeling.
+"""Print the twelve stories as a page: each line, its appraisal, and what the prompt then said of feeling.
 
     bench/stories.py [LANGUAGE]
 
@@ -34,7 +34,7 @@ AFTER = "And what goes into a soup?"
 def block(tail: str) -> str:
     """Return what a prompt says of feeling, its markers left out."""
     lines = tail.partition("## Psyche\n")[2].partition("\n## ")[0].splitlines()
-    return " ".join(one for one in lines if not one.startswith(("<data-", "</data-")))
+    return " ".join(str(json.loads(one)["text"]) for one in lines if one.startswith("{"))
 
 
 async def told(says: Sequence[Any], of: Sequence[Sequence[str]]) -> AsyncIterator[tuple[str, str, str, str]]:
@@ -89,9 +89,9 @@ async def page(language: str) -> AsyncIterator[str]:
 
 async def main(language: str = "en") -> None:
     """Print the page."""
-    print(f"# Twelve stories, {datetime.now():%Y-%m-%d}")  # noqa: DTZ005, T201 - for a reader
+    print(f"# Twelve stories, {datetime.now():%Y-%m-%d}")  # noqa: DTZ005 - for a reader
     async for line in page(language):
-        print(line)  # noqa: T201
+        print(line)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,8 @@ class Acted:
     given: Mapping[str, Section] = field(default_factory=dict)
     """The sections of the next replies, or what writes one from its prompt; any other that is asked for is `false`."""
     soul: Alive = field(init=False)
+    said: str = ""
+    """The id of the last line that somebody said."""
 
     def now(self) -> datetime:
         """Return the time of the soul and of its network."""
@@ -55,17 +57,26 @@ class Acted:
 
     def answer(self, call: Call) -> str:
         """Write the sections that a call asks for."""
+        if "external_dialogue" not in call.tail:
+            return "They talked."
         asked = SimpleNamespace(tail=call.tail, history=())
-        given: dict[str, Section] = {"internal_monologue": "It was asked.", "appraisal": "nothing", "acts": "none", "external_dialogue": LINE}
+        given: dict[str, Section] = {
+            "internal_monologue": "It was asked.",
+            "appraisal": "nothing",
+            "acts": "none",
+            "external_dialogue": LINE,
+        }
         given |= self.given
         tags = wanted(asked) if "Write in this order: " in call.tail else list(given)  # type: ignore[arg-type]
         texts = [(tag, given.get(tag, "false")) for tag in tags]
         return "\n".join(f"<{tag}>{text(call.tail) if callable(text) else text}</{tag}>" for tag, text in texts)
 
-    async def says(self, text: str, *, where: str = DM, by: str = ANA, calls: bool = False, **sections: Section) -> str:
+    async def says(
+        self, text: str, *, where: str = DM, by: str = ANA, thread: str = "", calls: bool = False, **sections: Section
+    ) -> str:
         """Have somebody say a line; return the tail of its prompt once it is answered; empty if none was asked."""
         asked, self.given = len(self.tails()), sections
-        await self.side.stage.say(where, text, by=by, calls=calls)
+        self.said = await self.side.stage.say(where, text, by=by, thread=thread, calls=calls)
         await self.settled()
         self.given = {}
         return next(iter(self.tails()[asked:]), "")
@@ -113,16 +124,20 @@ class Acted:
 
 
 @asynccontextmanager
-async def acting(home: Home, row: str, *, clock: str, zone: str = "UTC", network: str = "", **settings: str) -> AsyncIterator[Acted]:
+async def acting(
+    home: Home, row: str, *, clock: str, zone: str = "UTC", network: str = "", locale: str = "en-GB", **settings: str
+) -> AsyncIterator[Acted]:
     """Start a soul at an instant, on the network and the wire of a row, where the people live in a zone."""
     where, wire = way(row, network)
     ahead = datetime.fromisoformat(clock) - datetime.now(UTC)
     async with SIDES[where]() as side, ModelServer() as model:
         made = Acted(side, model, ahead)
         model.default = made.answer
+        space = side.stage.world.service.space  # type: ignore[attr-defined] # each has a world
+        setattr(space, "_last_us" if where == "slack" else "_last_id", 0)  # somebody joined before the clock was set
         await side.stage.world.shift_clock(ahead.total_seconds())  # type: ignore[attr-defined] # each has a world
         if where == "slack":
-            await side.stage.world.add_user("U1", "ana", real_name="Ana Alvarez", tz=zone)  # type: ignore[attr-defined]
+            await side.stage.world.add_user("U1", "ana", real_name="Ana Alvarez", tz=zone, locale=locale)  # type: ignore[attr-defined]
         env = UNHURRIED | {
             "ANTHROPIC_API_KEY": "sk-ant-canary",
             "ANTHROPIC_BASE_URL": model.url,
@@ -162,8 +177,8 @@ def block(tail: str, heading: str) -> str:
 
 def id_of(tail: str, text: str) -> str:
     """Return the short id under which a text stands in a prompt. Raises: AssertionError if it stands nowhere."""
-    for found in re.finditer(r"\b([pfm]\d+)\b[^\n]*", tail):
-        if text in found[0]:
+    for line in re.split(r"\\n|\n", tail):
+        if text in line and (found := re.search(r"\b([pfm]\d+) ", line)):
             return found[1]
     raise AssertionError(f"{text!r} stands under no id in the prompt: {tail[-1500:]}")
 

@@ -26,10 +26,12 @@ class Row:
         assert set(self.right) <= {*keys, "note"}, f"{self.id}: the test does not read {set(self.right) - {*keys}}"
 
 
-def rows(name: str, kind: str = "", *, only: str = "", later: Collection[str] = (), why: str = "acts") -> list[Any]:
+def rows(
+    name: str, kind: str = "", *, only: str = "", later: Collection[str] = (), why: str = "acts", every: int = 1
+) -> list[Any]:
     """Return the rows of one kind as the parameters of a test; those in `later` must still fail, for this reason.
 
-    `only`: the id of the one row that is wanted.
+    `only`: the id of the one row that is wanted. `every`: on a push only each so-manieth row is tried, all in `full`.
     """
     kept = json.loads((ROOT / f"{name}.json").read_text("utf-8"))["rows"]
     found = [one for one in kept if one.get("kind", "") == kind and only in ("", one["id"])]
@@ -37,7 +39,9 @@ def rows(name: str, kind: str = "", *, only: str = "", later: Collection[str] = 
     failing = pytest.mark.xfail(reason=why, strict=True)
     return [
         pytest.param(
-            Row(one["id"], one["input"], one["right"]), id=one["id"], marks=[failing] if one["id"] in later else []
+            Row(one["id"], one["input"], one["right"]),
+            id=one["id"],
+            marks=[failing] * (one["id"] in later) + [pytest.mark.slow] * bool(number % every),
         )
-        for one in found
+        for number, one in enumerate(found)
     ]

@@ -29,6 +29,14 @@ class Texts:
         """Return one version of a portrait."""
         return self.portraits.get((person, audience, version))
 
+    def known(self, fact: Fact) -> Fact:
+        """Return it as it is: none of these turns knew any."""
+        return fact
+
+    def open_matter(self, matter: Matter) -> Matter:
+        """Return it as it is, likewise."""
+        return matter
+
     def recalled(self, row: str) -> str | None:
         """Return the text of a recalled line."""
         return self.rows.get(row)

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from case_rows import rows
 from claudius.cognition.remembering import LINE_CHARS
 from claudius.memory.ranking import Found, asked_for, rank, rarest, stemmed
 from claudius.perception import DeleteExtra, EditExtra, Kind, Perception, private, shared
 from claudius.recollection import Moment
-from lab.facts_of_life import LIFE
 from locomo import LATER, LongTalk, TalkMessage, TalkQuestion, asked, living, stands, told
 
 ANA, BEN = "slack:T1:Uana", "slack:T1:Uben"
@@ -172,8 +172,8 @@ They are digging up our street again.""".splitlines()
 async def test_memory_w5_small_talk_remembers_nothing(tmp_path: Path) -> None:
     """W5: the floor holds for statements too: of ten lines about nothing that was said, nine show no block at all."""
     async with living(tmp_path) as life:
-        for n, one in enumerate(LIFE):
-            await life.hear(ANA, one.told, START + timedelta(hours=n), HOME)
+        for n, one in enumerate(rows("more_acts", "weeks")[0].values[0].input["facts"]):
+            await life.hear(ANA, one["old_says"], START + timedelta(hours=n), HOME)
         shown = [bool(await life.ask(ANA, text, START + LATER)) for text in SMALL]
 
     assert sum(shown) <= 1, shown
@@ -245,50 +245,6 @@ def test_memory_f1_whoever_is_named_comes_first() -> None:
 def test_memory_f1_words_are_stemmed_in_their_own_language(told_as: str, asked_as: str) -> None:
     """Languages: the forms of a word meet in one stem, by the language that the text itself gives away."""
     assert len(set(stemmed(told_as)) & set(stemmed(asked_as))) >= 1
-
-
-async def test_memory_e4_plain_facts_of_life_stand_in_the_prompt(tmp_path: Path) -> None:
-    """E4: sixty plain statements, each asked by question, by plan and by allusion: at least .75 stand in the prompt.
-
-    A plan and an allusion share one word; what of that is needed always is a fact, and stands there anyway.
-    """
-    async with living(tmp_path) as life:
-        for n, one in enumerate(LIFE):
-            await life.hear(f"slack:T1:U{n % 6}", one.told, START + timedelta(hours=n), f"slack:T1:D{n % 6}:")
-        found = {"question": 0, "plan": 0, "allusion": 0}
-        for n, one in enumerate(LIFE):
-            for form in found:
-                lines = await life.ask(f"slack:T1:U{n % 6}", getattr(one, form), START + LATER)
-                found[form] += one.key in json.dumps(lines, ensure_ascii=False)
-
-    shares = {form: count / len(LIFE) for form, count in found.items()}
-    assert len(LIFE) == 60
-    assert sum(shares.values()) / 3 >= 0.75, shares
-
-
-async def test_memory_e6_the_newest_of_corrected_facts_comes_first_and_the_older_never_alone(tmp_path: Path) -> None:
-    """E6: told one day and corrected another, the correction stands, before what it corrects."""
-    subjects = [f"{a} {b}" for a in ("dentist", "piano", "tax", "school") for b in _VISITS]
-    async with living(tmp_path) as life:
-        for n, subject in enumerate(subjects):
-            at, place = START + timedelta(hours=2 * n), f"slack:T1:D{n}:"
-            await life.hear(ANA, f"The {subject} is on the 14th", at, place)
-            if n % 2:  # put right at once, in words that name nothing
-                await life.hear(ANA, "No, it is the 15th", at + timedelta(minutes=1), place)
-        for n, subject in enumerate(subjects):
-            if not n % 2:
-                await life.hear(ANA, f"No, the {subject} is on the 15th", START + timedelta(days=5, hours=n), HOME)
-        wrong = []
-        for subject in subjects:
-            texts = [line["text"] for line in await life.ask(ANA, f"When is the {subject}?", START + LATER)]
-            news, old = (next((n for n, text in enumerate(texts) if day in text), 99) for day in ("15th", "14th"))
-            wrong += [] if news < old and (subject in texts[news] or old == news + 1) else [(subject, texts)]
-
-    assert len(subjects) == 40
-    assert wrong == []
-
-
-_VISITS = ("visit", "meeting", "lesson", "exam", "call", "review", "payment", "party", "session", "trip")
 
 
 async def test_memory_e7_no_line_crosses_audiences(tmp_path: Path) -> None:

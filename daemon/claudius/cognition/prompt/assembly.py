@@ -28,8 +28,7 @@ from claudius.cognition.history import (
     shown_record,
 )
 from claudius.cognition.plan import SPEECH, THOUGHT, EngineSettings, Plan, allowed_verbs, kernel_of, soul_name
-from claudius.cognition.prompt.known import known_records
-from claudius.cognition.prompt.present import WEEKDAYS, present
+from claudius.cognition.prompt.present import WEEKDAYS, known_records, present
 from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.cognition.timing import known_zone
 from claudius.memory.ledger import format_beliefs, format_peers
