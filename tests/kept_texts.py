@@ -40,11 +40,3 @@ class Texts:
     def recalled(self, row: str) -> str | None:
         """Return the text of a recalled line."""
         return self.rows.get(row)
-
-    def known(self, fact: Fact) -> Fact:
-        """Return a fact as it was."""
-        return fact
-
-    def open_matter(self, matter: Matter) -> Matter:
-        """Return a matter as it was."""
-        return matter
