@@ -125,7 +125,7 @@ class Acted:
 
 @asynccontextmanager
 async def acting(
-    home: Home, row: str, *, clock: str, zone: str = "UTC", network: str = "", locale: str = "en-GB"
+    home: Home, row: str, *, clock: str, zone: str = "UTC", network: str = "", locale: str = "en-GB", **settings: str
 ) -> AsyncIterator[Acted]:
     """Start a soul at an instant, on the network and the wire of a row, where the people live in a zone."""
     where, wire = way(row, network)
@@ -148,6 +148,7 @@ async def acting(
             "CLAUDIUS_DISCORD_GUILDS": GUILD,
             "CLAUDIUS_RUNTIME_MERGE_WHILE_BUSY": "0",
             "CLAUDIUS_CLOCK_TIMEZONE": zone if where == "discord" else "UTC",
+            **settings,
         }
         chain, adapter = provider(load(home, env), home, [WIRES[wire]]), side.make()
         async with alive(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from claudius.recollection import PastTurn
+from claudius.recollection import Fact, Matter, PastTurn
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,14 @@ class Texts:
     def portrait(self, person: str, audience: str, version: int) -> str | None:
         """Return one version of a portrait."""
         return self.portraits.get((person, audience, version))
+
+    def known(self, fact: Fact) -> Fact:
+        """Return it as it is: none of these turns knew any."""
+        return fact
+
+    def open_matter(self, matter: Matter) -> Matter:
+        """Return it as it is, likewise."""
+        return matter
 
     def recalled(self, row: str) -> str | None:
         """Return the text of a recalled line."""

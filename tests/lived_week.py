@@ -85,8 +85,11 @@ def spoken(request: Request) -> str:
     said = heard(request)[-1] if heard(request) else ""
     verb, thought, reply = next((tuple(one[4:]) for one in TALK if one[3] == said), ("noted", "It is time.", ""))
     section, lines = LEARNED.get(said, ("", ""))
+    act = '{"do": "remind", "at": "2026-01-09T10:00", "text": "send the load table to Rhea"}'
     texts = {
         "internal_monologue": thought,
+        "appraisal": "nothing",
+        "acts": act if said.startswith("Remind me") else "none",
         "external_dialogue": reply or "You asked me to bring this up: the load table for Rhea.",
         "user_model_check": "true" if section else "false",
         "user_model_update": lines,

@@ -136,8 +136,6 @@ class Schedule(Struct, frozen=True, kw_only=True):
     """The plan that this one postpones; 0 = none."""
     made_as: str = ""
     """`remind`: somebody asked for it; `promise`: the soul gave its word; empty = neither."""
-    made_by: str = ""
-    """The turn that made it; empty = none did."""
 
 
 PROMISE_DUE = "promise_due"

@@ -29,14 +29,13 @@ LEFT JOIN person_link l ON l.person = p.person ORDER BY p.person;
 
 -- name: plan_new
 INSERT INTO due (id, kind, scheduled_for, conversation, key, process, params, text, audience, person, asked_by, in_answer,
-    made_by, made_as)
-SELECT :id, :kind, :at, :conversation, :key, :process, :params, :text, :audience, :person, :asked_by, :in_answer,
-    :made_by, :made_as
+    made_as)
+SELECT :id, :kind, :at, :conversation, :key, :process, :params, :text, :audience, :person, :asked_by, :in_answer, :made_as
 WHERE NOT EXISTS (SELECT 1 FROM due d WHERE (d.id = :id OR (d.kind = :kind AND d.scheduled_for = :at))
     AND NOT (d.conversation = :conversation AND d.key = :key))
 ON CONFLICT (conversation, key) DO UPDATE SET kind = excluded.kind, scheduled_for = excluded.scheduled_for,
     process = excluded.process, params = excluded.params, text = excluded.text, audience = excluded.audience,
-    person = excluded.person, asked_by = excluded.asked_by, in_answer = excluded.in_answer, made_by = excluded.made_by,
+    person = excluded.person, asked_by = excluded.asked_by, in_answer = excluded.in_answer,
     made_as = excluded.made_as, fired_turn = NULL, lapsed_at = NULL, state = 'waiting', why = ''
 WHERE due.fired_turn IS NOT NULL;
 

@@ -93,3 +93,9 @@ WHERE conversation = :conversation AND number = :number AND entry_type = 'mental
 
 -- name: acts_blanked
 UPDATE entry SET content = :content, stems = '' WHERE conversation = :conversation AND number = :number AND n = :n;
+
+-- name: matters_raised
+SELECT id FROM matter WHERE person = :person AND raised_at IS NOT NULL;
+
+-- name: matter_raised
+UPDATE matter SET raised_at = :at WHERE id = :id;

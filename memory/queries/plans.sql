@@ -29,12 +29,11 @@ UPDATE promise SET state = 'dropped' WHERE plan = :plan AND state IN ('open', 'o
 -- name: plan_new
 -- A pending plan with the same key stays unchanged; once it was heard or has lapsed, it is armed again.
 INSERT INTO due (id, kind, scheduled_for, conversation, key, process, params, text, audience, person, asked_by, in_answer,
-    made_by, made_as)
-VALUES (:id, :kind, :at, :conversation, :key, :process, :params, :text, :audience, :person, :asked_by, :in_answer,
-    :made_by, :made_as)
+    made_as)
+VALUES (:id, :kind, :at, :conversation, :key, :process, :params, :text, :audience, :person, :asked_by, :in_answer, :made_as)
 ON CONFLICT (conversation, key) DO UPDATE SET kind = excluded.kind, scheduled_for = excluded.scheduled_for,
     process = excluded.process, params = excluded.params, text = excluded.text, audience = excluded.audience,
-    person = excluded.person, asked_by = excluded.asked_by, in_answer = excluded.in_answer, made_by = excluded.made_by,
+    person = excluded.person, asked_by = excluded.asked_by, in_answer = excluded.in_answer,
     made_as = excluded.made_as, fired_turn = NULL, lapsed_at = NULL, state = 'waiting', why = ''
 WHERE fired_turn IS NOT NULL
 ON CONFLICT DO NOTHING;

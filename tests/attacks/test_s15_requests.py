@@ -46,10 +46,14 @@ def secret(person: str) -> str:
     return f"canary of {person} in the cellar"
 
 
+REMIND = "Remind us in 10 minutes to eat."
+EAT = '{"do": "remind", "at": "2026-01-05T12:10", "zone": "UTC", "text": "eat"}'
+
+
 def learn(request: Request) -> str:
     """Say, think, and write down everywhere what was just said."""
     text = request.tail.rpartition('"text":"')[2].partition('"')[0]
-    return repeated(text)
+    return repeated(text, acts=EAT) if text == REMIND else repeated(text)
 
 
 async def live(
@@ -128,7 +132,7 @@ async def test_s15_a_reminder_at_a_shared_terminal_makes_nobody_absent(home: Hom
             await network.hear("We are two here.", person=person, conversation=kitchen)
             await soul.idle()
         await network.hear(secret("ana"), conversation="terminal:local:main:ana")
-        await network.hear("Remind us in 10 minutes to eat.", conversation=kitchen)
+        await network.hear(REMIND, conversation=kitchen)
         await soul.idle()
         clock.forward(minutes=11)
         soul.server.tick()

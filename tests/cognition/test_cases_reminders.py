@@ -215,6 +215,7 @@ async def test_acts_are_booked_as_they_are_written(home: Home, row: Row) -> None
     row.knows_only("at", "ends", "plans", "plans_after", "repeat", "receipt")
     right, given = row.right, row.input
     where = {"network": "slack", "locale": given["locale"]} if "locale" in given else {}
+    where |= given.get("settings", {})
     async with acting(home, row.id, clock=given["clock"], zone=given["zone"], **where) as it:
         for text, at, *repeat in given.get("plans", ()):
             more = {"repeat": repeat[0]} if repeat else {}

@@ -37,7 +37,7 @@ async def hear(soul: Alive, text: str, conversation: str = HERE) -> None:
 async def test_a_page_is_found_by_a_key_and_gone_with_whom_it_tells_of(home: Home) -> None:
     """A20: one call writes it; nine days later a question that shares only a key brings it back, with its date."""
     model, clock = Scripted(default=voice), Clock()
-    async with alive(home, model, clock=clock, running=lambda: clock.now.timestamp()) as soul:
+    async with alive(home, model, clock=clock, running=lambda: clock().timestamp()) as soul:
         await hear(soul, "The bronze is on its beam at last, I am happy.")
         clock.forward(days=4)
         tools = Tools(
@@ -71,7 +71,7 @@ async def test_a_page_is_found_by_a_key_and_gone_with_whom_it_tells_of(home: Hom
 async def test_a_talk_that_is_taken_up_again_in_time_is_written_nowhere(home: Home) -> None:
     """What has not expired is no page of a diary."""
     model, clock = Scripted(default=voice), Clock()
-    async with alive(home, model, clock=clock, running=lambda: clock.now.timestamp()) as soul:
+    async with alive(home, model, clock=clock, running=lambda: clock().timestamp()) as soul:
         await hear(soul, "The bronze is on its beam at last.")
         clock.forward(days=2)
         await hear(soul, "And it rings.")

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from claudius.cognition.history import shown_record
 from claudius.cognition.plan import EngineSettings, compact, plan, show
-from claudius.cognition.processes import process
+from claudius.cognition.processes import Process, process
 from claudius.perception import Origin
 from claudius.recollection import PastTurn, UserModel
 from lab.sample import PERSON, check, message, model, past, perception, person, recollection, said, shown, thought
@@ -38,6 +38,15 @@ def test_a_process_s_own_interval_comes_before_the_setting() -> None:
     assert "soul_state_check" in found.asked
 
 
+def test_an_owner_s_process_that_speaks_is_asked_what_it_does() -> None:
+    """Whatever steps it lists: where a person is answered, appraisal and acts stand before the words."""
+    own = Process(name="own", steps=("external_dialogue",))
+
+    asked = plan(own, recollection(speaker=person()), SETTINGS).asked
+
+    assert asked == ("appraisal", "acts", "external_dialogue")
+
+
 def test_a_first_turn_asks_everything_but_the_state() -> None:
     """It asks for monologue, appraisal, acts, dialogue, check, update and note, in the order of STEPS.
 
@@ -61,14 +70,14 @@ def test_a_process_without_the_check_asks_nothing_of_the_model() -> None:
     """The check is the gate: if a process does not list it, its update is not asked for either."""
     talk = replace(MAIN, steps=("internal_monologue", "external_dialogue", "user_model_update"))
 
-    assert plan(talk, recollection(), SETTINGS).asked == ("internal_monologue", "external_dialogue")
+    assert plan(talk, recollection(), SETTINGS).asked == ("internal_monologue", "appraisal", "acts", "external_dialogue")
 
 
 def test_a_process_with_the_check_alone_asks_the_check_alone() -> None:
     """A process may judge without writing."""
     talk = replace(MAIN, steps=("external_dialogue", "user_model_check"))
 
-    assert plan(talk, recollection(), SETTINGS).asked == ("external_dialogue", "user_model_check")
+    assert plan(talk, recollection(), SETTINGS).asked == ("appraisal", "acts", "external_dialogue", "user_model_check")
 
 
 @pytest.mark.parametrize(

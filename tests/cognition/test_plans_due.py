@@ -37,9 +37,15 @@ def obedient(acts: dict[str, list[dict[str, Any]]]) -> Callable[[Request], str]:
 
 
 def played(home: Home, story: Any, acts: dict[str, list[dict[str, Any]]]) -> list[str]:
-    """Play a story; return when the clock made the soul speak, by the wall of Rome."""
+    """Play a story; return when the clock made the soul speak, by the wall of Rome; each time was introduced as what it is."""
     days = lived(home, Scripted(default=obedient(acts)), story, SETTINGS)
-    return [f"{at:%d %H:%M}" for at, _, post in days.network.posts if post == "It is time."]
+    told = [
+        one.tail for one in days.voice.requests if '"kind":"scheduled"' in one.tail and "external_dialogue" in one.tail
+    ]
+    assert all("what they asked of you here" in tail or "what you said you would do here" in tail for tail in told)
+    times = [f"{at:%d %H:%M}" for at, _, post in days.network.posts if post == "It is time."]
+    assert len(times) == len(told)
+    return times
 
 
 REMIND = {"do": "remind", "at": "2026-01-06T02:00", "text": "turn off the kiln"}

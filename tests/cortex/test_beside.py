@@ -102,13 +102,12 @@ async def test_fr_cx_06_a_belief_stands_in_the_next_prompt(home: Home) -> None:
     before, after = talks(spoken)[0], talks(spoken)[-1]
     assert block(after, "Cortex Beliefs") == "- ana-builds: Ana builds bridges."
     assert "## Cortex Beliefs" not in before.tail
-    assert block(after, "Peers").startswith(f"- Ana ({ANA}): 5 messages since ")  # type: ignore[union-attr] - it is there, or the test fails
-    assert "assessed trust +2" in (block(after, "Peers") or "")
+    assert block(after, "Peers") is None
     assert after.system == before.system
 
 
-async def test_rule_10_the_peers_block_is_the_same_with_and_without_the_cortex(tmp_path: Any) -> None:
-    """Rule 10, FR-CX-07: the bytes are equal with the cortex on, off and removed, until it has assessed somebody."""
+async def test_rule_10_a_talk_of_two_has_no_peers_with_and_without_the_cortex(tmp_path: Any) -> None:
+    """Rule 10, FR-CX-07: with the cortex on, off and removed no line of the ledger stands in a talk of two."""
     blocks = []
     for name, settings, reflects in (("on", ON, True), ("off", OFF, True), ("removed", ON, False)):
         home = Home(tmp_path / name)
@@ -118,9 +117,7 @@ async def test_rule_10_the_peers_block_is_the_same_with_and_without_the_cortex(t
             await converse(soul, *LINES[:4])
         blocks.append([block(one, "Peers") for one in talks(spoken)])
 
-    assert blocks[0] == blocks[1] == blocks[2]
-    assert blocks[0][0] is None
-    assert all(text and "not yet assessed" in text for text in blocks[0][1:])
+    assert blocks == [[None] * 4] * 3
 
 
 def _raise(*_: Any, **__: Any) -> Any:

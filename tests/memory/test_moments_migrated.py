@@ -30,20 +30,39 @@ def test_memory_k1_nothing_learned_is_lost_when_episodes_become_moments(tmp_path
             f"{OLD} VALUES ('t1', 5.5, ?, 'Ana', 'slack:T1:D1:', 'I bake walnut cakes', '', 'bak', '', 0.42, ?, 0)",
             (ANA, sources),
         )
-        connection.execute(
-            "INSERT INTO psyche_fact (person, key, value, sources, turn, stated_s, is_single, newest)"
-            " VALUES (?, 'name', 'Ana', ?, 't1', 5.5, 1, 1)",
-            (ANA, sources),
-        )
+        said = [
+            ("name", "Ana", 5.5, 1),
+            ("allergic to", "walnuts", 6.5, 1),
+            ("lives in", "Leeds", 7.5, 0),
+            ("lives in", "Hull", 8.5, 1),
+            ("is", "vegan", 9.5, 1),
+            ("no longer", "I'm no longer vegan", 10.5, 1),
+        ]
+        for key, value, at_s, newest in said:
+            connection.execute(
+                "INSERT INTO psyche_fact (person, key, value, sources, turn, stated_s, is_single, newest)"
+                " VALUES (?, ?, ?, ?, 't1', ?, 1, ?)",
+                (ANA, key, value, sources, at_s, newest),
+            )
         _migrate(connection, migrations, before)
         connection.row_factory = sqlite3.Row
         db = Database(connection, load_queries(shipped("memory") / "queries"))
 
         found = find_moments(db, asked_for("who is baking walnuts?"), heard(n=1))
-        (fact,) = db.all("facts_of", persons=f'["{ANA}"]')
+        facts = sorted(db.all("facts_of", persons=f'["{ANA}"]'), key=lambda one: int(one["id"]))
+        shown_then = [db.value("fact_text", id=one["id"]) for one in facts]
+        following = db.value("number_next", person=ANA, audience="", letter="f")
 
     assert [(one.id, one.text, one.importance) for one in found.moments.values()] == [(1, "I bake walnut cakes", 42)]
-    assert (fact["short"], fact["kind"], fact["text"], fact["unchecked"]) == (1, "name", "Ana", 1)
+    assert [(one["short"], one["kind"], one["text"], one["unchecked"], one["ended_at"] is None) for one in facts] == [
+        (1, "name", "Ana", 1, True),
+        (2, "constraint", "allergic to walnuts", 1, True),
+        (3, "other", "lives in Leeds", 1, False),
+        (4, "other", "lives in Hull", 1, True),
+        (5, "other", "is vegan", 1, False),
+    ]
+    assert shown_then == ["name: Ana", "allergic to: walnuts", "lives in: Leeds", "lives in: Hull", "is: vegan"]
+    assert following == 6
 
 
 @pytest.mark.parametrize(

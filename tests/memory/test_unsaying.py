@@ -237,10 +237,6 @@ async def test_a_turn_elsewhere_that_ran_with_the_old_words_is_followed_once_it_
 
 
 PLACES: Mapping[str, tuple[str, Callable[[str], tuple[object, ...]]]] = {
-    "psyche_intention": (
-        "INSERT INTO psyche_intention (intention, body) VALUES (?, ?)",
-        lambda turn: (f"{turn}:0", json.dumps({"target": "", "description": "ask about the heron", "sources": []})),
-    ),
     "psyche_arc": (
         "INSERT INTO psyche_arc (arc, body) VALUES (?, ?)",
         lambda turn: (turn, json.dumps({"label": "heron", "stems": ["heron"], "sources": [], "persons": []})),

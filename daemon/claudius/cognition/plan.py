@@ -40,7 +40,7 @@ SPEECH, THOUGHT = "external_dialogue", "internal_monologue"
 BEFORE_WORDS = (THOUGHT, "chosen_action")
 """The steps that decide what is said, or whether anything is."""
 DECIDED = ("appraisal", "acts")
-"""A small model is not asked them: their words would fill its prompt, and after its own words they come too late."""
+"""Before the words of every process; not of a small model: they would fill its prompt, and after its words be late."""
 MAX_UNANSWERED = 2
 """After this many true checks in a row whose update was missing or refused, a true check shows nothing."""
 
@@ -109,7 +109,7 @@ def show(person: Person, past: Sequence[PastTurn], *, interval: int) -> Showing:
     return Showing((), "still in the history")
 
 
-WORDING = 2
+WORDING = 3
 """Grows when the same snapshot and soul files give other bytes.
 
 2: the Temperament names only what is marked; the scale of trust stands in the step that asks for it.
@@ -225,7 +225,8 @@ def plan(
         intervals={"soul_state_check": settings.soul_state_interval} | dict(process.intervals),
         assesses=settings.assesses,
     )
-    listed = [name for name in STEPS if name in (felt.asks if name in PSYCHE_STEPS else process.steps)]
+    steps = {*process.steps, *(DECIDED if SPEECH in process.steps else ())}
+    listed = [name for name in STEPS if name in (felt.asks if name in PSYCHE_STEPS else steps)]
     is_open = {name for name in listed if step(name).gate(situation)}
     wanted = tuple([name for name in listed if name in is_open and (step(name).after or name) in is_open])
     asked, later = (wanted, ()) if settings.profile == "full" and settings.form != "words" else aloud(wanted, settings)

@@ -265,18 +265,20 @@ def _again(perception: Perception, verdict: Withheld, lapses_at: datetime | None
     digest = sha256(perception.key.encode("utf-8", "surrogatepass")).digest()
     ends = {LAPSES_AT: lapses_at.isoformat()} if lapses_at else {}
     event = {"event": extra.event} if extra.event == PROMISE_DUE else {}
+    plan = extra if isinstance(extra, ScheduledExtra) else ScheduledExtra()
     return Schedule(
         id=int.from_bytes(digest[:6], "big"),
         conversation=perception.conversation,
         at=verdict.until,
-        text=perception.text,
+        text=extra.what if plan.made_as else perception.text,  # what introduces it is said anew
         process=extra.process if is_promised(perception) else extra.process or PROCESS,
         params={**extra.params, WHAT: extra.what, **ends, **event},
         audience=perception.audience,
         person=perception.person,
         asked_by=extra.asked_by,
         in_answer=extra.in_answer,
-        instead_of=extra.schedule if isinstance(extra, ScheduledExtra) else 0,
+        instead_of=plan.schedule,
+        made_as=plan.made_as,
     )
 
 

@@ -202,6 +202,31 @@ def facts_of(db: Database, seeing: Seeing, persons: Iterable[str]) -> tuple[Fact
     return tuple([fact_of(row) for row in sorted(rows, key=itemgetter("id"))])
 
 
+def known_here(
+    db: Database,
+    seeing: Seeing,
+    addressee: str,
+    others: Sequence[str],
+    heard: Sequence[Perception],
+    past: Sequence[PastTurn],
+    now: datetime,
+) -> tuple[tuple[Fact, ...], tuple[Fact, ...], tuple[Matter, ...]]:
+    """Return the facts that a prompt shows, those that hold no more, and the matters that it shows."""
+    persons, own = dump([one for one in (addressee, *others) if one]), dump([addressee])
+    found, waiting = db.all("facts_of", persons=persons), db.all("matters_of", persons=own)
+    if not found and not waiting:
+        return (), (), ()
+    facts = [fact_of(row) for row in found if seeing.may((row["audience"],))]
+    facts.sort(key=lambda one: one.id)
+    stems = heard_stems(heard)
+    theirs = [one for one in _still_open(waiting, now) if seeing.may((one.audience,))]
+    matters = shown_matters(theirs, stems, now.date())
+    held = in_force(facts, now.date())
+    stems = stems.union(*[stemmed(one.text) for one in matters])
+    known = shown_facts(held, addressee, stems, is_bereaved=is_bereaved(past, heard))
+    return known, tuple([one for one in facts if one not in held]), matters
+
+
 def in_force(facts: Iterable[Fact], day: date) -> list[Fact]:
     """Return the facts that hold on a day; of names the newest alone. Pure."""
     held = [one for one in facts if one.holds_on(day)]
@@ -211,7 +236,10 @@ def in_force(facts: Iterable[Fact], day: date) -> list[Fact]:
 
 def open_matters(db: Database, persons: Iterable[str], now: datetime) -> list[Matter]:
     """Return what is open in the lives of these ids, in the order of its opening."""
-    rows = db.all("matters_of", persons=dump(list(persons)))
+    return _still_open(db.all("matters_of", persons=dump(list(persons))), now)
+
+
+def _still_open(rows: Iterable[Row], now: datetime) -> list[Matter]:
     found = map(_matter, sorted(rows, key=itemgetter("id")))
     return [one for one in found if now.date() <= _until_when(one)]
 
@@ -264,7 +292,7 @@ def shown_facts(
     if is_bereaved:
         return tuple(_called(constraints, addressee))
     first = {(one.person, one.kind): one for one in reversed(newest) if one.kind in NEWEST_OF and not one.about}
-    always = [*constraints, *first.values()]
+    always = [*constraints, *sorted(first.values(), key=lambda one: NEWEST_OF.index(one.kind))]
     rest = [one for one in newest if one not in always]
     near = [one for one in rest if bears_on(one, stems)]
     others = [one for one in rest if one not in near and not one.unchecked and one.person == addressee]

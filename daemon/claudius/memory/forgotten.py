@@ -20,7 +20,7 @@ from claudius.memory.ranking import stemmed
 from claudius.memory.rows import dump, instant, stamp
 from claudius.memory.seeing import Seeing, alone, canonical
 from claudius.memory.seen import BLANK
-from claudius.recollection import Fact
+from claudius.recollection import Fact, Matter
 
 HIDDEN = timedelta(hours=1)
 """How long what is asked to be forgotten can be brought back."""
@@ -89,6 +89,19 @@ class FactStore:
             return str(row["text"])
 
         return await self._core.write(bring)
+
+    def due(self, person: str, audience: str, now: datetime) -> Matter | None:
+        """Return the newest matter of a person whose day has come, told in this audience and not raised yet."""
+        with self._core.snapshot() as db:
+            kept = canonical(db, person)
+            asked = {row["id"] for row in db.all("matters_raised", person=kept)}
+            found = open_matters(db, [kept, *db.values("linked", canonical=kept)], now)
+        came = [one for one in found if one.when and one.when <= now.date() and one.audience == audience]
+        return max((one for one in came if one.id not in asked), key=lambda one: (one.when, one.id), default=None)
+
+    async def raised(self, matter: int, now: datetime) -> None:
+        """Note that the soul had a matter as its cause to write first: it has it once."""
+        await self._core.write(lambda db: db.run("matter_raised", id=matter, at=stamp(now)))
 
     def next_destroyed(self) -> datetime | None:
         """Return when the next thing that is hidden is to be destroyed."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import lru_cache
 from math import floor, isfinite
@@ -157,14 +157,17 @@ def _number(value: Any) -> int | None:
     return round(number) if isfinite(number) else None
 
 
-def format_peers(peers: Sequence[Peer]) -> str:
-    """Render peers from the ledger, one line each: the first always, the others while the budget lasts. Pure."""
-    return _within(PEERS_TOKENS, map(_line, peers), least=1)
+def format_peers(peers: Sequence[Peer], called: Callable[[str], str] = str) -> str:
+    """Render peers from the ledger, one line each: the first always, the others while the budget lasts. Pure.
+
+    `called`: how a person's id is written.
+    """
+    return _within(PEERS_TOKENS, [_line(one, called(one.peer_id)) for one in peers], least=1)
 
 
-def format_beliefs(beliefs: Sequence[Belief]) -> str:
+def format_beliefs(beliefs: Sequence[Belief], called: Callable[[str], str] = str) -> str:
     """Render beliefs for a prompt, one line each, while the budget lasts. Pure."""
-    named = [(f"{one.key} ({one.peer_id})" if one.peer_id else one.key, one.value) for one in beliefs]
+    named = [(f"{one.key} ({called(one.peer_id)})" if one.peer_id else one.key, one.value) for one in beliefs]
     return _within(BELIEFS_TOKENS, [f"- {name}: {value}" for name, value in named], least=0)
 
 
@@ -179,10 +182,10 @@ def _within(budget_tokens: int, lines: Iterable[str], *, least: int) -> str:
     return "\n".join(kept)
 
 
-def _line(peer: Peer) -> str:
+def _line(peer: Peer, called: str) -> str:
     many = "1 message" if peer.messages == 1 else f"{peer.messages} messages"
     known = f"{many} since {peer.first_at.date()}; information {peer.info_score}/10"
-    return f"- {_one_line(peer.name)} ({peer.peer_id}): {known}; {_assessed(peer)}"
+    return f"- {_one_line(peer.name)} ({called}): {known}; {_assessed(peer)}"
 
 
 def _assessed(peer: Peer) -> str:

@@ -124,7 +124,7 @@ def rank(
 ) -> tuple[Ranked, ...]:
     """Return the moments that are relevant to what is asked, at most `most`, best first. Pure.
 
-    `floor`: the least share of a question that one moment must hold, one of a person whom it names if it names any, else
+    `floor`: the least share of a question that one moment must hold, of a person whom it names if it names any, else
     nothing bears on it; of a statement, two thirds of it for each moment, in both directions. 0 = none.
     """
     weights = {
@@ -168,7 +168,7 @@ def rank(
 
 
 def _shared(weights: Mapping[str, float], held: frozenset[str], whole: float, moment: Moment) -> float:
-    """Return the harmonic mean of the share of a statement that a moment holds, and of the moment's words that these are.
+    """Return the harmonic mean of the share of a statement that a moment holds, and of what part of its words that is.
 
     By it, of sixty plain facts of life 43 are found by what touches them, and of sixty lines of small talk 53 find
     nothing in talks of months; by the statement's share alone, with as few of those, 3 are found.

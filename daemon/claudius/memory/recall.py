@@ -18,21 +18,12 @@ from claudius.errors import StaleTurn
 from claudius.ledger_types import Belief, Peer
 from claudius.memory import ledger
 from claudius.memory.database import Database, Row
-from claudius.memory.facts import (
-    facts_of,
-    heard_stems,
-    in_force,
-    is_bereaved,
-    open_matters,
-    shown_facts,
-    shown_matters,
-)
+from claudius.memory.facts import known_here
 from claudius.memory.inbox import Pending
 from claudius.memory.knowledge import called, told_of_name
 from claudius.memory.ledger import belief_of
 from claudius.memory.plans import plans_here
 from claudius.memory.psyche import psyche_if_whole
-from claudius.memory.ranking import stemmed
 from claudius.memory.rows import (
     Decoding,
     dump,
@@ -91,12 +82,9 @@ def recall(
     task = db.value("task_here", key=StateKey.CURRENT_TASK, audience=seeing.audience, conversation=conversation)
     listener = _listener(db, seeing, perception.origin, speaker)
     addressee = (speaker if is_spoken_to else listener) or speaker
-    known = facts_of(db, seeing, [one.person for one in (addressee, *others) if one.person])
-    held = in_force(known, now.date())
-    theirs = [one for one in open_matters(db, [addressee.person], now) if seeing.may((one.audience,))]
-    stems = heard_stems(pending.perceptions)
-    matters = shown_matters(theirs, stems, now.date())
-    near = stems.union(*[stemmed(one.text) for one in matters])
+    known, ended, matters = known_here(
+        db, seeing, addressee.person, [one.person for one in others], pending.perceptions, past, now
+    )
     return Recollection(
         turn=pending.turn,
         nonce=nonce,
@@ -126,8 +114,8 @@ def recall(
         if is_spoken_to and (row is None or row["plans_wait"])
         else (),
         psyche=psyche_if_whole(db, [one.person for one in (speaker, *others)], seeing.may) if limits.psyche else None,
-        known=shown_facts(held, addressee.person, near, is_bereaved=is_bereaved(past, pending.perceptions)),
-        ended=tuple([one for one in known if one not in held]),
+        known=known,
+        ended=ended,
         matters=matters,
         audiences=() if seeing.sees_all else tuple(seeing.audiences()),
     )

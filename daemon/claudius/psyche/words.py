@@ -77,11 +77,6 @@ def stems(text: str, name: str = "") -> frozenset[str]:
     return frozenset([one for _, one in content(text, name)])
 
 
-def stem_list(text: str, name: str = "") -> tuple[str, ...]:
-    """Return the content stems of a text in order, with repetitions. Pure."""
-    return tuple([one for _, one in content(text, name)])
-
-
 @lru_cache(maxsize=512)
 def content(text: str, name: str = "") -> tuple[tuple[str, str], ...]:
     """Return the content words of a text, each with its stem, in order. Pure; results are cached."""

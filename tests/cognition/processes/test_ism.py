@@ -394,8 +394,8 @@ async def test_split_mode_asks_updates_only_after_a_true_check(home: Home) -> No
         await say(soul, "m")
 
     assert [wanted(one) for one in voice.requests] == [
-        ["internal_monologue"], ["external_dialogue"], ["user_model_check"], ["user_model_update"],
-        ["model_change_note"], ["soul_state_check"],
+        ["internal_monologue"], ["appraisal"], ["acts"], ["external_dialogue"], ["user_model_check"],
+        ["user_model_update"], ["model_change_note"], ["soul_state_check"],
     ]  # fmt: skip
     assert "<internal_monologue>It was asked.</internal_monologue>" in voice.requests[1].history[-1].content
     assert len({one.system for one in voice.requests}) == 1

@@ -257,7 +257,7 @@ async def test_a_declarative_process_that_hands_on_drops_its_dialogue(home: Home
         state = standing(soul)
 
     assert said == ["0 {'n': 1} greeting 1"]
-    assert [one["content"] for one in state["entries"]] == ["m", "S1", said[0]]
+    assert [one["content"] for one in state["entries"]] == ["m", "S1", "nothing", "none", said[0]]
 
 
 async def test_lines_of_several_hops_are_one_utterance(home: Home) -> None:

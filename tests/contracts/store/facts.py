@@ -143,6 +143,23 @@ async def _(ground: Ground) -> None:
     assert left == ["someday 1", "someday 2"]
 
 
+@case("M269", "a matter whose day has come is a cause to write first where it was told, once")
+async def _(ground: Ground) -> None:
+    day = NOW.date()
+    async with awake(ground) as store:
+        talk = MatterOpened(person=ANA, text="the interview", when=day)
+        await told(store, 1, talk, replace(talk, text="the flat", when=day + timedelta(days=3)))
+        nowhere = store.facts.due(ANA, "shared:slack:T1:ops", NOW)
+        before, due = (
+            store.facts.due(ANA, private(ANA), NOW - timedelta(days=1)),
+            store.facts.due(ANA, private(ANA), NOW),
+        )
+        assert due is not None
+        await store.facts.raised(due.id, NOW)
+        again = store.facts.due(ANA, private(ANA), NOW)
+    assert (nowhere, before, due.text, again) == (None, None, "the interview", None)
+
+
 CAKE = "I'm allergic to walnuts, so no cake."
 ACT = '{"do": "know", "text": "Allergic to walnuts", "kind": "constraint", "keys": ["cake", "nuts"]}'
 

@@ -6,6 +6,8 @@ from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from claudius.acts import PlanCancelled, PlanMade, PlanMoved, ZoneSet
 from claudius.intent import Planned, Schedule
 from claudius.memory.plans import MOST_OPEN, book_plan
@@ -386,3 +388,18 @@ async def _(ground: Ground) -> None:
     assert sorted(kept) == ["for Ben", "mine"]
     assert [one.text for one in left] == ["Ben's own"]
     assert (counted, zone) == (1, "")
+
+
+@case("P30", "a promise that is put off keeps its number, its zone and its place among what waits")
+async def _(ground: Ground) -> None:
+    """Fire it, and plan it for the morning in its stead."""
+    async with awake(ground) as store:
+        await book(store, made("send it", kind="promise"))
+        (one,) = store.plans.waiting(heard())
+        await store.plans.fire_due(TOMORROW, 24)
+        between = store.plans.waiting(heard())
+        later = plan(9, at=TOMORROW + 5 * HOUR, text="send it", person=ANA, asked_by=ANA, instead_of=one.id)
+        await store.plans.plan(replace(later, made_as="promise"))
+        (waits,) = store.plans.waiting(heard())
+    assert between == ()
+    assert waits == replace(one, id=9, at=TOMORROW + 5 * HOUR)

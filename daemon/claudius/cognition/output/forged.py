@@ -42,6 +42,8 @@ def _may_be_forged(line: str) -> bool:
 
 def unforged(text: str) -> str:
     """Return a text without its lines that begin as a receipt does and hold an id. Pure."""
+    if text.isascii() and ":" not in text:  # no sign of any spelling
+        return text
     parts = _BREAK.split(text)
     lines = list(zip(parts[::2], [*parts[1::2], ""], strict=True))
     own = [line + end for line, end in lines if not _is_forged(line)]

@@ -28,12 +28,12 @@ from claudius.cognition.history import (
     shown_record,
 )
 from claudius.cognition.plan import SPEECH, THOUGHT, EngineSettings, Plan, allowed_verbs, kernel_of, soul_name
-from claudius.cognition.prompt.known import known_records
-from claudius.cognition.prompt.present import WEEKDAYS, present
+from claudius.cognition.prompt.present import WEEKDAYS, known_records, present
 from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.cognition.timing import known_zone
 from claudius.memory.ledger import format_beliefs, format_peers
-from claudius.prompt import MONTHS, Prompt, RecordKind, Scalar, clear_nonce, data_line, fence, nested_line
+from claudius.perception import private
+from claudius.prompt import MONTHS, Prompt, RecordKind, Scalar, clear_nonce, data_line, fence, nested_line, short_name
 from claudius.provider import FormStep, Message, ModelLimits
 from claudius.psyche.context import MOOD
 from claudius.psyche.personality import personality
@@ -135,10 +135,11 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
         blocks.append(TailBlock("Daimonic Intuition", records, str(soul.files["tail.md"].head["intuition"])))
     if plan.shown:
         blocks.append(TailBlock("User Model", [shown_record(shown) for shown in plan.shown]))
+    called = _named(settings)
     told = {
         "Second Thought": (RecordKind.SECOND_THOUGHT, recollection.second_thought),
-        "Cortex Beliefs": (RecordKind.BELIEFS, format_beliefs(recollection.beliefs)),
-        "Peers": (RecordKind.PEERS, format_peers(recollection.peers)),
+        "Cortex Beliefs": (RecordKind.BELIEFS, format_beliefs(recollection.beliefs, called)),
+        "Peers": (RecordKind.PEERS, peers_shown(plan, recollection, settings)),
     }
     for heading, (kind, text) in told.items():
         if text:
@@ -156,6 +157,17 @@ def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, setti
     shown = _fenced(blocks, recollection.nonce)
     now = present(recollection, soul, settings.zone)
     return ({PRESENT: f"## {PRESENT}\n{now}"} if now else {}) | shown
+
+
+def peers_shown(plan: Plan, recollection: Recollection, settings: EngineSettings) -> str:
+    """Return what the ledger says of people: among several, and where one is to be judged. Pure."""
+    is_needed = "assess_peer" in plan.asked or not recollection.audience.startswith(private(""))
+    return format_peers(recollection.peers, _named(settings)) if is_needed or settings.wording < SHORT_NAMES else ""
+
+
+def _named(settings: EngineSettings) -> Callable[[str], str]:
+    """Return how a person's id is written: short, as in every other block, but in a turn that was kept before."""
+    return short_name if settings.wording >= SHORT_NAMES else str
 
 
 def shows_intuition(plan: Plan, recollection: Recollection) -> bool:
@@ -204,6 +216,8 @@ def _fenced(blocks: Sequence[TailBlock], nonce: str) -> dict[str, str]:
     return shown
 
 
+SHORT_NAMES = 3
+"""The wording from which no block holds a whole id, and a talk of two has no line of the ledger."""
 PRESENT = "The Present"
 MOST_PLANS = 8
 """The most plans that a prompt shows, soonest first."""
@@ -330,7 +344,7 @@ def _small_records(plan: Plan, recollection: Recollection, settings: EngineSetti
             yield shown_record(replace(shown, text=shown.text[:PORTRAIT_CHARS]))
     told = {
         RecordKind.SECOND_THOUGHT: recollection.second_thought,
-        RecordKind.BELIEFS: format_beliefs(recollection.beliefs),
+        RecordKind.BELIEFS: format_beliefs(recollection.beliefs, _named(settings)),
     }
     yield from ({"kind": kind, "text": text} for kind, text in told.items() if text)
     if plan.felt.record:

@@ -1,19 +1,22 @@
-"""Say when, where and to whom the soul speaks: the prompt's section The Present. Pure.
+"""Say when, where and to whom the soul speaks, what it knows of them, and what is open in their life. Pure.
 
-It stands outside the fence, so of what other people chose it holds single words of letters, digits and hyphens alone.
+The Present stands outside the fence, so of what other people chose it holds single words of letters, digits and
+hyphens alone.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import date
 from string import Template
 from typing import Any
 
 from claudius.cognition.timing import zone_of
+from claudius.memory.facts import LINE_CHARS, NAME, NEWEST_OF
 from claudius.perception import MessageExtra, Place, private
-from claudius.prompt import MONTHS, ago
-from claudius.recollection import Recollection
+from claudius.prompt import MONTHS, RecordKind, Scalar, ago, short_name
+from claudius.recollection import Fact, Matter, Recollection
 from claudius.soul import SoulText
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -90,3 +93,37 @@ def _language(locale: str) -> str:
         return Locale.parse(locale.replace("-", "_")).get_language_name("en") or ""
     except (UnknownLocaleError, ValueError):
         return ""
+
+
+def known_records(recollection: Recollection) -> dict[str, dict[str, Scalar]]:
+    """Return what those present are known by, and what is open in the addressee's life, by its heading. Pure."""
+    names = {one.person: one.name or short_name(one.person) for one in recollection.people}
+    today = recollection.now.date()
+    blocks = {
+        "Known": (RecordKind.KNOWN, [fact_line(one, names.get(one.person, "")) for one in recollection.known]),
+        "Open": (RecordKind.OPEN, [matter_line(one, today) for one in recollection.matters]),
+    }
+    return {name: {"kind": kind, "text": "\n".join(lines)} for name, (kind, lines) in blocks.items() if lines}
+
+
+def fact_line(one: Fact, whose: str) -> str:
+    """Return the line of a fact: `f7 Allergic to walnuts`; that of somebody else begins with their name. Pure."""
+    text = " ".join(one.text.split())
+    text = f"called {text}" if one.kind == NAME else text
+    text = text[:LINE_CHARS] if one.kind in NEWEST_OF else text
+    dates = [f"since {one.since}"] if one.since else []
+    dates += [f"until {one.until}"] if one.until else []
+    said = ", ".join(([f"{one.about}: {text}"] if one.about else [text]) + dates)
+    return f"{one.short or f'{whose}:'} {said}{' (unchecked)' if one.unchecked else ''}"
+
+
+def matter_line(one: Matter, today: date) -> str:
+    """Return the line of a matter: `m2 interview at the museum, was on Friday`. Pure."""
+    text = f"{one.short} {' '.join(one.text.split())}"
+    if one.when is None:
+        return text
+    days = (one.when - today).days
+    if days == 0:
+        return f"{text}, is today"
+    day = WEEKDAYS[one.when.weekday()] if abs(days) < len(WEEKDAYS) else f"{one.when.day} {MONTHS[one.when.month - 1]}"
+    return f"{text}, {'is' if days > 0 else 'was'} on {day}"

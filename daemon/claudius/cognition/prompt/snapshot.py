@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.cognition.plan import WORDING, EngineSettings, Plan
+from claudius.cognition.plan import EngineSettings, Plan
 from claudius.cognition.prompt.assembly import build_prompt
 from claudius.cognition.prompt.function_prompts import Drawn, PromptSource, redraw
 from claudius.decoding import decoder
@@ -25,6 +25,9 @@ from claudius.prompt import Prompt
 from claudius.recollection import Entry, EntryType, PastTurn, Person, Recollection, Shown, Summary
 from claudius.soul import SoulFile, SoulText, StepText
 from claudius.soul.files import parse, step_text
+
+RENDERED = 2
+"""From this wording on, a kept turn is rendered in the words of its time."""
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
@@ -249,7 +252,7 @@ def is_of_this_wording(settings: EngineSettings) -> bool:
 
     Without a psyche nothing that the code words itself has changed since the first form.
     """
-    return settings.wording == WORDING or not settings.psyche
+    return settings.wording >= RENDERED or not settings.psyche
 
 
 def with_files(soul: SoulText, files: Mapping[str, str]) -> SoulText:

@@ -32,7 +32,6 @@ from claudius.providers.rehearsal.reading import (
     recall,
     records,
     spoken,
-    topics_in,
     warned,
 )
 from claudius.soul import SoulFile, SoulSource
@@ -175,8 +174,8 @@ NOTE_CHARS = 160
 KNOWN_CHARS = 500
 """The longest line of the document of who somebody is."""
 RECENT = 10
-"""Older messages are not searched for the topic."""
-TOPIC_MESSAGES = 3
+"""Older messages are not read out."""
+MOOD_MESSAGES = 3
 """The state is derived from this many of the newest messages, because it is not requested at every turn."""
 BY_TIME = "what was said then"
 RECALLING = ("who am I", "remember", "what did I say", BY_TIME, "what is this about")
@@ -279,8 +278,7 @@ def _intent(seen: ReadRequest, lines: Lines) -> tuple[str, str]:
 def _values(seen: ReadRequest, lines: Lines, deeds: Deeds) -> Mapping[str, str]:
     said = open_words(seen.said[-RECENT:], lines)
     told_here = [text for text in said if not intent_of(text, lines)[0]]
-    about = _latest_topics(told_here[::-1], lines) | seen.state
-    named = [about[key] for key in ("currentTopic", "currentTask", "currentProject") if about.get(key)]
+    named = [seen.state[key] for key in ("currentTopic", "currentTask", "currentProject") if seen.state.get(key)]
     known = [one.text for one in (*seen.known, *seen.matters) if not one.text.startswith("called ")]
     notes = list(dict.fromkeys([quoted(note, NOTE_CHARS) for note in (*known, *seen.notes)]))
     return {
@@ -361,14 +359,7 @@ def _speech(mind: RehearsedTurn) -> str:
 def _state(mind: RehearsedTurn) -> Mapping[str, str]:
     """Return what the newest messages change in the soul's state."""
     now = () if mind.seen.is_inner else (mind.seen.message,)
-    newest = [*now, *reversed(mind.seen.said)][:TOPIC_MESSAGES]
+    newest = [*now, *reversed(mind.seen.said)][:MOOD_MESSAGES]
     moods = [found for message in newest if (found := mood_in(message, mind.lines))]
-    state = {"emotionalState": moods[0] if moods else CALM, **_latest_topics(newest, mind.lines)}
-    before = {"emotionalState": CALM, **mind.seen.state}
-    return {key: value for key, value in state.items() if before.get(key, "") != value}
-
-
-def _latest_topics(newest_first: Sequence[str], lines: Lines) -> dict[str, str]:
-    """Return the topic that the newest message that names one names."""
-    found = (topics_in(message, lines) for message in newest_first if not hides(message, lines))
-    return next(filter(None, found), {})
+    mood = moods[0] if moods else CALM
+    return {"emotionalState": mood} if mood != mind.seen.state.get("emotionalState", CALM) else {}

@@ -208,7 +208,6 @@ class LinesHead(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """Words that tell of such a kind, where no section does."""
     third_person: Mapping[str, str]
     facts: tuple[FactKind, ...]
-    topics: Mapping[str, tuple[str, ...]]
     moods: Mapping[str, Mood]
 
 
@@ -238,9 +237,6 @@ class Lines(Struct, frozen=True):
     sections: Mapping[str, TopicLines]
     facts: tuple[FactKind, ...]
     fact_openings: Openings
-    topics: Mapping[str, str]
-    """Soul-state keys by the phrase that sets them."""
-    topic_openings: Openings
     moods: Mapping[str, tuple[Cue, ...]]
     appraisals: Mapping[str, tuple[Cue, ...]]
     secrets: tuple[Cue, ...]
@@ -270,14 +266,11 @@ class Lines(Struct, frozen=True):
         for section in sections.values():
             section.groups = [group for group in section.groups if group]
         phrases = [phrase for fact in words.facts for phrase in fact.hears]
-        topics = {phrase: key for key, phrases in words.topics.items() for phrase in phrases}
         return cls(
             words,
             sections,
             words.facts,
             Openings.of(phrases, words.may_follow),
-            topics,
-            Openings.of(topics, words.may_follow),
             {name: cues(mood.hears) for name, mood in words.moods.items()},
             {name: cues(hears) for name, hears in words.appraisals.items()},
             cues(words.never_keep),

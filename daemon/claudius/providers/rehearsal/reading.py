@@ -1,6 +1,6 @@
 """Read a request: its records, the steps it asks for, what was said before, and what a message reveals by its words.
 
-A message reveals facts about its speaker, a topic, a mood, and what it asks for. A question is answered from memory's
+A message reveals facts about its speaker, a mood, and what it asks for. A question is answered from memory's
 lines, this conversation, and the notes on the speaker: only the speaker's own lines answer a question about themself,
 and what somebody else said is told with their name. Pure.
 """
@@ -32,7 +32,6 @@ FORGET = re.compile(
 READ_CHARS = 4000
 """Only the start of a longer message is read."""
 WORDS_CHARS = 160
-TOPIC_CHARS = 80
 SMALL_TALK_WORDS = 6
 """A greeting with more other words than this does not count as small talk."""
 
@@ -270,15 +269,6 @@ def _gone(said: Sequence[str]) -> list[frozenset[str]]:
     return [stems for words in asked if (stems := frozenset(stemmed(words)))]
 
 
-def topics_in(message: str, lines: Lines) -> dict[str, str]:
-    """Return the soul-state keys that a message sets by naming what it is about. Pure."""
-    found: dict[str, str] = {}
-    for sentence in sentences(message):
-        for phrase, words in lines.topic_openings.find(sentence):
-            found[lines.topics[phrase]] = quoted(_bare(words, lines), TOPIC_CHARS)
-    return {key: value for key, value in found.items() if value}
-
-
 def mood_in(message: str, lines: Lines) -> str:
     """Return the mood that a message causes, or "" for none. Pure."""
     text = plain(message[:READ_CHARS])
@@ -314,15 +304,6 @@ def sentences(message: str) -> Iterator[str]:
 def _until(words: str, ends: Sequence[str]) -> str:
     cuts = [place for end in ends if (place := words.find(end)) > 0]
     return words[: min(cuts)].rstrip(EDGES) if cuts else words
-
-
-def _bare(words: str, lines: Lines) -> str:
-    rest = words.strip(EDGES + "?？؟")
-    while True:
-        first, blank, after = rest.partition(" ")
-        if not blank or first.lower().strip(EDGES) not in lines.words.small_words:
-            return rest
-        rest = after.lstrip(EDGES)
 
 
 MOST = 2

@@ -98,11 +98,13 @@ async def silence(tools: Tools) -> str:
 async def _notice(tools: Tools, edge: Edge, standing: Psyche, there: Quiet | None) -> bool:
     last_at = datetime.fromtimestamp(edge.at_s, UTC)
     days = max(day for day in DAYS if tools.now - last_at >= timedelta(days=day))
-    text, promised, reason = "", "", ""
+    text, promised, reason, matter = "", "", "", None
     if there and consents(there.person, tools.mind.store):
         words = sections(tools.mind.soul().files.get(f"processes/{PROCESS}.md"))
         promised = tools.mind.store.ledger.promised(there.person, there.audience) or ""
-        name, reason = ("silence", promised) if promised else _reason(edge, standing, there.audience, tools.now)
+        matter = None if promised else tools.mind.store.facts.due(edge.person, there.audience, tools.now)
+        known = promised or (matter.text if matter else "")
+        name, reason = ("silence", known) if known else _reason(edge, standing, there.audience, tools.now)
         text = Template(words.get(name, "")).safe_substitute(days=days, reason=reason) if name else ""
     if edge.familiarity < FAMILIAR and not promised:
         return False
@@ -128,6 +130,8 @@ async def _notice(tools: Tools, edge: Edge, standing: Psyche, there: Quiet | Non
     new = await tools.mind.store.inbox.impose(perception, "", {}, tools.now)
     if new:
         tools.wake(WITHIN)
+        if matter is not None:  # a cause to write first, once
+            await tools.mind.store.facts.raised(matter.id, tools.now)
     return new
 
 
