@@ -59,12 +59,10 @@ class Standing(StrEnum):
 
 
 class Following(StrEnum):
-    """What happens to a message that is owed a reply only if the soul follows its thread."""
+    """What happens to a message that is owed a reply only if the soul follows its thread, where it does not."""
 
-    KEPT = "kept"
-    """If the thread is not followed, the message is kept and owed no reply."""
+    KEPT = "kept"  # and owed no reply
     DROPPED = "dropped"
-    """If the thread is not followed, the message is dropped."""
 
 
 class Extra(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -118,15 +116,13 @@ class MessageExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
 class EditExtra(MessageExtra, frozen=True, kw_only=True, omit_defaults=True):
     """What an edit carries: the message in its present form."""
 
-    of: str = ""
-    """The key of the message that was edited."""
+    of: str = ""  # the key of that message
 
 
 class DeleteExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
     """What a deletion carries."""
 
-    of: str = ""
-    """The key of the message that was deleted."""
+    of: str = ""  # the key of that message
 
 
 class ReactionExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):

@@ -70,7 +70,12 @@ def test_a_process_without_the_check_asks_nothing_of_the_model() -> None:
     """The check is the gate: if a process does not list it, its update is not asked for either."""
     talk = replace(MAIN, steps=("internal_monologue", "external_dialogue", "user_model_update"))
 
-    assert plan(talk, recollection(), SETTINGS).asked == ("internal_monologue", "appraisal", "acts", "external_dialogue")
+    assert plan(talk, recollection(), SETTINGS).asked == (
+        "internal_monologue",
+        "appraisal",
+        "acts",
+        "external_dialogue",
+    )
 
 
 def test_a_process_with_the_check_alone_asks_the_check_alone() -> None:

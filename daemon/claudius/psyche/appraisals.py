@@ -32,7 +32,7 @@ class Weight(NamedTuple):
     """What it does to warmth, trust and tension, on top of what the laws make of its axes."""
 
 
-class Kind(NamedTuple):
+class Landing(NamedTuple):
     """One row of the table."""
 
     about: str
@@ -51,7 +51,7 @@ def tables() -> Mapping[str, Any]:
 
 
 @cache
-def kinds() -> Mapping[str, Kind]:
+def kinds() -> Mapping[str, Landing]:
     """Return the table of kinds; cached for the life of the process."""
     found = {}
     for name, row in tables()["kinds"].items():
@@ -59,7 +59,7 @@ def kinds() -> Mapping[str, Kind]:
         for strength in STRENGTHS:
             (*axes, tone), (warmth, trust, tension) = row[strength]
             by[strength] = Weight(Stimulus(axes=Axes(*axes), tone=tone, novelty=None), (warmth, trust, tension))
-        found[name] = Kind(row["about"], row["mood"], row.get("said", ""), by)
+        found[name] = Landing(row["about"], row["mood"], row.get("said", ""), by)
     return found
 
 

@@ -15,7 +15,7 @@ from claudius.acts import MOST_ACTS
 from claudius.memory.ranking import stemmed
 from claudius.providers.rehearsal.lines import Lines, plain
 from claudius.providers.rehearsal.reading import FORGET, Noticed, ReadRequest, Short, facts_in, quoted, sentences
-from claudius.providers.rehearsal.times import Told, is_unread, peel, zone_named
+from claudius.providers.rehearsal.times import TimeTold, is_unread, peel, zone_named
 
 Act = Mapping[str, Any]
 
@@ -84,11 +84,11 @@ class Deeds(Struct, frozen=True, kw_only=True):
     """What was told before, and stands under `## Known`."""
 
 
-class Wanted(Struct, frozen=True):
+class Errand(Struct, frozen=True):
     """A reminder that somebody asks for."""
 
     task: str
-    when: Told | None
+    when: TimeTold | None
     """None = no time is told in a form that is read."""
 
 
@@ -106,7 +106,7 @@ def _reminder(seen: ReadRequest, lines: Lines) -> Deeds | None:
         rest, told = peel(seen.message, seen.now)
         before = wanted_in(seen.said[-1], seen.now)
         if before and told.is_any and not _FILLER.sub("", rest):
-            wanted = Wanted(before.task, told)
+            wanted = Errand(before.task, told)
     if wanted is None or seen.now is None:
         return None
     if wanted.when is None:
@@ -126,7 +126,7 @@ def _asked_when(seen: ReadRequest, lines: Lines) -> bool:
     return bool(seen.said and seen.spoken and any(line in seen.spoken[-1] for line in asked))
 
 
-def wanted_in(text: str, now: datetime) -> Wanted | None:
+def wanted_in(text: str, now: datetime) -> Errand | None:
     """Return the first reminder that a message asks for, or None. Pure."""
     for sentence in sentences(text):
         if found := _REMIND.match(sentence):
@@ -140,17 +140,17 @@ def wanted_in(text: str, now: datetime) -> Wanted | None:
     return None
 
 
-def _wanted(before: str, rest: str, name: str, now: datetime) -> Wanted:
+def _wanted(before: str, rest: str, name: str, now: datetime) -> Errand:
     head, *tasks = _TASK.split(rest, maxsplit=1)
     task = tasks[0] if tasks else ""
     left, told = peel(f"{before} {head}", now)
     if _FILLER.sub("", left):
-        return Wanted(task or left.strip(), None)
+        return Errand(task or left.strip(), None)
     if not told.is_whole:
         task, told = peel(task, now, told)
         if is_unread(task):
-            return Wanted(task, None)
-    return Wanted(task.strip(" ,.!?") or name or NAMELESS, told if told.is_any else None)
+            return Errand(task, None)
+    return Errand(task.strip(" ,.!?") or name or NAMELESS, told if told.is_any else None)
 
 
 def _plans(seen: ReadRequest, _lines: Lines) -> Deeds | None:

@@ -47,7 +47,7 @@ FIRST_HOUR, LAST_HOUR = 7, 22
 """An hour without a.m. or p.m. is taken to be between these."""
 
 
-class Told(Struct, frozen=True):
+class TimeTold(Struct, frozen=True):
     """What a phrase names of a time."""
 
     span_min: int = 0
@@ -62,7 +62,7 @@ class Told(Struct, frozen=True):
     @property
     def is_any(self) -> bool:
         """Whether it says when."""
-        return self != Told()
+        return self != TimeTold()
 
     @property
     def is_whole(self) -> bool:
@@ -97,15 +97,17 @@ def fits(day: date, weekdays: list[int]) -> bool:
     return not weekdays or day.weekday() in weekdays
 
 
-def peel(text: str, now: datetime, told: Told | None = None) -> tuple[str, Told]:
+def peel(text: str, now: datetime, told: TimeTold | None = None) -> tuple[str, TimeTold]:
     """Return a text without the words at its end that say when, and what they say beside what was told. Pure."""
-    told, text = told or Told(), text.rstrip(" ,.!?;")
+    told, text = told or TimeTold(), text.rstrip(" ,.!?;")
     while found := next(((match, read) for pattern, read in _FORMS if (match := pattern.search(text))), None):
         match, read = found
         new = read(match, now)
         if new is None or any(asdict(told)[name] != empty and getattr(new, name) != empty for name, empty in _NONE):
             break
-        told = replace(told, **{name: value for name, value in asdict(new).items() if value != asdict(Told())[name]})
+        told = replace(
+            told, **{name: value for name, value in asdict(new).items() if value != asdict(TimeTold())[name]}
+        )
         text = text[: match.start()].rstrip(" ,;")
     return text, told
 
@@ -140,88 +142,90 @@ def _number(word: str) -> float:
     return _NUMBERS.get(word) or float(word)
 
 
-def _span(match: re.Match[str], now: datetime) -> Told | None:
+def _span(match: re.Match[str], now: datetime) -> TimeTold | None:
     del now
     unit = match[2].lower().rstrip("s")
     minutes = _number(match[1]) * _UNITS[unit] + (_UNITS[unit] / 2 if match[3] else 0)
-    return Told(span_min=ceil(minutes))  # The Present names whole minutes
+    return TimeTold(span_min=ceil(minutes))  # The Present names whole minutes
 
 
-def _clock(match: re.Match[str], now: datetime) -> Told | None:
+def _clock(match: re.Match[str], now: datetime) -> TimeTold | None:
     del now
     word, minutes, half = match[1].lower(), int(match[2] or 0), (match[3] or "").lower()
     hour = int(_number(word))
     if hour > 24 or minutes > 59 or (half and not 0 < hour <= 12):
         return None
     if half:
-        return Told(hour=time(hour % 12 + (12 if half == "p" else 0), minutes))
+        return TimeTold(hour=time(hour % 12 + (12 if half == "p" else 0), minutes))
     is_exact = bool(match[2] and len(match[1]) > 1) or hour > 12 or hour == 0
-    return Told(hour=time(hour % 24, minutes), is_half=not is_exact)
+    return TimeTold(hour=time(hour % 24, minutes), is_half=not is_exact)
 
 
-def _past(match: re.Match[str], now: datetime) -> Told | None:
+def _past(match: re.Match[str], now: datetime) -> TimeTold | None:
     del now
     minutes = {"half": 30, "quarter": 15}.get(match[1].lower()) or int(_number(match[1]))
     at = datetime(2026, 1, 1, int(_number(match[3])) % 12, 0) + timedelta(days=1)  # noqa: DTZ001 - an hour of any day
-    return Told(hour=(at + timedelta(minutes=minutes if match[2].lower() == "past" else -minutes)).time(), is_half=True)
+    return TimeTold(
+        hour=(at + timedelta(minutes=minutes if match[2].lower() == "past" else -minutes)).time(), is_half=True
+    )
 
 
-def _relative(match: re.Match[str], now: datetime) -> Told:
+def _relative(match: re.Match[str], now: datetime) -> TimeTold:
     word = match[1].lower()
     ahead = 2 if "after" in word else 1 if word == "tomorrow" else 0
     part = "night" if word == "tonight" else (match[2] or "").lower()
-    return Told(day=now.date() + timedelta(days=ahead), part=part)
+    return TimeTold(day=now.date() + timedelta(days=ahead), part=part)
 
 
-def _weekday(match: re.Match[str], now: datetime) -> Told:
+def _weekday(match: re.Match[str], now: datetime) -> TimeTold:
     ahead = (_DAYS.index(match[2].lower()) - now.weekday()) % 7 or 7
     is_next = (match[1] or "").lower() == "next" and now.weekday() + ahead < len(_DAYS)
-    return Told(day=now.date() + timedelta(days=ahead + (7 if is_next else 0)), part=(match[3] or "").lower())
+    return TimeTold(day=now.date() + timedelta(days=ahead + (7 if is_next else 0)), part=(match[3] or "").lower())
 
 
-def _dated(day: str, month: str, year: str | None, now: datetime) -> Told | None:
+def _dated(day: str, month: str, year: str | None, now: datetime) -> TimeTold | None:
     try:
         found = date(int(year or now.year), _month(month), int(day))
-        return Told(day=found if year or found >= now.date() else found.replace(year=now.year + 1))
+        return TimeTold(day=found if year or found >= now.date() else found.replace(year=now.year + 1))
     except ValueError:
         return None
 
 
-def _iso(match: re.Match[str], now: datetime) -> Told | None:
+def _iso(match: re.Match[str], now: datetime) -> TimeTold | None:
     del now
     try:
         hour = time.fromisoformat(match[2]) if match[2] else None
-        return Told(day=date.fromisoformat(match[1]), hour=hour)
+        return TimeTold(day=date.fromisoformat(match[1]), hour=hour)
     except ValueError:
         return None
 
 
-def _nth(match: re.Match[str], now: datetime) -> Told | None:
+def _nth(match: re.Match[str], now: datetime) -> TimeTold | None:
     for ahead in range(1, 63):
         day = now.date() + timedelta(days=ahead)
         if day.day == int(match[1]):
-            return Told(day=day)
+            return TimeTold(day=day)
     return None
 
 
-def _repeat(match: re.Match[str], now: datetime) -> Told | None:
+def _repeat(match: re.Match[str], now: datetime) -> TimeTold | None:
     del now
     words = match[1].lower()
     days = [name[:3] for name in _DAYS if name in words]
     part = next((one for one in _PARTS if one in words), "")
-    return Told(repeat=",".join(days) or _EVERY[words.rpartition(" ")[2]], part=part)
+    return TimeTold(repeat=",".join(days) or _EVERY[words.rpartition(" ")[2]], part=part)
 
 
-def _until(match: re.Match[str], now: datetime) -> Told | None:
+def _until(match: re.Match[str], now: datetime) -> TimeTold | None:
     rest, told = peel(match[1], now)
-    return Told(until=told.day) if told.day and not rest else None
+    return TimeTold(until=told.day) if told.day and not rest else None
 
 
 def _form(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-])(?:{pattern})$", re.IGNORECASE)
 
 
-_FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], Told | None]], ...] = (
+_FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], TimeTold | None]], ...] = (
     (_form(r"until (.+)"), _until),
     (_form(rf"(?:every|each) ((?:{_DAY}s?(?:,? and |, )?)+|day|weekday|week|month|year|{_PART})"), _repeat),
     (_form(rf"((?:{_DAY}s(?:,? and |, )?)+|daily|weekly|monthly|yearly)"), _repeat),
@@ -230,10 +234,10 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], datetime], Told | 
     (_form(r"(?:at |by |around )?([01]?\d|2[0-4])(?:[:.]([0-5]\d))? ?([ap])\.?m\.?"), _clock),
     (_form(r"(?:at |by |around )?([01]?\d|2[0-4]):([0-5]\d)(?: o'clock| sharp)?()"), _clock),
     (_form(rf"(?:at|by|around) ({'|'.join(_COUNTED)}|[01]?\d|2[0-4])()(?: o'clock| sharp)?()"), _clock),
-    (_form(r"(?:at )?noon"), lambda _match, _now: Told(hour=time(12))),
-    (_form(r"(?:at )?midnight"), lambda _match, _now: Told(hour=time(0))),
+    (_form(r"(?:at )?noon"), lambda _match, _now: TimeTold(hour=time(12))),
+    (_form(r"(?:at )?midnight"), lambda _match, _now: TimeTold(hour=time(0))),
     (_form(rf"(the day after tomorrow|tomorrow|today|tonight)(?: ({_PART}))?"), _relative),
-    (_form(rf"(?:in the|this) ({_PART})"), lambda match, _now: Told(part=match[1].lower())),
+    (_form(rf"(?:in the|this) ({_PART})"), lambda match, _now: TimeTold(part=match[1].lower())),
     (_form(rf"(?:on )?(?:(this|next) )?({_DAY})(?: ({_PART}))?"), _weekday),
     (
         _form(rf"(?:on )?(?:the )?{_NTH}(?: of)? ({_MONTH})(?:,? (20\d\d))?"),
