@@ -74,6 +74,8 @@ LEARNED = {
     TALK[12][3]: ("Persona", "- Her name is Rhea.\n- Short when tired; apologises without being asked."),
 }
 """What a message teaches, by its text: the section and its lines."""
+MEANT = {1: "thanks, strong", 5: "hurtful", 6: "hurtful, strong", 11: "joy", 12: "apology", 14: "joy, strong"}
+"""How a line of the talk lands, by its place; the others do not."""
 TRUST = {ADA: (2, 4, 5, 7), BEN: (1, 2, 4, 6), RHEA: (-3, 0, 1, 3)}
 """What each cycle of the second mind judges."""
 
@@ -88,7 +90,7 @@ def spoken(request: Request) -> str:
     act = '{"do": "remind", "at": "2026-01-09T10:00", "text": "send the load table to Rhea"}'
     texts = {
         "internal_monologue": thought,
-        "appraisal": "nothing",
+        "appraisal": {TALK[place][3]: meant for place, meant in MEANT.items()}.get(said, "nothing"),
         "acts": act if said.startswith("Remind me") else "none",
         "external_dialogue": reply or "You asked me to bring this up: the load table for Rhea.",
         "user_model_check": "true" if section else "false",

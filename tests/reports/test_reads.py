@@ -43,7 +43,7 @@ def test_console_w7_words_that_expired_are_not_empty_words(home: Home) -> None:
     assert found["perception"]["text"] is None
     assert found["perception"]["preview"] == insult[3]
     assert found["perception"]["expired_at"] == "2026-01-09T16:37:00.050000Z"
-    assert [one["content"] for one in found["thoughts"]][:2] == [insult[5], insult[6]]
+    assert [one["content"] for one in found["thoughts"]][:4] == [insult[5], "hurtful, strong", "none", insult[6]]
     assert fresh["perception"]["text"] == late[3]
     assert "preview" not in fresh["perception"]
 
@@ -71,9 +71,10 @@ def test_a_conversation_is_read_in_pages_of_turns(home: Home) -> None:
         dict.fromkeys(entry["turn"] for entry in everything["entries"])
     )
     old = [entry for entry in pages[-1]["entries"] if entry["turn"] == of(home, TALK[0][3])]
-    assert [(one["entry_type"], one["content"]) for one in old][:3] == [
+    assert [(one["entry_type"], one["content"]) for one in old][:5] == [
         ("userMessage", TALK[0][3]),
         ("internalMonologue", TALK[0][5]),
+        *(("mentalQuery", decided) for decided in ("nothing", "none")),
         ("externalDialog", TALK[0][6]),
     ]
     assert all(one["expired"] for one in old)
