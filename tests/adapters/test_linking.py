@@ -415,6 +415,6 @@ async def test_s31_nobody_forgets_somebody_else(networks: Networks) -> None:
         after = await soul.mind.store.people.known_of(ON_SLACK, soul.mind.clock())
 
     assert wanted == {"tom": "unchanged", "says": "that only Tom can"}
-    assert "only you can ask it" in refused
+    assert "only they can take back" in refused
     assert after == before
     assert before.models

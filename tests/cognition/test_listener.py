@@ -32,7 +32,7 @@ PLANS = {
     REMINDER: '{"do": "remind", "at": "2026-01-13T15:30", "text": "order the walnut flour"}',
     ASKS: '{"do": "promise", "at": "2026-01-13T15:30", "text": "send you the walnut recipe"}',
 }
-BREAD = "Could you help me with the walnut bread?"
+OVEN = "The walnut oven is broken."
 TUESDAY = {"at": "2026-01-13T15:30", "zone": "UTC"}
 DOES = {
     ALLERGY: {"do": "know", "kind": "constraint", "text": "Allergic to walnuts", "keys": ["nuts", "cake", "food"]},
@@ -40,17 +40,10 @@ DOES = {
     ASKS: {"do": "promise", "text": "send them the walnut recipe", **TUESDAY},
 }
 """What a model does at a line of Ana's."""
-FOLLOWS = {
-    "operation": "create",
-    "type": "follow_up",
-    "target": "ana",
-    "horizon": "short",
-    "description": "the walnut bread",
-}
 
 
 def spoken(request: Request) -> str:
-    """Answer both minds in the sections that are asked for; learn from the first line, and mean to follow up the bread."""
+    """Answer both minds in the sections that are asked for; learn from the first line, and take the last one ill."""
     if request.purpose == JOB:
         told = {"peer_id": "rehearsal:t:ana", "action": "follow_up", "text": "how is the walnut oven"}
         return answer(directives=[told] if "walnut oven" in request.tail else [])
@@ -60,7 +53,7 @@ def spoken(request: Request) -> str:
     more = {"external_dialogue": answers.get(said, "So it is."), "acts": PLANS.get(said, "none")}
     more |= learned if said == ALLERGY else {}
     more |= {"acts": json.dumps(DOES[said])} if said in DOES else {}
-    more |= {"intention_updates": json.dumps(FOLLOWS)} if said == BREAD else {}
+    more |= {"appraisal": "hurtful"} if said in (REMINDER, ASKS, OVEN) else {}
     return by_tag(**more)(request).replace("<user_model_update>", '<user_model_update section="Persona">')
 
 
@@ -112,8 +105,7 @@ def of_the_clock(home: Home, story: Callable[[Days], Awaitable[object]], sign: s
 KINDS = {
     "a reminder": (REMINDER, "what they asked of you here"),
     "a promise": (ASKS, "what you said you would do here"),
-    "a follow-up": (BREAD, "You meant to come back to this"),
-    "a directive": ("The walnut oven is broken.", '{"kind":"directive"'),
+    "a directive": (OVEN, '{"kind":"directive"'),
 }
 
 
@@ -127,7 +119,7 @@ def test_it_has_what_a_message_of_theirs_would_have_and_searches_for_its_own_wor
     lines = remembered(request)
 
     assert PORTRAIT in whole
-    assert felt(request)["toward"].startswith("Ana: ")
+    assert "Ana was hurtful" in felt(request)["text"]
     assert [one["text"] for one in records(request) if one["kind"] == "known"] == ["f1 Allergic to walnuts"]
     assert [one["text"] for one in lines if "walnut" not in one["text"]] == []
     assert {one["from"] for one in lines} <= {"Ana", "you"}
@@ -148,6 +140,6 @@ def test_in_a_room_it_knows_nothing_that_was_learned_in_private(home: Home) -> N
     request = of_the_clock(home, in_a_room, KINDS["a reminder"][1])
     whole = "\n".join([*[one.content for one in request.history], request.tail])
 
-    assert felt(request)["toward"].startswith("Ana: ")
+    assert "Ana was hurtful" in felt(request)["text"]
     assert PORTRAIT not in whole
     assert "walnuts" not in whole

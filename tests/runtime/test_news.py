@@ -58,7 +58,7 @@ async def talked(
     home: Home, wall: Wall, *, consent: bool = True, settings: dict[str, str] | None = None, clean: bool = True
 ) -> AsyncIterator[tuple[Alive, Scripted]]:
     """Yield a soul that has talked with Ana about a release, and the model that answers it."""
-    voice = Scripted(default=by_tag(external_dialogue=TOLD))
+    voice = Scripted(default=by_tag(external_dialogue=TOLD, appraisal="hurtful"))
     more = ON | (settings or {})
     awake = alive(home, voice, settings=more, clock=wall, running=wall.running, keeps_clock=True, clean=clean)
     async with awake as soul:
@@ -231,4 +231,4 @@ async def test_what_tells_of_news_knows_whom_it_tells(home: Home) -> None:
         await settle(soul)
         (asked,) = about_news(voice)
 
-    assert felt(asked)["toward"].startswith("Ana: ")
+    assert "Ana" in felt(asked)["text"]

@@ -137,7 +137,7 @@ class About:
         now, person = self._mind.clock(), perception.person
         found = self._mind.store.facts.of_theirs(person, words, now, _here(perception))
         if not found:
-            return f"I keep nothing of yours with “{words[:WORDS_CHARS]}” in it."
+            return f"I keep nothing of yours with “{words[:WORDS_CHARS]}”; only they can take back what is others'."
         await self._codes.drop(CHOICE, person)
         payload = msgspec.json.encode(found).decode()
         network = Place.of(perception.conversation).network
