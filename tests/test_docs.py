@@ -311,7 +311,9 @@ def test_the_picture_of_a_turn_is_true(tmp_path: Path) -> None:
     machine = Machine(tmp_path, env={"LOGNAME": "ada"})
     lines = re.findall(r'<text class="(\w+)"[^>]*>(?:you › )?(.*?) *</text>', html.unescape(_text("docs/turn.svg")))
     words = {kind: [text for one, text in lines if one == kind] for kind in ("thought", "soul", "you")}
-    machine.scripted(reply(words["soul"][0], internal_monologue=" ".join(words["thought"]).partition(": ")[2]))
+    (landing,) = [text.partition(": ")[2] for text in words["soul"] if text.startswith("appraisal: ")]
+    thought = " ".join(words["thought"]).partition(": ")[2]
+    machine.scripted(reply(words["soul"][0], internal_monologue=thought, appraisal=landing))
 
     shown = ""
     for kind, text in lines:

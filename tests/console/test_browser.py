@@ -6,13 +6,16 @@ import os
 import re
 import signal
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from browsing import Tab
+from claudius.home import Home
+from claudius.reports import life
 from driven import Machine, reply, serving_console, until
-from lived_week import TALK
+from lived_week import ENDS, TALK
 
 SCREENS = ("now", "life", "people", "beliefs", "soul", "clock", "health")
 WIDER = """Math.max(0, document.documentElement.scrollWidth - innerWidth,
@@ -95,10 +98,10 @@ def test_console_w36_the_picture_draws_the_numbers_of_life(machine: Machine, con
 
     drawn = tab.page.locator(".picture .curve").count()
     dots = tab.page.locator(".swing").count()
-    life = machine.ok("psyche", "plot", "--json", "--px", "600").json
-    lanes = [lane for lane in life["lanes"] if lane["title"] not in ("Needs", "On its mind")]
+    week = life.life(Home(machine.home), ENDS - timedelta(days=7), ENDS, 600)
+    lanes = [lane for lane in week["lanes"] if lane["title"] not in ("Needs", "On its mind")]
     assert drawn == sum(len(curve["runs"]) for lane in lanes for curve in lane["curves"])
-    assert dots == sum(abs(one["delta"]) >= 0.1 for one in life["turns"])
+    assert dots == sum(abs(one["delta"]) >= 0.1 for one in week["turns"])
 
 
 def test_console_w9_asleep_lost_and_refused_say_what_to_do(machine: Machine, tabs: Tabs) -> None:

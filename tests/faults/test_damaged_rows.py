@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from claudius.cognition import hop
 from claudius.cognition import turn as turns
-from claudius.errors import EXIT_FAILED, DeliveryLater
+from claudius.errors import EXIT_FAILED, DeliveryLater, RowInvalid
 from claudius.home import Home
 from claudius.intent import Intent, Schedule
 from claudius.memory.erasing import lines_of_others
@@ -24,6 +24,7 @@ from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.perception import Kind, Perception, private
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
+from claudius.reports import life
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from driven import Machine, reply
@@ -329,7 +330,7 @@ def test_the_owner_sees_which_row_is_damaged_and_everyone_else_is_answered(tmp_p
 
 
 def test_a_damaged_record_is_told_in_one_line(tmp_path: Path) -> None:
-    """A command that needs a damaged record names its row, without a traceback of our code."""
+    """A command or a document that needs a damaged record names its row, without a traceback of our code."""
     machine = Machine(tmp_path)
     machine.scripted(reply("One."), reply("Two."))
     first = machine.ok("chat", "--once", "one", "--json").json["turn"]
@@ -337,9 +338,9 @@ def test_a_damaged_record_is_told_in_one_line(tmp_path: Path) -> None:
     damaged(Home(machine.home), "UPDATE turn_record SET kept = x'01ff' WHERE id = 1")
     damaged(Home(machine.home), "UPDATE psyche_trace SET moved = x'01ff' WHERE id = 1")
 
-    asked = [("why", first), ("replay", first), ("replay", second), ("psyche", "plot", "--json")]
-    told = [machine.run(*one) for one in asked]
+    told = [machine.run(*one) for one in (("why", first), ("replay", first), ("replay", second))]
+    with pytest.raises(RowInvalid, match="cannot be read"):
+        life.life(Home(machine.home), (now := life.clock_now()) - timedelta(days=1), now)
 
-    assert [ran.code for ran in told] == [EXIT_FAILED] * len(asked)
-    assert [ran.stderr.count("\n") for ran in told] == [1] * len(asked)
+    assert [(ran.code, ran.stderr.count("\n")) for ran in told] == [(EXIT_FAILED, 1)] * 3
     assert all("cannot be read" in ran.stderr for ran in told)
