@@ -14,7 +14,7 @@ from claudius.testing.alive import Alive
 from lab.stages.discord import DiscordStage
 
 BY_SIGN = {"CLAUDIUS_PSYCHE_ACKNOWLEDGE": "emoji"}
-NAMES = {"slightly_smiling_face": "🙂"}
+NAMES = {"+1": "👍"}
 
 
 async def signs(side: Side) -> list[tuple[str, str]]:
@@ -56,10 +56,10 @@ async def test_thanks_are_answered_with_a_reaction(side: Side, home: Home) -> No
         put = await until_signs(side, 2)
         await soul.idle()
 
-    assert sorted(put) == sorted([(direct, "🙂"), (within, "🙂")])
+    assert sorted(put) == sorted([(direct, "👍"), (within, "👍")])
     assert len(await side.stage.visible()) == 1
     assert len(voice.requests) == asked
-    assert spoken(soul)[1:] == [("nodded", "🙂")] * 2
+    assert spoken(soul)[1:] == [("nodded", "👍")] * 2
 
 
 async def test_a_refused_reaction_becomes_a_line(side: Side, home: Home) -> None:
@@ -68,7 +68,7 @@ async def test_a_refused_reaction_becomes_a_line(side: Side, home: Home) -> None
     if isinstance(side.stage, DiscordStage):
         await world.fault("create_reaction", "status", status=403)
     else:
-        await world.fault("reactions.add", "error", error="missing_scope", where={"name": "slightly_smiling_face"})
+        await world.fault("reactions.add", "error", error="missing_scope", where={"name": "+1"})
     async with side.wake(home, Scripted(), **BY_SIGN) as soul:
         await side.stage.say(DM, "thanks!")
         (shown,) = await side.stage.until_visible(1)
@@ -84,7 +84,7 @@ async def test_a_reaction_whose_receipt_is_lost_appears_once(side: Side, home: H
     if isinstance(side.stage, DiscordStage):
         await world.fault("create_reaction", "reset", is_applied=True)
     else:
-        await world.fault("reactions.add", "reset", is_applied=True, where={"name": "slightly_smiling_face"})
+        await world.fault("reactions.add", "reset", is_applied=True, where={"name": "+1"})
     async with side.wake(home, Scripted(), **BY_SIGN) as soul:
         message = await side.stage.say(DM, "thanks!")
         await until_signs(side, 1)
@@ -92,4 +92,4 @@ async def test_a_reaction_whose_receipt_is_lost_appears_once(side: Side, home: H
 
     assert {on for on, _ in await signs(side)} == {message}
     assert await side.stage.visible() == []
-    assert spoken(soul) == [("nodded", "🙂")]
+    assert spoken(soul) == [("nodded", "👍")]

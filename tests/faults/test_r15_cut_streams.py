@@ -15,7 +15,7 @@ from lab.loopback.model import Reply
 from voiced import voiced
 
 WORDS = "The first sentence stands. The second is longer, and ends where it should. And the third?"
-CANONICAL = reply(WORDS, user_model_check="false")
+CANONICAL = "<appraisal>nothing</appraisal>\n<acts>none</acts>\n" + reply(WORDS, user_model_check="false")
 BORDERS = [CANONICAL.index(piece) + shift for piece in ("<", ">", "</", WORDS, WORDS[-1]) for shift in (0, 1)]
 PLACES = sorted({*BORDERS, len(CANONICAL), *random.Random(15).sample(range(len(CANONICAL)), 50)})  # noqa: S311 - places
 
@@ -39,7 +39,7 @@ async def cut_everywhere(home: Home, places: list[int]) -> None:
     async with voiced(home, default="unused", network=network, CLAUDIUS_PIPELINE_STREAM="rehearsal") as it:
         for number, at in enumerate(places):
             it.model.say(Reply(deltas=tuple(CANONICAL[:at]), fault="no_stop"))
-            it.model.default = reply(WORDS)
+            it.model.default = CANONICAL
             await it.heard(f"hello {number}", person=f"p{number}")
         finished = list(network.visible)
 
