@@ -43,9 +43,7 @@ class Moment:
     process: str
     """The mental process that ran; empty if no turn was thought or kept."""
     mood: str
-    """The soul's mood, in the words that the model was shown; empty if no model was asked."""
-    toward: str
-    """The soul's relation to the people present, in the same words."""
+    """What the model was told of the soul's feeling; empty at rest, and if no model was asked."""
     tail: str
     asked: tuple[str, ...]
     """The tags that the model was asked for."""
@@ -130,8 +128,7 @@ class Days:
             text=text,
             said=tuple(post for _, _, post in self.network.posts[posts:]),
             process=ran[-1] if ran else "",
-            mood=feeling.get("mood", ""),
-            toward=feeling.get("toward", ""),
+            mood=feeling.get("text", ""),
             tail=shown[-1].tail if shown else "",
             asked=tuple(wanted(shown[-1])) if shown else (),
         )

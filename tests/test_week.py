@@ -29,6 +29,8 @@ KINDNESS = (
     "We did it, it works! I am so happy and grateful.",
     "You are brilliant, thank you for everything!",
 )
+LANDS = {THANKS: "thanks, strong", INSULTS: "hurtful, strong", KINDNESS: "kindness, strong"}
+"""How these lines land on the soul; all else is the plain case."""
 CALLS = ("Claudius, do you hear me?", "Claudius, are you there?")
 SLEEPLESS = ("I cannot sleep.", "It rains.", "Do you know the old bridge?", "It rusts.", "The paint is off again.")
 LINES = {
@@ -70,7 +72,8 @@ def spoken(request: Request) -> str:
         told = {"peer_id": "rehearsal:t:ben", "action": "follow_up", "text": "ask whether he sleeps"}
         return answer(directives=[told] if "cannot sleep" in request.tail else [])
     said = heard(request)[-1] if heard(request) else ""
-    return by_tag(external_dialogue=words, acts=ACTS.get(said, "none"))(request)
+    felt = next((one for lines, one in LANDS.items() if said in lines), "nothing")
+    return by_tag(external_dialogue=words, acts=ACTS.get(said, "none"), appraisal=felt)(request)
 
 
 async def monday(days: Days) -> None:
@@ -162,8 +165,8 @@ def test_monday_small_talk_is_small_talk(days: Days) -> None:
 
 def test_monday_it_is_glad(days: Days) -> None:
     """Thanks and good news lift the mood; the small talk never did."""
-    assert {one.mood for one in of(days, *SMALL_TALK)} <= {"quiet", "even, attentive"}
-    assert [one.mood for one in of(days, *THANKS)] == ["lively", "lively"]
+    assert {one.mood for one in of(days, *SMALL_TALK)} == {""}
+    assert [one.mood for one in of(days, *THANKS)] == ["", "You are glad. Ana thanked you just now."]
 
 
 def test_monday_night_a_promise_is_brought_up_at_its_time(days: Days) -> None:
@@ -174,14 +177,13 @@ def test_monday_night_a_promise_is_brought_up_at_its_time(days: Days) -> None:
 
 
 def test_tuesday_it_is_short_with_whom_it_quarrels_with(days: Days) -> None:
-    """Insulted by its name in a channel, the soul answers, becomes short and dry, and its mood sinks step by step."""
-    quarrel = of(days, *INSULTS)
+    """Insulted by its name in a channel, the soul answers, is hurt, and after the third time short and dry."""
+    quarrel, after = of(days, *INSULTS), of(days, *CALLS)
 
-    assert [one.process for one in quarrel] == ["main_process", "frustrated", "frustrated"]
-    assert [one.mood for one in quarrel] == ["out of sorts", "irritable", "in distress"]
-    assert all(SHORT in one.tail for one in quarrel[1:])
+    assert [one.process for one in (*quarrel, *after)] == ["main_process"] * 3 + ["frustrated"] * 2
+    assert [one.mood[:28] for one in quarrel] == ["", *["You are hurt. Ben was hurtfu"] * 2]
+    assert all(SHORT in one.tail for one in after)
     assert all(len(one.said) == 1 for one in quarrel)
-    assert quarrel[-1].toward == "Ben: a little tense"
 
 
 def test_tuesday_a_short_answer_follows_the_mood(days: Days) -> None:
@@ -197,7 +199,7 @@ def test_tuesday_the_friend_beside_is_heard_and_not_blamed(days: Days) -> None:
     calls = of(days, *CALLS)
 
     assert [len(one.said) for one in calls] == [1, 1]
-    assert {one.toward for one in calls} == {"Cem: new to you"}
+    assert {one.mood for one in calls} == {"You are hurt."}
 
 
 def test_tuesday_a_mood_that_healed_elsewhere_is_healed_here(days: Days) -> None:
@@ -205,7 +207,7 @@ def test_tuesday_a_mood_that_healed_elsewhere_is_healed_here(days: Days) -> None
     (healed,) = of(days, KINDNESS[-1])
     (after,) = of(days, "Is the bridge painted now?")
 
-    assert (healed.mood, after.mood) == ("elated", "elated")
+    assert (healed.mood, after.mood) == ("You are glad. Ana was kind to you just now.", "You are glad.")
     assert after.process == "main_process"
     assert SHORT not in after.tail
 
@@ -241,7 +243,7 @@ def test_on_the_weekend_and_for_a_month_it_is_silent(days: Days) -> None:
 
     assert days.said_between(at(5, "06:31"), at(38, "09:59")) == []
     assert back.at.date() == at(38, "10:00").date()
-    assert (back.mood, back.toward, len(back.said)) == ("quiet", "Ana: friendly", 1)
+    assert (back.mood, len(back.said)) == ("You are restless with routine.", 1)
 
 
 def test_every_post_of_the_week_has_a_cause(days: Days) -> None:
