@@ -67,7 +67,7 @@ class Acted:
             "external_dialogue": LINE,
         }
         given |= self.given
-        tags = wanted(asked) if "Write in this order: " in call.tail else list(given)  # type: ignore[arg-type]
+        tags = wanted(asked) if "Write in this order: " in call.tail else list(given)  # type: ignore[arg-type]  # it asks as a request does
         texts = [(tag, given.get(tag, "false")) for tag in tags]
         return "\n".join(f"<{tag}>{text(call.tail) if callable(text) else text}</{tag}>" for tag, text in texts)
 
@@ -137,7 +137,8 @@ async def acting(
         setattr(space, "_last_us" if where == "slack" else "_last_id", 0)  # somebody joined before the clock was set
         await side.stage.world.shift_clock(ahead.total_seconds())  # type: ignore[attr-defined] # each has a world
         if where == "slack":
-            await side.stage.world.add_user("U1", "ana", real_name="Ana Alvarez", tz=zone, locale=locale)  # type: ignore[attr-defined]
+            ana = {"real_name": "Ana Alvarez", "tz": zone, "locale": locale}
+            await side.stage.world.add_user("U1", "ana", **ana)  # type: ignore[attr-defined] # this world is Slack's
         env = UNHURRIED | {
             "ANTHROPIC_API_KEY": "sk-ant-canary",
             "ANTHROPIC_BASE_URL": model.url,

@@ -92,7 +92,7 @@ UNFOUND = ("arabic", "turkish", "korean", "compound", "emoji", "typo", "kana")
 def everything(home: Home) -> str:
     """Return what prompts are made of, the conversations aside: those expire."""
     with closing(sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)) as db:
-        return repr([db.execute(f"SELECT * FROM {one}").fetchall() for one in ("fact", "moment", "user_model")])  # noqa: S608
+        return repr([db.execute(f"SELECT * FROM {one}").fetchall() for one in ("fact", "moment", "user_model")])  # noqa: S608 - our names
 
 
 @pytest.fixture(scope="module")
