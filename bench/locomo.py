@@ -259,7 +259,7 @@ async def ranked(life: Life, talk: LongTalk) -> list[tuple[TalkQuestion, frozens
     found = []
     for one in talk.questions:
         terms = asked_for(one.text)
-        seen = await life.store.moments.remember(_question(ids[name], name, one.text, at), terms, ())
+        seen = await life.store.moments.remember(_question(ids[name], name, one.text, at), terms)
         first = rank(terms, seen, at.timestamp(), most=FIRST)[:FIRST]
         found.append((one, frozenset(moment.moment.text.strip() for moment in first)))
     return found

@@ -13,7 +13,7 @@ function useStored(key, initial) {
   return [value, (to) => { sessionStorage.setItem(key, to); set(to); }];
 }
 
-// A screen's file is fetched when it is first opened; what could not be fetched is tried again at the next opening.
+// A screen's file is fetched when it is first opened, and again where that failed.
 function useScreen(name, title) {
   const [found, set] = useState({});
   useLayoutEffect(() => {

@@ -68,7 +68,7 @@ export async function* lines(path, body, signal) {
   }
 }
 
-// A browser opens six connections to a host: however many windows are seen, at most four of them hold a stream.
+// A browser opens six connections to a host: at most four windows hold a stream.
 async function oneOfFew(signal, work) {
   let taken = false;
   for (let n = 0; n < 4 && !taken && !signal.aborted; n++) {

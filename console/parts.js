@@ -2,7 +2,7 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
 import { get, post, seg } from "./net.js";
 
-// Text that people, files and models wrote, as text: a small tree of our own, no markup of theirs, nothing hidden in it.
+// What people, files and models wrote, as text: a small tree of our own, no markup of theirs, nothing hidden.
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\u{e0000}-\u{e007f}]/gu;
 const named = (sign) => `U+${sign.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
 
@@ -77,7 +77,7 @@ export const signed = (n) => `${n < 0 ? "▼ −" : "▲ +"}${Math.abs(n).toFixe
 export const trustWord = (n) => `${n < 0 ? "−" : "+"}${Math.abs(n)} of ±10`;
 export const spaced = (name) => String(name ?? "").replace(/\.md$/, "").replace(/_/g, " ");
 
-// Read a document, without waiting for a painting; again when `turn` changes. The last one stays while a new one is fetched or fails.
+// Read a document, again when `turn` changes; the last one stays while a new one is fetched or fails.
 export function useRead(path, turn = 0) {
   const [found, set] = useState({ data: null, error: null, path: null });
   useLayoutEffect(() => {
@@ -101,7 +101,6 @@ export function Read({ of, children }) {
   return of.error ? html`<${Problem} error=${of.error}/>` : html`<${Nothing}>Reading…<//>`;
 }
 
-// Given what it reads, `children` draws that.
 export const Section = ({ title, kind, of, above, children }) => html`<section class=${kind} aria-label=${title}><h2>${title}</h2>${above}${of ? html`<${Read} of=${of}>${children}<//>` : children}</section>`;
 
 export const Cards = ({ rows, none, children }) => (rows.length ? html`<ul class="cards">${rows.map((row) => html`<li key=${row.id ?? row.key ?? row.version ?? row.name}>${children(row)}</li>`)}</ul>` : html`<${Nothing}>${none}<//>`);
@@ -129,7 +128,7 @@ export const Thought = ({ verb, text, children, voided }) => html`<div class=${`
   <p class="kind"><span class="sr">private thought: </span>private${verb ? ` · ${plain(verb)}` : ""}${voided ? " · taken back" : ""}</p>
   <div class="private">${children ?? html`<${Prose} text=${text}/>`}</div></div>`;
 
-// Text that grows while it is written: each piece is appended to one text node, nothing else is drawn anew.
+// Text that grows: each piece is appended to one text node.
 export function Growing({ of }) {
   const place = useRef(null);
   useEffect(() => {
@@ -215,12 +214,10 @@ export function Standing({ person, soul }) {
   return html`<p>${edge ? plain(edge.words) : "not met lately"} · ${peer?.trust != null ? `trust ${trustWord(peer.trust)}: ${plain(peer.rationale)}` : "not assessed yet"}</p>`;
 }
 
-const Listed = ({ head, of, line }) => of.length > 0 && html`<h3>${head}</h3><ul class="private">${of.map((one) => html`<li>${line(one)} <span class="small">${one.at || one.when || one.until ? when(one.at ?? one.when ?? one.until) : ""}</span></li>`)}</ul>`;
+const Listed = ({ head, of }) => of.length > 0 && html`<h3>${head}</h3><ul class="private">${of.map(({ id, text, what = `${text} (${id})`, when: then, at = then, until = at }) => html`<li>${plain(what)} <span class="small">${until && when(until)}</span></li>`)}</ul>`;
 
 // What `whoami` tells beside the portraits.
-export const Kept = ({ known }) => html`<${Listed} head="Told" of=${known.facts} line=${(one) => `${plain(one.text)} (${one.id})`}/>
-  <${Listed} head="Open" of=${known.open} line=${(one) => `${plain(one.text)} (${one.id})`}/>
-  <${Listed} head="Planned" of=${known.plans} line=${(one) => plain(one.what)}/>
+export const Kept = ({ known }) => html`<${Listed} head="Told" of=${known.facts}/><${Listed} head="Open" of=${known.open}/><${Listed} head="Planned" of=${known.plans}/>
   <p class="small">${known.moments} ${known.moments === 1 ? "message is" : "messages are"} kept for recall.</p>`;
 
 export function Turn({ turn, soul, moved, level = "h3" }) {

@@ -179,7 +179,7 @@ export function Now({ soul }) {
   const page = useRead(begun ? `conversations/${seg(id)}` : null, soul.turn);
   const data = begun ? page.data : rows.data && EMPTY;
   const row = listed.find((one) => one.conversation === id) ?? { conversation: id, audience: "" };
-  const person = data && (data.entries.findLast((one) => one.person)?.person ?? (row.audience?.startsWith("private:") ? row.audience.slice(8) : "")); // what is known of them is read after the talk
+  const person = data && (data.entries.findLast((one) => one.person)?.person ?? (row.audience?.startsWith("private:") ? row.audience.slice(8) : ""));
   useEffect(() => soul.setPlace(isOwn(id) ? id : ""), [id]);
   useEffect(() => soul.listen((one) => {
     if (one.kind === "speech") post("shown", { conversation: one.conversation, key: one.key }).catch(() => {});

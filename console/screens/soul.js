@@ -40,7 +40,7 @@ function Fresh({ onChoose }) {
     <label for="fresh" class="small">New dossier</label> <input id="fresh" class="field" value=${name} onInput=${(event) => set(event.target.value)} autocomplete="off"/> <button class="plain" disabled=${!fits}>Begin</button></form>`;
 }
 
-// The text itself: a plain field, so that spelling, input methods, undo and screen readers work.
+// A plain field, so that spelling, input methods, undo and screen readers work.
 function Editor({ file, found, draft, onInput }) {
   const field = useRef(null), base = found?.text ?? "", text = draft?.text ?? base;
   useEffect(() => { if (field.current && field.current.value !== text) field.current.value = text; }, [file, text]);

@@ -34,7 +34,7 @@ def test_scale_a_soul_on_postgres_speaks_and_remembers(machine: Machine) -> None
     assert MARK in asked.stdout
     assert MARK in why["utterance"]
     assert status["turns"]["total"] == 2
-    assert [one["versions"] for one in people] == [1]
+    assert [one["name"] for one in people] == ["Tom"]
     assert not (machine.home / "state" / "claudius.db").exists()
 
 

@@ -159,5 +159,5 @@ async def test_a_refused_turn_costs_no_other_its_commit(home: Home) -> None:
             return_exceptions=True,
         )
 
-        assert [type(error).__name__ for error in ended] == ["StaleTurn", "NoneType"]
+        assert [type(error).__name__ for error in ended] == ["StaleTurn", "Intent"]
         assert 1 <= statements.count("COMMIT") - before <= 2

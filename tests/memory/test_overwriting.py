@@ -95,7 +95,11 @@ async def test_a_file_that_cannot_be_written_anew_is_left_for_another_try(
     store = SqliteStore(home.database)
     await store.open()
     with monkeypatch.context() as full:
-        full.setattr(sqlite_store, "vacuum", lambda db: db.executescript("PRAGMA max_page_count=1; CREATE TABLE t (x)"))
+        full.setattr(
+            sqlite_store,
+            "vacuum",
+            lambda db: db.executescript("PRAGMA max_page_count=1; CREATE TABLE t AS SELECT zeroblob(9000000)"),
+        )
         left = await store.erasure.overwrite()
     assert "could not be written anew" in left[0]
     assert await store.erasure.overwrite() == ()

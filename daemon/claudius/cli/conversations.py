@@ -181,10 +181,10 @@ def explained(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"{said}: {safe(str(found['utterance']))}"
     elif not found["failure"]:
         yield "said nothing"
-    yield from (f"done: {safe(line)}" for line in found["receipts"])
+    yield from (f"done: {safe(line)}" for line in found.get("receipts", ()))
     yield from (
         click.style(safe(f"not done: {one['do'] or 'an act'}: {one['detail']}"), fg="yellow")
-        for one in found["acts"]
+        for one in found.get("acts", ())
         if one["state"] == "refused"
     )
     yield from (f"changed: {safe(line)}" for line in _changed(found["changes"]))
