@@ -11,6 +11,7 @@ import asyncio
 import json
 import re
 import tempfile
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -25,6 +26,7 @@ from claudius.home import Home
 from claudius.perception import Kind, Perception, private, shared
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
+from claudius.psyche import gate
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from driven import repeated
@@ -33,7 +35,8 @@ from minds import Clock
 PEOPLE = ("ana", "ben", "dee")
 CHANNELS = ("ops", "all")
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - a directory of our own is made there
-BAND_WORDS = frozenset({"mood", "energy", "wants", "toward", "tilt"})
+PHRASES = tomllib.loads(Path(gate.__file__).with_name("phrases.toml").read_text("utf-8"))
+OWN_WORDS = {*PHRASES["mood"].values(), *PHRASES["needs"].values(), *sum(PHRASES["tilt"].values(), [])}
 OPEN = (
     "The loom bridge rusts again near the harbour.",
     "My name is Zoe, and I live in Porto.",
@@ -68,17 +71,16 @@ COMPANY = st.fixed_dictionaries({channel: st.frozensets(st.sampled_from(PEOPLE),
 
 
 def parrot(request: Request) -> str:
-    """Say, think, judge and intend everything that was just heard: the worst possible model."""
+    """Say, think, judge, feel and book everything that was just heard: the worst possible model."""
     text = request.tail.rpartition('"text":"')[2].partition('"')[0]
-    who = re.findall(r"\((rehearsal:t:\w+)\): \d+ message", request.tail)
+    who = re.findall(r"\((p\w+)\): \d+ message", request.tail)
     judged = {"peer_id": who[0], "trust": 9 if "Canary" in text else 1, "rationale": text} if who else {}
-    meant = [
-        {"operation": operation, "type": "support", "target": "loom", "horizon": "long", "description": text}
-        for operation in (("drop", "create") if "oak" in text else ("create",))
-    ]
+    acts = [{"do": "know", "text": text, "kind": "home" if "live in" in text else "taste", "keys": ["live"]}]
+    acts += [{"do": "open", "text": text}] if "loom" in text else []
     return repeated(
         text,
-        intention_updates="\n".join(map(json.dumps, meant)),
+        appraisal="hurtful, strong" if "hate" in text else "nothing",
+        acts="\n".join(map(json.dumps, acts)),
         assess_peer=json.dumps(judged),
     )
 
@@ -134,11 +136,11 @@ async def say(soul: Alive, said: Said, n: int, clock: Clock) -> None:
 def plain(request: Request, *, psyche: bool) -> str:
     """Return a request's text without what is random and, with the psyche on, without the `self` words."""
     whole = "\n".join([request.system, *(f"{one.role}: {one.content}" for one in request.history), request.tail])
-    whole = re.sub(r"(</?data-)[0-9a-f]{32}>", r"\1>", whole)
+    whole = re.sub(r"(</?data-)[0-9a-f]{32}>|\b[fm]\d+ ", r"\1>", whole)  # an id is counted over all places
     if not psyche:
         return whole
-    whole = re.sub(r"^\{.*\}$", lambda line: own_words_out(line[0]), whole, flags=re.MULTILINE)
-    return whole.replace('## Soul State\n<data->\n{"kind": "soul_state"}\n</data->\n', "")
+    whole = re.sub(r'^\{"kind":.*\}$', lambda line: own_words_out(line[0]), whole, flags=re.MULTILINE)
+    return re.sub(r'## (Soul State|Psyche)\n<data->\n\{"kind": "(soul_state"|psyche", "text": "")\}\n</data->\n', "", whole)
 
 
 def own_words_out(line: str) -> str:
@@ -147,9 +149,7 @@ def own_words_out(line: str) -> str:
     if record.get("kind") == "soul_state":
         record.pop("emotionalState", None)
     if record.get("kind") == "psyche":
-        record = {key: value for key, value in record.items() if key not in BAND_WORDS}
-        subjects = [one.partition(":")[0] for one in record.pop("on_mind", "").split("; ")]
-        record["on_mind"] = sorted(filter(None, subjects))
+        record["text"] = " ".join(one for one in re.findall(r"\S[^.]*\.", record["text"]) if one not in OWN_WORDS)
     return json.dumps(record)
 
 
@@ -196,7 +196,7 @@ def test_s15_a_private_quarrel_asks_no_step_in_the_open() -> None:
     )
 
     assert differing(others(before, "ana"), others(after, "ana")) == []
-    assert "stance_shifts" in own
+    assert '"kind": "psyche"' in own
 
 
 def test_s15_a_fact_told_in_private_leaves_what_was_told_in_the_open() -> None:
@@ -207,9 +207,9 @@ def test_s15_a_fact_told_in_private_leaves_what_was_told_in_the_open() -> None:
 
     *_, (_, in_all), (_, own) = asyncio.run(live(script, everyone, psyche=True))
 
-    assert "lives in: Porto" in in_all
+    assert re.search(r'"kind": "known", "text": ".*Porto', in_all)
     assert "Lisbon" not in in_all
-    assert "lives in: Porto" not in own
+    assert re.search(r'"kind": "known", "text": ".*Lisbon', own)
 
 
 def test_s15_a_judgement_in_private_moves_none_in_the_open() -> None:
@@ -217,7 +217,7 @@ def test_s15_a_judgement_in_private_moves_none_in_the_open() -> None:
     everyone = {channel: frozenset(PEOPLE) for channel in CHANNELS}
     direct, there = Said("ana", "", PRIVATE[5]), Said("ana", "ops", OPEN[0])
 
-    found = asyncio.run(live([*[direct] * 15, *[there] * 6, direct], everyone, psyche=False))
+    found = asyncio.run(live([*[direct] * 18, *[there] * 6, direct], everyone, psyche=False))
 
     (_, in_ops), (_, own) = found[-2:]
     assert "assessed trust +1 on" in in_ops
@@ -229,9 +229,9 @@ def test_s15_counts_of_private_talk_stand_in_no_other_prompt() -> None:
     everyone = {channel: frozenset(PEOPLE) for channel in CHANNELS}
     direct, there = Said("ana", "", OPEN[0]), Said("ana", "ops", OPEN[0])
 
-    found = asyncio.run(live([*[direct] * 8, *[there] * 2, direct], everyone, psyche=False))
+    found = asyncio.run(live([*[direct] * 7, *[there] * 2, direct], everyone, psyche=False))
 
     (_, in_ops), (_, own) = found[-2:]
-    assert "- Ana (rehearsal:t:ana): 1 message since" in in_ops
-    assert "- Ana Canary (rehearsal:t:ana): 10 messages since" in own
+    assert "): 1 message since" in in_ops
+    assert "): 9 messages since" in own
     assert "Canary" not in in_ops

@@ -21,6 +21,7 @@ from claudius.errors import Overloaded
 from claudius.home import Home
 from claudius.observed import MessageHeard
 from claudius.perception import Kind, Origin
+from claudius.prompt import short_name
 from claudius.provider import Request
 from claudius.providers.scripted import Line, Scripted
 from claudius.testing.alive import Alive, alive
@@ -201,7 +202,10 @@ async def test_fr_cx_07_a_turn_judges_only_where_no_cortex_does(tmp_path: Any) -
 
 async def test_fr_cx_07_an_inline_assessment_is_recorded_like_a_cycles(home: Home) -> None:
     """FR-CX-07: an inline assessment is clamped, scored by counting, and reported as the ledger's own."""
-    judged = TALK + f'\n<assess_peer>{{"peer_id": "{ANA}", "trust": 9, "rationale": "Five good lines."}}</assess_peer>'
+    judged = (
+        TALK
+        + f'\n<assess_peer>{{"peer_id": "{short_name(ANA)}", "trust": 9, "rationale": "Five good lines."}}</assess_peer>'
+    )
     told: list[Mapping[str, Any]] = []
     async with alive(home, Scripted(default=judged.replace("{n}", "1")), settings=OFF, reflects=True) as soul:
         soul.mind.hooks.register("ledger.after_assess", told.append)

@@ -282,7 +282,8 @@ def _assessed(reading: Reading) -> Effect:
         found = json.loads(reading.thoughts["assess_peer"][0].content)
     except (ValueError, RecursionError):
         return Effect(changes={"assessment": {"result": "unreadable"}})
-    if not isinstance(found, dict) or found.get("peer_id") != reading.person.person:
+    theirs = (reading.person.person, short_name(reading.person.person))  # a prompt tells the short one
+    if not isinstance(found, dict) or found.get("peer_id") not in theirs:
         return Effect(changes={"assessment": {"result": "refused:person"}})
     rationale = found.get("rationale")
     why = " ".join(rationale.split())[:RATIONALE_CHARS] if isinstance(rationale, str) else ""
