@@ -36,7 +36,11 @@ PEOPLE = ("ana", "ben", "dee")
 CHANNELS = ("ops", "all")
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - a directory of our own is made there
 PHRASES = tomllib.loads(Path(gate.__file__).with_name("phrases.toml").read_text("utf-8"))
-OWN_WORDS = {*PHRASES["mood"].values(), *PHRASES["needs"].values(), *sum(PHRASES["tilt"].values(), [])}
+OWN_WORDS = {
+    *PHRASES["mood"].values(),
+    *PHRASES["needs"].values(),
+    *[said for both in PHRASES["tilt"].values() for said in both],
+}
 OPEN = (
     "The loom bridge rusts again near the harbour.",
     "My name is Zoe, and I live in Porto.",
@@ -140,7 +144,9 @@ def plain(request: Request, *, psyche: bool) -> str:
     if not psyche:
         return whole
     whole = re.sub(r'^\{"kind":.*\}$', lambda line: own_words_out(line[0]), whole, flags=re.MULTILINE)
-    return re.sub(r'## (Soul State|Psyche)\n<data->\n\{"kind": "(soul_state"|psyche", "text": "")\}\n</data->\n', "", whole)
+    return re.sub(
+        r'## (Soul State|Psyche)\n<data->\n\{"kind": "(soul_state"|psyche", "text": "")\}\n</data->\n', "", whole
+    )
 
 
 def own_words_out(line: str) -> str:

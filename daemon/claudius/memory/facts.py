@@ -224,7 +224,12 @@ def known_here(
     held = in_force(facts, now.date())
     stems = stems.union(*[stemmed(one.text) for one in matters])
     known = shown_facts(held, addressee, stems, is_bereaved=is_bereaved(past, heard))
-    return known, tuple([one for one in facts if one not in held]), matters
+    here = heard[-1].audience  # what was told elsewhere has no id here: nothing said in private ends it for a channel
+    return (
+        tuple([one if one.audience == here else replace(one, short="") for one in known]),
+        tuple([one for one in facts if one not in held]),
+        tuple([one if one.audience == here else replace(one, short="") for one in matters]),
+    )
 
 
 def in_force(facts: Iterable[Fact], day: date) -> list[Fact]:

@@ -119,7 +119,7 @@ def fact_line(one: Fact, whose: str) -> str:
 
 def matter_line(one: Matter, today: date) -> str:
     """Return the line of a matter: `m2 interview at the museum, was on Friday`. Pure."""
-    text = f"{one.short} {' '.join(one.text.split())}"
+    text = f"{one.short} {' '.join(one.text.split())}".lstrip()
     if one.when is None:
         return text
     days = (one.when - today).days
