@@ -98,7 +98,7 @@ async def _(ground: Ground) -> None:
         await told(store, 1, WALNUTS)
         await told(store, 2, FactKnown(person=ANA, kind="work", text="A nurse"), at=OPS)
         here, there = await look(store, 3), await look(store, 4, at=OPS)
-    assert known(here) == ["f1 Allergic to walnuts", " A nurse"]  # without a number: nothing said here ends it there
+    assert known(here) == ["f1 Allergic to walnuts", "A nurse"]  # without a number: nothing said here ends it there
     assert known(there) == ["f2 A nurse"]
 
 
