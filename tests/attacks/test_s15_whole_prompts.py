@@ -140,7 +140,9 @@ async def say(soul: Alive, said: Said, n: int, clock: Clock) -> None:
 def plain(request: Request, *, psyche: bool) -> str:
     """Return a request's text without what is random and, with the psyche on, without the `self` words."""
     whole = "\n".join([request.system, *(f"{one.role}: {one.content}" for one in request.history), request.tail])
-    whole = re.sub(r"(</?data-)[0-9a-f]{32}>|(?:\b|(?<=\\n))[fm]\d+ ", r"\1>", whole)  # an id is counted over all places
+    whole = re.sub(
+        r"(</?data-)[0-9a-f]{32}>|(?:\b|(?<=\\n))[fm]\d+ ", r"\1>", whole
+    )  # an id is counted over all places
     if not psyche:
         return whole
     whole = re.sub(r'^\{"kind":.*\}$', lambda line: own_words_out(line[0]), whole, flags=re.MULTILINE)

@@ -60,6 +60,7 @@ async def test_a_fact_is_in_force_until_it_ends(home: Home, row: Row) -> None:
         for line, now in zip(row.input["says"], told(row), strict=True):
 
             def write(tail: str, was: list[tuple[str, str]] = was, now: list[tuple[str, str]] = now) -> str:
+                """Write what an obedient model does at this line."""
                 return acts(*changes(row, was, now, tail))
 
             await it.says(line, acts=write)
@@ -140,6 +141,7 @@ async def test_seven_weeks_of_talk(home: Home, row: Row) -> None:
             if "new" in one:
 
                 def instead(tail: str, one: Mapping[str, Any] = one) -> str:
+                    """Write a fact that takes the place of the one that the prompt shows."""
                     try:
                         old = {"instead_of": id_of(block(tail, "Known"), one["old"])}
                     except AssertionError:
