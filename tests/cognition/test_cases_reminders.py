@@ -110,7 +110,7 @@ async def test_the_life_of_a_plan(home: Home, row: Row) -> None:
     async with acting(home, row.id, clock=CLOCK, network="slack") as it:
 
         async def plan(text: str, at: str, by: str = ANA) -> None:
-            """Return what the row says of the plan."""
+            """Have somebody ask to be told at an instant."""
             await it.says(
                 f"Tell me: {text}.",
                 where=place,
