@@ -133,7 +133,7 @@ def test_console_w33_a_person_is_shown_as_they_are_shown_to_themselves(
         tab = tabs().enter(console(), "people")
         page = tab.page
         page.get_by_role("button", name="Annabel", exact=True).click()
-        page.wait_for_selector("h3 >> text=Said in plain words")
+        page.wait_for_selector("h3 >> text=Told")
         shown = page.inner_text("article[aria-label=Annabel]")
         assert tab.findings() == []
         assert tab.problems == []
