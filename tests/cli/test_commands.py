@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from claudius.adapters.terminal import own_person
 from claudius.cli import MOVED, cli
 from claudius.cli.conversations import replay
+from claudius.cognition.plan import WORDING
 from claudius.cognition.prompt import assembly, snapshot
 from claudius.config import SETTINGS, load, retired
 from claudius.config.retired import RETIRED
@@ -199,7 +200,7 @@ def test_replay_is_identical_and_shows_another_soul(talked: Talked, tmp_path: Pa
     assert "+You are Beata." in changed["diff"]
 
 
-@pytest.mark.parametrize(("form", "identical", "code"), [(snapshot.WORDING + 1, None, 0), (snapshot.WORDING, False, 1)])
+@pytest.mark.parametrize(("form", "identical", "code"), [(WORDING + 1, None, 0), (WORDING, False, 1)])
 def test_replay_tells_an_earlier_form_from_a_fault(
     talked: Talked, monkeypatch: pytest.MonkeyPatch, form: int, identical: object, code: int
 ) -> None:
@@ -207,7 +208,7 @@ def test_replay_tells_an_earlier_form_from_a_fault(
     machine, turns = talked
     monkeypatch.setenv("CLAUDIUS_HOME", str(machine.home))
     monkeypatch.setattr(assembly, "personality", lambda _: "## Temperament\nYou are someone else.")
-    monkeypatch.setattr(snapshot, "WORDING", form)
+    monkeypatch.setattr(snapshot, "RENDERED", form)
 
     ran = CliRunner().invoke(replay, [turns[0]["turn"], "--json"], standalone_mode=False)
 
