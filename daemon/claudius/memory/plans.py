@@ -17,11 +17,12 @@ from claudius.acts import PlanCancelled, PlanMade, PlanMoved, ZoneSet
 from claudius.errors import RowInvalid
 from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Schedule
 from claudius.memory.database import Core, Database, Row
+from claudius.memory.facts import called_here
 from claudius.memory.inbox import hold, keep, position
 from claudius.memory.rows import Decoding, dump, instant, parse_object, stamp
-from claudius.memory.seeing import Seeing, canonical
-from claudius.perception import SELF, Kind, Origin, Perception, Place, ScheduledExtra, TickExtra, private
-from claudius.prompt import short_name, valid
+from claudius.memory.seeing import Seeing
+from claudius.perception import SELF, Kind, Origin, Perception, Place, ScheduledExtra, TickExtra
+from claudius.prompt import valid
 from claudius.psyche_types import Milestone
 from claudius.receipts import dropped, planned, unplanned, zone_set
 from claudius.recollection import PlanHere, turn_of
@@ -96,7 +97,7 @@ def book_plan(db: Database, intent: Intent, act: PlanMade | PlanMoved | PlanCanc
             return _moved(db, intent, act)
         case PlanCancelled():
             rows = [row for one in act.plans if (row := db.one("plan_here", id=one)) is not None]
-            called = {row["id"]: _called(db, intent, row["person"], row["audience"], row["short"]) for row in rows}
+            called = {row["id"]: called_here(db, intent, row["person"], f"p{row['short']}") for row in rows}
             gone = [one for one in called if not cancel(db, one, f"turn {intent.turn}")]
             return dropped([called[one] for one in called if one not in gone], [called[one] for one in gone])
         case ZoneSet():
@@ -106,7 +107,7 @@ def book_plan(db: Database, intent: Intent, act: PlanMade | PlanMoved | PlanCanc
             rows = db.all("plans_of_speaker", persons=dump(ids), audience=intent.audience)
             for row in sorted(rows, key=itemgetter("short")):
                 if row["zone"] != act.zone:
-                    others[row["zone"]].append(_called(db, intent, act.person, intent.audience, row["short"]))
+                    others[row["zone"]].append(called_here(db, intent, act.person, f"p{row['short']}"))
             return zone_set(act.zone, others)
 
 
@@ -171,7 +172,7 @@ def _moved(db: Database, intent: Intent, act: PlanMoved) -> str:
     if row is None:
         return dropped(())
     if row["fired_turn"] is not None:
-        return dropped((), [_called(db, intent, row["person"], row["audience"], row["short"])])
+        return dropped((), [called_here(db, intent, row["person"], f"p{row['short']}")])
     move_plan(db, row, act.at, act.zone, act.repeat)
     return _receipt(db, intent, act.plan)
 
@@ -206,21 +207,10 @@ def _receipt(db: Database, intent: Intent, plan_id: int) -> str:
         return dropped(())
     with Decoding("due", plan_id):
         at, until = instant(row["scheduled_for"]), date.fromisoformat(row["until"]) if row["until"] else None
-    called = _called(db, intent, row["person"], row["audience"], row["short"])
+    called = called_here(db, intent, row["person"], f"p{row['short']}")
     return planned(
         at, zone_named(row["zone"]), row["text"], called, repeat=row["repeat"], until=until, locale=intent.locale
     )
-
-
-def _called(db: Database, intent: Intent, person: str, audience: str, short: int) -> str:
-    """Return how a receipt calls a plan: `p3`, and whose it is where several people read: `p1, Ada`."""
-    if audience.startswith(private("")):
-        return f"p{short}"
-    whose = canonical(db, person)
-    if whose == intent.person and intent.name:
-        return f"p{short}, {intent.name}"
-    known = db.one("person_recalled", person=person)
-    return f"p{short}, {known['name'] if known and known['name'] else short_name(person)}"
 
 
 def _id_here(db: Database, person: str, conversation: str) -> str:
