@@ -109,6 +109,11 @@ def data_line(obj: Mapping[str, Scalar]) -> str:
     return line if _PLAIN.fullmatch(line) else _ESCAPED.sub(_escape, line)
 
 
+def quoted(text: str) -> str:
+    """Write a text as one JSON string that cannot form a tag, heading or line break. Pure."""
+    return data_line({"v": text})[len('{"v":') : -1]
+
+
 def nested_line(document: Any) -> str:
     """Encode a document of valid strings, of any depth, as one line that is as safe as `data_line`. Pure."""
     return _ESCAPED.sub(_escape, msgspec.json.encode(document).decode())

@@ -32,7 +32,7 @@ from claudius.acts import (
 from claudius.cognition.timing import zone_name, zone_of
 from claudius.decoding import decoder, misshapen
 from claudius.errors import BadConfiguration
-from claudius.prompt import short_name
+from claudius.prompt import quoted, short_name
 from claudius.recollection import Recollection
 from claudius.recurrence import local_instant
 
@@ -228,6 +228,11 @@ def _short(text: str) -> str:
     return " ".join(text.split())[:WHAT_CHARS].rstrip()
 
 
+def _quoted(text: str) -> str:
+    """Write what a model wrote, or somebody is called, so that it is no instruction where a refusal names it. Pure."""
+    return quoted(_short(text))[1:-1]
+
+
 def _reminder(act: _Remind, known: ActsBasis) -> PlanMade:
     at, zone, repeat = _at(act.at, act.zone, known), _zone(act.zone, known), _rhythm(act.repeat) or ""
     until = _day(act.until, "until") if repeat else None
@@ -237,9 +242,9 @@ def _reminder(act: _Remind, known: ActsBasis) -> PlanMade:
     if act.who and act.who.strip():
         person = _present(act.who, known) or ""
         if not person:
-            raise _Refusal(f"there is nobody here who is called {_short(act.who)}")
+            raise _Refusal(f"there is nobody here who is called {_quoted(act.who)}")
         if person != me and not known.agrees(person):
-            raise _Refusal(f"{_short(act.who)} has not agreed to be written to")
+            raise _Refusal(f"{_quoted(act.who)} has not agreed to be written to")
     return PlanMade(kind="remind", at=at, zone=zone, text=_text(act.text), person=person, repeat=repeat, until=until)
 
 
@@ -332,8 +337,8 @@ def _present(name: str, known: ActsBasis) -> str | None:
     whole = [one for one, called in here.items() if wanted in (called.casefold(), one, short_name(one))]
     found = whole or [one for one, called in here.items() if wanted in called.casefold().split()]
     if len(found) > 1:
-        candidates = " or ".join([f"{here[one]} ({short_name(one)})" for one in found])
-        raise _Refusal(f"{_short(name)} may be {candidates}: write which, by the short name in brackets")
+        candidates = " or ".join([f"{_quoted(here[one])} ({short_name(one)})" for one in found])
+        raise _Refusal(f"{_quoted(name)} may be {candidates}: write which, by the short name in brackets")
     return found[0] if found else None
 
 
@@ -343,7 +348,7 @@ def _listed(short: str, listed: Iterable[Any], heading: str) -> int:
     for one in listed:
         if wanted and one.short == wanted:  # facts of others stand there without an id
             return int(one.id)
-    raise _Refusal(f"{_short(short) or 'an empty id'} does not stand under ## {heading} in this prompt")
+    raise _Refusal(f"{_quoted(short) or 'an empty id'} does not stand under ## {heading} in this prompt")
 
 
 def _fact(short: str, known: ActsBasis) -> int:
@@ -373,7 +378,7 @@ def _iana(name: str) -> str:
     try:
         return str(zone_of(name.strip() or "-"))
     except BadConfiguration:
-        raise _Refusal(f"there is no zone {_short(name)!r}: write an IANA name, such as Europe/Rome") from None
+        raise _Refusal(f"there is no zone '{_quoted(name)}': write an IANA name, such as Europe/Rome") from None
 
 
 def _rhythm(written: str | Sequence[str] | None) -> str | None:

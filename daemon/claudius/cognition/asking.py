@@ -38,7 +38,6 @@ from claudius.cognition.prompt.function_prompts import (
     fresh,
     is_told_apart,
     prompt_of,
-    quoted,
 )
 from claudius.cognition.remembering import REHEARSAL
 from claudius.cognition.reply.parser import Parsed, Parser, Section, clean_text, read_verb
@@ -53,7 +52,7 @@ from claudius.failure import Failure, failure_of, unspeakable
 from claudius.intent import Call, Thought, Thoughts
 from claudius.memory.knowledge import greeted, told
 from claudius.observed import Thinking
-from claudius.prompt import Prompt, RecordKind, data_line, fence
+from claudius.prompt import Prompt, RecordKind, data_line, fence, quoted
 from claudius.provider import (
     Delta,
     Done,

@@ -23,7 +23,7 @@ from claudius.cognition.prompt.assembly import PRESENT, context_blocks, history,
 from claudius.cognition.steps import STEPS
 from claudius.cognition.working_memory import CORE, DEFAULT, ORDER, SUMMARY, MemoryEntry, WorkingMemory
 from claudius.errors import BadSoul
-from claudius.prompt import Prompt, RecordKind, data_line, fence
+from claudius.prompt import Prompt, RecordKind, data_line, fence, quoted
 from claudius.provider import Message
 from claudius.recollection import EntryType, PastTurn, Recollection
 from claudius.soul import SoulText
@@ -270,11 +270,6 @@ def _line(ask: Ask[Any], step: StepText, tag: str, source: PromptSource, attribu
         parts.append(quoted(ask.slots["instruction"]))
     said = " ".join(part for part in parts if part)
     return f"{ask.step}: {said}" if said else ""
-
-
-def quoted(text: str) -> str:
-    """Write a text as one JSON string that cannot form a tag, heading or line break. Pure."""
-    return data_line({"v": text})[len('{"v":') : -1]
 
 
 def draw(source: PromptSource, memory: WorkingMemory, asked_now: Wanted) -> Drawn:
