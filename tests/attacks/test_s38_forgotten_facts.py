@@ -13,6 +13,7 @@ from acted import Acted, acting, acts, block, id_of
 from claudius.home import Home
 from claudius.memory import search
 from claudius.testing.adapter_contract.stage import BEN, CHANNEL
+from minds import until
 
 SECRET = "phosphorescent-walnut-crumble-allergy"
 SAYS = f"Mind my {SECRET}, please."
@@ -49,6 +50,10 @@ async def test_an_hour_later_it_stands_in_no_row_but_the_conversation_s_own(home
         hidden = await it.says("Which pudding shall I make?")
         await it.until(it.now() + timedelta(minutes=65), timedelta(minutes=65))
         await it.says("And a cake?")
+        store = it.soul.mind.store  # on a calm machine the question is answered before the clock has done its work
+        await until(
+            lambda: not (store.facts.next_destroyed() or store.inbox.is_unsaid or store.core.look("unsaid_now"))
+        )
         after = await tables(it, home)
 
     assert {"fact", "moment", "entry"} <= before
@@ -70,6 +75,24 @@ async def test_nobody_reaches_what_is_somebody_else_s(home: Home, guess: str) ->
 
     assert known is not None
     assert [one.text for one in known.facts] == [KNOW["text"]]
+
+
+async def test_nothing_said_in_private_ends_what_a_channel_was_told(home: Home) -> None:
+    """In private the fact has no number, and a guessed one changes nothing: the channel is told what it was told."""
+    told = {"do": "know", "kind": "home", "text": "Lives in Porto", "keys": ["city"]}
+    moved = {**told, "text": "Lives in Lisbon", "instead_of": "f1"}
+    async with acting(home, "s38 elsewhere", clock=CLOCK, network="slack") as it:
+        await it.says("I live in Porto.", where=CHANNEL, calls=True, acts=acts(told))
+        before = await it.says("Which city?", where=CHANNEL, calls=True)
+        direct = await it.says("Not any more.", acts=acts({"do": "no_longer", "fact": "f1"}))
+        await it.says("I moved to Lisbon.", acts=acts(moved))
+        after = await it.says("Which city?", where=CHANNEL, calls=True)
+
+    assert "f1 Lives in Porto" in block(before, "Known")
+    assert "Lives in Porto" in block(direct, "Known")
+    assert "f1" not in block(direct, "Known")
+    assert "f1 Lives in Porto" in block(after, "Known")
+    assert "Lisbon" not in after
 
 
 async def test_what_was_chosen_from_the_list_is_gone_and_what_was_brought_back_stays(home: Home) -> None:
