@@ -183,13 +183,18 @@ def find_moments(
         hits += db.all("moment_terms", weights=weights, ids=dump(sorted(missing)))
     return Found(
         moments=moments,
-        hits={row["id"]: frozenset([said.get(one) or one.rpartition(":")[0] for one in row["terms"].split()]) for row in hits},
+        hits={row["id"]: frozenset([said.get(one) or _stem(one) for one in row["terms"].split()]) for row in hits},
         beside=beside,
         frequencies={term: frequencies[term] for term in terms},
         total=total,
         nearness=near.of(moments) if near else {},
         nearest=near.nearest if near else (),
     )
+
+
+def _stem(term: str) -> str:
+    """Return the stem of a term as the index holds it, without the number of its audience. Pure."""
+    return term.rpartition(":")[0]
 
 
 def _misspelt(

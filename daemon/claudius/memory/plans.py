@@ -150,7 +150,7 @@ def _made(db: Database, intent: Intent, act: PlanMade) -> str:
 
 def _first(act: PlanMade | PlanMoved) -> str | None:
     """Return what a repetition keeps: the wall clock as it was written, else an instant."""
-    return act.wall.isoformat() if act.wall else act.at and stamp(act.at)
+    return act.wall.isoformat() if act.wall else stamp(act.at) if act.at else None
 
 
 def _note(db: Database, intent: Intent, act: PlanMade, plan_id: int) -> None:

@@ -393,7 +393,8 @@ def is_alike(term: str, other: str) -> bool:
     """
     if len(term) == 1:
         return other.startswith(term)
-    at = next((n for n, (one, two) in enumerate(zip(term, other, strict=False)) if one != two), min(len(term), len(other)))
+    pairs = enumerate(zip(term, other, strict=False))
+    at = next((n for n, (one, two) in pairs if one != two), min(len(term), len(other)))
     mine, its = term[at:], other[at:]
     return mine[1:] in (its, its[1:]) or mine == its[1:] or (mine[:2] == its[1::-1] and mine[2:] == its[2:])
 

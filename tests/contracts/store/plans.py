@@ -251,7 +251,9 @@ async def p21(ground: Ground) -> None:
     assert left == []
 
 
-@case("P21a", "a repetition whose first hour the clock skips comes at that hour ever after, also when it was moved to it")
+@case(
+    "P21a", "a repetition whose first hour the clock skips comes at that hour ever after, also when it was moved to it"
+)
 async def p21a(ground: Ground) -> None:
     """At 2:30 from 29 March on, on which it is said at three."""
     wall, gap = datetime(2026, 3, 29, 2, 30), datetime(2026, 3, 29, 1, tzinfo=UTC)  # noqa: DTZ001 - of a wall
