@@ -37,6 +37,7 @@ class Kind(StrEnum):
     SCHEDULED = "scheduled"
     DIRECTIVE = "directive"
     NEWS = "news"
+    TOOL = "tool"
 
 
 class Origin(StrEnum):
@@ -179,6 +180,8 @@ class InternalExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
     level: float = 0.0
     """How much a milestone, or a silence, means by itself, in [0, 1]."""
     due_at: str = ""
+    call: str = ""
+    """The call of a tool whose end it tells."""
     there: tuple[str, str] = ("", "")
     """The conversation, and its audience, in which something may follow from an event in the soul's own."""
 
@@ -220,6 +223,7 @@ _EXTRAS: dict[Kind, type[Extra]] = {
     Kind.SCHEDULED: ScheduledExtra,
     Kind.DIRECTIVE: DirectiveExtra,
     Kind.NEWS: Extra,
+    Kind.TOOL: InternalExtra,
 }
 _NAMES = {kind: frozenset(one.encode_name for one in fields(ready(kind))) for kind in _EXTRAS.values()}
 _EMPTY = {kind: kind() for kind in _EXTRAS.values()}
