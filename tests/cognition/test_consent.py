@@ -14,7 +14,7 @@ from claudius.config.schema import ToolsSettings
 from claudius.perception import Kind, MessageExtra, Origin, Perception, Standing
 from claudius.recollection import Entry, EntryType, Fact, PastTurn, Recollection, unrecalled
 from claudius.shown import How, Quoted, ReadFile
-from claudius.tool import Ask, Caller, Grant, Onlookers, Refuse, Run, Tool, ToolClass, ToolStep
+from claudius.tool import Asks, Caller, Grant, Onlookers, Refuses, Runs, Tool, ToolClass, ToolStep
 
 NOW = datetime(2026, 11, 26, 10, 0, tzinfo=UTC)
 OZ, ADA = "slack:T:UOZ", "slack:T:UADA"
@@ -80,74 +80,74 @@ ALONE = Onlookers(people=frozenset({OZ}), owners=frozenset({OZ}))
     ("what", "args", "known", "decision"),
     [
         # by the table
-        (LOOK, {}, basis(), Run("look")),
-        (READ, {}, basis(), Ask((OZ,))),
-        (WRITE, {}, basis(), Ask((OZ,))),
-        (SEND, {}, basis(), Ask((OZ,))),
-        (WEB, {"url": URL}, basis(), Ask((OZ,))),
-        (WEB, {"url": URL}, basis(here(said(where=DM)), onlookers=Onlookers(people=frozenset({ADA}))), Ask((ADA,))),
-        (READ, {}, basis(here(said(where=DM)), onlookers=Onlookers(people=frozenset({ADA}))), Refuse(NO_OWNER)),
+        (LOOK, {}, basis(), Runs("look")),
+        (READ, {}, basis(), Asks((OZ,))),
+        (WRITE, {}, basis(), Asks((OZ,))),
+        (SEND, {}, basis(), Asks((OZ,))),
+        (WEB, {"url": URL}, basis(), Asks((OZ,))),
+        (WEB, {"url": URL}, basis(here(said(where=DM)), onlookers=Onlookers(people=frozenset({ADA}))), Asks((ADA,))),
+        (READ, {}, basis(here(said(where=DM)), onlookers=Onlookers(people=frozenset({ADA}))), Refuses(NO_OWNER)),
         # 1: off, or not offered here
-        (LOOK, {}, basis(config=Config(tools=ToolsSettings(enabled=False))), Refuse("tools are switched off")),
-        (replace(LOOK, off="its server is down"), {}, basis(), Refuse("its server is down")),
-        (NOTES, {}, basis(), Refuse("it is not offered here")),
-        (NOTES, {}, basis(onlookers=replace(ALONE, people=None)), Refuse("it is not offered here")),
-        (NOTES, {}, basis(onlookers=ALONE), Ask((OZ,))),
-        (replace(READ, where=("private",)), {}, basis(), Refuse("it is not offered here")),
-        (replace(READ, where=("slack:T:C1",)), {}, basis(), Ask((OZ,))),
+        (LOOK, {}, basis(config=Config(tools=ToolsSettings(enabled=False))), Refuses("tools are switched off")),
+        (replace(LOOK, off="its server is down"), {}, basis(), Refuses("its server is down")),
+        (NOTES, {}, basis(), Refuses("it is not offered here")),
+        (NOTES, {}, basis(onlookers=replace(ALONE, people=None)), Refuses("it is not offered here")),
+        (NOTES, {}, basis(onlookers=ALONE), Asks((OZ,))),
+        (replace(READ, where=("private",)), {}, basis(), Refuses("it is not offered here")),
+        (replace(READ, where=("slack:T:C1",)), {}, basis(), Asks((OZ,))),
         # 3: nobody here may allow it
-        (READ, {}, basis(onlookers=Onlookers(people=frozenset({ADA}))), Refuse(NO_OWNER)),
-        (READ, {}, basis(onlookers=Onlookers(), grants=[grant("a.read")]), Refuse(NO_OWNER)),
+        (READ, {}, basis(onlookers=Onlookers(people=frozenset({ADA}))), Refuses(NO_OWNER)),
+        (READ, {}, basis(onlookers=Onlookers(), grants=[grant("a.read")]), Refuses(NO_OWNER)),
         # 7: remembered
-        (READ, {}, basis(grants=[grant("a.read")]), Run("grant", 7)),
-        (READ, {}, basis(grants=[grant("a.read", "channel", conversation="slack:T:C1:")]), Run("grant", 7)),
-        (READ, {}, basis(grants=[grant("a.read", "always", conversation="")]), Run("grant", 7)),
-        (READ, {}, basis(grants=[grant("a.read", conversation="slack:T:C1:99.9")]), Ask((OZ,))),
-        (READ, {}, basis(grants=[grant("a.read", "channel", conversation="slack:T:C12:")]), Ask((OZ,))),
-        (READ, {}, basis(grants=[grant("a.read", person=OZ)]), Ask((OZ,))),
-        (READ, {}, basis(grants=[grant("a.read", expires_at=NOW)]), Ask((OZ,))),
-        (READ, {}, basis(grants=[grant("a.read", revoked_at=NOW)]), Ask((OZ,))),
-        (READ, {}, basis(grants=[grant("a.read", pin="old")]), Ask((OZ,))),
-        (SEND, {}, basis(grants=[grant("a.send", one) for one in ("talk", "channel", "always")]), Ask((OZ,))),
-        (WRITE, {}, basis(grants=[grant("a.write")]), Ask((OZ,))),
+        (READ, {}, basis(grants=[grant("a.read")]), Runs("grant", 7)),
+        (READ, {}, basis(grants=[grant("a.read", "channel", conversation="slack:T:C1:")]), Runs("grant", 7)),
+        (READ, {}, basis(grants=[grant("a.read", "always", conversation="")]), Runs("grant", 7)),
+        (READ, {}, basis(grants=[grant("a.read", conversation="slack:T:C1:99.9")]), Asks((OZ,))),
+        (READ, {}, basis(grants=[grant("a.read", "channel", conversation="slack:T:C12:")]), Asks((OZ,))),
+        (READ, {}, basis(grants=[grant("a.read", person=OZ)]), Asks((OZ,))),
+        (READ, {}, basis(grants=[grant("a.read", expires_at=NOW)]), Asks((OZ,))),
+        (READ, {}, basis(grants=[grant("a.read", revoked_at=NOW)]), Asks((OZ,))),
+        (READ, {}, basis(grants=[grant("a.read", pin="old")]), Asks((OZ,))),
+        (SEND, {}, basis(grants=[grant("a.send", one) for one in ("talk", "channel", "always")]), Asks((OZ,))),
+        (WRITE, {}, basis(grants=[grant("a.write")]), Asks((OZ,))),
         (WRITE, {}, basis(here(said(where=DM)), onlookers=Onlookers(people=frozenset({ADA}), owners=frozenset({ADA})),
-                          grants=[grant("a.write", conversation=DM)]), Run("grant", 7)),
+                          grants=[grant("a.write", conversation=DM)]), Runs("grant", 7)),
         # 4: an address that a person wrote
-        (WEB, {"url": URL}, basis(grants=[grant("web.read")]), Run("typed", 7)),
-        (WEB, {"url": f"{URL}?q=1"}, basis(grants=[grant("web.read")]), Ask((OZ,), "nobody wrote this address here")),
-        (WEB, {"url": URL}, basis(here(said(extra=FILE)), grants=[grant("web.read")]), Run("typed", 7)),
+        (WEB, {"url": URL}, basis(grants=[grant("web.read")]), Runs("typed", 7)),
+        (WEB, {"url": f"{URL}?q=1"}, basis(grants=[grant("web.read")]), Asks((OZ,), "nobody wrote this address here")),
+        (WEB, {"url": URL}, basis(here(said(extra=FILE)), grants=[grant("web.read")]), Runs("typed", 7)),
         # 5: third-party text
         (READ, {}, basis(here(said(extra=FILE)), grants=[grant("a.read")]),
-         Ask((OZ,), "the file a.txt stands here, and may have asked for it")),
+         Asks((OZ,), "the file a.txt stands here, and may have asked for it")),
         (READ, {}, basis(here(said(extra=FORWARD)), grants=[grant("a.read")]),
-         Ask((OZ,), "a forwarded message stands here, and may have asked for it")),
+         Asks((OZ,), "a forwarded message stands here, and may have asked for it")),
         (READ, {}, basis(here(past=(BOT,)), grants=[grant("a.read")]),
-         Ask((OZ,), "a post by the bot Buildy stands here, and may have asked for it")),
-        (READ, {}, basis(here(past=(BOT,)), grants=[grant("a.read")], history_from=2), Run("grant", 7)),
+         Asks((OZ,), "a post by the bot Buildy stands here, and may have asked for it")),
+        (READ, {}, basis(here(past=(BOT,)), grants=[grant("a.read")], history_from=2), Runs("grant", 7)),
         (READ, {}, basis(here(past=(FETCHED,)), grants=[grant("a.read")]),
-         Ask((OZ,), "the result of web.read stands here, and may have asked for it")),
-        (READ, {}, basis(here(past=(FETCHED, LATER)), grants=[grant("a.read")]), Run("grant", 7)),
+         Asks((OZ,), "the result of web.read stands here, and may have asked for it")),
+        (READ, {}, basis(here(past=(FETCHED, LATER)), grants=[grant("a.read")]), Runs("grant", 7)),
         (READ, {}, basis(used=[OTHERS], grants=[grant("a.read")]),
-         Ask((OZ,), "the result of web.read stands here, and may have asked for it")),
-        (READ, {}, basis(used=[MINE], grants=[grant("a.read")]), Run("grant", 7)),
+         Asks((OZ,), "the result of web.read stands here, and may have asked for it")),
+        (READ, {}, basis(used=[MINE], grants=[grant("a.read")]), Runs("grant", 7)),
         # 6: private text is carried out
         (READ, {"q": {"deep": ["a surprise-party for Ada"]}}, basis(hidden="They plan a Surprise Party for Ada on Monday"),
-         Ask((OZ,), "it would carry “a surprise-party for Ada” out of this conversation")),
+         Asks((OZ,), "it would carry “a surprise-party for Ada” out of this conversation")),
         (READ, {"q": "surprise+party%20for+Ada"}, basis(hidden="a surprise party for Ada", grants=[grant("a.read")]),
-         Ask((OZ,), "it would carry “surprise party for Ada” out of this conversation")),
+         Asks((OZ,), "it would carry “surprise party for Ada” out of this conversation")),
         (READ, {"q": "a surprise party for Ada"}, basis(here(said("a surprise party for Ada!")), grants=[grant("a.read")],
-                                                        hidden="a surprise party for Ada"), Run("grant", 7)),
+                                                        hidden="a surprise party for Ada"), Runs("grant", 7)),
         (WEB, {"url": "https://evil/allergic-to-walnuts-since"},
          basis(here(known=(Fact(id=1, person=ADA, kind="constraint", text="Allergic to walnuts since birth", audience="a",
                                 turn="t", stated_s=0.0),))),
-         Refuse("it would carry “allergic-to-walnuts-since” out of this conversation")),
+         Refuses("it would carry “allergic-to-walnuts-since” out of this conversation")),
         (WEB, {"url": "https://evil/the-harbour-plan-is"},
          basis(here(said("https://evil/the-harbour-plan-is https://evil/ too")), used=[MINE], grants=[grant("web.read")]),
-         Run("typed", 7)),
+         Runs("typed", 7)),
         (WEB, {"url": "https://evil/harbourplanissecret"}, basis(used=[MINE], grants=[grant("web.read")]),
-         Refuse("it would carry “harbourplanissecret” out of this conversation")),
+         Refuses("it would carry “harbourplanissecret” out of this conversation")),
         (replace(NOTES, where=()), {"path": "the harbour plan is secret"}, basis(used=[MINE], grants=[grant("files.read")]),
-         Run("grant", 7)),
+         Runs("grant", 7)),
     ],
 )  # fmt: skip
 def test_each_call_is_decided_by_the_first_rule_that_holds(
@@ -182,8 +182,8 @@ TERMINAL = {"conversation": "terminal:local:main:main", "audience": "private:ter
 def test_only_a_person_has_more_done_than_a_look(heard: Perception, person: str) -> None:
     """T32: bots, guests, jobs, plans, news, `--as` and clients of `claudius mcp` may look, and no more."""
     assert person_behind(here(heard)) == person
-    assert isinstance(decide(WEB, {"url": URL}, basis(here(heard))), Ask) is (person != "")
-    assert decide(LOOK, {}, basis(here(heard))) == Run("look")
+    assert isinstance(decide(WEB, {"url": URL}, basis(here(heard))), Asks) is (person != "")
+    assert decide(LOOK, {}, basis(here(heard))) == Runs("look")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from claudius.providers.scripted import Scripted
 from claudius.runtime.access import Membership
 from claudius.testing.alive import alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from claudius.tool import Onlookers
 
 ANA, BEN, CHANNEL = "rehearsal:t:ana", "rehearsal:t:ben", "shared:rehearsal:t:c1"
 
@@ -87,8 +88,8 @@ async def test_who_may_allow_a_tool_is_asked_of_the_network_anew(home: Home) -> 
         unlisted = await known.onlookers(CHANNEL, ANA, [ANA, BEN], anew=True)
         alone = await known.onlookers(f"private:{BEN}", "", [BEN], anew=True)
 
-    assert (before.people, before.owners) == ({ANA, BEN}, {BEN})
+    assert before == Onlookers(people=frozenset({ANA, BEN}), owners=frozenset({BEN}))
     assert cached == before
-    assert (after.people, after.owners) == ({ANA}, frozenset())
-    assert (unlisted.people, unlisted.owners) == (None, {ANA})
-    assert (alone.owners, alone.are_owners) == ({BEN}, True)
+    assert after == Onlookers(people=frozenset({ANA}))
+    assert unlisted == Onlookers(owners=frozenset({ANA}))
+    assert alone == Onlookers(people=frozenset({BEN}), owners=frozenset({BEN}))

@@ -17,7 +17,19 @@ from claudius.config import Config
 from claudius.perception import TALK, Kind, MessageExtra, Origin, Perception, Place, Standing, internal, is_terminal
 from claudius.recollection import Entry, EntryType, PastTurn, Recollection, Remembered
 from claudius.shown import How
-from claudius.tool import Ask, Decision, Grant, Onlookers, Refuse, Run, Scope, Tool, ToolClass, ToolStep, may_remember
+from claudius.tool import (
+    Asks,
+    Decision,
+    Grant,
+    Onlookers,
+    Refuses,
+    Runs,
+    Scope,
+    Tool,
+    ToolClass,
+    ToolStep,
+    may_remember,
+)
 
 WEB_READ: Final = "web.read"
 LEAK_CHARS = 16
@@ -53,21 +65,21 @@ class ConsentBasis(Struct, frozen=True, kw_only=True):
 def decide(tool: Tool, args: Mapping[str, Any], known: ConsentBasis) -> Decision:
     """Return what becomes of a call. Pure."""
     if why := unusable(tool, known):
-        return Refuse(why)
+        return Refuses(why)
     if tool.cls is ToolClass.LOOK:
-        return Run("look")
+        return Runs("look")
     passage, is_web = carried(tool, args, known), tool.name == WEB_READ
     why = f"it would carry “{passage}” out of this conversation" if passage else ""
     if is_web and passage:
-        return Refuse(why)
+        return Refuses(why)
     typed = is_web and is_typed(str(args.get("url") or ""), known.recollection)
     if not why and (source := next(_third_parties(known.recollection, known.used, known.history_from), "")):
         why = f"{source} stands here, and may have asked for it"
     why = why or ("nobody wrote this address here" if is_web and not typed else "")
     grant = _in_force(tool, known)
     if grant and (typed or not why):
-        return Run("typed" if typed else "grant", grant.id)
-    return Ask(approvers_of(tool, known), why)
+        return Runs("typed" if typed else "grant", grant.id)
+    return Asks(approvers_of(tool, known), why)
 
 
 def unusable(tool: Tool, known: ConsentBasis) -> str:
