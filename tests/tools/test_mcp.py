@@ -19,7 +19,7 @@ import pytest
 
 from claudius.config import Loaded, Secret
 from claudius.config.schema import Config, ToolServerSettings, ToolsSettings
-from claudius.errors import ToolError, ToolFailed, ToolRefused, ToolTimedOut
+from claudius.errors import ToolError, ToolFailed, ToolLost, ToolRefused
 from claudius.memory.pins import Pin
 from claudius.tool import Caller, Tool, ToolClass
 from claudius.tools.mcp import FAILURES, McpHands, Servers
@@ -63,16 +63,16 @@ async def test_a_server_that_misbehaves_costs_its_own_call_alone(hands: McpHands
         "endless": "10 tools | more than 8 pages | 2: hi",
         "deep": "3 tools | deep: its schema is nested too deep | 2: hi",
         "one_bad": "3 tools | bad: its schema is no object | a tool without a usable name | a tool without a usable name | 2: hi",
-        "dies": "ToolTimedOut: gave no answer: it ended",
-        "long": "ToolTimedOut: gave no answer: a process wrote a line without end",
-        "broken": "ToolTimedOut: gave no answer: a process wrote half a line",
-        "shapeless": "ToolTimedOut: gave no answer: its answer cannot be read (ValidationError)",
+        "dies": "ToolLost: no answer: it ended",
+        "long": "ToolLost: no answer: a process wrote a line without end",
+        "broken": "ToolLost: no answer: a process wrote half a line",
+        "shapeless": "ToolTimedOut: no answer: it cannot be read (ValidationError)",
         "floods": "3 tools | 2: hi",
         "asks": "3 tools | 2: hi",
         "pictures": "3 tools | 10: hi\n[image]",
         "fails": "ToolFailed: hi",
         "much": "3 tools | 100000: hihihihihihihihi",
-        "fat": "ToolTimedOut: gave no answer: it took too much memory",
+        "fat": "ToolLost: no answer: it took too much memory",
     }
 
     ends = await asyncio.gather(*(_used(hands, manner, tmp_path) for manner in expected))
@@ -113,7 +113,7 @@ async def test_what_kills_the_hands_kills_every_server(hands: McpHands, tmp_path
     assert hands._child
     os.kill(hands._child.pid, signal.SIGKILL)
 
-    with pytest.raises(ToolTimedOut):
+    with pytest.raises(ToolLost):
         await call
     await _until(lambda: not any(map(_runs, servers)))
     assert await _used(hands, "good", tmp_path) == "3 tools | 2: hi"

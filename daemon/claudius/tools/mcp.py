@@ -25,7 +25,7 @@ from msgspec import Struct, convert, field
 from claudius.children import INHERITED, Child
 from claudius.config import Loaded
 from claudius.config.schema import ToolServerSettings
-from claudius.errors import Crashed, Cut, ToolFailed, ToolRefused, ToolTimedOut, Unavailable
+from claudius.errors import Crashed, Cut, ToolFailed, ToolLost, ToolRefused, ToolTimedOut, Unavailable
 from claudius.home import DIRECTORY_MODE
 from claudius.memory.pins import Pin
 from claudius.tool import JSON, Caller, Tool, ToolClass
@@ -70,7 +70,8 @@ class McpHands:
     async def call(self, server: str, tool: str, args: JSON) -> str:
         """Call a tool of a server that was listed, and return its words.
 
-        Raises: ToolFailed if it says so itself, or nothing was sent; ToolTimedOut if it gave no answer.
+        Raises: ToolFailed if it says so itself, or nothing was sent; ToolLost if it died before it answered;
+        ToolTimedOut if its answer cannot be read.
         """
         said = await self._ask({"do": "call", "server": server, "tool": tool, "args": args})
         if "text" in said:
@@ -78,7 +79,7 @@ class McpHands:
                 raise ToolFailed(f"{server}.{tool}", said["text"])
             return str(said["text"])
         if said["sent"]:
-            raise ToolTimedOut(f"{server}.{tool}", f"gave no answer: {said['error']}")
+            raise (ToolTimedOut if said.get("alive") else ToolLost)(f"{server}.{tool}", f"no answer: {said['error']}")
         raise ToolFailed(server, f"cannot be used: {said['error']}")
 
     async def end(self, server: str) -> None:

@@ -153,7 +153,7 @@ class Server:
             if not self.why and error.code != CONNECTION_CLOSED:
                 said = {"text": _kept(error.error.message), "failed": True}
         except (RuntimeError, ValueError) as error:  # an answer in no form that we know: the call was made
-            said = {"error": f"its answer cannot be read ({type(error).__name__})", "sent": True}
+            said = {"error": f"it cannot be read ({type(error).__name__})", "sent": True, "alive": True}
         finally:
             self._hands.say({"id": job["id"], **(said or {"error": self._gone(), "sent": True})})
             del self.calls[job["id"]]
