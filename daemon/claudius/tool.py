@@ -175,7 +175,7 @@ class Card(Struct, frozen=True, kw_only=True):
     """Once decided, the line that stands in place of the buttons: `Allowed by Oz.`"""
 
 
-class Run(Struct, frozen=True):
+class Runs(Struct, frozen=True):
     """The call may run now."""
 
     reason: str
@@ -183,20 +183,20 @@ class Run(Struct, frozen=True):
     grant: int = 0
 
 
-class Ask(Struct, frozen=True):
+class Asks(Struct, frozen=True):
     """The call must be asked for."""
 
     approvers: tuple[str, ...]
     why: str = ""
 
 
-class Refuse(Struct, frozen=True):
+class Refuses(Struct, frozen=True):
     """The call is not made; the model is told why."""
 
     why: str
 
 
-Decision = Run | Ask | Refuse
+Decision = Runs | Asks | Refuses
 
 
 class Hands(Protocol):
@@ -239,7 +239,7 @@ def tool(purpose: str, *, cls: str = "send", **rest: Any) -> Callable[[Callable[
     """
 
     def marked(function: Callable[..., Any]) -> Callable[..., Any]:
-        function.__tool__ = {"purpose": purpose, "cls": ToolClass(cls), **rest}  # type: ignore[attr-defined]
+        function.__tool__ = {"purpose": purpose, "cls": ToolClass(cls), **rest}  # type: ignore[attr-defined]  # a mark of ours on theirs
         return function
 
     return marked

@@ -40,7 +40,7 @@ class Function(msgspec.Struct, frozen=True):
     name: str | None = None
 
 
-class ToolCall(msgspec.Struct, frozen=True):
+class CalledTool(msgspec.Struct, frozen=True):
     """A call of a tool that nobody offered."""
 
     function: Function | None = None
@@ -57,7 +57,7 @@ class ChunkText(msgspec.Struct, frozen=True):
     """What a chunk adds to the reply. A separate reasoning field is ignored."""
 
     content: str | tuple[ContentPart, ...] | None = None
-    tool_calls: tuple[ToolCall, ...] | None = None
+    tool_calls: tuple[CalledTool, ...] | None = None
 
     @property
     def text(self) -> str:
