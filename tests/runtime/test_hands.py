@@ -25,9 +25,9 @@ NOBODY = {"type": "object", "properties": {}, "required": [], "additionalPropert
 WHERE = "rehearsal:local:talk:"
 
 
-def made(run: Callable[[JSON, Caller], Awaitable[str]], cls: str = "read", **more: object) -> Tool:
+def made(run: Callable[[JSON, Caller], Awaitable[str]], cls: str = "read", key_arg: str = "") -> Tool:
     """Return a tool that does this."""
-    return Tool(name=f"test.{cls}", purpose="Does it.", cls=ToolClass(cls), schema=NOBODY, run=run, **more)  # type: ignore[arg-type]
+    return Tool(name=f"test.{cls}", purpose="Does it.", cls=ToolClass(cls), schema=NOBODY, run=run, key_arg=key_arg)
 
 
 def use(tool: Tool, turn: str = "turn", n: int = 0) -> ToolCall:
