@@ -99,6 +99,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     """The argument that takes the call's id as idempotency key; hidden from the model. Empty = it has none."""
     timeout_s: float = 0.0
     """The longest one call may take; 0 = the setting's."""
+    off: str = ""
+    """Why it cannot be used now, in one line: its server is down, its definition changed; empty = it can."""
 
 
 class ToolCall(Struct, frozen=True, kw_only=True):
@@ -203,7 +205,7 @@ class Hands(Protocol):
     """The door through which a turn has tools done; `runtime/hands.py` is it."""
 
     def offered(self) -> Sequence[Tool]:
-        """Return every tool that is up and as pinned, by name; the same objects until something changed."""
+        """Return every tool, by name, also those that are `off`; the same objects until something changed."""
         ...
 
     async def known(self, call: str) -> ToolCall | None:

@@ -21,6 +21,7 @@ from contracts.store import (
     moments,
     outbox,
     people,
+    pins,
     plans,
     psyche,
     turns,
@@ -47,5 +48,6 @@ ROOMS = (
     codes,
     facts,
     calls,
+    pins,
 )
 """The modules that hold the cases; importing them fills `CASES`."""
