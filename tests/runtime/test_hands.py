@@ -14,6 +14,7 @@ from claudius.errors import ToolFailed, ToolRefused, ToolTimedOut
 from claudius.home import Home
 from claudius.memory.store import Store
 from claudius.providers.scripted import Scripted
+from claudius.runtime.access import Membership
 from claudius.runtime.hands import LaneHands, ToolRunner, cut
 from claudius.testing.alive import Alive, alive
 from claudius.tool import JSON, Caller, CallState, Tool, ToolCall, ToolClass
@@ -50,7 +51,9 @@ def by(call: ToolCall) -> Caller:
 async def hands(home: Home, *tools: Tool, **settings: str) -> AsyncIterator[tuple[LaneHands, ToolRunner, Alive]]:
     """Wake a soul with these tools; yield what does the calls of one conversation."""
     async with alive(home, Scripted(default=reply("It says so.")), tools=tools, settings=settings) as soul:
-        runner = ToolRunner(soul.mind, lambda: tools, soul.server.wake)
+        runner = ToolRunner(
+            soul.mind, lambda: tools, soul.server.wake, Membership(soul.mind.store, {}, soul.mind.clock)
+        )
         yield runner.of(soul.mind.store, WHERE), runner, soul
         await runner.close()
 

@@ -24,7 +24,8 @@ from claudius.errors import StaleTurn, ToolError, ToolRefused, ToolTimedOut
 from claudius.foreign import plain_message, unquoted
 from claudius.memory.calls import args_sha256
 from claudius.memory.store import Store
-from claudius.tool import Caller, CallState, Grant, Tool, ToolCall
+from claudius.runtime.access import Membership
+from claudius.tool import Caller, CallState, Grant, Onlookers, Tool, ToolCall
 
 log = logging.getLogger(__name__)
 
@@ -44,9 +45,11 @@ class _Running(Struct, eq=False):
 class ToolRunner:
     """The tools of one process, and the calls that are under way in it."""
 
-    def __init__(self, mind: Mind, tools: Callable[[], Sequence[Tool]], wake: Callable[[str], None]) -> None:
-        """Offer `tools`, by name; `wake` has a conversation check for what waits."""
-        self._mind, self.tools, self._wake = mind, tools, wake
+    def __init__(
+        self, mind: Mind, tools: Callable[[], Sequence[Tool]], wake: Callable[[str], None], members: Membership
+    ) -> None:
+        """Offer `tools`, by name; `wake` has a conversation check for what waits, `members` knows who sees it."""
+        self._mind, self.tools, self._wake, self.members = mind, tools, wake, members
         self._running: dict[str, _Running] = {}
         self._is_closing = False
         self.ended = Counter[tuple[str, str]]()
@@ -64,7 +67,7 @@ class ToolRunner:
     def tool(self, call: ToolCall) -> Tool | None:
         """Return the tool of a call, if it can be used and is still the one that was asked for."""
         found = next((one for one in self.tools() if one.name == call.tool), None)
-        return found if found and (found.pin, found.cls) == (call.pin, call.cls) else None
+        return found if found and (found.pin, found.cls, found.off) == (call.pin, call.cls, "") else None
 
     def has_key(self, name: str) -> bool:
         """Return whether a tool recognises a call that is made again."""
@@ -194,6 +197,10 @@ class LaneHands:
     async def grants(self, conversation: str, person: str) -> Sequence[Grant]:
         """Return the consents in force there."""
         return self._store.calls.grants(conversation, person, self._mind.clock())
+
+    async def onlookers(self, audience: str, speaker: str, *, anew: bool) -> Onlookers:
+        """Return who can see what is said to an audience. Raises: StoreError."""
+        return await self._runner.members.onlookers(audience, speaker, self._mind.config().owners, anew=anew)
 
     async def spent(self, person: str) -> int:
         """Return how many calls a person had made in the last 24 hours, without those of class `look`."""

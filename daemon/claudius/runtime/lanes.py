@@ -90,11 +90,11 @@ class Lanes:
         self._failed, self._resources, self._archive, self._planned = failed, resources, archive, planned
         self._began, self.turn_log = resources.clock.steady(), TurnLog(mind.hooks, resources.clock.steady)
         self._carry_out, self._services = carry_out, services
-        self.hands = ToolRunner(mind, tools, self.wake)
         self._lanes: dict[str, Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._held: dict[str, Unread] = {}
         self.members = Membership(mind.store, adapters, mind.clock)
+        self.hands = ToolRunner(mind, tools, self.wake, self.members)
         self._hydration = ThreadBackfill(mind, forgotten)
         self._closing, self._share = False, mind.store.leases
         self._wanted, self._looked_for = dict[str, str](), dict[str, str]()

@@ -12,23 +12,19 @@ import os
 import shutil
 import signal
 import sys
-from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime, timedelta
-from functools import partial
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, convert
 
 from claudius.children import INHERITED, Child
-from claudius.config.schema import ToolServerSettings
-from claudius.errors import Crashed, Cut, ToolFailed, ToolRefused, ToolTimedOut, Unavailable
+from claudius.errors import Crashed, Cut, ToolFailed, ToolTimedOut, Unavailable
 from claudius.home import DIRECTORY_MODE
-from claudius.memory.pins import Pin
-from claudius.tool import JSON, Caller, Tool, ToolClass
-from claudius.tools.pins import Definition, closed, differences, purpose
+from claudius.tool import JSON
+from claudius.tools.pins import Definition
 
 STUCK_S = 5.0
 """How long the child may take to confirm that a call was cancelled; then it is killed."""
