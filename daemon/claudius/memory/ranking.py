@@ -389,14 +389,14 @@ def begins_alike(term: str) -> str:
 def is_alike(term: str, other: str) -> bool:
     """Return whether a term that is nowhere may stand for another: a pair of its one character, or a slip. Pure.
 
-    A slip is one letter too many, missing or wrong, or two in each other's place.
+    A slip is one letter too many or missing, or two in each other's place; with another letter it is often another word.
     """
     if len(term) == 1:
         return other.startswith(term)
     pairs = enumerate(zip(term, other, strict=False))
     at = next((n for n, (one, two) in pairs if one != two), min(len(term), len(other)))
     mine, its = term[at:], other[at:]
-    return mine[1:] in (its, its[1:]) or mine == its[1:] or (mine[:2] == its[1::-1] and mine[2:] == its[2:])
+    return mine[1:] == its or mine == its[1:] or (mine[:2] == its[1::-1] and mine[2:] == its[2:])
 
 
 @lru_cache(maxsize=16_384)
