@@ -75,7 +75,7 @@ class FactStore:
         return gone
 
     async def keep(self, person: str, audience: str, name: str) -> str | None:
-        """Bring back what was told here and is to be forgotten, by its `f7` or `m2`; return its words, None if none is."""
+        """Bring back what was told here and is to be forgotten, by its `f7` or `m2`; return its words, else None."""
         kind = FACT if name[:1].lower() == "f" else MATTER
 
         def bring(db: Database) -> str | None:
