@@ -265,7 +265,7 @@ offer_model() {
     told=$("$venv/bin/claudius" model list --fits)
     if [ -z "$told" ]; then return; fi
     say "no model is attached, so the rehearsal voice speaks. One can think on this machine, without a key or an account:"
-    read -r -p "setup: $told; [y]es, [n]ot now: " answer
+    read -r -p "setup: $told; y = yes, n = not now: " answer
     case "$answer" in
     [yY]*)
         install "${extras[@]}" home
