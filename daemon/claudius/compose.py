@@ -42,12 +42,14 @@ from claudius.providers.chain import NO_VOICE, Chain, NoVoice, choose, may_rehea
 from claudius.providers.current import CurrentVoice, mark_of, notices
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices, SecondMind
+from claudius.runtime.hands import PlainHands
 from claudius.runtime.life import HomeLock, Pause, fingerprints
 from claudius.runtime.logs import start_log
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources, check_room, set_wall
 from claudius.runtime.server import Server
 from claudius.shape import misfit
 from claudius.soul import SoulSource, Source
+from claudius.tool import Tool
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +73,33 @@ PROVIDERS: dict[str, str] = {
 
 EMBEDDERS: dict[str, str] = {"use": "claudius.memory.moments"}
 """Built-in embedders by name; each module has `build()`. The setting's `auto` is the one of the extra `recall`."""
+
+
+TOOLS: dict[str, str] = {
+    "calc": "claudius.tools.calc",
+    "clock": "claudius.tools.clock",
+    "recall": "claudius.tools.recall",
+    "tool_help": "claudius.tools.tool_help",
+}
+"""Built-in tools by name; each module has `TOOL`, or a `build`."""
+
+
+def built_in(store: Store, offered: Callable[[], Sequence[Tool]]) -> tuple[Tool, ...]:
+    """Return the tools that ship. `tool_help` tells of those that are `offered`."""
+    given: Mapping[str, Any] = {"recall": store, "tool_help": offered}
+    found = []
+    for name, path in TOOLS.items():
+        module = importlib.import_module(path)
+        found.append(module.build(given[name]) if name in given else module.TOOL)
+    return tuple(found)
+
+
+def hands_of(store: Store) -> PlainHands:
+    """Return what does the tools of a soul."""
+    offered: list[Tool] = []
+    tools = tuple([one for one in built_in(store, lambda: offered) if one.name != "tool_help"])
+    offered += tools
+    return PlainHands(lambda: tools)
 
 
 class Composed(Struct, frozen=True, kw_only=True):
@@ -298,6 +327,7 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
         voices=_step_voices(settings.loaded, given.voice, given.build),
         reflects=second.cortex.is_active,
         consult=second.consult,
+        hands=hands_of(store),
     )
     ensouled = Ensouled(mind, home, own_person)
     services = BackgroundServices(

@@ -24,6 +24,10 @@ ApologyKind = Literal["provider_down", "over_budget", "unreadable", "interrupted
 Rung = Literal["complete", "plain", "repair", "cut", "fixed", "silent", "apology"]
 
 
+USED = "tool"
+"""The purpose of a call that goes on with what a tool gave."""
+
+
 class Thought(Struct, frozen=True, kw_only=True):
     """One parsed and checked section of a reply. `step` is the cognitive step's name."""
 
@@ -62,6 +66,10 @@ class Thoughts(Struct, frozen=True, kw_only=True):
     """The part of it that the listener has already seen; a prefix of what is finally spoken."""
     truncated: bool = False
     calls: tuple[Call, ...] = ()
+    used: tuple[Entry, ...] = ()
+    """What was asked of tools and what came of it, in order; it follows the thought."""
+    is_canned: bool = False
+    """The words are a fixed line, which no thought chose."""
 
 
 class Utterance(Struct, frozen=True, kw_only=True):
@@ -220,6 +228,8 @@ class Intent(Struct, frozen=True, kw_only=True):
     """What the turn does beyond its words, booked in its transaction; each may yield a receipt."""
     asking: ToolCall | None = None
     """The call of a tool that waits for consent; its row is written with the turn, its card with the last utterance."""
+    late: tuple[str, ...] = ()
+    """The calls of tools that go on by themselves: their end is heard later."""
     locale: str = ""
     """The speaker's locale, in which receipts name days and hours; empty = English."""
     appraisals: tuple[Appraisal, ...] = ()

@@ -260,6 +260,10 @@ class ToolStep(Struct, frozen=True, kw_only=True):
     tool: str
     args: JSON = field(default_factory=dict)
     state: str = ""
-    """A `CallState`, or `bad_args`, `repeated`, `refused`."""
+    """A `CallState`, or `bad_args`, `repeated`, `refused`, `refused: limit`."""
     text: str = ""
     """What the model was shown of it."""
+    third: bool = False
+    """Whether the text is a third party's."""
+    written: str = ""
+    """The request as it was written, if it could not be read."""

@@ -39,9 +39,10 @@ from claudius.cognition.prompt.function_prompts import (
     is_told_apart,
     prompt_of,
 )
+from claudius.cognition.prompt.rounds import used_entries
 from claudius.cognition.remembering import REHEARSAL
 from claudius.cognition.reply.parser import Parsed, Parser, Section, clean_text, read_verb
-from claudius.cognition.reply.tags import is_structured
+from claudius.cognition.reply.tags import TOOL_USE, is_structured
 from claudius.cognition.steps import STEPS
 from claudius.cognition.timing import known_zone
 from claudius.cognition.turn_state import SUMMARY_CALL, FirstCall, TurnState, Words
@@ -78,6 +79,10 @@ class ModelReply(Struct, frozen=True):
     is_refused: bool = False
     streamed: str = ""
     """The part of the reply that was already shown."""
+    prompt: Prompt | None = None
+    """What it answers, if a further call is to begin with that."""
+    is_canned: bool = False
+    """Its words are a fixed line."""
 
 
 async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; each has a default
@@ -114,6 +119,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     reading = _Reading(parser, gate, show, turn.surface.tell, thoughts)
     if ACTS in steps:
         reading.may_show = partial(_is_done, turn)
+    reading.uses = TOOL_USE in steps
     made = turn.paid.get(sha)
     if made is not None:
         await reading.take(made.response)
@@ -169,7 +175,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     parsed = without_forged(reading.parser.finish(truncated=made.stop_reason == "max_tokens"))
     if thoughts:
         thoughts.end()
-    return ModelReply(parsed, made.response, made.stop_reason == "refusal", reading.shown)
+    return ModelReply(parsed, made.response, made.stop_reason == "refusal", reading.shown, prompt)
 
 
 async def _known(turn: TurnState) -> str:
@@ -193,6 +199,8 @@ class _Reading(Struct):
     """Whether words may be shown once this section of acts has closed; None = they need not wait for it."""
     held: str = ""
     """Words that wait for the acts."""
+    uses: bool = False
+    """Whether a tool may be asked for: words after that are not shown."""
     unforged: Unforged = field(default_factory=Unforged)
     shown: str = ""
     text: str = ""
@@ -218,6 +226,7 @@ class _Reading(Struct):
         self.text += piece
         visible = self.held + self.parser.feed(piece)
         self.held = ""
+        self.is_void = self.is_void or (self.uses and bool(visible) and self.parser.asks_first)
         if self.may_show and not self.is_void:
             acts = self.parser.closed(ACTS)
             if acts is None:
@@ -363,7 +372,7 @@ async def thoughts(turn: TurnState, reply: ModelReply) -> Thoughts:
 
     async def again(failed: Failed) -> ModelReply | None:
         refused = failed[0].detail if failed[0].name == ACTS else ""
-        prompt = build_prompt(turn.plan, turn.recollection, turn.soul, turn.settings)
+        prompt = reply.prompt or build_prompt(turn.plan, turn.recollection, turn.soul, turn.settings)
         tail = (
             words_tail(turn.plan, turn.recollection, turn.soul, turn.settings)
             if turn.settings.profile == "small"
@@ -404,6 +413,8 @@ def thoughts_of(turn: TurnState, reply: ModelReply, decided: Decided) -> Thought
         flags=tuple(dict.fromkeys((*spoken.flags, *flags))),
         streamed=reply.streamed,
         truncated=spoken.truncated,
+        used=tuple([entry for step in turn.used for entry in used_entries(step, turn.recollection.now)]),
+        is_canned=reply.is_canned,
     )
 
 

@@ -40,7 +40,8 @@ from claudius.cognition.proactive import (
 from claudius.cognition.processes import route, sections
 from claudius.cognition.reflection import Idle, fold_expired
 from claudius.cognition.timing import zone_at, zone_name
-from claudius.cognition.turn_state import Surface, TurnState, recorded, settings_now
+from claudius.cognition.tool_use import tools_here
+from claudius.cognition.turn_state import Surface, TurnState, recorded, settings_now, soul_now
 from claudius.config import daimon_modes
 from claudius.errors import BadRequest, OverBudget, StoreError, TooLong
 from claudius.failure import Failure
@@ -156,7 +157,7 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface) -> TurnState
         in_order=True,
     )
     recollection = await mind.store.turns.recall(pending, nonce=nonce, now=now, limits=limits)
-    soul = mind.soul()
+    soul = soul_now(mind)
     if recollection.perception.origin is Origin.INTERNAL:
         heard = tuple([_introduced(one, soul) for one in recollection.perceptions])
         recollection = replace(recollection, perceptions=heard)
@@ -242,6 +243,7 @@ async def _thought(turn: TurnState) -> Intent:
     if stage is Stage.UPDATES_OFF:  # user model updates are skipped to save money
         process = replace(process, steps=tuple(name for name in process.steps if name not in UPDATES))
     turn.settings = await settings_now(turn.mind, turn.recollection, turn.settings)
+    turn.settings = replace(turn.settings, tools=await tools_here(turn))
     while True:
         begin(turn, process)
         try:

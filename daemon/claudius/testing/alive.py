@@ -26,6 +26,7 @@ from claudius.runtime.process_resources import Clock, Disk, ProcessResources, ru
 from claudius.runtime.server import Server
 from claudius.soul import SoulSource
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from claudius.tool import Hands
 
 OWNER = "rehearsal:t:owner"
 """The owner of the home that a test's soul runs in."""
@@ -76,6 +77,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     keeps_clock: bool = False,
     archives: bool = False,
     alerts: bool = False,
+    hands: Hands | None = None,
     nonce: Callable[[], str] = lambda: secrets.token_hex(16),
 ) -> AsyncIterator[Alive]:
     """Start a soul in `home` with `provider`; stop it at the end, or drop it as in a crash if not `clean`.
@@ -123,6 +125,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
         reflects=second.cortex.is_active if second else lambda: False,
         slot=slot,
         consult=second.consult if second else None,
+        hands=hands,
     )
     services = BackgroundServices(
         mind,

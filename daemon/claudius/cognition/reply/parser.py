@@ -21,8 +21,10 @@ from claudius.cognition.reply.tags import (
     LT_BEGUN,
     MONOLOGUE,
     NAMES,
+    TOOL_CALL,
     UNSEEN,
     WAIT,
+    WISHES,
     Names,
     Rest,
     TagHead,
@@ -53,6 +55,14 @@ class Section(Struct, frozen=True, kw_only=True):
     """The `section` attribute; None if there was none."""
     complete: bool = True
     """False: the reply ended inside it."""
+    late: bool = False
+    """It came after words aloud."""
+
+    @property
+    def is_wish(self) -> bool:
+        """Whether it asks for a tool, in our form or a foreign one."""
+        is_empty = self.text.strip(" .\"'`").casefold() in ("", "none")
+        return self.name in WISHES and self.complete and not is_empty
 
 
 class Dialogue(Struct, frozen=True, kw_only=True):
@@ -71,7 +81,10 @@ class Parsed(Struct, frozen=True, kw_only=True):
     raw: str
     """The text read: valid Unicode, without NUL, cut at the reply's cap."""
     sections: tuple[Section, ...]
-    """Every private section with one of our tags, in order; excludes foreign reasoning and nested dialogues."""
+    """Every private section with one of our tags, in order; excludes foreign reasoning and nested dialogues.
+
+    Includes a `tool_call`, the foreign form of `tool_use`.
+    """
     dialogues: tuple[Dialogue, ...]
     """Every top-level dialogue, in order; only the first can have been streamed."""
     flags: tuple[str, ...]
@@ -212,6 +225,11 @@ class Parser:
         self._blanks = [piece[len(seen) :]]
         self._has_shown = True
         return shown
+
+    @property
+    def asks_first(self) -> bool:
+        """Whether a tool has been asked for so far, before any words."""
+        return any(one.is_wish and not one.late for one in self._sections)
 
     def closed(self, name: str) -> Section | None:
         """Return the first section of a tag that has closed so far."""
@@ -363,7 +381,8 @@ class Parser:
 
     def _open(self, head: TagHead, rest: Rest, *, nested: bool = False) -> None:
         self._head, self._attributes = head, rest
-        self._is_dropped = head.name in self._names.foreign or head.is_dialogue or not head.name
+        is_foreign = head.name in self._names.foreign and head.name != TOOL_CALL
+        self._is_dropped = is_foreign or head.is_dialogue or not head.name
         self._parts, self._size, self._is_blank = [], 0, True
         self._state = "dialogue" if head.is_dialogue and not nested else "private"
 
@@ -398,6 +417,7 @@ class Parser:
                     verb=self._attributes.verb,
                     section=self._attributes.section or None,
                     complete=complete,
+                    late=any(not is_blank(one.text) for one in self._dialogues),
                 )
             )
         self._state = "out"
