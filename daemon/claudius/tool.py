@@ -99,6 +99,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     """The argument that takes the call's id as idempotency key; hidden from the model. Empty = it has none."""
     timeout_s: float = 0.0
     """The longest one call may take; 0 = the setting's."""
+    off: str = ""
+    """Why it cannot be used now, in one line: its server is down, its definition changed; empty = it can."""
 
 
 class ToolCall(Struct, frozen=True, kw_only=True):
@@ -171,7 +173,7 @@ class Card(Struct, frozen=True, kw_only=True):
     """Once decided, the line that stands in place of the buttons: `Allowed by Oz.`"""
 
 
-class Run(Struct, frozen=True):
+class Runs(Struct, frozen=True):
     """The call may run now."""
 
     reason: str
@@ -179,27 +181,27 @@ class Run(Struct, frozen=True):
     grant: int = 0
 
 
-class Ask(Struct, frozen=True):
+class Asks(Struct, frozen=True):
     """The call must be asked for."""
 
     approvers: tuple[str, ...]
     why: str = ""
 
 
-class Refuse(Struct, frozen=True):
+class Refuses(Struct, frozen=True):
     """The call is not made; the model is told why."""
 
     why: str
 
 
-Decision = Run | Ask | Refuse
+Decision = Runs | Asks | Refuses
 
 
 class Hands(Protocol):
     """The door through which a turn has tools done; `runtime/hands.py` is it."""
 
     def offered(self) -> Sequence[Tool]:
-        """Return every tool that is up and as pinned, by name; the same objects until something changed."""
+        """Return every tool, by name, also those that are `off`; the same objects until something changed."""
         ...
 
     async def known(self, call: str) -> ToolCall | None:
@@ -231,7 +233,7 @@ def tool(purpose: str, *, cls: str = "send", **rest: Any) -> Callable[[Callable[
     """
 
     def marked(function: Callable[..., Any]) -> Callable[..., Any]:
-        function.__tool__ = {"purpose": purpose, "cls": ToolClass(cls), **rest}  # type: ignore[attr-defined]
+        function.__tool__ = {"purpose": purpose, "cls": ToolClass(cls), **rest}  # type: ignore[attr-defined]  # a mark of ours on theirs
         return function
 
     return marked

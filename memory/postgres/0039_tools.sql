@@ -2,60 +2,60 @@
 -- oldest: 39
 
 CREATE TABLE tool_call (
-    id           text COLLATE "C" PRIMARY KEY,                 -- TURN/N, N from 0 in the order of the turn's calls
-    turn         text COLLATE "C" NOT NULL,                    -- the turn that asked for it
-    conversation text COLLATE "C" NOT NULL,  -- where it was asked for
-    audience     text COLLATE "C" NOT NULL,                    -- who may see arguments and result
-    person       text COLLATE "C" NOT NULL,                    -- who asked; empty = nobody
-    tool         text COLLATE "C" NOT NULL,  -- the tool's name
-    class        text COLLATE "C" NOT NULL CHECK (class IN ('look', 'read', 'write', 'send')),  -- what it may do, by the owner's word
-    pin          text COLLATE "C" NOT NULL DEFAULT '',         -- the definition's sha256 then; empty = ours
-    args         text COLLATE "C" NOT NULL,                    -- JSON: the arguments
-    args_sha256  text COLLATE "C" NOT NULL,  -- of these arguments
-    state        text COLLATE "C" NOT NULL                     -- where it stands
-        CHECK (state IN ('waiting', 'approved', 'started', 'refused', 'lapsed', 'withdrawn', 'done', 'failed', 'unknown')),
-    reason       text COLLATE "C" NOT NULL DEFAULT '',         -- why it asks, was refused or failed, in one line of ours
-    approvers    text COLLATE "C" NOT NULL DEFAULT '[]',       -- JSON: who may decide it
-    allowed_by   text COLLATE "C" NOT NULL DEFAULT '',         -- who allowed it, or the rule that did
-    grant_id     bigint NOT NULL DEFAULT 0,       -- the consent under which it ran; 0 = none
-    boot         text COLLATE "C" NOT NULL DEFAULT '',         -- the process that started it
-    token        bigint NOT NULL DEFAULT 0,       -- the lane's fencing token under which it was started
-    attempts     bigint NOT NULL DEFAULT 0,
-    receipt      text COLLATE "C" NOT NULL DEFAULT '',         -- the network's id of the post with its card
-    asked_at     text COLLATE "C" NOT NULL,  -- when the turn asked for it
-    until        text COLLATE "C",                             -- when the question lapses; null = it does not wait
-    started_at   text COLLATE "C",  -- before the first byte left; null = it has not started
-    ended_at     text COLLATE "C",  -- null = it has not ended
-    result       text COLLATE "C" NOT NULL DEFAULT '',         -- as the model is shown it: cut, secrets masked
-    told_turn    text COLLATE "C" NOT NULL DEFAULT ''          -- the later turn that told its end
+    id           text COLLATE "C" PRIMARY KEY,     -- TURN/N, N from 0 in the order of the turn's calls
+    turn         text COLLATE "C" NOT NULL,        -- the turn that asked for it
+    conversation text COLLATE "C" NOT NULL,        -- where it was asked for
+    audience     text COLLATE "C" NOT NULL,        -- who may see arguments and result
+    person       text COLLATE "C" NOT NULL,        -- who asked; empty = nobody
+    tool         text COLLATE "C" NOT NULL,        -- the tool's name
+    class        text COLLATE "C" NOT NULL CHECK (class IN ('look', 'read', 'write', 'send')), -- what it may do, by the owner's word
+    pin          text COLLATE "C" NOT NULL DEFAULT '', -- the definition's sha256 then; empty = ours
+    args         text COLLATE "C" NOT NULL,        -- JSON: the arguments
+    args_sha256  text COLLATE "C" NOT NULL,        -- of these arguments
+    state        text COLLATE "C" NOT NULL         -- where it stands
+        CHECK (state IN ('waiting', 'approved', 'started', 'refused', 'lapsed', 'withdrawn', 'done', 'failed', 'unknown')), -- one of these
+    reason       text COLLATE "C" NOT NULL DEFAULT '', -- why it asks, was refused or failed, in one line of ours
+    approvers    text COLLATE "C" NOT NULL DEFAULT '[]', -- JSON: who may decide it
+    allowed_by   text COLLATE "C" NOT NULL DEFAULT '', -- who allowed it, or the rule that did
+    grant_id     bigint NOT NULL DEFAULT 0,        -- the consent under which it ran; 0 = none
+    boot         text COLLATE "C" NOT NULL DEFAULT '', -- the process that started it
+    token        bigint NOT NULL DEFAULT 0,        -- the lane's fencing token under which it was started
+    attempts     bigint NOT NULL DEFAULT 0,        -- how often it was started
+    receipt      text COLLATE "C" NOT NULL DEFAULT '', -- the network's id of the post with its card
+    asked_at     text COLLATE "C" NOT NULL,        -- when the turn asked for it
+    until        text COLLATE "C",                 -- when the question lapses; null = it does not wait
+    started_at   text COLLATE "C",                 -- before the first byte left; null = it has not started
+    ended_at     text COLLATE "C",                 -- null = it has not ended
+    result       text COLLATE "C" NOT NULL DEFAULT '', -- as the model is shown it: cut, secrets masked
+    told_turn    text COLLATE "C" NOT NULL DEFAULT '' -- the later turn that told its end
 );
 CREATE INDEX tool_call_open ON tool_call (conversation, state) WHERE state IN ('waiting', 'approved', 'started');
 CREATE INDEX tool_call_of_person ON tool_call (person, asked_at);
 CREATE INDEX tool_call_of_turn ON tool_call (turn);
 
 CREATE TABLE tool_grant (
-    id           bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,  -- its number
-    tool         text COLLATE "C" NOT NULL,  -- the tool's name
-    pin          text COLLATE "C" NOT NULL DEFAULT '',         -- the definition that it is for
-    scope        text COLLATE "C" NOT NULL CHECK (scope IN ('talk', 'channel', 'always')),  -- this talk, this channel, or everywhere
-    person       text COLLATE "C" NOT NULL DEFAULT '',         -- whose talk it is for; empty = everybody there
-    conversation text COLLATE "C" NOT NULL DEFAULT '',         -- empty = everywhere
-    granted_by   text COLLATE "C" NOT NULL,  -- the person who allowed it
-    granted_at   text COLLATE "C" NOT NULL,  -- when
-    expires_at   text COLLATE "C" NOT NULL,  -- when it ends by itself
-    revoked_at   text COLLATE "C"                              -- null = in force until it expires
+    id           bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, -- its number
+    tool         text COLLATE "C" NOT NULL,        -- the tool's name
+    pin          text COLLATE "C" NOT NULL DEFAULT '', -- the definition that it is for
+    scope        text COLLATE "C" NOT NULL CHECK (scope IN ('talk', 'channel', 'always')), -- this talk, this channel, or everywhere
+    person       text COLLATE "C" NOT NULL DEFAULT '', -- whose talk it is for; empty = everybody there
+    conversation text COLLATE "C" NOT NULL DEFAULT '', -- empty = everywhere
+    granted_by   text COLLATE "C" NOT NULL,        -- the person who allowed it
+    granted_at   text COLLATE "C" NOT NULL,        -- when
+    expires_at   text COLLATE "C" NOT NULL,        -- when it ends by itself
+    revoked_at   text COLLATE "C"                  -- null = in force until it expires
 );
 CREATE INDEX tool_grant_of_tool ON tool_grant (tool, expires_at);
 
 CREATE TABLE tool_pin (
-    server       text COLLATE "C" NOT NULL,  -- the server's name in config.toml
-    tool         text COLLATE "C" NOT NULL,                    -- its name at the server
-    sha256       text COLLATE "C" NOT NULL,                    -- of canonical name, description and schema
-    description  text COLLATE "C" NOT NULL,  -- the server's own, as the owner saw it
-    schema       text COLLATE "C" NOT NULL,                    -- JSON schema of its arguments
-    class        text COLLATE "C" NOT NULL CHECK (class IN ('look', 'read', 'write', 'send')),  -- what it may do, by the owner's word
-    pinned_by    text COLLATE "C" NOT NULL,  -- who agreed to it
-    pinned_at    text COLLATE "C" NOT NULL,  -- when
+    server       text COLLATE "C" NOT NULL,        -- the server's name in config.toml
+    tool         text COLLATE "C" NOT NULL,        -- its name at the server
+    sha256       text COLLATE "C" NOT NULL,        -- of canonical name, description and schema
+    description  text COLLATE "C" NOT NULL,        -- the server's own, as the owner saw it
+    schema       text COLLATE "C" NOT NULL,        -- JSON schema of its arguments
+    class        text COLLATE "C" NOT NULL CHECK (class IN ('look', 'read', 'write', 'send')), -- what it may do, by the owner's word
+    pinned_by    text COLLATE "C" NOT NULL,        -- who agreed to it
+    pinned_at    text COLLATE "C" NOT NULL,        -- when
     PRIMARY KEY (server, tool)
 );
 

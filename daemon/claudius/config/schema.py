@@ -263,7 +263,7 @@ class OwnTool(SettingsTable, frozen=True):
 
 
 class ToolServerSettings(SettingsTable, frozen=True):
-    """A server that offers tools over MCP; `claudius tools add` writes it."""
+    """A server that offers tools over MCP."""
 
     command: Annotated[tuple[str, ...], Meta(description="the program and its arguments")] = ()
     url: Annotated[Url, Meta(description="where it listens, in place of a command")] = ""

@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum, auto
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -36,10 +36,8 @@ from claudius.perception import (
     Perception,
     Place,
     ReactionExtra,
-    Thread,
     amended_key,
     is_terminal,
-    settled_in,
     whole_text,
 )
 from claudius.prompt import valid
@@ -544,6 +542,42 @@ def mark(db: Database, perception: Perception) -> None:
     place = Place.of(perception.conversation)
     workspace, channel = f"{place.workspace}:", f"{place.workspace}:{place.channel}"
     db.run("mark_heard", adapter=place.network, workspace=workspace, channel=channel, position=perception.position)
+
+
+FOLLOWED_FOR = timedelta(hours=72)
+"""After this much silence the soul no longer follows a thread."""
+FOLLOWED_PEOPLE = 2
+"""With more humans than this in a thread, each message needs a mention again."""
+
+
+class Thread(Struct, frozen=True, kw_only=True):
+    """A thread that the soul was called into."""
+
+    since: str
+    """The position of the message that called it."""
+    last_at: datetime
+    """When anyone last spoke in it."""
+    people: int
+    """Distinct humans who have spoken in it since, including the current one."""
+    is_quiet: bool = False
+    """Whether someone asked the soul to be quiet there."""
+
+
+def settled_in(perception: Perception, thread: Thread | None) -> Perception | None:
+    """Decide whether a message in a thread is owed a reply, and return it so; None if it is dropped. Pure.
+
+    Source: the chat design, section 4, "follow without mention".
+    """
+    if perception.following is None:
+        return perception
+    if (
+        thread is not None
+        and not thread.is_quiet
+        and perception.position > thread.since
+        and perception.at - thread.last_at <= FOLLOWED_FOR
+    ):
+        return replace(perception, following=None, owes=perception.owes and thread.people <= FOLLOWED_PEOPLE)
+    return replace(perception, following=None, owes=False) if perception.following is Following.KEPT else None
 
 
 def _in_thread(db: Database, perception: Perception) -> Perception | None:

@@ -26,6 +26,7 @@ from claudius.memory.ledger import LedgerStore
 from claudius.memory.moments import Embedder, MomentStore, Semantic
 from claudius.memory.outbox import OutboxStore
 from claudius.memory.people import PeopleStore
+from claudius.memory.pins import PinStore
 from claudius.memory.plans import PlanStore
 from claudius.memory.psyche import PsycheStore
 from claudius.memory.records import Records
@@ -71,6 +72,7 @@ class Store:
         self.whispers = WhisperStore(core)
         self.psyche = PsycheStore(core)
         self.audit = AuditStore(core)
+        self.pins = PinStore(core)
         self.leases = LeaseStore(self)
 
     @property

@@ -20,6 +20,7 @@ from contracts.store import (
     moments,
     outbox,
     people,
+    pins,
     plans,
     psyche,
     turns,
@@ -45,5 +46,6 @@ ROOMS = (
     audit,
     codes,
     facts,
+    pins,
 )
 """The modules that hold the cases; importing them fills `CASES`."""
