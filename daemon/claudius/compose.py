@@ -49,7 +49,7 @@ from claudius.runtime.process_resources import Clock, Disk, ProcessResources, ch
 from claudius.runtime.server import Server
 from claudius.shape import misfit
 from claudius.soul import SoulSource, Source
-from claudius.tool import Tool
+from claudius.tools import built_in
 
 log = logging.getLogger(__name__)
 
@@ -82,24 +82,6 @@ TOOLS: dict[str, str] = {
     "tool_help": "claudius.tools.tool_help",
 }
 """Built-in tools by name; each module has `TOOL`, or a `build`."""
-
-
-def built_in(store: Store, offered: Callable[[], Sequence[Tool]]) -> tuple[Tool, ...]:
-    """Return the tools that ship. `tool_help` tells of those that are `offered`."""
-    given: Mapping[str, Any] = {"recall": store, "tool_help": offered}
-    found = []
-    for name, path in TOOLS.items():
-        module = importlib.import_module(path)
-        found.append(module.build(given[name]) if name in given else module.TOOL)
-    return tuple(found)
-
-
-def hands_of(store: Store) -> PlainHands:
-    """Return what does the tools of a soul."""
-    offered: list[Tool] = []
-    tools = tuple([one for one in built_in(store, lambda: offered) if one.name != "tool_help"])
-    offered += tools
-    return PlainHands(lambda: tools)
 
 
 class Composed(Struct, frozen=True, kw_only=True):
@@ -327,7 +309,7 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
         voices=_step_voices(settings.loaded, given.voice, given.build),
         reflects=second.cortex.is_active,
         consult=second.consult,
-        hands=hands_of(store),
+        hands=PlainHands(built_in(TOOLS, store)),
     )
     ensouled = Ensouled(mind, home, own_person)
     services = BackgroundServices(

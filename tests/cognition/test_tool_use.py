@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from claudius.compose import built_in
+from claudius.compose import TOOLS
 from claudius.home import Home
 from claudius.intent import Utterance
 from claudius.memory.sqlite import SqliteStore
@@ -19,6 +19,7 @@ from claudius.reports.replaying import replayed
 from claudius.runtime.hands import PlainHands
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from claudius.tools import built_in
 
 WORDS = "Nine in the evening, so they sit at supper there while you still have the better half of a long day to spend."
 SAID = f"<appraisal>nothing</appraisal><acts>none</acts><external_dialogue>{WORDS}</external_dialogue>"
@@ -41,8 +42,8 @@ async def lived(
 ) -> tuple[Scripted, Alive, str]:
     """Say lines to a soul with the tools that ship; return what was asked, and the last turn."""
     voice = Scripted(replies)
-    tools = built_in(SqliteStore(home.database), tuple)
-    async with alive(home, voice, hands=PlainHands(lambda: tools), network=network, settings=settings) as soul:
+    tools = built_in(TOOLS, SqliteStore(home.database))
+    async with alive(home, voice, hands=PlainHands(tools), network=network, settings=settings) as soul:
         for n, line in enumerate(lines or ("What time is it in Tokyo?",)):
             await soul.network.hear(line, person="ana")
             await soul.network.until_visible(n + 1)

@@ -29,13 +29,13 @@ from claudius.prompt import Prompt
 from claudius.recollection import Entry, EntryType
 from claudius.tool import (
     JSON,
-    Ask,
+    Asks,
     Caller,
     CallState,
     Decision,
     Hands,
-    Refuse,
-    Run,
+    Refuses,
+    Runs,
     Tool,
     ToolCall,
     ToolClass,
@@ -119,8 +119,8 @@ async def tools_here(turn: TurnState) -> tuple[str, ...]:
     asks = str(turn.soul.files["tools.md"].head["asks"])
     for tool in sorted(hands.offered(), key=lambda one: one.name):
         decision = _decision(turn, tool, {})
-        if not isinstance(decision, Refuse):
-            named.append(tool.name if isinstance(decision, Run) else asks.replace("$tool", tool.name))
+        if not isinstance(decision, Refuses):
+            named.append(tool.name if isinstance(decision, Runs) else asks.replace("$tool", tool.name))
     return tuple(named)
 
 
@@ -132,7 +132,7 @@ def find(turn: TurnState, name: str) -> Tool | None:
 
 def _decision(turn: TurnState, tool: Tool, args: JSON) -> Decision:
     del turn, args
-    return Run(ToolClass.LOOK.value) if tool.cls is ToolClass.LOOK else Refuse("nobody can allow it yet")
+    return Runs(ToolClass.LOOK.value) if tool.cls is ToolClass.LOOK else Refuses("nobody can allow it yet")
 
 
 Next = Callable[[Prompt, Plan], Awaitable[ModelReply]]
@@ -210,13 +210,13 @@ async def _done(turn: TurnState, text: str) -> ToolStep | None:
         wrong_in(wish.args, tool) if tool else f"there is no such tool: {', '.join(turn.plan.tools)}"
     )
     if not wrong and tool:
-        return await call(turn, tool, wish.args)
+        return await carry_out(turn, tool, wish.args)
     if any(step.state == BAD_ARGS for step in turn.used):
         return None
     return ToolStep(id="", tool=tool.name if tool else "", state=BAD_ARGS, text=wrong, written=text[:WRITTEN_CHARS])
 
 
-async def call(turn: TurnState, tool: Tool, args: JSON) -> ToolStep:
+async def carry_out(turn: TurnState, tool: Tool, args: JSON) -> ToolStep:
     """Have one call of a tool done as far as it may be now; stage the question where somebody must allow it."""
     settings, known, hands = turn.config.tools, turn.recollection, hands_of(turn)
     assert hands is not None  # noqa: S101 - the tool came from there
@@ -242,9 +242,9 @@ async def call(turn: TurnState, tool: Tool, args: JSON) -> ToolStep:
     made, is_begun = await _numbered(turn, hands, made)
     if not is_begun:
         decision = _decision(turn, tool, args)
-        if isinstance(decision, Refuse):
+        if isinstance(decision, Refuses):
             return replace(step, state=REFUSED, text=decision.why, third=False)
-        if isinstance(decision, Ask):
+        if isinstance(decision, Asks):
             until = known.now + timedelta(hours=settings.consent_hours)
             turn.asking = replace(made, approvers=decision.approvers, reason=decision.why, until=until)
             return replace(step, id=made.id, state=CallState.WAITING, third=False)

@@ -328,7 +328,7 @@ _NOTHING_YET: Mapping[str, Any] = {
 }
 
 
-_NOTHING_MORE: Mapping[str, Any] = {"failure": None, "tools": []}
+_NOTHING_MORE: dict[str, Any] = {"failure": None, "tools": []}
 
 
 def unfinished(turn: str, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:

@@ -19,7 +19,8 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from claudius.cognition.reply.parser import read_bool, read_state
+from claudius.cognition.reply.parser import read_bool
+from claudius.cognition.reply.state_values import read_state
 from claudius.cognition.reply.tags import STEPS as STEPS
 from claudius.intent import ModelVersion, StateChange, Thought
 from claudius.ledger_types import Proposal
