@@ -18,12 +18,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.acts import Act
+from claudius.cognition.consent import taint
 from claudius.cognition.mind import Mind, Show
 from claudius.cognition.output.rules import OutputRules, output_rules
 from claudius.cognition.plan import EngineSettings, Plan, silent_plan
 from claudius.cognition.processes import Process
 from claudius.cognition.prompt.assembly import build_prompt, fitted, prompt_sha256
 from claudius.cognition.prompt.function_prompts import Drawn, PromptSource
+from claudius.cognition.prompt.manifest import with_tools
 from claudius.cognition.prompt.snapshot import freeze
 from claudius.cognition.working_memory import MemoryEntry
 from claudius.config import Config
@@ -261,6 +263,11 @@ class TurnState(Struct, kw_only=True):
             self._rules = self.plan, made
         return self._rules[1]
 
+    @property
+    def tainted(self) -> str:
+        """The third-party text that the turn heard or fetched, so that nothing is learned in it; empty = none."""
+        return taint(self.recollection, self.used)
+
     async def fail(self, failure: Failure) -> None:
         """Keep what went wrong with the reply, and tell the owner at once."""
         self.failure = failure
@@ -330,13 +337,18 @@ async def settings_now(mind: Mind, recollection: Recollection, settings: EngineS
     return fitted(settings, limits, recollection, mind.soul())
 
 
+def soul_now(mind: Mind) -> SoulText:
+    """Return the soul's texts of a turn, which name the tools that there are."""
+    return with_tools(mind.soul(), mind.hands.offered() if mind.hands and mind.config().tools.enabled else ())
+
+
 async def silent_turn(name: str, recollection: Recollection, mind: Mind) -> TurnState:
     """Return a turn that answers nobody, for a subprocess, a summary or a daimon's line."""
     config = mind.config()
     settings = await settings_now(mind, recollection, EngineSettings.of(config))
     return TurnState(
         mind=mind,
-        soul=mind.soul(),
+        soul=soul_now(mind),
         config=config,
         settings=settings,
         recollection=recollection,
