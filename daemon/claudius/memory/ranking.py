@@ -26,6 +26,8 @@ NAMED, RECENCY, IMPORTANCE = 0.2, 0.05, 0.10
 RECENCY_HALF_S = 30 * 86_400
 SITTING_S = 3600
 """Moments of one conversation at most this far apart belong to the same sitting."""
+RESTATED = 0.5
+"""The share of the shorter one's words that two messages of a person have in common if the newer restates the older."""
 _NONE: frozenset[str] = frozenset()
 BEFORE_SHARE = 0.5
 """The weight of the words of the message before the one that was heard."""
@@ -188,9 +190,9 @@ def _fused(raw: Mapping[int, float], found: Found, near: Mapping[int, Sequence[i
 
 
 def _newest_first(ranked: Sequence[Moment], hits: Mapping[int, frozenset[str]]) -> list[int]:
-    """Return the ids, each moment after newer ones of its speaker that hold all that it holds of what is asked.
+    """Return the ids, each moment after newer ones that restate it and hold all that it holds of what is asked.
 
-    `hits`: what each holds of that. Whatever was put right stands before what it was, in any language.
+    `hits`: what each holds of that. So what was put right stands before what it was, in any language.
     """
     order: list[int] = []
     for one in ranked:
@@ -200,10 +202,16 @@ def _newest_first(ranked: Sequence[Moment], hits: Mapping[int, frozenset[str]]) 
             if other.id > one.id
             and other.person == one.person
             and other.is_own == one.is_own
-            and hits[other.id] >= hits[one.id] > _NONE
+            and hits[other.id] >= hits[one.id]
+            and _restates(other.text, one.text)
         ]
         order += [other.id for other in sorted(again, key=lambda other: -other.id)] + [one.id]
     return list(dict.fromkeys(order))
+
+
+def _restates(newer: str, older: str) -> bool:
+    one, other = frozenset(stemmed(newer)), frozenset(stemmed(older))
+    return len(one & other) >= RESTATED * min(len(one), len(other))
 
 
 def _raw(

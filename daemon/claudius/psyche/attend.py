@@ -78,7 +78,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
     speaker = recollection.speaker
     person = speaker.person if speaker else ""
     matches = subjects.matches(psyche.arcs, happening.heard.stems)
-    event = event_of(recollection, perception, happening, matches, earlier, gate_settings, now_s, person)
+    event = event_of(recollection, perception, happening, matches, now_s, person)
     moved = feel(psyche, event, kernel)
     named, about = dict(matches), internal(perception)
     state = PsycheState(
