@@ -394,6 +394,7 @@ class Lanes:
         return Surface(
             show=Stream(pending, adapter, mind) if is_streamed and not self._share.is_doubtful else None,
             post_chars=adapter.post_chars,
+            is_plain=getattr(adapter, "is_plain", False),
             hold=partial(hold, adapter, perception),
             files=Attachments(adapter, sees=bool(getattr(mind.provider, "sees", False))) if any(files) else None,
             around=around,
