@@ -46,6 +46,7 @@ from claudius.runtime.life import HomeLock, Pause, fingerprints
 from claudius.runtime.logs import start_log
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources, check_room, set_wall
 from claudius.runtime.server import Server
+from claudius.runtime.transcription import transcriber
 from claudius.shape import misfit
 from claudius.soul import SoulSource, Source
 
@@ -296,6 +297,7 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
     mind = Mind(
         **shared,
         aged_at=given.resources.clock.expiry,
+        transcribe=transcriber(lambda: settings.loaded),
         voices=_step_voices(settings.loaded, given.voice, given.build),
         reflects=second.cortex.is_active,
         consult=second.consult,

@@ -21,6 +21,8 @@ from claudius.prompt import datamark, valid
 from claudius.provider import Image
 from claudius.runtime.adapter import Adapter, Transcribes
 from claudius.runtime.documents import document_kind, document_text
+from claudius.runtime.transcription import MOST_BYTES as LONGEST_RECORDING
+from claudius.runtime.transcription import Transcribe
 from claudius.shown import ReadFile
 
 log = logging.getLogger(__name__)
@@ -47,6 +49,7 @@ class _Reading(Struct):
 
     adapter: Adapter
     sees: bool
+    transcribe: Transcribe | None
     images: list[Image] = field(default_factory=list)
     text_chars: int = 0
 
@@ -61,7 +64,26 @@ class _Reading(Struct):
         return replace(perception, text=text, extra=replace(extra, files=tuple(files), read=tuple(read)))
 
     async def _transcribed(self, file: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a clip with its transcript, if the network still writes it."""
+        """Return a clip with its transcript, if the network still writes it, or another server does."""
+        if plain_type(str(file.get("type") or "")).startswith("audio/") and not file.get("spoken"):
+            file = await self._told(file)
+            return file if file.get("spoken") else await self._written(file)
+        return await self._told(file)
+
+    async def _written(self, file: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self.transcribe is None:
+            return file
+        try:
+            async with asyncio.timeout(FETCH_S):
+                fetched = await self.adapter.fetch(file, LONGEST_RECORDING)
+            return {**file, "spoken": await self.transcribe(fetched.content, fetched.name, fetched.media_type)}
+        except ValueError as error:
+            return {**file, "unread": str(error)}
+        except (DeliveryError, OSError, TimeoutError) as error:
+            log.info("a recording was not fetched", extra={"error": unquoted(error)})
+            return {**file, "unread": "it could not be fetched"}
+
+    async def _told(self, file: Mapping[str, Any]) -> Mapping[str, Any]:
         if not file.get("is_awaited") or not isinstance(self.adapter, Transcribes):
             return file
         try:
@@ -85,14 +107,14 @@ class _Reading(Struct):
             most = self._most(kind, size, number) if kind else MOST_BYTES
             async with asyncio.timeout(FETCH_S):
                 fetched = await self.adapter.fetch(file, most)
-            name, kind = fetched.name, fetched.media_type
+            name, kind, whole_kind = fetched.name, plain_type(fetched.media_type), fetched.media_type
             self._most(kind, len(fetched.content), number)
-            if plain_type(kind) in PICTURES:
+            if kind in PICTURES:
                 self.images.append(await asyncio.to_thread(picture, fetched.content))
                 image = len(self.images)
             else:
-                reader = document_kind(fetched.content, plain_type(kind))
-                whole = await document_text(fetched.content, reader) if reader else decoded(fetched.content, kind)
+                reader = document_kind(fetched.content, kind)
+                whole = await document_text(fetched.content, reader) if reader else decoded(fetched.content, whole_kind)
                 text = self._shown(whole)
         except ValueError as error:
             unread = str(error)
@@ -162,13 +184,13 @@ def decoded(content: bytes, kind: str) -> str:
 class Attachments:
     """Reads the files attached on one network, for one turn each time."""
 
-    def __init__(self, adapter: Adapter, *, sees: bool) -> None:
-        """Fetch through `adapter`; `sees`: the model accepts pictures."""
-        self._adapter, self._sees = adapter, sees
+    def __init__(self, adapter: Adapter, transcribe: Transcribe | None = None, *, sees: bool) -> None:
+        """Fetch through `adapter`; `transcribe` writes recordings down; `sees`: the model accepts pictures."""
+        self._adapter, self._transcribe, self._sees = adapter, transcribe, sees
 
     async def read(self, perceptions: tuple[Perception, ...]) -> tuple[tuple[Perception, ...], tuple[Image, ...]]:
         """Return the perceptions with what was read, and the pictures for the model."""
-        reading = _Reading(self._adapter, sees=self._sees and find_spec("PIL") is not None)
+        reading = _Reading(self._adapter, self._sees and find_spec("PIL") is not None, self._transcribe)
         return tuple([await reading.read(one) for one in perceptions]), tuple(reading.images)
 
     def without_pictures(self, perceptions: tuple[Perception, ...]) -> tuple[Perception, ...]:
@@ -201,14 +223,16 @@ def picture(content: bytes) -> Image:
     import PIL.Image  # noqa: PLC0415 - only where somebody shows a picture
     import PIL.ImageOps  # noqa: PLC0415 - as above
 
+    formats = ["PNG", "JPEG", "GIF", "WEBP"]
     if find_spec("pillow_heif"):
         import pillow_heif  # noqa: PLC0415 - as above
 
         pillow_heif.register_heif_opener()
+        formats.append("HEIF")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the library warns of large pictures; our own limit applies
-            opened = PIL.Image.open(io.BytesIO(content), formats=("PNG", "JPEG", "GIF", "WEBP", "HEIF"))
+            opened = PIL.Image.open(io.BytesIO(content), formats=formats)
             if opened.width * opened.height > MOST_PIXELS:
                 raise ValueError("too many pixels")
             upright = PIL.ImageOps.exif_transpose(opened).convert("RGBA")
