@@ -132,7 +132,7 @@ class Child:
                 continue
             try:
                 message = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise Cut("a process wrote half a line") from error
             yield message
 

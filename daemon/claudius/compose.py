@@ -38,11 +38,10 @@ from claudius.memory.sqlite.backups import quarantine
 from claudius.memory.store import Store
 from claudius.observed import Thinking
 from claudius.provider import CallTally, Provider, Rests, Slot, prepare
-from claudius.providers.chain import NO_VOICE, Chain, NoVoice, choose, may_rehearse, met_model
+from claudius.providers.chain import NO_VOICE, Chain, NoVoice, choose, met_model
 from claudius.providers.current import CurrentVoice, mark_of, notices
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices, SecondMind
-from claudius.runtime.hands import PlainHands
 from claudius.runtime.life import HomeLock, Pause, fingerprints
 from claudius.runtime.logs import start_log
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources, check_room, set_wall
@@ -65,6 +64,7 @@ PROVIDERS: dict[str, str] = {
     "agent_sdk": "claudius.providers.agent_sdk",
     "claude_cli": "claudius.providers.claude_cli",
     "openai_compat": "claudius.providers.openai_compat",
+    "home": "claudius.providers.home",
     "rehearsal": "claudius.providers.rehearsal",
     "scripted": "claudius.providers.scripted",
 }
@@ -157,7 +157,7 @@ def provider(
 
 
 def _chosen(loaded: Loaded, home: Home) -> list[str]:
-    return choose(loaded, may_rehearse=may_rehearse(loaded, home))
+    return choose(loaded, home)
 
 
 def _step_voices(loaded: Loaded, known: Provider, build: Callable[..., Chain]) -> dict[str, StepVoice]:
@@ -309,7 +309,6 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
         voices=_step_voices(settings.loaded, given.voice, given.build),
         reflects=second.cortex.is_active,
         consult=second.consult,
-        hands=PlainHands(built_in(TOOLS, store)),
     )
     ensouled = Ensouled(mind, home, own_person)
     services = BackgroundServices(
@@ -357,6 +356,7 @@ def _server(
         alerts=networks,
         roles=given.roles,
         semantic=given.store.search_by_meaning(embedder) if embedder else None,
+        tools=built_in(TOOLS, given.store),
     )
     terminal.wake = server.wake
     return server

@@ -38,7 +38,8 @@ ClaudiusError                      one line for a person: what is wrong, where, 
 │   ├── ToolUnknown                there is none of that name here
 │   ├── ToolRefused                it was not allowed
 │   ├── ToolFailed                 it said so itself
-│   └── ToolTimedOut               it did not answer in time
+│   ├── ToolTimedOut               it gave no answer that can be read, or none in time
+│   └── ToolLost                   a ConnectionError: what did it died before it answered
 ├── AdapterRefused                 exit 78: a network refused us: a bad token, a missing intent
 └── DeliveryError                  an utterance that was not (provably) delivered
     ├── DeliveryRefused            definite and permanent, with the network's code
@@ -332,6 +333,10 @@ class ToolFailed(ToolError):
 
 class ToolTimedOut(ToolError):
     """The tool did not answer in time."""
+
+
+class ToolLost(ToolError, ConnectionError):
+    """The process that did it died."""
 
 
 class AdapterRefused(ClaudiusError):

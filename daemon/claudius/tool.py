@@ -113,8 +113,12 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     audience: str
     person: str
     """Who asked; empty = nobody."""
+    is_owner: bool = False
+    """Whether that was the home's owner at their own terminal."""
     tool: str
     cls: ToolClass
+    third: bool = False
+    """Whether its result is third-party text, which taints the prompt that shows it."""
     args: JSON
     pin: str = ""
     state: CallState = CallState.WAITING
@@ -138,13 +142,24 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     """The later turn that told its end; empty = none did, or its own turn knew it."""
 
 
+Scope = Literal["talk", "channel", "always"]
+"""How far a remembered consent reaches."""
+
+
+def may_remember(cls: ToolClass, audience: str) -> tuple[Scope, ...]:
+    """Return how far a consent to a tool may be remembered, at most, among who sees `audience`. Pure."""
+    if cls is ToolClass.READ:
+        return ("talk", "channel", "always")
+    return ("talk",) if cls is ToolClass.WRITE and audience.startswith("private:") else ()
+
+
 class Grant(Struct, frozen=True, kw_only=True):
     """A remembered consent."""
 
     id: int
     tool: str
     pin: str
-    scope: Literal["talk", "channel", "always"]
+    scope: Scope
     person: str
     """Whose talk it is for; empty = everybody in the conversation."""
     conversation: str
@@ -169,8 +184,24 @@ class Card(Struct, frozen=True, kw_only=True):
     who: str
     """Who may decide, by name."""
     until: datetime
+    for_talk: bool = False
+    """Whether it may be allowed for the talk; of class `read` that is the first button."""
     verdict: str = ""
     """Once decided, the line that stands in place of the buttons: `Allowed by Oz.`"""
+
+
+class Onlookers(Struct, frozen=True, kw_only=True):
+    """Who can see a conversation now, by canonical id, as far as consent depends on it."""
+
+    people: frozenset[str] | None = None
+    """None = it is not known of everybody."""
+    owners: frozenset[str] = frozenset()
+    """The owners of whom it is known that they can."""
+
+    @property
+    def are_owners(self) -> bool:
+        """Whether nobody but owners can see it."""
+        return bool(self.people) and self.people is not None and self.people <= self.owners
 
 
 class Runs(Struct, frozen=True):
@@ -212,8 +243,16 @@ class Hands(Protocol):
         """Return the consents in force there."""
         ...
 
+    async def onlookers(self, audience: str, speaker: str, *, anew: bool) -> Onlookers:
+        """Return who can see what is said to an audience, `speaker` among them; `anew`: its network is asked now."""
+        ...
+
     async def spent(self, person: str) -> int:
         """Return how many calls a person had made in the last 24 hours, without those of class `look`."""
+        ...
+
+    async def waiting(self, conversation: str) -> Sequence[ToolCall]:
+        """Return what waits for consent in a conversation."""
         ...
 
     async def do(self, call: ToolCall, tool: Tool, caller: Caller) -> ToolCall:

@@ -16,7 +16,6 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.reports.conversations import explained
 from claudius.reports.replaying import replayed
-from claudius.runtime.hands import PlainHands
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from claudius.tools import built_in
@@ -42,8 +41,8 @@ async def lived(
 ) -> tuple[Scripted, Alive, str]:
     """Say lines to a soul with the tools that ship; return what was asked, and the last turn."""
     voice = Scripted(replies)
-    tools = built_in(TOOLS, SqliteStore(home.database))
-    async with alive(home, voice, hands=PlainHands(tools), network=network, settings=settings) as soul:
+    tools = built_in(TOOLS, SqliteStore(home.database))()
+    async with alive(home, voice, tools=tools, network=network, settings=settings) as soul:
         for n, line in enumerate(lines or ("What time is it in Tokyo?",)):
             await soul.network.hear(line, person="ana")
             await soul.network.until_visible(n + 1)

@@ -41,7 +41,7 @@ from claudius.errors import ProcessError
 from claudius.intent import USED, Intent, Thought, Thoughts
 from claudius.perception import internal
 from claudius.prompt import Prompt
-from claudius.recollection import EntryType, ProcessState
+from claudius.recollection import EntryType, ProcessState, StateKey
 from claudius.soul import SoulText
 from claudius.tool import CallState
 
@@ -327,7 +327,7 @@ def _ended(turn: TurnState) -> Intent:
         changes=changes,
     )
     intent = replace(
-        recorded(turn, intent),
+        recorded(turn, unlearned(intent, turn.tainted)),
         asking=turn.asking,
         late=tuple([one.id for one in turn.used if one.state == CallState.STARTED]),
     )
@@ -335,6 +335,25 @@ def _ended(turn: TurnState) -> Intent:
         return acting(turn, intent)
     own = intent.entries[len(heard(turn.recollection)) :]
     return replace(intent, answers=(), held=intent.answers, entries=own, utterances=(), rung="silent", psyche=None)
+
+
+def unlearned(intent: Intent, tainted: str) -> Intent:
+    """Leave out what a tainted turn would learn: a portrait, words about the soul's own state, an assessment. Pure."""
+    if not tainted:
+        return intent
+    state = tuple([one for one in intent.state if one.key == StateKey.EMOTIONAL_STATE])
+    proposal = intent.noted.proposal if intent.noted else None
+    learned = {"user_model": intent.model, "assessment": proposal, "soul_state": state != intent.state}
+    left = {name: {"result": "refused:tainted"} for name, is_any in learned.items() if is_any}
+    return replace(
+        intent,
+        tainted=tainted,
+        model=None,
+        state=state,
+        noted=replace(intent.noted, proposal=None) if intent.noted else None,
+        later=(),
+        changes={**intent.changes, **left, "tainted": tainted},
+    )
 
 
 def acting(turn: TurnState, intent: Intent) -> Intent:

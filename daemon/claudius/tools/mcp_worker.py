@@ -1,8 +1,8 @@
 """The hands: a process of its own that starts MCP servers, lists their tools and calls them.
 
-JSON lines from `claudius.tools.mcp`: `{"id", "do": "list" | "call" | "cancel" | "close", "server", …}`. Each is answered
-by one line of its id: `{"tools", "bad"}`, `{"text", "failed"}`, or `{"error", "sent"}`, where `sent` says whether the call
-had left. Without an id come `{"server", "pid"}`, `{"server", "changed"}` and `{"server", "closed"}`.
+JSON lines from `claudius.tools.mcp`: `{"id", "do": "list" | "call" | "cancel" | "close", "server", …}`. Each but
+`close` is answered by one line of its id: `{"tools", "bad"}`, `{"text", "failed"}`, or `{"error", "sent"}`, where
+`sent` says whether the call had left. Without an id come `{"server"}` with `pid`, `changed` or `closed`.
 Source: the tools design, section 7.
 """
 
@@ -67,7 +67,6 @@ class Server:
         """Why it ended, in words of ours; empty = it may be opened again as it is."""
         self._bad: list[str] = []
         self._jobs: asyncio.Queue[Mapping[str, Any] | None] = asyncio.Queue()
-        self._opened = False
 
     def give(self, job: Mapping[str, Any]) -> None:
         """Queue a job for the task that owns the connection."""
@@ -92,15 +91,14 @@ class Server:
                     await self.child.end(0)
             left = [self._jobs.get_nowait() for _ in range(self._jobs.qsize())]
             for job in left:
-                if job and job["do"] != "cancel":
+                if job:
                     self._hands.say({"id": job["id"], "error": self._gone(), "sent": False})
-            self._hands.say({"server": self.name, "closed": self.why})
+            self._hands.say({"server": self.name, "closed": self.why and self._gone()})
 
     async def _connected(self) -> None:
         with anyio.move_on_after(CONNECT_S) as limit:
             async with Client(_guarded(self, self._transport()), cache=None) as client:
                 limit.deadline = math.inf
-                self._opened = True
                 async with anyio.create_task_group() as running:
                     await self._work(client, running)
                     running.cancel_scope.cancel()
@@ -155,7 +153,7 @@ class Server:
             if not self.why and error.code != CONNECTION_CLOSED:
                 said = {"text": _kept(error.error.message), "failed": True}
         except (RuntimeError, ValueError) as error:  # an answer in no form that we know: the call was made
-            said = {"error": f"its answer cannot be read ({type(error).__name__})", "sent": True}
+            said = {"error": f"it cannot be read ({type(error).__name__})", "sent": True, "alive": True}
         finally:
             self._hands.say({"id": job["id"], **(said or {"error": self._gone(), "sent": True})})
             del self.calls[job["id"]]
@@ -163,7 +161,7 @@ class Server:
             self._hands.forget(self)
             await anyio.sleep(CANCEL_S)
         if self not in self._hands and not self.calls:
-            self.end("a call was cancelled")
+            self.end()
 
     def cancel(self, call: int) -> None:
         """Cancel a call: the server is told, and is not used again."""
@@ -177,7 +175,7 @@ class Server:
         session would drop all of them for one.
         """
         if isinstance(item, Exception):
-            raise Cut("it wrote what is no message") from item
+            raise item if isinstance(item, Cut) else Cut("it wrote what is no message")
         message = item.message
         if isinstance(message, JSONRPCNotification):
             if message.method == "notifications/tools/list_changed":
@@ -202,11 +200,10 @@ class Server:
             self._bad.append(f"{len(tools)} tools on one page")
 
     def _gone(self) -> str:
-        return self.why or self._complaint() or "it is gone"
-
-    def _complaint(self) -> str:
+        """Return why it is gone, with its own last words where nothing else is known."""
         last = (self.child.complaint if self.child else "").strip().splitlines()[-1:]
-        return "it ended" + (f": {last[0][:200]}" if last else "")
+        own = f"it ended: {last[0][:200]}" if last else "it ended"
+        return own if self.why in ("", "it ended") else self.why
 
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[Streams]:
@@ -276,7 +273,7 @@ async def _guarded(server: Server, transport: Any) -> AsyncIterator[Streams]:
                     pass
                 except Cut as error:
                     server.end(error.message)
-            server.end()
+            server.end("it ended")
 
         guard.start_soon(reading)
         yield guarded, write
@@ -337,7 +334,8 @@ class Hands:
         server = self._servers.get(name)
         if job["do"] == "cancel":
             for one in self._alive:
-                one.cancel(job["id"])
+                one.cancel(job["of"])
+            self.say({"id": job["id"], "text": "", "failed": False})
         elif job["do"] == "close":
             if server:
                 self.forget(server)
@@ -439,6 +437,7 @@ def _why(error: BaseException) -> str:
 
 async def main() -> None:
     """Take jobs until the daemon is gone, then kill every server."""
+    sys.setrecursionlimit(10_000)  # a schema of 500 levels costs its own tool, and no neighbour
     hands = Hands()
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -1,4 +1,4 @@
-"""Definitions of tools that servers offer: which are acceptable, what the model is shown of them, what differs. Pure."""
+"""Definitions of servers' tools: which are acceptable, what the model is shown of them, what differs. Pure."""
 
 from __future__ import annotations
 
@@ -48,21 +48,22 @@ class Definition(Struct, frozen=True, kw_only=True):
 
 def flaw(raw: Any) -> str:
     """Return what is wrong with a definition as a server sent it; empty if it can be offered."""
-    name = raw.get("name") if isinstance(raw, dict) else None
+    one: dict[str, Any] = raw if isinstance(raw, dict) else {}
+    name, schema, description = one.get("name"), one.get("inputSchema"), one.get("description") or ""
     if not isinstance(name, str) or not NAME.match(name):
         return "a tool without a usable name"
-    schema, description = raw.get("inputSchema"), raw.get("description") or ""
+    wrong = ""
     if not isinstance(description, str) or len(description) > DESCRIPTION_CHARS:
-        return f"{name}: its description is no text of at most {DESCRIPTION_CHARS} characters"
-    if not isinstance(schema, dict) or schema.get("type") != "object":
-        return f"{name}: its schema is no object"
-    if not isinstance(schema.get("properties", {}), dict) or not isinstance(schema.get("required", []), list):
-        return f"{name}: its schema is malformed"
-    if _depth(schema, SCHEMA_DEPTH) > SCHEMA_DEPTH:
-        return f"{name}: its schema is nested too deep"
-    if len(json.dumps(schema)) > SCHEMA_BYTES:
-        return f"{name}: its schema is longer than {SCHEMA_BYTES} bytes"
-    return ""
+        wrong = f"its description is no text of at most {DESCRIPTION_CHARS} characters"
+    elif not isinstance(schema, dict) or schema.get("type") != "object":
+        wrong = "its schema is no object"
+    elif not isinstance(schema.get("properties", {}), dict) or not isinstance(schema.get("required", []), list):
+        wrong = "its schema is malformed"
+    elif _depth(schema, SCHEMA_DEPTH) > SCHEMA_DEPTH:
+        wrong = "its schema is nested too deep"
+    elif len(json.dumps(schema)) > SCHEMA_BYTES:
+        wrong = f"its schema is longer than {SCHEMA_BYTES} bytes"
+    return f"{name}: {wrong}" if wrong else ""
 
 
 def _depth(value: Any, most: int) -> int:
