@@ -42,6 +42,7 @@ from claudius.providers.chain import NO_VOICE, Chain, NoVoice, choose, met_model
 from claudius.providers.current import CurrentVoice, mark_of, notices
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices, SecondMind
+from claudius.runtime.hands import IdleHands
 from claudius.runtime.life import HomeLock, Pause, fingerprints
 from claudius.runtime.logs import start_log
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources, check_room, set_wall
@@ -309,6 +310,7 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
         voices=_step_voices(settings.loaded, given.voice, given.build),
         reflects=second.cortex.is_active,
         consult=second.consult,
+        hands=IdleHands(built_in(TOOLS, store)),
     )
     ensouled = Ensouled(mind, home, own_person)
     services = BackgroundServices(
@@ -356,7 +358,6 @@ def _server(
         alerts=networks,
         roles=given.roles,
         semantic=given.store.search_by_meaning(embedder) if embedder else None,
-        tools=built_in(TOOLS, given.store),
     )
     terminal.wake = server.wake
     return server

@@ -41,7 +41,7 @@ async def lived(
 ) -> tuple[Scripted, Alive, str]:
     """Say lines to a soul with the tools that ship; return what was asked, and the last turn."""
     voice = Scripted(replies)
-    tools = built_in(TOOLS, SqliteStore(home.database))()
+    tools = built_in(TOOLS, SqliteStore(home.database))
     async with alive(home, voice, tools=tools, network=network, settings=settings) as soul:
         for n, line in enumerate(lines or ("What time is it in Tokyo?",)):
             await soul.network.hear(line, person="ana")

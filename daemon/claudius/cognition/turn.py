@@ -39,6 +39,7 @@ from claudius.cognition.proactive import (
 )
 from claudius.cognition.processes import route, sections
 from claudius.cognition.reflection import Idle, fold_expired
+from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.timing import zone_at, zone_name
 from claudius.cognition.tool_use import tools_here
 from claudius.cognition.turn_state import Surface, TurnState, recorded, settings_now, soul_now
@@ -59,11 +60,6 @@ log = logging.getLogger(__name__)
 
 UPDATES = ("user_model_update", "model_change_note")
 NO_SURFACE = Surface()
-TOLD = {
-    CallState.REFUSED: "Refused by {who}: I leave it.",
-    CallState.UNKNOWN: "I started {tool} and do not know whether it happened. Look before you ask me again.",
-}
-"""What is said of a tool's end without a model."""
 POST_CHARS = 3000
 """Characters of one post, where the network would take longer ones; a longer reply is split."""
 INTRODUCED = {"remind": "reminder", "promise": "promise"}
@@ -229,7 +225,7 @@ def _fixed(turn: TurnState) -> str | None:
     if isinstance(extra, ToolExtra) and extra.state in (CallState.REFUSED, CallState.UNKNOWN):
         call = turn.mind.store.calls.find(extra.call)
         who = turn.mind.store.people.name(call.allowed_by) if call else ""
-        return TOLD[CallState(extra.state)].format(tool=extra.tool, who=who)
+        return turn.soul.steps[TOOL_USE].line(extra.state, tool=extra.tool, who=who, call=extra.call)
     return internal(turn.recollection.perception).says
 
 
