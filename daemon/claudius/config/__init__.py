@@ -23,6 +23,7 @@ from claudius.config.load import (
     token_name,
     toml,
     write_setting,
+    write_table,
 )
 from claudius.config.schema import (
     ALIASES,
@@ -77,4 +78,5 @@ __all__ = [
     "token_name",
     "toml",
     "write_setting",
+    "write_table",
 ]

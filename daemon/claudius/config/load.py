@@ -415,6 +415,34 @@ def write_setting(home: Home, key: str, value: Any, check: Callable[[Loaded], No
     write_private(home.config.resolve(), check_setting(home, key, value, check))
 
 
+def write_table(home: Home, table: str, values: Mapping[str, Any] | None) -> None:
+    """Put a table of config.toml in the place of the one of that name; None = it goes. Raises: BadConfiguration.
+
+    Other lines stay as they are. Values are texts, numbers, lists, and tables of these.
+    """
+    home.create()
+    file = home.config.resolve()
+    lines = file.read_text("utf-8-sig").splitlines() if file.exists() else []
+    kept, is_of_it = [], False
+    for line in lines:
+        if header := re.match(r"\s*\[\s*([^\]]+?)\s*\]", line):
+            is_of_it = header[1] == table or header[1].startswith(f"{table}.")
+        kept += [] if is_of_it else [line]
+    while kept and not kept[-1].strip():
+        kept.pop()
+    if values is not None:
+        kept += ["", f"[{table}]", *(f"{name} = {_inline(value)}" for name, value in values.items())]
+    text = "\n".join(kept).lstrip("\n") + "\n"
+    load(home, {}, text)
+    write_private(file, text)
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{toml(name)} = {toml(one)}" for name, one in value.items()) + "}"
+    return toml(value)
+
+
 def check_setting(home: Home, key: str, value: Any, check: Callable[[Loaded], None] = lambda _: None) -> str:
     """Check that a setting can be written to config.toml and read back; return the file's new text.
 
