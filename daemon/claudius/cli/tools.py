@@ -1,0 +1,20 @@
+"""`claudius tools`: what the soul may do with its hands, whom it asks, and what it did."""
+
+from __future__ import annotations
+
+import click
+
+from claudius.cli import tool_servers
+from claudius.cli.output import Group
+
+
+@click.group(cls=Group, invoke_without_command=True)
+@click.pass_context
+def tools(context: click.Context) -> None:
+    """What the soul may do: its tools, their servers, consents and calls."""
+    if context.invoked_subcommand is None:
+        context.invoke(tool_servers.list_, as_json=False)
+
+
+for _command in (tool_servers.list_, tool_servers.add, tool_servers.remove, tool_servers.check, tool_servers.diff):
+    tools.add_command(_command)
