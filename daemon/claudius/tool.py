@@ -138,13 +138,24 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     """The later turn that told its end; empty = none did, or its own turn knew it."""
 
 
+Scope = Literal["talk", "channel", "always"]
+"""How far a remembered consent reaches."""
+
+
+def may_remember(cls: ToolClass, audience: str) -> tuple[Scope, ...]:
+    """Return how far a consent to a tool may be remembered, at most, among who sees `audience`. Pure."""
+    if cls is ToolClass.READ:
+        return ("talk", "channel", "always")
+    return ("talk",) if cls is ToolClass.WRITE and audience.startswith("private:") else ()
+
+
 class Grant(Struct, frozen=True, kw_only=True):
     """A remembered consent."""
 
     id: int
     tool: str
     pin: str
-    scope: Literal["talk", "channel", "always"]
+    scope: Scope
     person: str
     """Whose talk it is for; empty = everybody in the conversation."""
     conversation: str
@@ -169,8 +180,24 @@ class Card(Struct, frozen=True, kw_only=True):
     who: str
     """Who may decide, by name."""
     until: datetime
+    for_talk: bool = False
+    """Whether it may be allowed for the talk; of class `read` that is the first button."""
     verdict: str = ""
     """Once decided, the line that stands in place of the buttons: `Allowed by Oz.`"""
+
+
+class Onlookers(Struct, frozen=True, kw_only=True):
+    """Who can see a conversation now, by canonical id, as far as consent depends on it."""
+
+    people: frozenset[str] | None = None
+    """None = it is not known of everybody."""
+    owners: frozenset[str] = frozenset()
+    """The owners of whom it is known that they can."""
+
+    @property
+    def are_owners(self) -> bool:
+        """Whether nobody but owners can see it."""
+        return bool(self.people) and self.people is not None and self.people <= self.owners
 
 
 class Runs(Struct, frozen=True):
@@ -210,6 +237,10 @@ class Hands(Protocol):
 
     async def grants(self, conversation: str, person: str) -> Sequence[Grant]:
         """Return the consents in force there."""
+        ...
+
+    async def onlookers(self, audience: str, speaker: str, *, anew: bool) -> Onlookers:
+        """Return who can see what is said to an audience, `speaker` among them; `anew`: its network is asked now."""
         ...
 
     async def spent(self, person: str) -> int:
@@ -262,6 +293,10 @@ class ToolStep(Struct, frozen=True, kw_only=True):
     tool: str
     args: JSON = field(default_factory=dict)
     state: str = ""
-    """A `CallState`, or `bad_args`, `repeated`, `refused`."""
+    """A `CallState`, or `bad_args`, `repeated`, `refused`, `refused: limit`."""
     text: str = ""
     """What the model was shown of it."""
+    third: bool = False
+    """Whether the text is a third party's."""
+    written: str = ""
+    """The request as it was written, if it could not be read."""

@@ -171,7 +171,7 @@ class UserModelSettings(SettingsTable, frozen=True):
 class MemorySettings(SettingsTable, frozen=True):
     """Working memory, and the moments that outlive it."""
 
-    window: Annotated[Positive, Meta(description="number of newest entries that are never compacted")] = 20
+    window: Annotated[Positive, Meta(description="newest messages, replies and thoughts that are never compacted")] = 20
     ttl_hours: Annotated[
         float, Meta(gt=0, le=876_000, description="hours until entries are summarised and deleted")
     ] = 72.0
