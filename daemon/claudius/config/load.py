@@ -262,7 +262,7 @@ def _check(tree: Mapping[str, Any], file: str) -> Config:
         section, _, rest = key.partition(".")
         name, _, own = rest.partition(".")
         is_of_a_daimon = section == "daimons" and name.isidentifier() and own in _DAIMON_KEYS
-        if key not in SETTINGS and not is_of_a_daimon:
+        if key not in SETTINGS and not is_of_a_daimon and not key.startswith(("tools.own.", "tools.servers.")):
             raise BadConfiguration(file, key, "is not a setting", _did_you_mean(key))
     try:
         return msgspec.convert(tree, ready(Config), strict=True)

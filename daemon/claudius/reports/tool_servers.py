@@ -9,8 +9,6 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, to_builtins
@@ -24,7 +22,7 @@ from claudius.memory.pins import Pin
 from claudius.reports.opened import edit, noted, records
 from claudius.reports.session import ask
 from claudius.tool import Tool, ToolClass
-from claudius.tools.mcp import Listed, McpHands, Servers, spec
+from claudius.tools.mcp import Listed, McpHands, spec
 from claudius.tools.pins import SERVER, Definition, differences
 
 MOST_OFFERED = 24
@@ -139,13 +137,11 @@ def offered(home: Home) -> list[dict[str, Any]]:
 
 def all_tools(home: Home, loaded: Loaded) -> tuple[Tool, ...]:
     """Return every tool as the settings and the pins make them; nothing of them is run. Raises: BadConfiguration."""
-    from claudius.compose import built_in
-    from claudius.tools.offered import OfferedTools
+    from claudius.tools.offered import offered_tools
 
     with records(home) as kept:
         pins = kept.pins()
-    servers = Servers(partial(McpHands, Path()), lambda: loaded, lambda: pins, lambda: datetime.now(UTC))
-    return OfferedTools(built_in(None, tuple), servers, lambda: loaded.config)()
+    return offered_tools(home, lambda: loaded, lambda: pins, lambda: datetime.now(UTC))()
 
 
 def begin(home: Home, name: str, server: ToolServerSettings, *, again: bool) -> Loaded:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
 from typing import Any
 
-from claudius.config import Config
+from claudius.config import Config, Loaded
 from claudius.errors import BadConfiguration
+from claudius.home import Home
+from claudius.memory.pins import Pin
 from claudius.runtime.control import ControlConnection
 from claudius.tool import Tool
-from claudius.tools.mcp import Servers
+from claudius.tools.mcp import McpHands, Servers
 from claudius.tools.own import own_tools
 
 log = logging.getLogger(__name__)
@@ -50,3 +54,19 @@ class OfferedTools:
     def _load(self) -> tuple[Tool, ...]:
         names = {one.name for one in self._built_in}
         return own_tools(self._named, lambda name: name in names or name in self._config().tools.servers)
+
+
+def offered_tools(
+    home: Home,
+    settings: Callable[[], Loaded],
+    pins: Callable[[], Sequence[Pin]],
+    now: Callable[[], datetime],
+    built_in: Sequence[Tool] = (),
+    learn: Callable[[Iterable[str]], None] = lambda _: None,
+) -> OfferedTools:
+    """Return every tool of a soul; no server is started. Raises: BadConfiguration.
+
+    `pins` reads what the owner agreed to; `learn` is told the secrets that a server is given.
+    """
+    servers = Servers(partial(McpHands, home.run / "hands"), settings, pins, now, learn)
+    return OfferedTools(built_in, servers, lambda: settings().config)

@@ -13,7 +13,7 @@ from typing import Any
 
 from claudius.config.schema import OwnTool
 from claudius.errors import BadConfiguration
-from claudius.foreign import of_a_part
+from claudius.failure import of_a_part
 from claudius.tool import JSON, Caller, Tool, ToolClass, schema_of
 from claudius.tools.pins import PURPOSE_CHARS
 
