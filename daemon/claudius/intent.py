@@ -220,6 +220,8 @@ class Intent(Struct, frozen=True, kw_only=True):
     """What the turn does beyond its words, booked in its transaction; each may yield a receipt."""
     asking: ToolCall | None = None
     """The call of a tool that waits for consent; its row is written with the turn, its card with the last utterance."""
+    late: tuple[str, ...] = ()
+    """The calls of tools that go on when the turn has ended; their ends are heard as perceptions."""
     locale: str = ""
     """The speaker's locale, in which receipts name days and hours; empty = English."""
     appraisals: tuple[Appraisal, ...] = ()

@@ -195,6 +195,19 @@ class ScheduledExtra(InternalExtra, frozen=True, kw_only=True, omit_defaults=Tru
     """`remind`: somebody asked for it; `promise`: the soul gave its word; empty = neither."""
 
 
+class ToolExtra(InternalExtra, frozen=True, kw_only=True, omit_defaults=True):
+    """What the end of a tool's call carries."""
+
+    call: str = ""
+    """The call's id."""
+    tool: str = ""
+    """The tool's name."""
+    state: str = ""
+    """How it ended: a `CallState`; `approved` = it is to be started now."""
+    third: bool = False
+    """Whether what it gave is third-party text."""
+
+
 class TickExtra(InternalExtra, frozen=True, kw_only=True, omit_defaults=True):
     """What a run of the scheduler carries."""
 
@@ -223,7 +236,7 @@ _EXTRAS: dict[Kind, type[Extra]] = {
     Kind.SCHEDULED: ScheduledExtra,
     Kind.DIRECTIVE: DirectiveExtra,
     Kind.NEWS: Extra,
-    Kind.TOOL: InternalExtra,
+    Kind.TOOL: ToolExtra,
 }
 _NAMES = {kind: frozenset(one.encode_name for one in fields(ready(kind))) for kind in _EXTRAS.values()}
 _EMPTY = {kind: kind() for kind in _EXTRAS.values()}

@@ -113,8 +113,12 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     audience: str
     person: str
     """Who asked; empty = nobody."""
+    is_owner: bool = False
+    """Whether that was the home's owner at their own terminal."""
     tool: str
     cls: ToolClass
+    third: bool = False
+    """Whether its result is third-party text, which taints the prompt that shows it."""
     args: JSON
     pin: str = ""
     state: CallState = CallState.WAITING
@@ -245,6 +249,10 @@ class Hands(Protocol):
 
     async def spent(self, person: str) -> int:
         """Return how many calls a person had made in the last 24 hours, without those of class `look`."""
+        ...
+
+    async def waiting(self, conversation: str) -> Sequence[ToolCall]:
+        """Return what waits for consent in a conversation."""
         ...
 
     async def do(self, call: ToolCall, tool: Tool, caller: Caller) -> ToolCall:

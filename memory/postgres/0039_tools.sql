@@ -7,8 +7,10 @@ CREATE TABLE tool_call (
     conversation text COLLATE "C" NOT NULL,        -- where it was asked for
     audience     text COLLATE "C" NOT NULL,        -- who may see arguments and result
     person       text COLLATE "C" NOT NULL,        -- who asked; empty = nobody
+    is_owner     bigint NOT NULL DEFAULT 0,       -- 1 = at their own terminal, the home's owner
     tool         text COLLATE "C" NOT NULL,        -- the tool's name
     class        text COLLATE "C" NOT NULL CHECK (class IN ('look', 'read', 'write', 'send')), -- what it may do, by the owner's word
+    third        bigint NOT NULL DEFAULT 0,       -- 1 = its result is third-party text
     pin          text COLLATE "C" NOT NULL DEFAULT '', -- the definition's sha256 then; empty = ours
     args         text COLLATE "C" NOT NULL,        -- JSON: the arguments
     args_sha256  text COLLATE "C" NOT NULL,        -- of these arguments
@@ -21,7 +23,6 @@ CREATE TABLE tool_call (
     boot         text COLLATE "C" NOT NULL DEFAULT '', -- the process that started it
     token        bigint NOT NULL DEFAULT 0,        -- the lane's fencing token under which it was started
     attempts     bigint NOT NULL DEFAULT 0,        -- how often it was started
-    receipt      text COLLATE "C" NOT NULL DEFAULT '', -- the network's id of the post with its card
     asked_at     text COLLATE "C" NOT NULL,        -- when the turn asked for it
     until        text COLLATE "C",                 -- when the question lapses; null = it does not wait
     started_at   text COLLATE "C",                 -- before the first byte left; null = it has not started
@@ -60,3 +61,4 @@ CREATE TABLE tool_pin (
 );
 
 ALTER TABLE outbox ADD COLUMN card text COLLATE "C" NOT NULL DEFAULT ''; -- JSON: the question for consent that the part shows; empty = none
+CREATE INDEX outbox_cards ON outbox (turn) WHERE card <> '';

@@ -6,8 +6,10 @@ CREATE TABLE tool_call (
     conversation TEXT NOT NULL,                    -- where it was asked for
     audience     TEXT NOT NULL,                    -- who may see arguments and result
     person       TEXT NOT NULL,                    -- who asked; empty = nobody
+    is_owner     INTEGER NOT NULL DEFAULT 0,       -- 1 = at their own terminal, the home's owner
     tool         TEXT NOT NULL,                    -- the tool's name
     class        TEXT NOT NULL CHECK (class IN ('look', 'read', 'write', 'send')), -- what it may do, by the owner's word
+    third        INTEGER NOT NULL DEFAULT 0,       -- 1 = its result is third-party text
     pin          TEXT NOT NULL DEFAULT '',         -- the definition's sha256 then; empty = ours
     args         TEXT NOT NULL,                    -- JSON: the arguments
     args_sha256  TEXT NOT NULL,                    -- of these arguments
@@ -20,7 +22,6 @@ CREATE TABLE tool_call (
     boot         TEXT NOT NULL DEFAULT '',         -- the process that started it
     token        INTEGER NOT NULL DEFAULT 0,       -- the lane's fencing token under which it was started
     attempts     INTEGER NOT NULL DEFAULT 0,       -- how often it was started
-    receipt      TEXT NOT NULL DEFAULT '',         -- the network's id of the post with its card
     asked_at     TEXT NOT NULL,                    -- when the turn asked for it
     until        TEXT,                             -- when the question lapses; null = it does not wait
     started_at   TEXT,                             -- before the first byte left; null = it has not started
@@ -59,3 +60,4 @@ CREATE TABLE tool_pin (
 ) STRICT, WITHOUT ROWID;
 
 ALTER TABLE outbox ADD COLUMN card TEXT NOT NULL DEFAULT ''; -- JSON: the question for consent that the part shows; empty = none
+CREATE INDEX outbox_cards ON outbox (turn) WHERE card <> '';

@@ -96,7 +96,7 @@ RULES: Mapping[str, Rule] = {
     "reflection": {"audience": _LABELS, "sources": _LEARNED},
     "summary": _OF_PLACE,
     "thread_speaker": _OF_PERSON | _OF_PLACE,
-    "tool_call": _OF_PERSON | _OF_PLACE,
+    "tool_call": _OF_PERSON | {"audience": _LABELS} | _OF_PLACE,
     "tool_grant": _OF_PERSON | {"granted_by": _IDS} | _OF_PLACE,
     "unsaid": _OF_PERSON,
     "whisper": _OF_PLACE | {"sources": _LEARNED},
@@ -114,6 +114,7 @@ _OF_TURN = (
     ("interaction", "erase_interactions"),
     ("step", "responses_expired"),
     ("soul_state", "erase_turn_state"),
+    ("tool_call", "erase_turn_calls"),
 )
 
 

@@ -774,6 +774,7 @@ def _remember(db: Database, heard: _Heard, content: str, mark: str, at: str) -> 
     db.run("entry_amended", **where, position=heard.position, content=content, mark=mark)
     amend_moment(db, found["conversation"], heard.turn, heard.position, content)
     db.run("turn_edited", turn=heard.turn)
+    db.run("calls_withdrawn", turn=heard.turn, now=at)
     db.run("doubt_learned", turn=heard.turn, now=at)
     db.run("doubt_summary", **where, now=at)
     moment_id = moment["id"] if moment else 0
@@ -792,13 +793,24 @@ def stop(db: Database, perception: Perception, at: str, *, by_owner: bool) -> Am
     row = db.one("heard_before", key=wanted) if wanted else None
     heard = _Heard(**row) if row else None
     if heard is None or heard.state not in UNFINISHED or not (by_owner or heard.person == perception.person):
-        return NOTHING
+        return _stop_asking(db, perception, heard, at, by_owner=by_owner)
     if not db.change("stop", key=wanted, turn=turn_of(f"{wanted}!")):
         return NOTHING
     db.run("stream_dropped", turn=heard.turn, reason="stopped")
     _keep(db, replace(perception, conversation=heard.conversation, kind=Kind.COMMAND, extra=CommandExtra()), at)
     db.run("amend_settled", key=perception.key, now=at, reason="in force")
     return Amended(conversation=heard.conversation, interrupts=heard.turn)
+
+
+def _stop_asking(db: Database, perception: Perception, heard: _Heard | None, at: str, *, by_owner: bool) -> Amended:
+    """Take back the questions for consent that wait there, or that an answered message caused."""
+    if heard is not None:
+        is_theirs = by_owner or heard.person == perception.person
+        gone = db.change("calls_withdrawn", turn=heard.turn, now=at) if is_theirs else 0
+    else:
+        where = {"conversation": perception.conversation, "person": perception.person, "by_owner": int(by_owner)}
+        gone = len(db.values("calls_stopped", **where, now=at))
+    return Amended(conversation=perception.conversation) if gone else NOTHING
 
 
 def _owed_before(db: Database, perception: Perception, *, by_owner: bool) -> str | None:

@@ -176,6 +176,11 @@ class PeopleStore:
         known = self._core.find("person_recalled", person=person)
         return known["zone"] if known else ""
 
+    def name(self, person: str) -> str:
+        """Return what a person is called; the last part of their id if they were never heard."""
+        known = self._core.find("person_recalled", person=person)
+        return (known["name"] if known else "") or person.rpartition(":")[2]
+
     async def ids_of(self, person: str) -> Sequence[str]:
         """Return every id of a person, found by any of them, the canonical one first; empty for an unknown person."""
         await self._core.flush()

@@ -15,6 +15,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from claudius.memory.audit import AuditStore
+from claudius.memory.calls import CallStore
 from claudius.memory.codes import CodeStore
 from claudius.memory.database import Core, Database, Writer
 from claudius.memory.documents import DocumentStore
@@ -69,6 +70,7 @@ class Store:
         self.documents = DocumentStore(core)
         self.ledger = LedgerStore(core)
         self.plans = PlanStore(core)
+        self.calls = CallStore(core)
         self.whispers = WhisperStore(core)
         self.psyche = PsycheStore(core)
         self.audit = AuditStore(core)

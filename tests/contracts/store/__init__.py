@@ -10,6 +10,7 @@ the factory names, which is new for each case.
 
 from contracts.store import (
     audit,
+    calls,
     codes,
     documents,
     erasure,
@@ -46,6 +47,7 @@ ROOMS = (
     audit,
     codes,
     facts,
+    calls,
     pins,
 )
 """The modules that hold the cases; importing them fills `CASES`."""
