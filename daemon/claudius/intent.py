@@ -222,6 +222,8 @@ class Intent(Struct, frozen=True, kw_only=True):
     """The call of a tool that waits for consent; its row is written with the turn, its card with the last utterance."""
     late: tuple[str, ...] = ()
     """The calls of tools that go on when the turn has ended; their ends are heard as perceptions."""
+    tainted: str = ""
+    """The third-party text that it heard or fetched, because of which nothing was learned; empty = none."""
     locale: str = ""
     """The speaker's locale, in which receipts name days and hours; empty = English."""
     appraisals: tuple[Appraisal, ...] = ()

@@ -41,6 +41,7 @@ NONE: Final = "none"
 MOST_AHEAD = timedelta(days=5 * 366)
 WHAT_CHARS = 40
 """The most that is told to a person of an act that was refused."""
+ONLY_REMINDERS: Final = "Only a `remind` for them is booked then; anything else by their own command"
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 RHYTHMS: Final = ("daily", "weekdays", "weekly", "monthly", "yearly")
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?) ?([Zz]|[+-]\d\d:?\d\d)?)?")
@@ -163,6 +164,8 @@ class ActsBasis(Struct, kw_only=True):
     """The IANA zone that The Present names."""
     agrees: Callable[[str], bool] = bool
     """Whether a person other than the speaker wants to be written to."""
+    tainted: str = ""
+    """The third-party text that this turn heard or fetched: it may have asked for anything. Empty = there is none."""
 
 
 def read_acts(text: str, known: ActsBasis) -> ReadActs:
@@ -197,6 +200,8 @@ def _read(line: str, known: ActsBasis) -> Doable | RefusedAct:
         return _unread(line, error)
     do = str(act.__struct_config__.tag)
     what = _what(act)
+    if known.tainted and not (isinstance(act, _Remind) and not (act.who or "").strip()):
+        return RefusedAct(do, f"tainted: {known.tainted} stands here. {ONLY_REMINDERS}", what)
     try:
         return Doable(do, _CHECKS[type(act)](act, known), what)
     except _Refusal as refusal:

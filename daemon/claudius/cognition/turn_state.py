@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.acts import Act
+from claudius.cognition.consent import taint
 from claudius.cognition.mind import Mind, Show
 from claudius.cognition.output.rules import OutputRules, output_rules
 from claudius.cognition.plan import EngineSettings, Plan, silent_plan
@@ -260,6 +261,11 @@ class TurnState(Struct, kw_only=True):
             made = output_rules(self.plan, self.recollection, self.soul, self.settings, self.mind.secrets, self.thought)
             self._rules = self.plan, made
         return self._rules[1]
+
+    @property
+    def tainted(self) -> str:
+        """The third-party text that the turn heard or fetched, so that nothing is learned in it; empty = none."""
+        return taint(self.recollection, self.used)
 
     async def fail(self, failure: Failure) -> None:
         """Keep what went wrong with the reply, and tell the owner at once."""

@@ -143,6 +143,19 @@ class OpenAISettings(SettingsTable, frozen=True):
     ] = 4096
 
 
+class HomeModelSettings(SettingsTable, frozen=True):
+    """The model file that thinks in this home."""
+
+    model: Annotated[str, Meta(description="the model of `claudius model list` that thinks; empty = the newest")] = ""
+    context_tokens: Annotated[
+        Positive, Meta(description="how much it takes in at once; each 1,000 cost about 0.15 GB of memory")
+    ] = 4096
+    threads: Annotated[
+        NotNegative,
+        Meta(description="cores that it thinks with; 0 = every physical core, best where nothing else works"),
+    ] = 0
+
+
 class ModelSettings(SettingsTable, frozen=True):
     """How every model is asked."""
 
@@ -388,6 +401,7 @@ class Config(SettingsTable, frozen=True):
     anthropic: AnthropicSettings = AnthropicSettings()
     claude: ClaudeSettings = ClaudeSettings()
     openai: OpenAISettings = OpenAISettings()
+    home: HomeModelSettings = HomeModelSettings()
     model: ModelSettings = ModelSettings()
     soul_state: SoulStateSettings = SoulStateSettings()
     user_model: UserModelSettings = UserModelSettings()
