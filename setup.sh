@@ -301,11 +301,7 @@ main() {
     called=$PWD/$venv/bin/claudius # what is typed to call Claudius; `claudius` alone once link() has put it on PATH
     if [ "${1:-}" = tools ] || [ "${1:-}" = test ]; then
         make_environment
-<<<<<<< HEAD
-        install api claude dev discord images postgres recall slack tools
-=======
-        install api claude dev discord home images postgres recall slack
->>>>>>> main
+        install api claude dev discord home images postgres recall slack tools
         if [ "$1" = tools ]; then return; fi
         shift
         local code=0
