@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from claudius.cli import tool_servers
+from claudius.cli import tool_calls, tool_servers
 from claudius.cli.output import Group
 
 
@@ -16,5 +16,8 @@ def tools(context: click.Context) -> None:
         context.invoke(tool_servers.list_, as_json=False)
 
 
-for _command in (tool_servers.list_, tool_servers.add, tool_servers.remove, tool_servers.check, tool_servers.diff):
+for _command in (
+    tool_calls.pending, tool_calls.allow, tool_calls.deny, tool_calls.calls, tool_calls.show, tool_calls.grants,
+    tool_calls.revoke, tool_servers.list_, tool_servers.add, tool_servers.remove, tool_servers.check, tool_servers.diff,
+):  # fmt: skip
     tools.add_command(_command)

@@ -30,8 +30,6 @@ from claudius.tool import Caller, CallState, Grant, Onlookers, Tool, ToolCall
 log = logging.getLogger(__name__)
 
 A_DAY = timedelta(days=1)
-CLOSE_S = 2.0
-"""How long a call may still take when the process ends; the next one judges it then."""
 TIMED_OUT, STOPPED, GONE = "no answer in time", "stopped", "this tool is not there any more"
 
 
@@ -95,11 +93,11 @@ class ToolRunner:
             if one.call.conversation == conversation and turn in ("", one.call.turn) and one.call.cls.is_safe:
                 one.task.cancel(STOPPED)
 
-    async def close(self) -> None:
-        """Let the calls end for a moment; what is left is judged by the next process."""
+    async def close(self, within_s: float = 0.0) -> None:
+        """Let the calls end for `within_s` seconds; what is left is judged by the next process."""
         tasks = [one.task for one in self._running.values()]
         if tasks:
-            _, late = await asyncio.wait(tasks, timeout=CLOSE_S)
+            _, late = await asyncio.wait(tasks, timeout=within_s)
             self._is_closing = True
             for task in late:
                 task.cancel()
