@@ -5,15 +5,16 @@ from __future__ import annotations
 import click
 
 from claudius.cli import tool_calls, tool_servers
-from claudius.cli.output import Group
+from claudius.cli.output import Group, json_option
 
 
 @click.group(cls=Group, invoke_without_command=True)
+@json_option
 @click.pass_context
-def tools(context: click.Context) -> None:
+def tools(context: click.Context, *, as_json: bool) -> None:
     """What the soul may do: its tools, their servers, consents and calls."""
     if context.invoked_subcommand is None:
-        context.invoke(tool_servers.list_, as_json=False)
+        context.invoke(tool_servers.list_, as_json=as_json)
 
 
 for _command in (

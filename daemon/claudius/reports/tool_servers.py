@@ -135,13 +135,13 @@ def offered(home: Home) -> list[dict[str, Any]]:
     ]
 
 
-def all_tools(home: Home, loaded: Loaded) -> tuple[Tool, ...]:
+def all_tools(home: Home, loaded: Loaded) -> Sequence[Tool]:
     """Return every tool as the settings and the pins make them; nothing of them is run. Raises: BadConfiguration."""
     from claudius.tools.offered import offered_tools
 
     with records(home) as kept:
         pins = kept.pins()
-    return offered_tools(home, lambda: loaded, lambda: pins, lambda: datetime.now(UTC))()
+    return offered_tools(home, lambda: loaded, lambda: pins, lambda: datetime.now(UTC), ())()
 
 
 def begin(home: Home, name: str, server: ToolServerSettings, *, again: bool) -> Loaded:
