@@ -58,7 +58,7 @@ async def asking(
     network = Network(audiences={shared(ROOM): (ANA, BEN, OZ)})
     settings = {"CLAUDIUS_OWNERS": OZ}
     voice = Scripted(default=reply("It says hello."))
-    async with alive(home, voice, adapter=network, tools=(tool,), settings=settings) as soul:
+    async with alive(home, voice, adapter=network, tools=lambda: (tool,), settings=settings) as soul:
         store = soul.mind.store
         known = await recalled(store, heard("Read it.", at=where, person=ANA, key="k1"))
         owner_too = (OZ,) if where == ROOM else (ANA, OZ)

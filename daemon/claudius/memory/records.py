@@ -43,7 +43,7 @@ from claudius.memory.seen import (
 )
 from claudius.perception import SELF, Place
 from claudius.psyche_types import Edge, Numbers, Psyche
-from claudius.recollection import Fact, Matter, PastTurn, Shown
+from claudius.recollection import Entry, Fact, Matter, PastTurn, Shown
 from claudius.soul.source import PushedSoul
 
 
@@ -219,6 +219,7 @@ class Records:
             "response": thought[0]["response"] if thought else None,
             "utterance": "".join(part.pop("body") for part in parts) or None,
             "acts": row["changes"].pop("acts", []),
+            "tools": row.pop("tools"),
             "appraisal": row["changes"].pop("appraisal", None),
             "receipts": [line for part in parts for line in parse(part.pop("receipts"))],
             "apology": apology,
@@ -392,6 +393,12 @@ class Records:
                 entries=unpack(row["kept"]).entries,
                 shown=tuple(Shown(**fields) for fields in parse(row["shown"])),
             )
+
+    def own_entries(self, turn: str) -> tuple[Entry, ...]:
+        """Return the lines of working memory that a turn wrote, as committed; none if its record expired."""
+        with self._snapshot() as db:
+            kept = db.value("turn_kept", turn=turn)
+        return unpack(kept).entries if kept else ()
 
     def portrait(self, person: str, audience: str, version: int) -> str | None:
         """Return the text of one version of a portrait; None if it was erased."""
