@@ -1,9 +1,6 @@
--- Words are found in whatever spelling: marks and full width are folded, pictures and pairs of Korean letters are words.
-
-INSERT INTO moment_index (moment_index) VALUES ('delete-all');
-INSERT INTO moment_index (rowid, stems) SELECT id, stemmed(text || ' ' || pictures, name, audience_number) FROM moment_said;
-
 -- Facts and matters are numbered for each audience: a gap tells nobody of what was said elsewhere.
+-- oldest: 40
+
 INSERT INTO numbered (person, audience, letter, last)
 SELECT t.person, t.audience, t.letter, n.last FROM (
     SELECT DISTINCT person, audience, 'f' AS letter FROM fact

@@ -1,9 +1,5 @@
--- Words are found in whatever spelling: marks and full width are folded, pictures and pairs of Korean letters are words.
--- oldest: 39
-
-INSERT INTO moment_new (moment) SELECT id FROM moment ON CONFLICT DO NOTHING; -- indexed with the next one that comes
-
 -- Facts and matters are numbered for each audience: a gap tells nobody of what was said elsewhere.
+
 INSERT INTO numbered (person, audience, letter, last)
 SELECT t.person, t.audience, t.letter, n.last FROM (
     SELECT DISTINCT person, audience, 'f' AS letter FROM fact
