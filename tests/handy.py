@@ -115,7 +115,11 @@ async def live(root: Path, flow: str, cls: str, point: str, url: str) -> None:
     schema = {"type": "object", "properties": {}, "additionalProperties": False}
     tool = Tool(name="test.it", purpose="Does it.", cls=ToolClass(cls), schema=schema, run=run)
     decision = Asks((ANA,)) if flow == "asked" else Runs("test")
-    tool_use._decision = lambda *_: decision
+
+    async def decided(*_: object) -> Asks | Runs:
+        return decision
+
+    tool_use._decided = decided  # who may do what is not what is tested here
     around(CallStore, "start", "start", at)
     around(CallStore, "end", "end", at)
     around(CallStore, "decide", "decide", at)
