@@ -135,8 +135,10 @@ async def live(root: Path, flow: str, cls: str, point: str, url: str) -> None:
         from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
 
         store = PostgresStore(StorePlace(url), times=LeaseTimes(lease_s=1.0, renew_s=0.3, look_s=0.05))
-    network = Network(root=root, at=at)
-    async with alive(Home(root), Scripted(default=speak), adapter=network, tools=lambda: (tool,), store=store) as soul:
+    network, owner = Network(root=root, at=at), {"CLAUDIUS_OWNERS": ANA}
+    async with alive(
+        Home(root), Scripted(default=speak), adapter=network, tools=lambda: (tool,), store=store, settings=owner
+    ) as soul:
         while not network.is_listening:
             await asyncio.sleep(0.01)
         await network.hear("Do it.", person="ana", conversation=PLACE, key="the line")
