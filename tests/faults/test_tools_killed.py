@@ -16,14 +16,13 @@ from claudius.home import Home
 from claudius.memory.database import StorePlace
 from claudius.memory.opening import open_store
 from claudius.tool import CallState
-from handy import POINTS, SAID
+from handy import POINTS, SAID, UNKNOWN
 
 HANDY = Path(__file__).parents[1] / "handy.py"
 NIGHTLY = os.environ.get("CLAUDIUS_TEST_PROFILE") == "nightly"
 CLASSES = ("read", "write", "send") if NIGHTLY else ("read", "send")
 EACH = [(flow, point) for flow, points in POINTS.items() for point in points]
 PAIRS = [(flow, *pair) for flow, points in POINTS.items() for pair in combinations_with_replacement(points, 2)]
-UNKNOWN = "I started test.it and do not know whether it happened. Look before you ask me again."
 
 
 def lived(root: Path, flow: str, cls: str, point: str, url: str) -> int:
