@@ -247,12 +247,8 @@ async def compose(
             learn(secret.reveal() for secret in loaded.secrets.values())
             return build(loaded)
 
-        voice = CurrentVoice(
-            build(settings.loaded, names=await naming),
-            partial(getattr, settings, "loaded"),
-            build_anew,
-            met=partial(met_model, home),
-        )
+        now = partial(getattr, settings, "loaded")
+        voice = CurrentVoice(build(now(), names=await naming), now, build_anew, met=partial(met_model, home))
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
         store = store_of(home, settings.loaded, disk.release, roles)
         roles = (roles or settings.loaded.config.worker.roles) if store.is_shared else ("all",)
@@ -299,17 +295,17 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
     def own(name: str, loaded: Loaded) -> Chain:
         return given.build(loaded, names=[name], key="cortex.provider")
 
-    shared: dict[str, Any] = {
-        "store": store,
-        "provider": given.voice,
-        "soul": lately(given.soul.current, mark=pushed),
-        "config": lately(settings.current),
-        "clock": given.resources.clock.now,
-        "nonce": partial(chance_source.token_hex, 16),
-        "hooks": Hooks(),
-        "secrets": given.secrets,
-        "slot": Slot(),
-    }
+    shared = dict[str, Any](
+        store=store,
+        provider=given.voice,
+        soul=lately(given.soul.current, mark=pushed),
+        config=lately(settings.current),
+        clock=given.resources.clock.now,
+        nonce=partial(chance_source.token_hex, 16),
+        hooks=Hooks(),
+        secrets=given.secrets,
+        slot=Slot(),
+    )
     second = SecondMind(**shared, build=lambda name: own(name, settings.loaded))
     mind = Mind(
         **shared,
