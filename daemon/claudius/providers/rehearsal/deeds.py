@@ -150,9 +150,9 @@ def _zoned(seen: ReadRequest, lines: Lines) -> Deeds | None:
 def _corrected(seen: ReadRequest, lines: Lines) -> Deeds | None:
     """Put "June, not May" into the newest fact that holds May."""
     if found := lines.patterns["correct"].match(seen.message.strip().rstrip(".! ")):
-        old = re.compile(rf"\b{re.escape(found[2])}\b", re.IGNORECASE)
+        old = re.compile(rf"\b{re.escape(found[3])}\b", re.IGNORECASE)
         for one in sorted(seen.known, key=lambda one: -int(one.id[1:])):
-            text, is_name = old.sub(lambda _: quoted(found[1], 100), one.text), one.text.startswith("called ")
+            text, is_name = old.sub(lambda _: quoted(found[1] or found[2], 100), one.text), one.text.startswith("called ")
             if text != one.text:
                 act = {"do": "know", "text": text.removeprefix("called "), "kind": "name" if is_name else "other"}
                 return Deeds(acts=({**act, "instead_of": one.id},), sections=("corrected",), about=told_of(text, lines))
