@@ -1,15 +1,17 @@
-"""Read a request: what was said now and before, the steps it asks for, what memory holds, and what a message tells.
+"""Read a request: what was said, is asked and kept, what a message tells of its speaker, what answers a question. Pure.
 
-Only records of the kind `message` count as said; everything else is shown. Pure.
+Only records of the kind `message` count as said; everything else is shown.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import date, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
@@ -18,122 +20,78 @@ from claudius.perception import Kind
 from claudius.prompt import RecordKind
 from claudius.provider import Message, Request
 from claudius.providers.rehearsal.lines import FactKind, Lines, plain, say
-from claudius.providers.rehearsal.times import instant_of
 
-EDGES = ' \t,;:.!–—-()[]“”"…'
-"""Characters stripped from the ends of a clause."""
 _CHARS = 4000
 """Only the start of a longer message is read."""
-_QUESTIONS = ("?", "？", "؟")
-_SENTENCES = re.compile(r"(?<=[.!?。！？؟])\s+|[\n。！？]+")
-_RECORD = re.compile(r"<data-([0-9a-f]+)>\n(.*)\n</data-\1>")
-_SPOKEN = re.compile(r"<external_dialogue(?:\s[^>]*)?>(.*?)</external_dialogue>", re.DOTALL)
-_LT = re.compile(r"[<＜﹤]|&(?:lt|#0*60|#x0*3c);?|\\u003c", re.IGNORECASE)
-_BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _CURRENT = "## Current Message"
+_EDGES = ' \t,;:.!–—-()[]“”"…'
+_LT = re.compile(r"[<＜﹤]|&(?:lt|#0*60|#x0*3c);?|\\u003c", re.IGNORECASE)
+_MORE, _HALF = 0.6, 0.5
+"""The share of a question's stems that an answer to a long one must hold, and to another."""
 
 
-class Short(Struct, frozen=True):
-    """One line of `## Plans` or `## Known` that this person may change; its id is `p3` or `f7`."""
+class ReadRequest:
+    """Everything on which the reply is based; `said` and `spoken` are earlier lines here, oldest first."""
 
-    id: str
-    text: str
+    def __init__(self, request: Request, lines: Lines) -> None:
+        opening, history, written = "", request.history, ""
+        if len(history) > 1 and _CURRENT in history[-2].content and _CURRENT not in request.tail:
+            opening, written, history = (
+                history[-2].content,
+                history[-1].content,
+                history[:-2],
+            )  # a part was asked before
+        shown = f"{opening}\n{request.tail}"
+        tail = list(records(shown))
+        before = [record for message in history if message.role == "user" for record in records(message.content)]
+        found = {str(record.get("kind")): record for record in tail}
+        heard = [record for record in tail if record.get("kind") == RecordKind.MESSAGE]
+        self.is_inner = not heard  # nobody spoke: it comes from the soul's own schedule or occasion
+        raw = "\n".join(map(text_of, heard))[:_CHARS].replace("’", "'")
+        self.message = _swapped(raw, lines.words.spelled)
+        self.name, self.who = [str(heard[-1].get(key, "")) if heard else "" for key in ("from", "who")]
+        said = [one for one in before if one.get("kind") == RecordKind.MESSAGE and one.get("who") == self.who]
+        self.said, self.spoken = [text_of(one) for one in said], spoken(history)
+        turn = request.tail.partition("## This Turn\n")[2].partition("\n## ")[0]
+        self.asked = {*re.findall(r"[a-z]+(?:_[a-z]+)+|\b(?:acts|appraisal)\b", turn)}
+        self.done = "".join(re.findall(r"<acts>\s*(.*?)\s*</acts>", written, re.DOTALL)[:1])
+        memory = found.get(RecordKind.MEMORY, {}).get("lines", ())
+        self.remembered = [one for one in memory if isinstance(one, dict)]
+        self.plans, self.known = _shorts(found, RecordKind.PLANS), _shorts(found, RecordKind.KNOWN)
+        self.present = shown.partition("## The Present\n")[2].partition("\n")[0].partition(". ")[0].rstrip(".")
+        now = re.search(r"(\d+ \w{3})\w* (\d{4}, \d\d:\d\d)[^(]*\(([\w/+-]+)", self.present)
+        form = "%d %b %Y, %H:%M"
+        self.now = datetime.strptime(f"{now[1]} {now[2]}", form).replace(tzinfo=ZoneInfo(now[3])) if now else None
+        scheduled = text_of(found.get(Kind.SCHEDULED, {}))
+        self.due = "" if heard else scheduled.partition('"')[2].rpartition('"')[0]
+        summaries = [text_of(one) for one in (*before, *tail) if one.get("kind") == RecordKind.SUMMARY]
+        self.summary = "".join(summaries[-1:])
+        self.title = "".join(re.findall(r"^# +(.+?) *$", request.system, re.MULTILINE)[:1])
+        self.document, self.is_first = request.known, request.is_first
+        self.limits = [text for text in self.known.values() if lines.patterns["limit"].search(text)][:6]
+        asked = filter(None, map(lines.patterns["forget"].match, self.said))
+        self.gone = [words for one in asked if (words := {*stemmed(one[1])})]
 
 
-class ReadRequest(Struct, frozen=True, kw_only=True):
-    """Everything on which the reply is based. `said`, `spoken`: earlier lines here of the speaker and the soul, in order.
-
-    `raw` is the message (several are joined by a line break; none: `is_inner`), `message` the same without slips of the
-    keys; `asked` every word of This Turn that could be a step's name; `done` the acts that an earlier part of this turn
-    wrote; `remembered` memory's records; `present` the sentence that names `now`; `document` who the speaker is.
-    """
-
-    raw: str
-    message: str
-    is_inner: bool
-    asked: tuple[str, ...]
-    done: str
-    name: str
-    who: str
-    said: tuple[str, ...]
-    spoken: tuple[str, ...]
-    remembered: tuple[Mapping[str, str], ...]
-    plans: tuple[Short, ...]
-    known: tuple[Short, ...]
-    present: str
-    now: datetime | None
-    due: str
-    document: str
-    is_first: bool
-    summary: str
-    title: str
-
-
-def read(request: Request, lines: Lines) -> ReadRequest:
-    """Parse the request of one turn. Pure."""
-    opening, history, written = "", request.history, ""
-    if len(history) > 1 and _CURRENT in history[-2].content and _CURRENT not in request.tail:
-        # a part of this turn was already asked
-        opening, written, history = history[-2].content, history[-1].content, history[:-2]
-    tail = list(records(f"{opening}\n{request.tail}"))
-    before = [record for message in history if message.role == "user" for record in records(message.content)]
-    heard = [record for record in tail if record.get("kind") == RecordKind.MESSAGE]
-    spoke = {key: str(heard[-1].get(key, "")) if heard else "" for key in ("from", "who")}
-    found = {str(record.get("kind")): record for record in tail}
-    shown = found.get(RecordKind.MEMORY, {}).get("lines", ())
-    folded = [record for record in (*before, *tail) if record.get("kind") == RecordKind.SUMMARY]
-    present = f"{opening}\n{request.tail}".partition("## The Present\n")[2].partition("\n")[0].partition(". ")[0]
-    turn = request.tail.partition("## This Turn\n")[2].partition("\n## ")[0]
-    raw = "\n".join(map(text_of, heard))
-    return ReadRequest(
-        raw=raw,
-        message=swapped(raw[:_CHARS].replace("’", "'"), lines.words.spelled),
-        is_inner=not heard,
-        asked=tuple(re.findall(r"[a-z]+(?:_[a-z]+)+|\b(?:acts|appraisal)\b", turn)),
-        done=next(iter(re.findall(r"<acts>\s*(.*?)\s*</acts>", written, re.DOTALL)), ""),
-        name=spoke["from"],
-        who=spoke["who"],
-        said=tuple(
-            [text_of(one) for one in before if one.get("kind") == RecordKind.MESSAGE and one.get("who") == spoke["who"]]
-        ),
-        spoken=spoken(history),
-        remembered=tuple([{key: str(value) for key, value in one.items()} for one in shown if isinstance(one, dict)]),
-        plans=_shorts(found, "plans"),
-        known=_shorts(found, "known"),
-        present=present.rstrip("."),
-        now=instant_of(present),
-        due="" if heard else text_of(found.get(Kind.SCHEDULED, {})).partition('"')[2].rpartition('"')[0],
-        document=request.known,
-        is_first=request.is_first,
-        summary=text_of(folded[-1]) if folded else "",
-        title=next(iter(re.findall(r"^# +(.+?) *$", request.system, re.MULTILINE)), ""),
-    )
+def _shorts(found: Mapping[str, Mapping[str, Any]], kind: str) -> dict[str, str]:
+    """Return the lines of a block by their ids, the newest first; those of other people bear none."""
+    lines = re.findall(r"^([pf])(\d+) (.+)$", text_of(found.get(kind, {})), re.MULTILINE)
+    shorts = sorted(lines, key=lambda one: -int(one[1]))
+    return {f"{kind}{number}": text.removesuffix(" (unchecked)") for kind, number, text in shorts}
 
 
 def records(text: str) -> Iterator[Mapping[str, Any]]:
     """Yield the records between data markers, in order. Pure."""
-    for match in _RECORD.finditer(text):
-        try:
-            record = json.loads(match[2])
-        except ValueError:
-            continue
-        if isinstance(record, dict):
-            yield record
+    for match in re.finditer(r"<data-([0-9a-f]+)>\n(.*)\n</data-\1>", text):
+        with suppress(ValueError):
+            if isinstance(record := json.loads(match[2]), dict):
+                yield record
 
 
-def spoken(history: Sequence[Message]) -> tuple[str, ...]:
+def spoken(history: Iterable[Message]) -> list[str]:
     """Return the soul's own lines in a history, oldest first. Pure."""
-    said = [message.content for message in history if message.role == "assistant"]
-    return tuple([line.strip() for content in said for line in _SPOKEN.findall(content)])
-
-
-def quoted(text: str, chars: int) -> str:
-    """Reduce foreign text to one line of at most `chars` characters in which no parser finds a tag. Pure."""
-    line = _BLANKS.sub(" ", _LT.sub("‹", text)).strip()
-    if len(line) <= chars:
-        return line
-    cut = line[: chars - 1]
-    return (cut.rsplit(" ", 1)[0] if " " in cut[chars // 2 :] else cut).rstrip(" ,;:.") + "…"
+    form = re.compile(r"<external_dialogue(?:\s[^>]*)?>(.*?)</external_dialogue>", re.DOTALL)
+    return [line.strip() for one in history if one.role == "assistant" for line in form.findall(one.content)]
 
 
 def text_of(record: Mapping[str, Any]) -> str:
@@ -141,73 +99,27 @@ def text_of(record: Mapping[str, Any]) -> str:
     return str(record.get("text", ""))
 
 
-def _shorts(found: Mapping[str, Mapping[str, Any]], kind: str) -> tuple[Short, ...]:
-    """Return the lines of a block that bear an id; those of other people bear none."""
-    lines = re.findall(r"^([pf]\d+) (.+)$", text_of(found.get(kind, {})), re.MULTILINE)
-    return tuple([Short(short, text.removesuffix(" (unchecked)")) for short, text in lines])
+def quoted(text: str, chars: int) -> str:
+    """Reduce foreign text to one line of at most `chars` characters in which no parser finds a tag. Pure."""
+    line = re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", " ", _LT.sub("‹", text)).strip()
+    if len(line) <= chars:
+        return line
+    cut = line[: chars - 1]
+    return (cut.rsplit(" ", 1)[0] if " " in cut[chars // 2 :] else cut).rstrip(" ,;:.") + "…"
 
 
-def swapped(text: str, words: Mapping[str, str]) -> str:
-    """Return a text with words put in place of others. Pure."""
+def _swapped(text: str, words: Mapping[str, str]) -> str:
     return re.sub(r"[\w']+", lambda match: words.get(match[0].lower(), match[0]), text)
 
 
-class Noticed(Struct, frozen=True):
-    """A fact that somebody tells: what is booked of it, how `## Known` shows it, and what is said of it to them."""
-
-    fact: FactKind
-    words: str
-    shown: str
-    told: str
-
-    @property
-    def text(self) -> str:
-        """What is booked: of a name the name alone."""
-        return self.words if self.fact.kind == "name" else self.shown
-
-    def is_in(self, one: Short) -> bool:
-        """Return whether a line of `## Known` says the same."""
-        return plain(one.text).startswith(plain(self.shown)[:-1])
+def is_question(message: str) -> bool:
+    """Return whether a message ends in a question mark of any script. Pure."""
+    return message.rstrip(_EDGES).endswith(("?", "？", "؟"))
 
 
-def facts_in(message: str, lines: Lines) -> tuple[Noticed, ...]:
-    """Return the facts that a message states about its speaker, in order. Pure."""
-    found: dict[str, Noticed] = {}
-    for sentence in sentences(message):
-        if not (is_question(sentence) or hides(sentence, lines)):
-            clauses = filter(None, [_noticed(one, lines) for one in lines.patterns["clause"].split(sentence)[1:]])
-            found |= {one.shown.casefold(): one for one in clauses if one.shown.casefold() not in found}
-    return tuple(found.values())
-
-
-def _noticed(clause: str, lines: Lines) -> Noticed | None:
-    for fact in lines.words.facts:
-        if hit := re.match(rf"(?:{fact.hears})(?![\w'])\s*", clause, re.IGNORECASE):
-            words = re.split(fact.until, clause[hit.end() :], maxsplit=1, flags=re.IGNORECASE)[0].strip(EDGES)
-            is_unfit = re.match(rf"(?:{fact.but_not})(?![\w'])", words, re.IGNORECASE)
-            if words and not is_unfit and re.fullmatch(fact.only, words, re.IGNORECASE | re.DOTALL):
-                words, named = quoted(words, 160), hit.groupdict()
-                if fact.kind == "name":
-                    words = words if words != words.lower() else words.title()
-                    return Noticed(fact, words, f"called {words}", say(fact.tells, {"words": words}))
-                forms = [swapped(words, one) for one in (lines.words.third_person, lines.words.second_person)]
-                kept, told = [
-                    say(one, {"words": form, **named})
-                    for one, form in zip((fact.keeps, fact.tells), forms, strict=True)
-                ]
-                return Noticed(fact, words, kept, told)
-    return None
-
-
-def told_of(text: str, lines: Lines) -> str:
-    """Return a kept fact as it is said to whom it is about; as it stands where that is not certain. Pure."""
-    for fact in lines.words.facts:
-        before, _, after = fact.keeps.partition("$words")
-        if not after and "$" not in before and text.startswith(before) and fact.kind != "name":
-            words = text.removeprefix(before)
-            is_certain = not {*re.findall(r"[\w']+", words.lower())} & {*lines.words.third_person.values()}
-            return say(fact.tells, {"words": words}) if is_certain else text
-    return text
+def sentences(message: str) -> list[str]:
+    """Return the sentences of a message. Pure."""
+    return [*filter(None, map(str.strip, re.split(r"(?<=[.!?。！？؟])\s+|[\n。！？]+", message)))]
 
 
 def hides(message: str, lines: Lines) -> bool:
@@ -216,24 +128,103 @@ def hides(message: str, lines: Lines) -> bool:
     return any(cue in text for cue in lines.secrets)
 
 
-def is_open(text: str, seen: ReadRequest, lines: Lines) -> bool:
-    """Return whether words may be said again: they hold no secret, and nothing that was to be forgotten. Pure."""
-    forget = lines.patterns["forget"]
-    gone = [stems for one in seen.said if (asked := forget.match(one)) and (stems := {*stemmed(asked[1])})]
-    return not (hides(text, lines) or forget.match(text) or any(stems <= {*stemmed(text)} for stems in gone))
-
-
-def is_question(message: str) -> bool:
-    """Return whether a message ends in a question mark of any script. Pure."""
-    return message.rstrip(EDGES).endswith(_QUESTIONS)
-
-
-def sentences(message: str) -> Iterator[str]:
-    """Yield the sentences of a message. Pure."""
-    yield from filter(None, map(str.strip, _SENTENCES.split(message)))
-
-
 def stems(text: str, lines: Lines) -> frozenset[str]:
     """Return the stems of the words by which something is found. Pure."""
     small = lines.words.small_words.split()
     return frozenset(stemmed(" ".join(word for word in plain(text)[1:-1].split() if word not in small)))
+
+
+class Noticed(Struct, frozen=True):
+    """A fact that somebody tells: the words after its opening, how `## Known` shows it, and what is said of it."""
+
+    fact: FactKind
+    words: str
+    shown: str
+    told: str
+
+    def is_in(self, text: str) -> bool:
+        """Return whether a line of `## Known` says the same."""
+        return plain(text).startswith(plain(self.shown)[:-1])
+
+
+def facts_in(message: str, lines: Lines) -> list[Noticed]:
+    """Return the facts that a message states about its speaker, in order. Pure."""
+    told = [one for one in sentences(message) if not (is_question(one) or hides(one, lines))]
+    clauses = [clause for one in told for clause in lines.patterns["clause"].split(one)[1:]]
+    found = filter(None, [_noticed(clause, lines) for clause in clauses[::-1]])
+    return [*{one.shown.casefold(): one for one in found}.values()][::-1]
+
+
+def _noticed(clause: str, lines: Lines) -> Noticed | None:
+    for fact, only, but_not in lines.facts:
+        if hit := re.match(rf"(?:{fact.hears})(?![\w'])\s*", clause, re.IGNORECASE):
+            words = re.split(fact.until, clause[hit.end() :], maxsplit=1, flags=re.IGNORECASE)[0].strip(_EDGES)
+            if words and only.match(words) and not but_not.match(words):
+                words = quoted(words.title() if fact.kind == "name" and words == words.lower() else words, 160)
+                persons = [{}, {}] if fact.kind == "name" else [lines.words.third_person, lines.words.second_person]
+                third, second = [{"words": _swapped(words, one), **hit.groupdict()} for one in persons]
+                return Noticed(fact, words, say(fact.keeps, third), say(fact.tells, second))
+    return None
+
+
+def told_of(text: str, lines: Lines) -> str:
+    """Return a kept fact as it is said to whom it is about; as it stands where that is not certain. Pure."""
+    is_certain = not {*re.findall(r"[\w']+", text.partition(" ")[2].lower())} & {*lines.words.third_person.values()}
+    for fact in lines.words.facts if is_certain else ():
+        if text.startswith(before := fact.keeps.removesuffix("$words")) and "$" not in before:
+            return say(fact.tells, {"words": text.removeprefix(before)})
+    return text
+
+
+def recall(seen: ReadRequest, lines: Lines, cue: str) -> tuple[str, str]:
+    """Return the section that answers a question and what is read out, beyond the words of `cue`; "" for none. Pure."""
+    text = plain(seen.message)
+    every = stems(text.replace(cue, " ") if cue else text, lines)
+    wanted = every - frozenset(stemmed(lines.words.asks_with)) or (frozenset() if cue else every)
+    is_own = lines.patterns["said by soul"].search(text) is not None
+    if not wanted or (lines.patterns["of soul"].search(text) and not is_own):
+        return "", ""
+    is_theirs = any(f" {word} " in text for word in (*lines.words.third_person, "we", "our", "us"))
+    found: dict[float, list[tuple[str, str]]] = {}
+    for form, by, words, line in _candidates(seen, lines):
+        is_named = form == "other" and any(plain(by).startswith(f"^ {word} ") for word in text.split())
+        if is_named or (form != "other" and is_own == (form == "soul") and (is_theirs or form != "known")):
+            found.setdefault(len(words & wanted) / len(wanted), []).append((form, line))
+    best = max(found, default=0.0)
+    if best < (_HALF if is_theirs or len(wanted) < 3 else _MORE):
+        return ("not remembered" if is_theirs and not lines.patterns["advice"].search(text) else ""), ""
+    fitting = [one for one in found[best] if one[0] == "known"] or found[best]
+    section = "recalled of mine" if is_own else "recalled" if is_theirs or best == 1.0 else "recalled beside"
+    section = "recalled of others" if all(form == "other" for form, _ in fitting) else section
+    return section, "\n".join([*dict.fromkeys([line for _, line in fitting])][:2])
+
+
+def _candidates(seen: ReadRequest, lines: Lines) -> Iterator[tuple[str, str, frozenset[str], str]]:
+    """Yield what may answer, and no secret: whose it is in form and name, its stems, and how it is read out."""
+    forms = lines.words.recalled
+    for kept in re.findall(r"^- (?:p\d+ )?(.+?)(?: \([fm]\d+\))?$", seen.document, re.MULTILINE):
+        yield "known", "", frozenset(stemmed(kept)), say(forms["known"], {"words": quoted(told_of(kept, lines), 240)})
+    for line in [*[{"text": text, "from": seen.who} for text in reversed(seen.said)], *seen.remembered]:
+        by, text, when, ago = [str(line.get(key, "")) for key in ("from", "text", "when", "ago")]
+        form = "speaker" if by in (seen.name, seen.who, f"{seen.name} ({seen.who})") else "other"
+        form = "soul" if by == "you" else "here" if form == "speaker" and not when else form
+        when = f"{date.fromisoformat(when):%-d %B %Y}, {ago}".removesuffix(", ") if when else ""
+        if not is_question(text) and is_open(text, seen, lines):
+            values = {"words": quoted(text, 240), "when": when, "name": quoted(by, 40)}
+            yield form, by, frozenset(stemmed(text, by if form == "other" else "")), say(forms[form], values)
+
+
+def is_open(text: str, seen: ReadRequest, lines: Lines) -> bool:
+    """Return whether words may be said again: they hold no secret, and nothing that was to be forgotten. Pure."""
+    is_gone = lines.patterns["forget"].match(text) or any(words <= {*stemmed(text)} for words in seen.gone)
+    return not (is_gone or hides(text, lines))
+
+
+def warned(seen: ReadRequest, lines: Lines) -> str:
+    """Return what is known that the speaker must not, if what they say now touches it; "" if nothing does. Pure."""
+    heard, said = {*stemmed(seen.message)}, plain(seen.message)
+    for text in seen.limits:
+        value = lines.patterns["limit words"].sub(" ", text)
+        if heard & {*stemmed(value)} and plain(value)[1:-1] not in said:
+            return told_of(text, lines)
+    return ""
