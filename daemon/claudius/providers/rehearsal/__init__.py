@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from hashlib import blake2b
 from pathlib import Path
 
@@ -18,12 +18,11 @@ from claudius.provider import Delta, Done, Event, Message, Provider, Request, es
 from claudius.providers.rehearsal import reading as reads
 from claudius.providers.rehearsal.deeds import Deeds, deeds_of
 from claudius.providers.rehearsal.lines import Lines, answer, choose, say
-from claudius.soul import SoulFile, SoulSource
+from claudius.soul import SoulSource
 
 __all__ = ["FILE", "Lines", "Rehearsal", "build", "greeting", "reply"]
 
 NAME, FILE = "rehearsal", "rehearsal.md"
-PIECE_CHARS = 24
 _DATA = re.compile(r"<data-[0-9a-f]+>\n.*\n</data-[0-9a-f]+>")
 
 log = logging.getLogger(__name__)
@@ -54,17 +53,16 @@ class Rehearsal:
         """Yield the reply in small pieces, without delay."""
         self.refresh()
         text = reply(request, self.lines, self._env)
-        for start in range(0, len(text), PIECE_CHARS):
-            yield Delta(text[start : start + PIECE_CHARS])
+        for start in range(0, len(text), 24):
+            yield Delta(text[start : start + 24])
         yield Done(text=text, usage=replace(estimate(request, text), cost_usd=0.0), provider=NAME, model=NAME)
 
     async def aclose(self) -> None:
         """Do nothing: there is nothing to close."""
 
 
-def build(loaded: Loaded, home: Home) -> Provider:
+def build(_: Loaded, home: Home) -> Provider:
     """Build the provider, with the home's lines taking precedence over the shipped ones. Raises: BadSoul."""
-    del loaded
     return Rehearsal(home)
 
 
@@ -101,7 +99,7 @@ def reply(request: Request, lines: Lines, env: str = ".env") -> str:
         f'internal_monologue verb="{thinks}"': " ".join([choose(one, {}, seed) for one in heard]),
         "appraisal": lands or "nothing",
         "acts": written,
-        f'external_dialogue verb="{speaks}"': _speech(seen, lines, deeds, occasions, values, seed),
+        f'external_dialogue verb="{speaks}"': _speech(seen.spoken, lines, deeds, occasions, values, seed),
         "action_choice": '{"actions": ["respond"], "reasoning": "This voice only rehearses."}',
         **dict.fromkeys(("user_model_check", "mental_query", "soul_state_check"), "false"),
     }
@@ -113,20 +111,19 @@ def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: Deeds) -> tuple[lis
     """Return the sections of the lines that a turn calls for, in speaking order, and what memory says to it."""
     if seen.is_inner:
         return ["due" if seen.due else "elsewhere"], ""
-    first, asks = (["unattached"] if seen.is_first else []), reads.is_question(seen.message)
+    first = ["unattached"] if seen.is_first else []
+    asks = reads.is_question(seen.message) or lines.patterns["asks first"].match(seen.message)
     if deeds.sections:
         return [*deeds.sections, *(["learned"] if deeds.learned else []), *first], ""
     name, cue = lines.answering(seen.message)
     if name.partition(",")[0] in lines.words.feelings:
         return [name], ""
-    if reads.hides(seen.message, lines) and not asks:
+    if reads.hides(seen.message, lines) and not reads.is_question(seen.message):
         return ["not kept", *first], ""
     if deeds.learned or deeds.known:
         return ["learned" if deeds.learned else "already known", *first], ""
     recalled, warning = "", reads.warned(seen, lines)
-    if (not name or name in ("who am I", "what did I say")) and (
-        asks or lines.patterns["asks first"].match(seen.message)
-    ):
+    if asks and (not name or name in ("who am I", "what did I say")):
         section, recalled = reads.recall(seen, lines, cue)
         name = section if section and (recalled or not name) else name
     if warning and not recalled and name in ("", "not remembered"):
@@ -154,18 +151,16 @@ def _values(seen: reads.ReadRequest, lines: Lines, deeds: Deeds) -> dict[str, st
     }
 
 
-def _speech(
-    seen: reads.ReadRequest, lines: Lines, deeds: Deeds, occasions: Sequence[str], values: Mapping[str, str], seed: int
-) -> str:
-    before, said = "\n".join(seen.spoken[-20:]), []
-    for name in occasions:
+def _speech(spoken: list[str], lines: Lines, deeds: Deeds, names: list[str], values: dict[str, str], seed: int) -> str:
+    before, said = "\n".join(spoken[-20:]), []
+    for name in names:
         facts = (deeds.learned or deeds.known) if name in ("learned", "already known") else ()
         own = [one for one in facts if one.fact.says and name == "learned"]
         told = " and ".join([one.told for one in facts if one not in own])
         each = [choose(one.fact.says, {"words": one.words}, seed, before) for one in own]
         rest = answer(lines.sections[name], {**values, "told": told}, seed, before) if told or not own else ""
         said.append(" ".join(filter(None, [*each, rest])))
-    if deeds.learned and occasions[0] == "learned" and not before.endswith("?"):
+    if deeds.learned and names[0] == "learned" and not before.endswith("?"):
         said.append(choose(deeds.learned[-1].fact.asks, {"words": deeds.learned[-1].words}, seed >> 8, before))
     return "\n\n".join(filter(None, said)) or lines.sections["silence"].groups[0][0]
 

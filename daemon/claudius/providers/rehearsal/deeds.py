@@ -12,21 +12,11 @@ from msgspec import Struct
 
 from claudius.acts import MOST_ACTS
 from claudius.memory.ranking import stemmed
+from claudius.providers.rehearsal import reading as reads
 from claudius.providers.rehearsal.lines import Lines
-from claudius.providers.rehearsal.reading import (
-    Noticed,
-    ReadRequest,
-    facts_in,
-    is_question,
-    quoted,
-    sentences,
-    stems,
-    told_of,
-)
 from claudius.recurrence import DAYS, following
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-FIRST_HOUR, LAST_HOUR = 7, 22  # an hour without a.m. or p.m. is taken to be between these
 
 Act = Mapping[str, Any]
 Told = Mapping[str, str]
@@ -39,17 +29,17 @@ class Deeds(Struct, frozen=True):
     sections: tuple[str, ...] = ()
     acts: tuple[Act, ...] = ()
     about: str = ""
-    learned: tuple[Noticed, ...] = ()
-    known: tuple[Noticed, ...] = ()
+    learned: tuple[reads.Noticed, ...] = ()
+    known: tuple[reads.Noticed, ...] = ()
 
 
-def deeds_of(seen: ReadRequest, lines: Lines) -> Deeds:
+def deeds_of(seen: reads.ReadRequest, lines: Lines) -> Deeds:
     """Return what a message asks of the books: one thing of the clock, or what it tells of its speaker. Pure."""
-    readers = (_reminder, _listed, _changed, _forgotten, _corrected)
+    readers = (_reminder, _changed, _forgotten, _corrected)
     return next(filter(None, [read(seen, lines) for read in readers]), None) or _told(seen, lines)
 
 
-def _reminder(seen: ReadRequest, lines: Lines) -> Deeds | None:
+def _reminder(seen: reads.ReadRequest, lines: Lines) -> Deeds | None:
     wanted = _wanted_in(seen.message, lines)
     asked = [line for group in lines.sections["reminder without a time"].groups for line in group]
     if not wanted and seen.said and seen.spoken and any(line in seen.spoken[-1] for line in asked):
@@ -60,13 +50,13 @@ def _reminder(seen: ReadRequest, lines: Lines) -> Deeds | None:
         return None
     if not (plan := _planned(wanted[1], seen.now, lines)):
         return Deeds(("reminder without a time",))
-    return Deeds(("reminder",), ({"do": "remind", "text": quoted(wanted[0], 200), **plan},))
+    return Deeds(("reminder",), ({"do": "remind", "text": reads.quoted(wanted[0], 200), **plan},))
 
 
 def _wanted_in(text: str, lines: Lines) -> tuple[str, Told] | None:
     """Return what the first reminder that a message asks for is to say, and when; no time if none is read."""
     filler = lines.patterns["filler"]
-    for found in filter(None, map(lines.patterns["remind"].match, sentences(text))):
+    for found in filter(None, map(lines.patterns["remind"].match, reads.sentences(text))):
         rest = found["rest"] or found["task"] or ""
         before, told = _peel(found["before"] or "", lines)
         if filler.sub("", before) or lines.patterns["asks"].match(rest):
@@ -77,16 +67,14 @@ def _wanted_in(text: str, lines: Lines) -> tuple[str, Told] | None:
             return task or left, {}
         task, told = (task, told) if {"hour", "name", "count"} & {*told} else _peel(task, lines, told)
         is_unread = lines.patterns["unread"].search(task)
-        return task.strip(" ,.!?") or found["name"] or "what you asked for", {} if is_unread else told
+        return task.strip(" ,.!?") or found["name"] or found["wake"] or "what you asked for", {} if is_unread else told
     return None
 
 
-def _listed(seen: ReadRequest, lines: Lines) -> Deeds | None:
-    return Deeds(("plans" if seen.plans else "no plan",)) if lines.patterns["list"].search(seen.message) else None
-
-
-def _changed(seen: ReadRequest, lines: Lines) -> Deeds | None:
+def _changed(seen: reads.ReadRequest, lines: Lines) -> Deeds | None:
     text = seen.message.strip().rstrip(".!? ")
+    if lines.patterns["list"].search(text):
+        return Deeds(("plans" if seen.plans else "no plan",))
     found = lines.patterns["move"].match(text) or lines.patterns["cancel"].match(text)
     if found is None or seen.now is None:
         return None
@@ -110,7 +98,7 @@ def _meant(words: str, among: Mapping[str, str], lines: Lines) -> list[str]:
     """Return the ids that somebody means: as named, the last one, or by what is shared with one line alone."""
     if ids := re.findall(r"\b[pf]\d+\b", words.lower()):
         return [one for one in among if one in ids]
-    wanted = stems(lines.patterns["plan words"].sub(" ", words), lines)
+    wanted = reads.stems(lines.patterns["plan words"].sub(" ", words), lines)
     if not wanted and (len(among) == 1 or lines.patterns["last"].search(words)):
         return [*among][:1]
     near = {one: len(wanted & {*stemmed(text)}) for one, text in among.items()}
@@ -118,32 +106,32 @@ def _meant(words: str, among: Mapping[str, str], lines: Lines) -> list[str]:
     return [one for one, share in near.items() if share == best and best * 2 >= len(wanted) > 0]
 
 
-def _forgotten(seen: ReadRequest, lines: Lines) -> Deeds | None:
+def _forgotten(seen: reads.ReadRequest, lines: Lines) -> Deeds | None:
     if (found := lines.patterns["forget"].match(seen.message)) is None:
         return None
-    meant = [one for fact in facts_in(found[1], lines) for one, text in seen.known.items() if fact.is_in(text)]
+    meant = [one for fact in reads.facts_in(found[1], lines) for one, text in seen.known.items() if fact.is_in(text)]
     acts = [{"do": "forget", "fact": one} for one in meant or _meant(found[1], seen.known, lines)]
     return Deeds(("forgotten" if acts else "no such fact",), tuple(acts[:MOST_ACTS]))
 
 
-def _corrected(seen: ReadRequest, lines: Lines) -> Deeds | None:
+def _corrected(seen: reads.ReadRequest, lines: Lines) -> Deeds | None:
     """Put "June, not May" into the newest fact that holds May."""
     if found := lines.patterns["correct"].match(seen.message.strip().rstrip(".! ")):
-        old, new = rf"(?i)\b{re.escape(found[3])}\b", quoted(found[1] or found[2], 100)
+        old, new = rf"(?i)\b{re.escape(found[3])}\b", reads.quoted(found[1] or found[2], 100)
         for short, text in seen.known.items():
             if re.search(old, text):
                 right, kind = re.sub(old, lambda _: new, text), "name" if text.startswith("called ") else "other"
                 act = {"do": "know", "text": right.removeprefix("called "), "kind": kind, "instead_of": short}
-                return Deeds(("corrected",), (act,), told_of(right, lines))
+                return Deeds(("corrected",), (act,), reads.told_of(right, lines))
     return None
 
 
-def _told(seen: ReadRequest, lines: Lines) -> Deeds:
+def _told(seen: reads.ReadRequest, lines: Lines) -> Deeds:
     """Return what a message tells of its speaker: facts that hold and that end."""
-    told = [one for one in sentences(seen.message) if not is_question(one)]
+    told = [one for one in reads.sentences(seen.message) if not reads.is_question(one)]
     ended = dict.fromkeys([(short, sentence) for sentence in told for short in _ended(sentence, seen, lines)])
-    acts: list[Act] = [{"do": "no_longer", "fact": short, "text": quoted(text, 100)} for short, text in ended]
-    facts = facts_in(seen.message, lines)
+    acts: list[Act] = [{"do": "no_longer", "fact": short, "text": reads.quoted(text, 100)} for short, text in ended]
+    facts = reads.facts_in(seen.message, lines)
     known = [fact for fact in facts if any(map(fact.is_in, seen.known.values()))]
     learned = [fact for fact in facts if fact not in known][: MOST_ACTS - len(acts)]
     for one in learned:
@@ -154,13 +142,13 @@ def _told(seen: ReadRequest, lines: Lines) -> Deeds:
     return Deeds(("no longer",) if ended else (), tuple(acts), "", tuple(learned), tuple(known))
 
 
-def _ended(sentence: str, seen: ReadRequest, lines: Lines) -> Iterator[str]:
+def _ended(sentence: str, seen: reads.ReadRequest, lines: Lines) -> Iterator[str]:
     """Yield what is no longer so: a fact that the sentence denies, or says to have ended."""
     positive = " ".join(lines.patterns["negation"].sub(" ", sentence).split())
-    if positive != sentence and (told := facts_in(positive, lines)):
+    if positive != sentence and (told := reads.facts_in(positive, lines)):
         yield from [short for fact in told for short, text in seen.known.items() if fact.is_in(text)]
-    elif lines.patterns["ended"].search(sentence) and not facts_in(sentence, lines):
-        wanted = stems(lines.patterns["ended"].sub(" ", positive), lines)
+    elif lines.patterns["ended"].search(sentence) and not reads.facts_in(sentence, lines):
+        wanted = reads.stems(lines.patterns["ended"].sub(" ", positive), lines)
         yield from [short for short, text in seen.known.items() if wanted and wanted <= {*stemmed(text)}]
 
 
@@ -201,9 +189,8 @@ def _planned(told: Told, now: datetime, lines: Lines) -> Told:
     if not told or ("until" in told and until is None):
         return {}
     zone, words = now.tzinfo or UTC, told.get("every", "")
-    repeat = ",".join([one for one in DAYS if re.search(rf"\b{one}\w*day", words)]) or lines.words.rhythms.get(
-        words, ""
-    )
+    days, rhythm = [one for one in DAYS if re.search(rf"\b{one}\w*day", words)], lines.words.rhythms.get(words, "")
+    repeat = ",".join(days) or rhythm
     at, is_timed = now, bool({"hour", "name"} & {*told})
     if "count" in told:
         count = (lines.words.counts.get(told["count"]) or float(told["count"])) + ("more" in told) / 2
@@ -230,4 +217,4 @@ def _hours(told: Told, lines: Lines) -> list[time]:
     halves = [time(hour % 12, minute), time(hour % 12 + 12, minute)]
     if half := re.search(r"\b(?:a|morning)\b|\b(?:p|afternoon|evening|\w*night)\b", named):
         return [halves[half[0] not in ("a", "morning")]]
-    return [one for one in halves if FIRST_HOUR <= one.hour <= LAST_HOUR] or halves
+    return [one for one in halves if 7 <= one.hour <= 22] or halves  # nobody asks for three at night without saying so

@@ -14,9 +14,7 @@ from claudius.decoding import ready
 from claudius.errors import BadSoul
 from claudius.soul import SoulFile
 
-VALUES = tuple(
-    re.findall(r"\w+", "name again soul said summary recalled present due limits known plans about env told")
-)
+VALUES = "name again soul said summary recalled present due limits known plans about env told"
 """The `$` placeholders that a line may contain."""
 SMALL_TALK_WORDS = 6
 """A cue at an end of a message counts where the message has no more words beside it."""
@@ -38,8 +36,8 @@ def cues(text: str) -> Iterator[str]:
 class FactKind(Struct, frozen=True, forbid_unknown_fields=True):
     """One kind of statement about oneself: what is kept of it, told back, said and asked.
 
-    hears, only, but_not, until: patterns of its opening, of the words after it, of how these may not begin and where they
-    are cut. kind: as the act `know` names it. keys: by what it may be asked for. single: a newer one replaces it.
+    Patterns of its opening (hears), of the words after it (only), of how these may not begin (but_not) and where they
+    end (until). kind: as `know` names it. keys: by what it may be asked for. single: a newer one replaces it.
     """
 
     hears: str
@@ -58,8 +56,8 @@ class FactKind(Struct, frozen=True, forbid_unknown_fields=True):
 class LinesHead(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The head of rehearsal.md, where comments explain each.
 
-    feelings: sections that are the whole answer. thoughts: for sections without any. small_words, asks_with: by them nothing
-    is found. recalled, folded: how a line of memory and of a summary reads. names: the capitals in patterns.
+    feelings: sections that are the whole answer. thoughts: for sections without any. small_words, asks_with: by them
+    nothing is found. recalled, folded: how a line of memory and of a summary reads. names: the capitals in patterns.
     """
 
     feelings: tuple[str, ...]
@@ -104,10 +102,8 @@ class Lines:
             names = words.names | {"HEARS": hears}
             self.patterns = {name: _compiled(text, names) for name, text in words.patterns.items()}
             self.times = [_compiled(rf"(?<![\w-])(?:{text})$", names) for text in words.times]
-            self.facts = [
-                (one, _compiled(rf"(?:{one.only})$", names), _compiled(rf"(?:{one.but_not})(?![\w'])", names))
-                for one in words.facts
-            ]
+            fits = [rf"(?!(?:{one.but_not})(?![\w']))(?:{one.only})$" for one in words.facts]
+            self.facts = [(fact, _compiled(fit, names)) for fact, fit in zip(words.facts, fits, strict=True)]
         except (msgspec.ValidationError, re.error, KeyError) as error:
             fix = "the shipped file shows what belongs there"
             raise BadSoul(str(file.source), 1, f"its head: {error}", fix) from error
@@ -117,9 +113,6 @@ class Lines:
             own = self.sections.setdefault(name, other)
             own.cues, own.thoughts = own.cues or other.cues, own.thoughts or other.thoughts
             own.groups = own.groups if any(own.groups) else other.groups
-        said = [line for fact in words.facts for line in (fact.keeps, fact.tells, *fact.says, *fact.asks)]
-        for line in (*words.folded.values(), *words.recalled.values(), *said):
-            _check(file, 1, line, ("words", "kin", "name", "when"))
 
     def answering(self, message: str) -> tuple[str, str]:
         """Return the section with the longest cue in a message, and that cue; feelings go first. Pure."""
@@ -177,9 +170,6 @@ def sections_of(file: SoulFile) -> dict[str, TopicLines]:
         else:
             section.stray.append(number)
         if section.line and mark not in ("##", ">"):
-            _check(file, number, line, () if mark == "~" else VALUES)
+            may_hold = dict.fromkeys([] if mark == "~" else VALUES.split(), "")
+            SoulFile(file.name, line, file.source, "", line=number).fill(**may_hold)
     return sections
-
-
-def _check(file: SoulFile, line: int, template: str, known: Iterable[str]) -> None:
-    SoulFile(file.name, template, file.source, "", line=line).fill(**dict.fromkeys(sorted(known), ""))

@@ -27,7 +27,7 @@ _CURRENT = "## Current Message"
 _EDGES = ' \t,;:.!–—-()[]“”"…'
 _LT = re.compile(r"[<＜﹤]|&(?:lt|#0*60|#x0*3c);?|\\u003c", re.IGNORECASE)
 _MORE, _HALF = 0.6, 0.5
-"""The share of a question's stems that an answer to a long one must hold, and to another."""
+"""The share of a question's stems that an answer must hold; where it asks of the speaker, the lower one."""
 
 
 class ReadRequest:
@@ -36,11 +36,8 @@ class ReadRequest:
     def __init__(self, request: Request, lines: Lines) -> None:
         opening, history, written = "", request.history, ""
         if len(history) > 1 and _CURRENT in history[-2].content and _CURRENT not in request.tail:
-            opening, written, history = (
-                history[-2].content,
-                history[-1].content,
-                history[:-2],
-            )  # a part was asked before
+            # a part of this turn was asked before
+            opening, written, history = history[-2].content, history[-1].content, history[:-2]
         shown = f"{opening}\n{request.tail}"
         tail = list(records(shown))
         before = [record for message in history if message.role == "user" for record in records(message.content)]
@@ -55,15 +52,14 @@ class ReadRequest:
         turn = request.tail.partition("## This Turn\n")[2].partition("\n## ")[0]
         self.asked = {*re.findall(r"[a-z]+(?:_[a-z]+)+|\b(?:acts|appraisal)\b", turn)}
         self.done = "".join(re.findall(r"<acts>\s*(.*?)\s*</acts>", written, re.DOTALL)[:1])
-        memory = found.get(RecordKind.MEMORY, {}).get("lines", ())
-        self.remembered = [one for one in memory if isinstance(one, dict)]
+        self.remembered = [one for one in found.get(RecordKind.MEMORY, {}).get("lines", ()) if isinstance(one, dict)]
         self.plans, self.known = _shorts(found, RecordKind.PLANS), _shorts(found, RecordKind.KNOWN)
         self.present = shown.partition("## The Present\n")[2].partition("\n")[0].partition(". ")[0].rstrip(".")
         now = re.search(r"(\d+ \w{3})\w* (\d{4}, \d\d:\d\d)[^(]*\(([\w/+-]+)", self.present)
-        form = "%d %b %Y, %H:%M"
-        self.now = datetime.strptime(f"{now[1]} {now[2]}", form).replace(tzinfo=ZoneInfo(now[3])) if now else None
-        scheduled = text_of(found.get(Kind.SCHEDULED, {}))
-        self.due = "" if heard else scheduled.partition('"')[2].rpartition('"')[0]
+        self.now = (
+            datetime.strptime(now[1] + now[2], "%d %b%Y, %H:%M").replace(tzinfo=ZoneInfo(now[3])) if now else None
+        )
+        self.due = "" if heard else text_of(found.get(Kind.SCHEDULED, {})).partition('"')[2].rpartition('"')[0]
         summaries = [text_of(one) for one in (*before, *tail) if one.get("kind") == RecordKind.SUMMARY]
         self.summary = "".join(summaries[-1:])
         self.title = "".join(re.findall(r"^# +(.+?) *$", request.system, re.MULTILINE)[:1])
@@ -156,10 +152,10 @@ def facts_in(message: str, lines: Lines) -> list[Noticed]:
 
 
 def _noticed(clause: str, lines: Lines) -> Noticed | None:
-    for fact, only, but_not in lines.facts:
+    for fact, fits in lines.facts:
         if hit := re.match(rf"(?:{fact.hears})(?![\w'])\s*", clause, re.IGNORECASE):
             words = re.split(fact.until, clause[hit.end() :], maxsplit=1, flags=re.IGNORECASE)[0].strip(_EDGES)
-            if words and only.match(words) and not but_not.match(words):
+            if words and fits.match(words):
                 words = quoted(words.title() if fact.kind == "name" and words == words.lower() else words, 160)
                 persons = [{}, {}] if fact.kind == "name" else [lines.words.third_person, lines.words.second_person]
                 third, second = [{"words": _swapped(words, one), **hit.groupdict()} for one in persons]
@@ -191,7 +187,7 @@ def recall(seen: ReadRequest, lines: Lines, cue: str) -> tuple[str, str]:
         if is_named or (form != "other" and is_own == (form == "soul") and (is_theirs or form != "known")):
             found.setdefault(len(words & wanted) / len(wanted), []).append((form, line))
     best = max(found, default=0.0)
-    if best < (_HALF if is_theirs or len(wanted) < 3 else _MORE):
+    if best < (_HALF if is_theirs else _MORE):
         return ("not remembered" if is_theirs and not lines.patterns["advice"].search(text) else ""), ""
     fitting = [one for one in found[best] if one[0] == "known"] or found[best]
     section = "recalled of mine" if is_own else "recalled" if is_theirs or best == 1.0 else "recalled beside"
