@@ -247,7 +247,7 @@ ANSWERS: list[tuple[dict[str, Any], str | list[str], list[str], list[str]]] = [
     # A newer word here goes before an older one elsewhere; an earlier question is no answer.
     (known("My loom is made of oak."), ["My loom is made of ash now.", "What is my loom made of?"], ["here: “My loom is made of ash now.”"], []),
     (known("What is my loom made of?"), "What is my loom made of?", ["[Nn]othing"], []),
-    (known("The kiln broke again on Monday."), "Why does a kiln always break on a Monday?", ["no model", "“The kiln broke again on Monday.”"], []),
+    (known("The kiln broke again on Monday."), "Why does a kiln break on Monday?", ["no model", "“The kiln broke again on Monday.”"], []),
     # What they like is not what it likes.
     *((known("I like coffee."), asked, [], ["I like coffee"]) for asked in ("Do you like coffee?", "Are you fond of coffee?", "Would you drink coffee?")),
     # The clock's promises: a request is agreed to in few words; without a time it is asked for it.

@@ -112,12 +112,15 @@ def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: Deeds) -> tuple[lis
     if seen.is_inner:
         return ["due" if seen.due else "elsewhere"], ""
     first = ["unattached"] if seen.is_first else []
-    asks = reads.is_question(seen.message) or lines.patterns["asks first"].match(seen.message)
+    is_asked = lines.patterns["asks first"].match(seen.message)
+    asks = is_asked or reads.is_question(seen.message)
     if deeds.sections:
         return [*deeds.sections, *(["learned"] if deeds.learned else []), *first], ""
     name, cue = lines.answering(seen.message)
-    if name.partition(",")[0] in lines.words.feelings:
-        return [name], ""
+    if (felt := name.partition(",")[0]) in lines.words.feelings:
+        if not is_asked or felt == lines.words.feelings[0]:
+            return [name], ""
+        name = ""
     if reads.hides(seen.message, lines) and not reads.is_question(seen.message):
         return ["not kept", *first], ""
     if deeds.learned or deeds.known:

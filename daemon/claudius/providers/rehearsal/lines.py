@@ -16,8 +16,6 @@ from claudius.soul import SoulFile
 
 VALUES = "name again soul said summary recalled present due limits known plans about env told"
 """The `$` placeholders that a line may contain."""
-SMALL_TALK_WORDS = 6
-"""A cue at an end of a message counts where the message has no more words beside it."""
 
 
 def plain(text: str) -> str:
@@ -34,10 +32,9 @@ def cues(text: str) -> Iterator[str]:
 
 
 class FactKind(Struct, frozen=True, forbid_unknown_fields=True):
-    """One kind of statement about oneself: what is kept of it, told back, said and asked.
+    """A kind of statement about oneself, what is kept and told of it, and patterns of its opening and of what follows.
 
-    Patterns of its opening (hears), of the words after it (only), of how these may not begin (but_not) and where they
-    end (until). kind: as `know` names it. keys: by what it may be asked for. single: a newer one replaces it.
+    kind: as `know` names it. keys: by what it may be asked for. single: a newer one replaces it.
     """
 
     hears: str
@@ -54,11 +51,7 @@ class FactKind(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LinesHead(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The head of rehearsal.md, where comments explain each.
-
-    feelings: sections that are the whole answer. thoughts: for sections without any. small_words, asks_with: by them
-    nothing is found. recalled, folded: how a line of memory and of a summary reads. names: the capitals in patterns.
-    """
+    """The head of rehearsal.md, where comments explain each of these; `names` are the capitals in patterns."""
 
     feelings: tuple[str, ...]
     appraises: Mapping[str, str]
@@ -121,8 +114,8 @@ class Lines:
             is_felt = name.partition(",")[0] in self.words.feelings
             for cue in section.cues:
                 if cue in text and (is_felt, len(cue)) > found[:2]:
-                    is_small_talk = cue[0] == "^" or cue[-1] == "$"
-                    if not is_small_talk or text.count(" ") - cue.count(" ") <= SMALL_TALK_WORDS:
+                    is_small_talk = cue[0] == "^" or cue[-1] == "$"  # it counts among few other words
+                    if not is_small_talk or text.count(" ") - cue.count(" ") <= 6:
                         found = (is_felt, len(cue), name, cue)
         return found[2:]
 

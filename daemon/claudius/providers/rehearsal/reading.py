@@ -27,7 +27,7 @@ _CURRENT = "## Current Message"
 _EDGES = ' \t,;:.!–—-()[]“”"…'
 _LT = re.compile(r"[<＜﹤]|&(?:lt|#0*60|#x0*3c);?|\\u003c", re.IGNORECASE)
 _MORE, _HALF = 0.6, 0.5
-"""The share of a question's stems that an answer must hold; where it asks of the speaker, the lower one."""
+"""The share of a question's stems that an answer must hold; of one that is short or of the speaker the second."""
 
 
 class ReadRequest:
@@ -60,8 +60,7 @@ class ReadRequest:
             datetime.strptime(now[1] + now[2], "%d %b%Y, %H:%M").replace(tzinfo=ZoneInfo(now[3])) if now else None
         )
         self.due = "" if heard else text_of(found.get(Kind.SCHEDULED, {})).partition('"')[2].rpartition('"')[0]
-        summaries = [text_of(one) for one in (*before, *tail) if one.get("kind") == RecordKind.SUMMARY]
-        self.summary = "".join(summaries[-1:])
+        self.summary = "".join([text_of(one) for one in (*before, *tail) if one.get("kind") == RecordKind.SUMMARY][-1:])
         self.title = "".join(re.findall(r"^# +(.+?) *$", request.system, re.MULTILINE)[:1])
         self.document, self.is_first = request.known, request.is_first
         self.limits = [text for text in self.known.values() if lines.patterns["limit"].search(text)][:6]
@@ -165,10 +164,11 @@ def _noticed(clause: str, lines: Lines) -> Noticed | None:
 
 def told_of(text: str, lines: Lines) -> str:
     """Return a kept fact as it is said to whom it is about; as it stands where that is not certain. Pure."""
-    is_certain = not {*re.findall(r"[\w']+", text.partition(" ")[2].lower())} & {*lines.words.third_person.values()}
-    for fact in lines.words.facts if is_certain else ():
+    for fact in lines.words.facts:
         if text.startswith(before := fact.keeps.removesuffix("$words")) and "$" not in before:
-            return say(fact.tells, {"words": text.removeprefix(before)})
+            words = re.sub(r"^their ", "your ", text.removeprefix(before))  # at its beginning it was "my"
+            is_certain = not {*re.findall(r"[\w']+", words.lower())} & {*lines.words.third_person.values()}
+            return say(fact.tells, {"words": words}) if is_certain else text
     return text
 
 
@@ -187,7 +187,7 @@ def recall(seen: ReadRequest, lines: Lines, cue: str) -> tuple[str, str]:
         if is_named or (form != "other" and is_own == (form == "soul") and (is_theirs or form != "known")):
             found.setdefault(len(words & wanted) / len(wanted), []).append((form, line))
     best = max(found, default=0.0)
-    if best < (_HALF if is_theirs else _MORE):
+    if best < (_HALF if is_theirs or len(wanted) < 3 else _MORE):
         return ("not remembered" if is_theirs and not lines.patterns["advice"].search(text) else ""), ""
     fitting = [one for one in found[best] if one[0] == "known"] or found[best]
     section = "recalled of mine" if is_own else "recalled" if is_theirs or best == 1.0 else "recalled beside"
