@@ -88,14 +88,21 @@ def test_everything_that_reads_prints_json() -> None:
         "claudius daemon install",
         "claudius daemon uninstall",
         "claudius schedule cancel",
+        "claudius tools remove",
         "claudius pairing approve",
         "claudius pairing revoke",
         "claudius daimon mute",
+        "claudius tools allow",
+        "claudius tools deny",
+        "claudius tools revoke",
         "claudius ensoul install",
         "claudius ensoul uninstall",
         "claudius ensoul on",
         "claudius ensoul off",
         "claudius ensoul hook",
+        "claudius model get",
+        "claudius model use",
+        "claudius model rm",
     }
     prints_a_script = {"claudius completion"}
 

@@ -38,16 +38,18 @@ from claudius.memory.sqlite.backups import quarantine
 from claudius.memory.store import Store
 from claudius.observed import Thinking
 from claudius.provider import CallTally, Provider, Rests, Slot, prepare
-from claudius.providers.chain import NO_VOICE, Chain, NoVoice, choose, may_rehearse, met_model
+from claudius.providers.chain import NO_VOICE, Chain, NoVoice, choose, met_model
 from claudius.providers.current import CurrentVoice, mark_of, notices
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices, SecondMind
+from claudius.runtime.hands import IdleHands
 from claudius.runtime.life import HomeLock, Pause, fingerprints
 from claudius.runtime.logs import start_log
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources, check_room, set_wall
 from claudius.runtime.server import Server
 from claudius.shape import misfit
 from claudius.soul import SoulSource, Source
+from claudius.tools import built_in
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +65,7 @@ PROVIDERS: dict[str, str] = {
     "agent_sdk": "claudius.providers.agent_sdk",
     "claude_cli": "claudius.providers.claude_cli",
     "openai_compat": "claudius.providers.openai_compat",
+    "home": "claudius.providers.home",
     "rehearsal": "claudius.providers.rehearsal",
     "scripted": "claudius.providers.scripted",
 }
@@ -71,6 +74,15 @@ PROVIDERS: dict[str, str] = {
 
 EMBEDDERS: dict[str, str] = {"use": "claudius.memory.moments"}
 """Built-in embedders by name; each module has `build()`. The setting's `auto` is the one of the extra `recall`."""
+
+
+TOOLS: dict[str, str] = {
+    "calc": "claudius.tools.calc",
+    "clock": "claudius.tools.clock",
+    "recall": "claudius.tools.recall",
+    "tool_help": "claudius.tools.tool_help",
+}
+"""Built-in tools by name; each module has `TOOL`, or a `build`."""
 
 
 class Composed(Struct, frozen=True, kw_only=True):
@@ -146,7 +158,7 @@ def provider(
 
 
 def _chosen(loaded: Loaded, home: Home) -> list[str]:
-    return choose(loaded, may_rehearse=may_rehearse(loaded, home))
+    return choose(loaded, home)
 
 
 def _step_voices(loaded: Loaded, known: Provider, build: Callable[..., Chain]) -> dict[str, StepVoice]:
@@ -298,6 +310,7 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
         voices=_step_voices(settings.loaded, given.voice, given.build),
         reflects=second.cortex.is_active,
         consult=second.consult,
+        hands=IdleHands(built_in(TOOLS, store)),
     )
     ensouled = Ensouled(mind, home, own_person)
     services = BackgroundServices(

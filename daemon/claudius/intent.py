@@ -17,10 +17,15 @@ from claudius.ledger_types import Noted
 from claudius.provider import StopReason, Usage
 from claudius.psyche_types import Appraisal, PsycheChange
 from claudius.recollection import Entry, Moment, ProcessState, Shown, Summary
+from claudius.tool import Card, ToolCall
 
 UtteranceKind = Literal["reply", "apology", "reaction", "proactive", "daimon"]
 ApologyKind = Literal["provider_down", "over_budget", "unreadable", "interrupted", "too_large", "stopped"]
 Rung = Literal["complete", "plain", "repair", "cut", "fixed", "silent", "apology"]
+
+
+USED = "tool"
+"""The purpose of a call that goes on with what a tool gave."""
 
 
 class Thought(Struct, frozen=True, kw_only=True):
@@ -61,6 +66,10 @@ class Thoughts(Struct, frozen=True, kw_only=True):
     """The part of it that the listener has already seen; a prefix of what is finally spoken."""
     truncated: bool = False
     calls: tuple[Call, ...] = ()
+    used: tuple[Entry, ...] = ()
+    """What was asked of tools and what came of it, in order; it follows the thought."""
+    is_canned: bool = False
+    """The words are a fixed line, which no thought chose."""
 
 
 class Utterance(Struct, frozen=True, kw_only=True):
@@ -82,11 +91,13 @@ class Utterance(Struct, frozen=True, kw_only=True):
     apology: ApologyKind | None = None
     receipts: tuple[str, ...] = ()
     """What was really done, one line an act, written by code and shown after the words."""
+    card: Card | None = None
+    """A question for consent, shown after the words with its buttons."""
 
     @property
     def whole(self) -> str:
-        """The words and, after a blank line, the receipts: what a network without a form of its own shows."""
-        return "\n\n".join(filter(None, (self.body, "\n".join(self.receipts))))
+        """The words, the receipts and the question, in paragraphs: what a network without a form of its own shows."""
+        return "\n\n".join(filter(None, (self.body, "\n".join(self.receipts), self.card.text if self.card else "")))
 
 
 class ModelVersion(Struct, frozen=True, kw_only=True):
@@ -215,6 +226,12 @@ class Intent(Struct, frozen=True, kw_only=True):
     """What was said in the turn, to be found again."""
     acts: tuple[Act, ...] = ()
     """What the turn does beyond its words, booked in its transaction; each may yield a receipt."""
+    asking: ToolCall | None = None
+    """The call of a tool that waits for consent; its row is written with the turn, its card with the last utterance."""
+    late: tuple[str, ...] = ()
+    """The calls of tools that go on when the turn has ended; their ends are heard as perceptions."""
+    tainted: str = ""
+    """The third-party text that it heard or fetched, because of which nothing was learned; empty = none."""
     locale: str = ""
     """The speaker's locale, in which receipts name days and hours; empty = English."""
     appraisals: tuple[Appraisal, ...] = ()

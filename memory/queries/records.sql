@@ -157,6 +157,9 @@ SELECT (SELECT coalesce(sum(turns), 0) FROM conversation) AS turns,
 SELECT t.turn, t.nonce, t.shown, r.kept, r.expired_at FROM turn t JOIN turn_record r ON r.id = t.record
 WHERE t.conversation = :conversation AND t.number = :number;
 
+-- name: turn_kept
+SELECT r.kept FROM turn t JOIN turn_record r ON r.id = t.record WHERE t.turn = :turn;
+
 -- name: moment_text
 SELECT text FROM moment_said WHERE id = :id;
 
@@ -321,6 +324,10 @@ UNION ALL SELECT 'reflection' AS "table", CAST(cycle AS TEXT) AS "row" FROM refl
     AND json_valid(evidence) AND evidence LIKE '[%' AND at LIKE '____-__-__T%')
 UNION ALL SELECT 'tuning' AS "table", trigger AS "row" FROM tuning WHERE NOT (
     json_valid(useful) AND useful LIKE '[%')
+UNION ALL SELECT 'tool_call' AS "table", id AS "row" FROM tool_call WHERE NOT (
+    json_valid(args) AND args LIKE '{%' AND json_valid(approvers) AND approvers LIKE '[%' AND asked_at LIKE '____-__-__T%')
+UNION ALL SELECT 'tool_pin' AS "table", server || '/' || tool AS "row" FROM tool_pin WHERE NOT (
+    json_valid(schema) AND schema LIKE '{%')
 UNION ALL SELECT 'psyche_state' AS "table", CAST(id AS TEXT) AS "row" FROM psyche_state WHERE NOT (
     json_valid(numbers) AND numbers LIKE '{%' AND json_valid(drift) AND drift LIKE '{%')
 UNION ALL SELECT 'psyche_edge' AS "table", person AS "row" FROM psyche_edge WHERE NOT (

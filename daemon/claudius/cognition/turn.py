@@ -39,19 +39,22 @@ from claudius.cognition.proactive import (
 )
 from claudius.cognition.processes import route, sections
 from claudius.cognition.reflection import Idle, fold_expired
+from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.timing import zone_at, zone_name
-from claudius.cognition.turn_state import Surface, TurnState, recorded, settings_now
+from claudius.cognition.tool_use import tools_here
+from claudius.cognition.turn_state import Surface, TurnState, recorded, settings_now, soul_now
 from claudius.config import daimon_modes
 from claudius.errors import BadRequest, OverBudget, StoreError, TooLong
 from claudius.failure import Failure
 from claudius.intent import ApologyKind, Intent
 from claudius.memory.inbox import Pending
 from claudius.memory.recall import RecallLimits
-from claudius.perception import SELF, Kind, MessageExtra, Origin, Perception, ScheduledExtra, internal
+from claudius.perception import SELF, Kind, MessageExtra, Origin, Perception, ScheduledExtra, ToolExtra, internal
 from claudius.psyche import Attention
 from claudius.psyche.context import ANNOUNCED
 from claudius.recollection import once, unrecalled
 from claudius.soul import SoulText
+from claudius.tool import CallState
 
 log = logging.getLogger(__name__)
 
@@ -156,7 +159,7 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface) -> TurnState
         in_order=True,
     )
     recollection = await mind.store.turns.recall(pending, nonce=nonce, now=now, limits=limits)
-    soul = mind.soul()
+    soul = soul_now(mind)
     if recollection.perception.origin is Origin.INTERNAL:
         heard = tuple([_introduced(one, soul) for one in recollection.perceptions])
         recollection = replace(recollection, perceptions=heard)
@@ -187,7 +190,7 @@ async def _concluded(turn: TurnState, pending: Pending) -> Intent:
     process = route(known, turn.soul, autonomous=turn.settings.autonomous)
     if isinstance(perception.extra, MessageExtra) and perception.extra.answer is not None:
         return conclude_told(known, process, turn.settings, perception.extra.answer)
-    if (line := internal(perception).says) is not None:
+    if (line := _fixed(turn)) is not None:
         return _said(turn, line, ANNOUNCED)
     if known.owes and perception.origin is Origin.EXTERNAL and is_told_to_stop(pending, mind):
         await mind.store.people.wish(perception.person, proactive=False, now=mind.clock())
@@ -211,6 +214,19 @@ async def _concluded(turn: TurnState, pending: Pending) -> Intent:
         if is_heard
         else conclude_unthought(known, process, turn.settings, attention, lines)
     )
+
+
+def _fixed(turn: TurnState) -> str | None:
+    """Return the line that says, without a model, what was heard; None if it is to be thought about.
+
+    Of a tool that was refused, or of whose end nobody knows, a model is asked nothing: it might do it in another way.
+    """
+    extra = turn.recollection.perception.extra
+    if isinstance(extra, ToolExtra) and extra.state in (CallState.REFUSED, CallState.UNKNOWN):
+        call = turn.mind.store.calls.find(extra.call)
+        who = turn.mind.store.people.name(call.allowed_by) if call else ""
+        return turn.soul.steps[TOOL_USE].line(extra.state, tool=extra.tool, who=who, call=extra.call)
+    return internal(turn.recollection.perception).says
 
 
 def _said(turn: TurnState, line: str, verb: str) -> Intent:
@@ -242,6 +258,7 @@ async def _thought(turn: TurnState) -> Intent:
     if stage is Stage.UPDATES_OFF:  # user model updates are skipped to save money
         process = replace(process, steps=tuple(name for name in process.steps if name not in UPDATES))
     turn.settings = await settings_now(turn.mind, turn.recollection, turn.settings)
+    turn.settings = replace(turn.settings, tools=await tools_here(turn))
     while True:
         begin(turn, process)
         try:

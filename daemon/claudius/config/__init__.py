@@ -23,6 +23,7 @@ from claudius.config.load import (
     token_name,
     toml,
     write_setting,
+    write_table,
 )
 from claudius.config.schema import (
     ALIASES,
@@ -32,6 +33,7 @@ from claudius.config.schema import (
     ConsultSettings,
     CortexSettings,
     DaimonSettings,
+    HomeModelSettings,
     ModelSettings,
     Setting,
     daimon_modes,
@@ -53,6 +55,7 @@ __all__ = [
     "ConsultSettings",
     "CortexSettings",
     "DaimonSettings",
+    "HomeModelSettings",
     "Loaded",
     "ModelSettings",
     "Secret",
@@ -77,4 +80,5 @@ __all__ = [
     "token_name",
     "toml",
     "write_setting",
+    "write_table",
 ]
