@@ -35,7 +35,7 @@ EVERY = (
     "model_change_note; soul_state_check; if true: soul_state_update."
 )
 PRESENT = "It is Wednesday, 25 March 2026, 10:00 (Europe/Berlin). The speaker last spoke here a day ago."
-UNWRITTEN = ("user_model_update", "model_change_note", "soul_state_update")
+UNWRITTEN = ("tool_use", "user_model_update", "model_change_note", "soul_state_update")
 UNATTACHED = "no model is attached"
 SOUL: SoulText = SoulSource(shipped("soul"), shipped("soul"), tuple(STEPS)).current()
 LINES = Lines(SOUL.files["rehearsal.md"])
