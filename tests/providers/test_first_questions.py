@@ -24,7 +24,9 @@ TABLE: Mapping[str, Any] = tomllib.loads(
 )
 OWN = [line for part in TABLE["told"] if "as" not in part for line in part["lines"]]
 OTHERS = [line for part in TABLE["told"] if "as" in part for line in part["lines"]]
-DECLINES = re.compile(r"(?i)no model|nothing|do(n't| not) know|can't|cannot|no answer|by their words|ohne Modell|mein Deutsch")
+DECLINES = re.compile(
+    r"(?i)no model|nothing|do(n't| not) know|can't|cannot|no answer|by their words|ohne Modell|mein Deutsch"
+)
 QUOTED = re.compile(r"“([^”]*)”")
 SETTINGS = {"CLAUDIUS_CLOCK_TIMEZONE": "UTC"}
 

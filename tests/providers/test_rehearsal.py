@@ -103,7 +103,9 @@ class Scene:
     def document(self) -> str:
         """Word who the speaker is, as the soul engine does, near enough."""
         lines = [line.partition(" ")[2] for line in self.known]
-        told = [f"- {line.removeprefix('- ')}" for line in (*lines, *self.model.splitlines()) if line and line[0] != "#"]
+        told = [
+            f"- {line.removeprefix('- ')}" for line in (*lines, *self.model.splitlines()) if line and line[0] != "#"
+        ]
         name = next((line.removeprefix("called ") for line in lines if line.startswith("called ")), self.name)
         return "\n".join([f"You are {name} to me.", *(told or [NOTHING])])
 
@@ -292,7 +294,15 @@ def test_what_comes_due_is_said_in_the_words_that_asked() -> None:
 def test_it_asks_only_after_a_new_fact_and_never_twice_in_a_row() -> None:
     """Nothing ends in a question but what answers a fact told for the first time, and not after another question."""
     scene = Scene()
-    said = ["Hi", "I like tea.", "I like jam.", "I build looms.", "I like tea.", "The warp is too tight.", "Is it the beam?"]
+    said = [
+        "Hi",
+        "I like tea.",
+        "I like jam.",
+        "I build looms.",
+        "I like tea.",
+        "The warp is too tight.",
+        "Is it the beam?",
+    ]
     ends = [speech(scene.say(one)).endswith("?") for one in said]
 
     assert ends == [False, True, False, True, False, False, False]
@@ -331,13 +341,21 @@ MOVED = {
 }
 DONE: dict[str, list[dict[str, Any]]] = {
     "remind me tomorrow at 9 to call Ines": [{"do": "remind", "at": "2026-03-26T09:00+01:00", "text": "call Ines"}],
-    "Could you please remind me to call mum at 6pm?": [{"do": "remind", "at": "2026-03-25T18:00+01:00", "text": "call mum"}],
+    "Could you please remind me to call mum at 6pm?": [
+        {"do": "remind", "at": "2026-03-25T18:00+01:00", "text": "call mum"}
+    ],
     "Set a timer for 1 minute.": [{"do": "remind", "at": "2026-03-25T10:01+01:00", "text": "timer"}],
     "Every day at 7:15, nudge me to feed the cat.": [
         {"do": "remind", "at": "2026-03-26T07:15+01:00", "text": "feed the cat", "repeat": "daily"}
     ],
     "Remind me every Monday at 9 until 24 December to water the ferns.": [
-        {"do": "remind", "at": "2026-03-30T09:00+02:00", "text": "water the ferns", "repeat": "mon", "until": "2026-12-24"}
+        {
+            "do": "remind",
+            "at": "2026-03-30T09:00+02:00",
+            "text": "water the ferns",
+            "repeat": "mon",
+            "until": "2026-12-24",
+        }
     ],
     "cancel p1": [{"do": "cancel", "plan": "p1"}],
     "Cancel the reminder about the ferns, please.": [{"do": "cancel", "plan": "p4"}],
@@ -352,9 +370,7 @@ DONE: dict[str, list[dict[str, Any]]] = {
     "I left the mill.": [{"do": "no_longer", "fact": "f4", "text": "I left the mill."}],
     "Forget that I hate coriander": [{"do": "forget", "fact": "f5"}],
     "please forget f2": [{"do": "forget", "fact": "f2"}],
-    "it's parsley, not coriander": [
-        {"do": "know", "text": "Hates parsley", "kind": "other", "instead_of": "f5"}
-    ],
+    "it's parsley, not coriander": [{"do": "know", "text": "Hates parsley", "kind": "other", "instead_of": "f5"}],
 }
 """What asks for something of the books, with all of `HERE` in the prompt: the acts."""
 NOTHING_DONE = {
@@ -734,9 +750,7 @@ class TestProperties:
 
 def test_no_line_of_thought_can_be_heard() -> None:
     """No shipped line of thought shares 64 characters in a row with a spoken line."""
-    said = "\n".join(
-        line for section in LINES.sections.values() for lines in section.groups for line in lines
-    )
+    said = "\n".join(line for section in LINES.sections.values() for lines in section.groups for line in lines)
 
     for section in LINES.sections.values():
         for line in section.thoughts:
