@@ -74,15 +74,15 @@ class FactStore:
             self._unsaid()
         return gone
 
-    async def keep(self, person: str, name: str) -> str | None:
-        """Bring back what was to be forgotten, by its `f7` or `m2`; return its words, None if there is none."""
+    async def keep(self, person: str, audience: str, name: str) -> str | None:
+        """Bring back what was told here and is to be forgotten, by its `f7` or `m2`; return its words, else None."""
         kind = FACT if name[:1].lower() == "f" else MATTER
 
         def bring(db: Database) -> str | None:
             kept = canonical(db, person)
             ids = dump([kept, *db.values("linked", canonical=kept)])
             named = "fact_of_name" if kind == FACT else "matter_of_name"
-            row = db.one(named, ids=ids, short=int(name[1:]))
+            row = db.one(named, ids=ids, audience=audience, short=int(name[1:]))
             if row is None:
                 return None
             db.run("fact_back" if kind == FACT else "matter_back", id=row["id"])
