@@ -60,7 +60,7 @@ class Intake:
         """Store perceptions in `mind.store` while the disk of `resources` has room, then notify the `lanes`.
 
         `taken_down` is called with the key of each deleted message, `held` with what is owed an answer while the
-        soul is paused, `failed` when the store fails.
+        soul is paused, and at the terminal with what is owed none; `failed` when the store fails.
         """
         self._mind, self._resources, self._lanes, self._failed = mind, resources, lanes, failed
         self._pairing, self._modes, self._forgetting, self._taken_down = pairing, modes, forgetting, taken_down
@@ -109,7 +109,7 @@ class Intake:
             )
         (new,) = await self._keep((admitted,), limits)
         is_paused = self._mind.config().runtime.paused  # one kept in a shared store would cost a question a message
-        if new and admitted.owes and is_paused and not is_terminal(admitted.conversation):
+        if new and (not admitted.owes if is_terminal(admitted.conversation) else admitted.owes and is_paused):
             self._held(admitted)
         self._lanes.wake(admitted.conversation)
         return new

@@ -133,7 +133,7 @@ class Server:
             modes=self._modes,
             forgetting=self._forgetting,
             taken_down=self._taking_back.begin,
-            held=self._commands.show_paused,
+            held=self._commands.show_held,
             failed=self._failed,
         )
         own = {"status": self._status, "forget": self._forget, **self._pairing.handlers}

@@ -16,7 +16,7 @@ from claudius.cognition.mind import Mind
 from claudius.errors import ClaudiusError, DeliveryError
 from claudius.foreign import unquoted
 from claudius.memory.inbox import Pending
-from claudius.perception import MessageExtra, Perception, Place
+from claudius.perception import MessageExtra, Perception, Place, is_terminal
 from claudius.runtime.access import ChannelModes, is_owner
 from claudius.runtime.adapter import Adapter, TellsLacks
 from claudius.runtime.commands.about import About
@@ -28,6 +28,9 @@ from claudius.runtime.lane import Lane
 from claudius.runtime.lanes import Lanes
 
 log = logging.getLogger(__name__)
+
+KEPT_ONLY = "(heard and kept; nothing is answered here: you are muted, or I am switched off)"
+"""What a terminal shows, where somebody would wait for an answer."""
 
 
 class Commands:
@@ -92,9 +95,11 @@ class Commands:
 
         self._begin(told(), f"tell {perception.key}")
 
-    def show_paused(self, perception: Perception) -> None:
-        """Put the sign of a pause on a message that is owed an answer, in the background."""
-        self._begin(self._sign(perception), f"paused {perception.key}")
+    def show_held(self, perception: Perception) -> None:
+        """Put the sign of a pause on a message, or tell a terminal that waits for no answer, in the background."""
+        is_waiting = is_terminal(perception.conversation)
+        work = self.answer(perception, KEPT_ONLY) if is_waiting else self._sign(perception)
+        self._begin(work, f"held {perception.key}")
 
     def _begin(self, work: Coroutine[Any, Any, Any], name: str) -> None:
         task = asyncio.create_task(work, name=name)
