@@ -114,6 +114,8 @@ class Begun(Struct, frozen=True, kw_only=True):
     """What was done, once it is, as long as whoever asked was not told, or what was deleted is not overwritten."""
     is_told: bool = False
     """Whether it was given to whoever asked."""
+    earlier: Begun | None = None
+    """An erasure of the same person that still waits for a quiet hour, until this one is recorded."""
 
     @property
     def probes(self) -> Probes:

@@ -357,8 +357,7 @@ class Server:
         if untold:
             await self._networks.tried()
         for asked, receipt in untold:
-            await self._commands.answer(asked, told(receipt))
-            self._forgetting.was_told(asked.person)
+            self._commands.tell(asked, told(receipt), partial(self._forgetting.was_told, asked.person))
 
     def _second_line(self, begun: Begun, text: str) -> None:
         if begun.asked:

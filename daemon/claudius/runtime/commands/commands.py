@@ -29,6 +29,8 @@ from claudius.runtime.lanes import Lanes
 
 log = logging.getLogger(__name__)
 
+AGAIN_S, MOST_AGAIN_S = 30.0, 3600.0
+"""How soon a line that must be told is tried again; twice as long after each try, up to the second."""
 KEPT_ONLY = "(heard and kept; nothing is answered here: you are muted, or I am switched off)"
 """What a terminal shows, where somebody would wait for an answer."""
 
@@ -76,6 +78,7 @@ class Commands:
             "unmute": owners.unmute,
         }
         self._beside: set[asyncio.Task[Any]] = set()
+        self._again: dict[str, asyncio.TimerHandle] = {}
 
     @property
     def busy(self) -> int:
@@ -86,11 +89,20 @@ class Commands:
         adapter: object = self._adapters.get(Place.of(conversation).network)
         return await adapter.lacks(conversation) if isinstance(adapter, TellsLacks) else ""
 
-    def tell(self, perception: Perception, text: str, given: Callable[[], None] = lambda: None) -> None:
-        """Send a line to one person, in the background, and call `given` once it was."""
+    def tell(self, perception: Perception, text: str, given: Callable[[], None] | None = None) -> None:
+        """Send a line to one person, in the background.
 
+        With `given` it is tried again until it was sent; then that is called.
+        """
+        self._tell(perception, text, given, AGAIN_S)
+
+    def _tell(self, perception: Perception, text: str, given: Callable[[], None] | None, again_s: float) -> None:
         async def told() -> None:
-            if await self.answer(perception, text):
+            if not await self.answer(perception, text):
+                if given:
+                    later = partial(self._tell, perception, text, given, min(2 * again_s, MOST_AGAIN_S))
+                    self._again[perception.key] = asyncio.get_running_loop().call_later(again_s, later)
+            elif given:
                 given()
 
         self._begin(told(), f"tell {perception.key}")
@@ -122,6 +134,8 @@ class Commands:
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
+        for again in self._again.values():
+            again.cancel()
 
     async def carry_out(self, pending: Pending, lane: Lane) -> None:
         """Do what a command asks, and answer it; the next process runs one that a crash interrupted.
