@@ -284,9 +284,7 @@ class Forgetting:
         if self._ledger.waiting() and self._is_quick:
             with suppress(StoreError):  # else the quiet hour does it
                 await self.overwrite(tells=False)  # whoever asked is given the whole receipt, below
-        return [
-            (one.asked, one.receipt) for one in self._ledger.kept() if one.receipt and one.asked and not one.is_told
-        ]
+        return [(of.asked, of.receipt) for of in self._ledger.kept() if of.receipt and of.asked and not of.is_told]
 
     async def _resume(self, begun: Begun, by: Mapping[str, str], now: datetime, owner: str) -> None:
         async with self._one_at_a_time:
