@@ -254,8 +254,9 @@ DELETE FROM due WHERE id = :id AND (asked_by = '' OR made_as = 'promise');
 
 -- name: plan_in_own_words
 -- What somebody asked to be reminded of, as they said it; else in no words.
-UPDATE due SET text = coalesce((SELECT text FROM moment WHERE turn = due.made_by AND is_own = 0 AND person = due.asked_by
-    ORDER BY id DESC LIMIT 1), ''), params = '{}' WHERE id = :id;
+UPDATE due SET text = coalesce((
+    SELECT m.text FROM turn t JOIN moment m ON m.conversation = t.conversation AND m.turn = t.turn
+    WHERE t.turn = due.made_by AND m.is_own = 0 AND m.person = due.asked_by ORDER BY m.id DESC LIMIT 1), ''), params = '{}' WHERE id = :id;
 
 -- name: told
 -- scans: an erasure reads everything once, beside the writer
@@ -282,7 +283,8 @@ UNION ALL SELECT 'matter', id, turn, text, text FROM matter
 UNION ALL SELECT 'asked', id, made_by, text, text FROM due WHERE asked_by <> '' AND made_as <> 'promise';
 
 -- name: said_in_turn
-SELECT text FROM moment WHERE turn = :turn AND is_own = 0 AND person NOT IN (SELECT value FROM json_each(:ids));
+SELECT m.text FROM turn t JOIN moment m ON m.conversation = t.conversation AND m.turn = t.turn
+WHERE t.turn = :turn AND m.is_own = 0 AND m.person NOT IN (SELECT value FROM json_each(:ids));
 
 -- name: portraits_written
 -- scans: an erasure reads everything once, beside the writer
@@ -337,7 +339,7 @@ UPDATE inbox SET turn = :anew, state = 'pending', inputs = '{}' WHERE turn = :tu
 
 -- name: moments_unkeyed
 -- The keys of facts, by which a message is found, are the soul's own words.
-UPDATE moment SET pictures = '' WHERE turn = :turn AND is_own = 0 AND pictures <> '';
+UPDATE moment SET pictures = '' WHERE conversation = :conversation AND turn = :turn AND is_own = 0 AND pictures <> '';
 
 -- name: moments_anew
 DELETE FROM moment WHERE conversation = :conversation AND turn = :turn;

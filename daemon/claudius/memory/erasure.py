@@ -55,8 +55,9 @@ from claudius.memory.erasing import (
     run,
     void,
 )
+from claudius.memory.ranking import marks
 from claudius.memory.rows import dump
-from claudius.memory.seen import BLANK, ERASED, Derived, ErasedSource, SeenTurn, Traces, marks, put_back, traces_of
+from claudius.memory.seen import BLANK, ERASED, Derived, ErasedSource, SeenTurn, Traces, put_back, traces_of
 from claudius.perception import Perception, Place, private
 
 log = logging.getLogger(__name__)

@@ -29,7 +29,7 @@ from claudius.intent import Thought
 from claudius.memory.database import Database, Row
 from claudius.memory.documents import sections
 from claudius.memory.packing import unpacked
-from claudius.memory.ranking import FUNCTION_WORDS, TEXT_CHARS, stemmed
+from claudius.memory.ranking import FUNCTION_WORDS, marks
 from claudius.memory.rows import Decoding, dump, instant, parse
 from claudius.recollection import Entry
 
@@ -609,12 +609,6 @@ def put_back(versions: Sequence[Row], is_derived: Callable[[str | None, str], bo
         parts = [f"## {heading}\n{body}".strip() if heading else body for heading, body in left.items()]
         found.append(version["markdown"] if left == now else "\n\n".join(parts) + "\n" * bool(parts))
     return found
-
-
-def marks(text: str) -> set[str]:
-    """Return the stems by which a text may be told from others. Pure."""
-    parts = (text[at : at + TEXT_CHARS] for at in range(0, len(text), TEXT_CHARS))
-    return {one for part in parts for one in stemmed(part) if len(one) > 1}
 
 
 def _names(names: Sequence[str]) -> re.Pattern[str]:
