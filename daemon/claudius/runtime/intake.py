@@ -109,7 +109,11 @@ class Intake:
             )
         (new,) = await self._keep((admitted,), limits)
         is_paused = self._mind.config().runtime.paused  # one kept in a shared store would cost a question a message
-        if new and (not admitted.owes if is_terminal(admitted.conversation) else admitted.owes and is_paused):
+        if is_terminal(admitted.conversation):  # there somebody waits for words
+            is_held = not admitted.owes and admitted.kind is not Kind.COMMAND
+        else:
+            is_held = admitted.owes and is_paused
+        if new and is_held:
             self._held(admitted)
         self._lanes.wake(admitted.conversation)
         return new
