@@ -63,8 +63,10 @@ _SPENT = re.compile(
 )
 _TOO_LONG = re.compile(
     r"(?<!\w)(?:prompt|inputs?|context|conversation)\b[^.;]{0,80}?"
-    r"(?:too (?:long|large|many|big)|exceed|maximum|overflow|(?:greater|longer|larger) than|must (?:be|have) (?:<|less|at most))"
-    r"|(?:too (?:long|large|many)|exceeds?|maximum|(?:greater|longer|larger) than)\b[^.;]{0,60}?\b(?:prompt|context|input)\b"
+    r"(?:too (?:long|large|many|big)|exceed|maximum|overflow|(?:greater|longer|larger) than"
+    r"|must (?:be|have) (?:<|less|at most))"
+    r"|(?:too (?:long|large|many)|exceeds?|maximum|(?:greater|longer|larger) than)\b[^.;]{0,60}?"
+    r"\b(?:prompt|context|input)\b"
     r"|request (?:is )?(?:too large|exceeds)|too many (?:input )?tokens|tokens exceed|reduce the (?:length|size) of"
     r"|range of input length",
     re.IGNORECASE,

@@ -128,11 +128,13 @@ class Intake:
         self.last_at |= {Place.of(one.conversation).network: self._resources.clock.steady() for one in missed}
         now_heard = [one for one in missed if not self._forgetting.is_frozen(one.person)]
         admitted = [one for heard in now_heard if (one := await self._admit(heard))]
-        stops = [one for one in admitted if is_stop(one)]
-        if said := [one for one in admitted if one not in stops]:
+        changes = [one for one in admitted if one.kind in AFTERWARDS or is_stop(one)]
+        if said := [one for one in admitted if one not in changes]:
             await self._keep(said, RateLimits(bot_turns=self._mind.config().bots.turns))
-        for stop in stops:
-            await self._amend(stop)
+        for change in changes:
+            await self._amend(change)
+            if change.kind is Kind.EDIT:
+                await self._mind.store.inbox.put_right(change)
         for conversation in dict.fromkeys(one.conversation for one in said):
             self._lanes.wake(conversation)
         return len(now_heard) == len(missed)
