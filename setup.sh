@@ -10,6 +10,7 @@ Set Claudius up, all inside this checkout, and begin to talk.
                         new soul, to show that it answers, and nothing to one that has spoken before
   ./setup.sh --no-talk  install, fill a new home and greet you; say nothing to the soul
   ./setup.sh --claude   install the Claude Agent SDK too (409 MB); asked for by itself where you are logged in to Claude
+  ./setup.sh --home     install llama.cpp too, for a model that thinks on this machine (80 MB; the model comes on top)
   ./setup.sh --postgres install the driver of PostgreSQL too, for several workers (docs/scale.md)
   ./setup.sh test       install everything and run the tests; further words go to pytest. It leaves out the slow and
                         nightly forms, and says how many: `.ci/run full` and `.ci/run nightly` run them
@@ -257,6 +258,26 @@ name_completion() {
     touch "$venv/claudius-completion"
 }
 
+# Offer a model that thinks on this machine, once, where none is attached and somebody can answer.
+offer_model() {
+    local told answer
+    if [ ! -t 0 ] || [ ! -t 2 ] || [ -e "$venv/claudius-model-asked" ]; then return; fi
+    told=$("$venv/bin/claudius" model list --fits)
+    if [ -z "$told" ]; then return; fi
+    say "no model is attached, so the rehearsal voice speaks. One can think on this machine, without a key or an account:"
+    read -r -p "setup: $told; y = yes, n = not now: " answer
+    case "$answer" in
+    [yY]*)
+        install "${extras[@]}" home
+        "$venv/bin/claudius" model get "${told%%,*}" || say "going on without it"
+        ;;
+    *)
+        touch "$venv/claudius-model-asked"
+        say "not now: $called model list shows what there is"
+        ;;
+    esac
+}
+
 talk() {
     local is_wanted=$1 greeting
     if [ "$is_wanted" = yes ] && [ -t 0 ] && [ -t 1 ]; then exec "$venv/bin/claudius" chat; fi
@@ -280,7 +301,7 @@ main() {
     called=$PWD/$venv/bin/claudius # what is typed to call Claudius; `claudius` alone once link() has put it on PATH
     if [ "${1:-}" = tools ] || [ "${1:-}" = test ]; then
         make_environment
-        install api claude dev discord images postgres recall slack
+        install api claude dev discord home images postgres recall slack
         if [ "$1" = tools ]; then return; fi
         shift
         local code=0
@@ -298,6 +319,7 @@ main() {
             ;;
         --claude) is_claude_asked=yes ;;
         --no-talk) is_talk_wanted=no ;;
+        --home) extras+=(home) ;;
         --postgres) extras+=(postgres) ;;
         *)
             usage >&2
@@ -315,6 +337,7 @@ main() {
     say "the home is ${CLAUDIUS_HOME:-~/.claudius}; soul/soul.md, config.toml and .env in it are yours"
     link
     name_completion
+    offer_model
     talk "$is_talk_wanted"
 }
 

@@ -96,6 +96,9 @@ def test_everything_that_reads_prints_json() -> None:
         "claudius ensoul on",
         "claudius ensoul off",
         "claudius ensoul hook",
+        "claudius model get",
+        "claudius model use",
+        "claudius model rm",
     }
     prints_a_script = {"claudius completion"}
 

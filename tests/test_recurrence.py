@@ -55,6 +55,16 @@ def test_of_an_hour_that_comes_twice_the_first_is_meant_and_it_comes_once() -> N
     assert third == datetime(2026, 10, 26, 1, 30, tzinfo=UTC)
 
 
+def test_an_hour_that_its_first_day_lacks_comes_on_all_others() -> None:
+    """On 29 March Berlin has no 02:30, and gets the first minute after the gap."""
+    wall = datetime(2026, 3, 29, 2, 30)  # noqa: DTZ001 - of a wall
+
+    first = following(wall, BERLIN, "daily", datetime(2026, 3, 28, 22, tzinfo=UTC))
+    second = following(wall, BERLIN, "daily", datetime(2026, 3, 29, 1, tzinfo=UTC))
+
+    assert (first, second) == (datetime(2026, 3, 29, 1, tzinfo=UTC), datetime(2026, 3, 30, 0, 30, tzinfo=UTC))
+
+
 def test_the_29th_of_february_comes_back() -> None:
     """It is the 28th in the years between."""
     assert instants("2028-02-29T07:00", "yearly", 5)[-1] == "2032-02-29T07:00"

@@ -35,6 +35,8 @@ class PlanMade(Struct, frozen=True, kw_only=True, tag_field="do", tag="plan"):
     """`daily`, `weekdays`, `weekly`, `monthly`, `yearly`, or days: `mon,thu`; empty = once."""
     until: date | None = None
     """The last day of a repetition, inclusive; None = no end."""
+    wall: datetime | None = None
+    """The clock on the wall, without a zone, as it was written; on that day it may show no such hour."""
 
 
 class PlanMoved(Struct, frozen=True, kw_only=True, tag_field="do", tag="move"):
@@ -47,6 +49,7 @@ class PlanMoved(Struct, frozen=True, kw_only=True, tag_field="do", tag="move"):
     """Empty = the plan's own."""
     repeat: str | None = None
     """Empty = the repetition ends after the next."""
+    wall: datetime | None = None
 
 
 class PlanCancelled(Struct, frozen=True, kw_only=True, tag_field="do", tag="cancel"):

@@ -38,7 +38,7 @@ from claudius.memory.sqlite.backups import quarantine
 from claudius.memory.store import Store
 from claudius.observed import Thinking
 from claudius.provider import CallTally, Provider, Rests, Slot, prepare
-from claudius.providers.chain import NO_VOICE, Chain, NoVoice, choose, may_rehearse, met_model
+from claudius.providers.chain import NO_VOICE, Chain, NoVoice, choose, met_model
 from claudius.providers.current import CurrentVoice, mark_of, notices
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices, SecondMind
@@ -63,6 +63,7 @@ PROVIDERS: dict[str, str] = {
     "agent_sdk": "claudius.providers.agent_sdk",
     "claude_cli": "claudius.providers.claude_cli",
     "openai_compat": "claudius.providers.openai_compat",
+    "home": "claudius.providers.home",
     "rehearsal": "claudius.providers.rehearsal",
     "scripted": "claudius.providers.scripted",
 }
@@ -146,7 +147,7 @@ def provider(
 
 
 def _chosen(loaded: Loaded, home: Home) -> list[str]:
-    return choose(loaded, may_rehearse=may_rehearse(loaded, home))
+    return choose(loaded, home)
 
 
 def _step_voices(loaded: Loaded, known: Provider, build: Callable[..., Chain]) -> dict[str, StepVoice]:

@@ -34,6 +34,12 @@ ClaudiusError                      one line for a person: what is wrong, where, 
 ├── OverBudget                     a cap was reached before the call
 ├── Unreadable                     a step's value could not be read, even after it was asked for again
 ├── ProcessError                   a mental process returned something invalid, or looped
+├── ToolError                      a tool that gave no result
+│   ├── ToolUnknown                there is none of that name here
+│   ├── ToolRefused                it was not allowed
+│   ├── ToolFailed                 it said so itself
+│   ├── ToolTimedOut               it gave no answer that can be read, or none in time
+│   └── ToolLost                   a ConnectionError: what did it died before it answered
 ├── AdapterRefused                 exit 78: a network refused us: a bad token, a missing intent
 └── DeliveryError                  an utterance that was not (provably) delivered
     ├── DeliveryRefused            definite and permanent, with the network's code
@@ -307,6 +313,30 @@ class Unreadable(NamedError):
 
 class ProcessError(NamedError):
     """A mental process returned something invalid."""
+
+
+class ToolError(NamedError):
+    """A tool gave no result."""
+
+
+class ToolUnknown(ToolError):
+    """There is no such tool here."""
+
+
+class ToolRefused(ToolError):
+    """The call was not allowed."""
+
+
+class ToolFailed(ToolError):
+    """The tool said that it failed."""
+
+
+class ToolTimedOut(ToolError):
+    """The tool did not answer in time."""
+
+
+class ToolLost(ToolError, ConnectionError):
+    """The process that did it died."""
 
 
 class AdapterRefused(ClaudiusError):

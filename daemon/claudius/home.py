@@ -50,6 +50,8 @@ class Home:
         self.logs: Final = root / "logs"
         self.backups: Final = root / "backups"
         """Verified copies of the database."""
+        self.models: Final = root / "models"
+        """The model files that think in this home; made with the first of them."""
         self.sessions: Final = root / "claude-code" / "sessions", root / "claude-code" / "spool"
         """Where this user's Claude Code hooks keep session data, and spool it while the soul is not running."""
 

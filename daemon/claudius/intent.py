@@ -17,6 +17,7 @@ from claudius.ledger_types import Noted
 from claudius.provider import StopReason, Usage
 from claudius.psyche_types import Appraisal, PsycheChange
 from claudius.recollection import Entry, Moment, ProcessState, Shown, Summary
+from claudius.tool import Card, ToolCall
 
 UtteranceKind = Literal["reply", "apology", "reaction", "proactive", "daimon"]
 ApologyKind = Literal["provider_down", "over_budget", "unreadable", "interrupted", "too_large", "stopped"]
@@ -82,6 +83,8 @@ class Utterance(Struct, frozen=True, kw_only=True):
     apology: ApologyKind | None = None
     receipts: tuple[str, ...] = ()
     """What was really done, one line an act, written by code and shown after the words."""
+    card: Card | None = None
+    """A question for consent, shown after the words with its buttons."""
 
     @property
     def whole(self) -> str:
@@ -215,6 +218,12 @@ class Intent(Struct, frozen=True, kw_only=True):
     """What was said in the turn, to be found again."""
     acts: tuple[Act, ...] = ()
     """What the turn does beyond its words, booked in its transaction; each may yield a receipt."""
+    asking: ToolCall | None = None
+    """The call of a tool that waits for consent; its row is written with the turn, its card with the last utterance."""
+    late: tuple[str, ...] = ()
+    """The calls of tools that go on when the turn has ended; their ends are heard as perceptions."""
+    tainted: str = ""
+    """The third-party text that it heard or fetched, because of which nothing was learned; empty = none."""
     locale: str = ""
     """The speaker's locale, in which receipts name days and hours; empty = English."""
     appraisals: tuple[Appraisal, ...] = ()

@@ -37,6 +37,7 @@ class Kind(StrEnum):
     SCHEDULED = "scheduled"
     DIRECTIVE = "directive"
     NEWS = "news"
+    TOOL = "tool"
 
 
 class Origin(StrEnum):
@@ -179,6 +180,8 @@ class InternalExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
     level: float = 0.0
     """How much a milestone, or a silence, means by itself, in [0, 1]."""
     due_at: str = ""
+    call: str = ""
+    """The call of a tool whose end it tells."""
     there: tuple[str, str] = ("", "")
     """The conversation, and its audience, in which something may follow from an event in the soul's own."""
 
@@ -190,6 +193,19 @@ class ScheduledExtra(InternalExtra, frozen=True, kw_only=True, omit_defaults=Tru
     """The plan's id."""
     made_as: str = ""
     """`remind`: somebody asked for it; `promise`: the soul gave its word; empty = neither."""
+
+
+class ToolExtra(InternalExtra, frozen=True, kw_only=True, omit_defaults=True):
+    """What the end of a tool's call carries."""
+
+    call: str = ""
+    """The call's id."""
+    tool: str = ""
+    """The tool's name."""
+    state: str = ""
+    """How it ended: a `CallState`; `approved` = it is to be started now."""
+    third: bool = False
+    """Whether what it gave is third-party text."""
 
 
 class TickExtra(InternalExtra, frozen=True, kw_only=True, omit_defaults=True):
@@ -220,6 +236,7 @@ _EXTRAS: dict[Kind, type[Extra]] = {
     Kind.SCHEDULED: ScheduledExtra,
     Kind.DIRECTIVE: DirectiveExtra,
     Kind.NEWS: Extra,
+    Kind.TOOL: ToolExtra,
 }
 _NAMES = {kind: frozenset(one.encode_name for one in fields(ready(kind))) for kind in _EXTRAS.values()}
 _EMPTY = {kind: kind() for kind in _EXTRAS.values()}
@@ -390,42 +407,6 @@ class Place(Struct, frozen=True):
     def is_for_commands(self) -> bool:
         """Whether the conversation holds one person's commands, apart from the one where they are given."""
         return self.thread.startswith(COMMANDS)
-
-
-FOLLOWED_FOR = timedelta(hours=72)
-"""After this much silence the soul no longer follows a thread."""
-FOLLOWED_PEOPLE = 2
-"""With more humans than this in a thread, each message needs a mention again."""
-
-
-class Thread(Struct, frozen=True, kw_only=True):
-    """A thread that the soul was called into."""
-
-    since: str
-    """The position of the message that called it."""
-    last_at: datetime
-    """When anyone last spoke in it."""
-    people: int
-    """Distinct humans who have spoken in it since, including the current one."""
-    is_quiet: bool = False
-    """Whether someone asked the soul to be quiet there."""
-
-
-def settled_in(perception: Perception, thread: Thread | None) -> Perception | None:
-    """Decide whether a message in a thread is owed a reply, and return it so; None if it is dropped. Pure.
-
-    Source: the chat design, section 4, "follow without mention".
-    """
-    if perception.following is None:
-        return perception
-    if (
-        thread is not None
-        and not thread.is_quiet
-        and perception.position > thread.since
-        and perception.at - thread.last_at <= FOLLOWED_FOR
-    ):
-        return replace(perception, following=None, owes=perception.owes and thread.people <= FOLLOWED_PEOPLE)
-    return replace(perception, following=None, owes=False) if perception.following is Following.KEPT else None
 
 
 def private(person: str) -> str:

@@ -30,6 +30,10 @@ class EntryType(StrEnum):
     MENTAL_QUERY = "mentalQuery"
     DAIMONIC_INTUITION = "daimonicIntuition"
     DAIMON_SPEECH = "daimonSpeech"
+    TOOL_USE = "toolUse"
+    """What the soul asked of a tool, as JSON."""
+    TOOL_RESULT = "toolResult"
+    """What came of it; `metadata`: `tool`, `state`, of a call `call`, and `third` if the words are a third party's."""
 
 
 class StateKey(StrEnum):

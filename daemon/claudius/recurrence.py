@@ -51,14 +51,15 @@ def following(
 ) -> datetime | None:
     """Return the first instant of a repetition after another one, in UTC; None if there is none. Pure.
 
-    It comes at the wall clock that `first` shows in the zone; a day that a month does not have is its last one.
+    It comes at the wall clock that `first` shows in the zone, or is if it has no zone of its own: its first day may
+    have no such hour. A day that a month does not have is its last one.
     """
-    begin = first.astimezone(zone)
+    begin = first.astimezone(zone) if first.tzinfo else first
     since = after.astimezone(zone).date() - timedelta(days=1)
     for day in _days(begin.date(), repeat, since):
         if until is not None and day > until:
             return None
-        at = local_instant(day, begin.time(), zone) if day != begin.date() else first
+        at = local_instant(day, begin.time(), zone) if day != begin.date() or not first.tzinfo else first
         if at > after:
             return at
     return None

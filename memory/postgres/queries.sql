@@ -17,6 +17,10 @@ SELECT found.term, found.doc FROM json_each(:stems) q CROSS JOIN json_each(:audi
 SELECT i.stem AS term, count(*) AS doc FROM json_each(:stems) q
 JOIN moment_index i ON i.stem >= q.value || ':' AND i.stem < q.value || ';' GROUP BY i.stem;
 
+-- name: moment_stems_begin
+SELECT i.stem AS term, count(*) AS doc FROM json_each(:begins) q
+JOIN moment_index i ON i.stem >= q.value AND i.stem < q.value || chr(1114111) GROUP BY i.stem;
+
 -- name: people
 SELECT p.person, p.name, p.is_bot, l.canonical,
     (SELECT coalesce('[' || string_agg(to_json(m.audience)::text, ',' ORDER BY m.audience) || ']', '[]')

@@ -204,6 +204,11 @@ DELETE FROM reflection WHERE cycle = :cycle;
 -- What others said stays.
 DELETE FROM interaction WHERE turn = :turn AND (direction = 'out' OR peer_id IN (SELECT value FROM json_each(:ids)));
 
+-- name: erase_turn_calls
+-- What was asked for or done stays as done; nobody allows any more what has lost its arguments.
+UPDATE tool_call SET args = '{}', result = '', state = CASE WHEN state IN ('waiting', 'approved') THEN 'withdrawn' ELSE state END
+WHERE turn = :turn;
+
 -- name: erase_turn_appraisals
 DELETE FROM appraisal WHERE turn = :turn;
 

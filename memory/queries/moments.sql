@@ -28,6 +28,11 @@ CROSS JOIN moment_stem s WHERE s.term = q.value || ':' || a.value;
 SELECT s.term, s.doc FROM json_each(:stems) q
 CROSS JOIN moment_stem s WHERE s.term >= q.value || ':' AND s.term < q.value || ';';
 
+-- name: moment_stems_begin
+-- scans: the stems that begin like one that is nowhere
+SELECT s.term, s.doc FROM json_each(:begins) q
+CROSS JOIN moment_stem s WHERE s.term >= q.value AND s.term < q.value || char(1114111);
+
 -- name: moments_found
 -- scans: the postings of the terms searched for, a bounded number
 -- The moments that share the weightiest terms, however old, with what was said before each, and by a person after it.

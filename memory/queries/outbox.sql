@@ -7,10 +7,10 @@ UPDATE promise SET state = 'kept' WHERE state IN ('open', 'overdue')
   AND NOT EXISTS (SELECT 1 FROM outbox WHERE turn = (SELECT turn FROM outbox WHERE key = :key) AND (kind = 'apology' OR state <> 'sent'));
 
 -- name: say
-INSERT INTO outbox (key, turn, part, parts, conversation, kind, body, verb, apology, answers, receipts, state, boot, attempts, at)
-VALUES (:key, :turn, :part, :parts, :conversation, :kind, :body, :verb, :apology, :answers, :receipts, :state, :boot, :attempts, :at)
+INSERT INTO outbox (key, turn, part, parts, conversation, kind, body, verb, apology, answers, receipts, card, state, boot, attempts, at)
+VALUES (:key, :turn, :part, :parts, :conversation, :kind, :body, :verb, :apology, :answers, :receipts, :card, :state, :boot, :attempts, :at)
 ON CONFLICT (key) DO UPDATE SET parts = excluded.parts, kind = excluded.kind, body = excluded.body, verb = excluded.verb,
-    apology = excluded.apology, answers = excluded.answers, receipts = excluded.receipts;
+    apology = excluded.apology, answers = excluded.answers, receipts = excluded.receipts, card = excluded.card;
 
 -- name: stream_open
 INSERT INTO outbox (key, turn, part, parts, conversation, kind, body, verb, apology, answers, state, boot, attempts, at)
@@ -19,14 +19,14 @@ ON CONFLICT (key) DO NOTHING;
 
 -- name: deliveries
 -- A row without words is a stream that was opened for a turn that is not committed yet.
-SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, receipts, state, attempts, not_before, stream_ref, at, reason,
+SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, receipts, card, state, attempts, not_before, stream_ref, at, reason,
   (SELECT person FROM inbox WHERE inbox.turn = outbox.turn ORDER BY seq DESC LIMIT 1) AS person
 FROM outbox
 WHERE conversation = :conversation AND (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send') AND body <> ''
 ORDER BY seq;
 
 -- name: answered
-SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, receipts, state, attempts, not_before, stream_ref, at, reason,
+SELECT key, turn, part, parts, conversation, kind, body, verb, apology, answers, receipts, card, state, attempts, not_before, stream_ref, at, reason,
   (SELECT person FROM inbox WHERE inbox.turn = outbox.turn ORDER BY seq DESC LIMIT 1) AS person
 FROM outbox WHERE turn = (SELECT turn FROM inbox WHERE key = :key) AND state = 'sent' ORDER BY part;
 

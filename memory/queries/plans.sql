@@ -45,7 +45,7 @@ ON CONFLICT (person, audience, letter) DO UPDATE SET last = numbered.last + 1 RE
 -- name: plan_booked
 INSERT INTO due (id, kind, scheduled_for, first_at, zone, repeat, until, conversation, params, text, audience, person,
     asked_by, short, made_as, made_by)
-VALUES (:id, :kind, :at, :at, :zone, :repeat, :until, :conversation, :params, :text, :audience, :person,
+VALUES (:id, :kind, :at, :first_at, :zone, :repeat, :until, :conversation, :params, :text, :audience, :person,
     :asked_by, :short, :made_as, :made_by);
 
 -- name: plan_here

@@ -321,6 +321,10 @@ UNION ALL SELECT 'reflection' AS "table", CAST(cycle AS TEXT) AS "row" FROM refl
     AND json_valid(evidence) AND evidence LIKE '[%' AND at LIKE '____-__-__T%')
 UNION ALL SELECT 'tuning' AS "table", trigger AS "row" FROM tuning WHERE NOT (
     json_valid(useful) AND useful LIKE '[%')
+UNION ALL SELECT 'tool_call' AS "table", id AS "row" FROM tool_call WHERE NOT (
+    json_valid(args) AND args LIKE '{%' AND json_valid(approvers) AND approvers LIKE '[%' AND asked_at LIKE '____-__-__T%')
+UNION ALL SELECT 'tool_pin' AS "table", server || '/' || tool AS "row" FROM tool_pin WHERE NOT (
+    json_valid(schema) AND schema LIKE '{%')
 UNION ALL SELECT 'psyche_state' AS "table", CAST(id AS TEXT) AS "row" FROM psyche_state WHERE NOT (
     json_valid(numbers) AND numbers LIKE '{%' AND json_valid(drift) AND drift LIKE '{%')
 UNION ALL SELECT 'psyche_edge' AS "table", person AS "row" FROM psyche_edge WHERE NOT (

@@ -43,4 +43,7 @@ SELECT conversation, min(since) AS since FROM (
     UNION ALL
     SELECT conversation, at AS since FROM outbox
     WHERE (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send')
+    UNION ALL
+    SELECT conversation, started_at AS since FROM tool_call
+    WHERE state IN ('waiting', 'approved', 'started') AND state <> 'waiting' AND started_at IS NOT NULL
 ) AS unfinished GROUP BY conversation ORDER BY since, conversation;

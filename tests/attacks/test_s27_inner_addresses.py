@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from claudius.addresses import Refused, check_address
 from claudius.config import DaimonSettings
-from claudius.runtime.daimons import Refused, ask, check_address
+from claudius.runtime.daimons import ask
 from lab.loopback.daimon import DaimonServer, Whispers
 
 REFUSED = [

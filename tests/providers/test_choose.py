@@ -22,7 +22,7 @@ def bare(home: Home, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callabl
     monkeypatch.setattr(chain, "_is_installed", lambda package: package == "anthropic")
     monkeypatch.setattr(chain, "_has_ollama", lambda: False)
     monkeypatch.setattr("claudius.providers.claude.command._bundled", lambda: None)
-    return lambda **env: chain.choose(load(home, env))
+    return lambda **env: chain.choose(load(home, env), home)
 
 
 @pytest.fixture
@@ -107,8 +107,7 @@ async def test_an_ollama_is_one_that_has_a_model() -> None:
 
 def chosen(home: Home, **env: str) -> list[str]:
     """Return who speaks in a home."""
-    loaded = load(home, env)
-    return chain.choose(loaded, may_rehearse=chain.may_rehearse(loaded, home))
+    return chain.choose(load(home, env), home)
 
 
 def test_the_rehearsal_voice_never_speaks_to_others_unless_it_is_named(

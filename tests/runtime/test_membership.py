@@ -12,6 +12,7 @@ from claudius.providers.scripted import Scripted
 from claudius.runtime.access import Membership
 from claudius.testing.alive import alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from claudius.tool import Onlookers
 
 ANA, BEN, CHANNEL = "rehearsal:t:ana", "rehearsal:t:ben", "shared:rehearsal:t:c1"
 
@@ -71,3 +72,24 @@ async def test_who_leaves_while_the_network_answers_is_gone_at_the_next_turn(hom
 
     assert network.asked == [CHANNEL, CHANNEL]
     assert found == {ANA}
+
+
+async def test_who_may_allow_a_tool_is_asked_of_the_network_anew(home: Home) -> None:
+    """An owner who left a channel can allow nothing there; where the network does not answer, only who speaks is there."""
+    async with alive(home, Scripted()) as soul:
+        network = RehearsalAdapter()
+        network.audiences[CHANNEL] = (ANA, BEN)
+        known = Membership(soul.mind.store, {"rehearsal": network}, soul.mind.clock)
+        await known.look(said("1"))
+        before = await known.onlookers(CHANNEL, ANA, [BEN], anew=False)
+        network.audiences[CHANNEL] = (ANA,)
+        cached, after = [await known.onlookers(CHANNEL, ANA, [BEN], anew=anew) for anew in (False, True)]
+        del network.audiences[CHANNEL]
+        unlisted = await known.onlookers(CHANNEL, ANA, [ANA, BEN], anew=True)
+        alone = await known.onlookers(f"private:{BEN}", "", [BEN], anew=True)
+
+    assert before == Onlookers(people=frozenset({ANA, BEN}), owners=frozenset({BEN}))
+    assert cached == before
+    assert after == Onlookers(people=frozenset({ANA}))
+    assert unlisted == Onlookers(owners=frozenset({ANA}))
+    assert alone == Onlookers(people=frozenset({BEN}), owners=frozenset({BEN}))

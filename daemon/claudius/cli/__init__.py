@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _TABLE: dict[str, tuple[str, str]] = {
     "onboard": ("onboard:onboard", "set it up: who speaks, which networks, their tokens, each tried for real"),
+    "model": ("model:model", "a mind at home: models on this machine, without a key or an account"),
     "chat": ("chat:chat", "talk with the soul here in the terminal"),
     "daemon": ("daemon:daemon", "the soul as a process of its own: start, stop, run, install"),
     "worker": ("worker:worker", "think beside the daemon, on this or another machine"),

@@ -172,6 +172,8 @@ class Setup:
 
     def voice(self, names: NamesQuestion, given: str) -> list[Check]:
         """Choose who speaks, and test it; ask again until it answers, or somebody decides otherwise."""
+        if self._is_asked:
+            _offer_model(self._home)
         while True:
             voices = names.ask(given) if self._is_asked else names.read(given)
             self.settings["providers"] = voices
@@ -250,6 +252,18 @@ class Setup:
             return KEEP
         asked = click.prompt("What now?", type=click.Choice(choices), default=AGAIN, err=True)
         return str(asked)
+
+
+def _offer_model(home: Home) -> None:
+    """Offer a model that thinks on this machine, where none is attached."""
+    from claudius.cli.model import fetch, offered
+
+    one = offered(home)
+    if one and click.confirm(f"No model is attached. To think on this machine: {one.told}. Get it?", err=True):
+        try:
+            fetch(home, one.name)
+        except ClaudiusError as error:
+            click.echo(error.message, err=True)
 
 
 def _guide(network: str) -> str:

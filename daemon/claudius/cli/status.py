@@ -42,11 +42,7 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
     else:
         yield f"asleep: nothing is running for {document['home']} (`claudius chat` or `claudius daemon start` wakes it)"
     voice = document["provider"]
-    yield (
-        f"voice: {voice.get('name')} {voice.get('model') or ''}".rstrip()
-        + reports.model_words(voice)
-        + reports.slot_words(voice)
-    )
+    yield from _voice(voice)
     wrong = voice.get("last_error") or document["last_failure"]
     if wrong:
         at = f" ({clock(document['last_failure']['at'])})" if document["last_failure"] else ""
@@ -80,6 +76,18 @@ def _status(document: dict[str, Any]) -> Iterator[str]:
     for offer in document["offers"]:
         what = re.split("[;:]", offer["what"])[0]
         yield f"off: {what} (`{offer['command']}`)"
+
+
+def _voice(voice: dict[str, Any]) -> Iterator[str]:
+    yield (
+        f"voice: {voice.get('name')} {voice.get('model') or ''}".rstrip()
+        + reports.model_words(voice)
+        + reports.slot_words(voice)
+    )
+    if here := voice.get("home"):
+        from claudius.reports.home_model import speed_words
+
+        yield safe(f"  {here['model']} is {here['state']}; {speed_words(here['tokens_per_s'])}")
 
 
 def _served(document: dict[str, Any]) -> Iterator[str]:

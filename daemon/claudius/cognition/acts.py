@@ -41,6 +41,7 @@ NONE: Final = "none"
 MOST_AHEAD = timedelta(days=5 * 366)
 WHAT_CHARS = 40
 """The most that is told to a person of an act that was refused."""
+ONLY_REMINDERS: Final = "Only a `remind` for them is booked then; anything else by their own command"
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 RHYTHMS: Final = ("daily", "weekdays", "weekly", "monthly", "yearly")
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\d)(?:[Tt ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?) ?([Zz]|[+-]\d\d:?\d\d)?)?")
@@ -163,6 +164,8 @@ class ActsBasis(Struct, kw_only=True):
     """The IANA zone that The Present names."""
     agrees: Callable[[str], bool] = bool
     """Whether a person other than the speaker wants to be written to."""
+    tainted: str = ""
+    """The third-party text that this turn heard or fetched: it may have asked for anything. Empty = there is none."""
 
 
 def read_acts(text: str, known: ActsBasis) -> ReadActs:
@@ -197,6 +200,8 @@ def _read(line: str, known: ActsBasis) -> Doable | RefusedAct:
         return _unread(line, error)
     do = str(act.__struct_config__.tag)
     what = _what(act)
+    if known.tainted and not (isinstance(act, _Remind) and not (act.who or "").strip()):
+        return RefusedAct(do, f"tainted: {known.tainted} stands here. {ONLY_REMINDERS}", what)
     try:
         return Doable(do, _CHECKS[type(act)](act, known), what)
     except _Refusal as refusal:
@@ -234,7 +239,7 @@ def _quoted(text: str) -> str:
 
 
 def _reminder(act: _Remind, known: ActsBasis) -> PlanMade:
-    at, zone, repeat = _at(act.at, act.zone, known), _zone(act.zone, known), _rhythm(act.repeat) or ""
+    (at, wall), zone, repeat = _at(act.at, act.zone, known), _zone(act.zone, known), _rhythm(act.repeat) or ""
     until = _day(act.until, "until") if repeat else None
     if until and until < at.astimezone(zone_of(zone)).date():
         raise _Refusal(f"`until` {until} is before its first day")
@@ -245,20 +250,21 @@ def _reminder(act: _Remind, known: ActsBasis) -> PlanMade:
             raise _Refusal(f"there is nobody here who is called {_quoted(act.who)}")
         if person != me and not known.agrees(person):
             raise _Refusal(f"{_quoted(act.who)} has not agreed to be written to")
-    return PlanMade(kind="remind", at=at, zone=zone, text=_text(act.text), person=person, repeat=repeat, until=until)
+    text = _text(act.text)
+    return PlanMade(kind="remind", at=at, zone=zone, text=text, person=person, repeat=repeat, until=until, wall=wall)
 
 
 def _promise(act: _Promise, known: ActsBasis) -> PlanMade:
-    at, zone = _at(act.at, act.zone, known, noon=True), _zone(act.zone, known)
+    (at, _), zone = _at(act.at, act.zone, known, noon=True), _zone(act.zone, known)
     return PlanMade(kind="promise", at=at, zone=zone, text=_text(act.text), person=_person(known))
 
 
 def _move(act: _Move, known: ActsBasis) -> PlanMoved:
     plan, repeat = _listed(act.plan, known.recollection.plans, "Plans"), _rhythm(act.repeat)
-    at = _at(act.at, act.zone, known) if act.at else None
+    at, wall = _at(act.at, act.zone, known) if act.at else (None, None)
     if at is None and repeat is None:
         raise _Refusal("it names neither another `at` nor another `repeat`")
-    return PlanMoved(plan=plan, at=at, zone=_iana(act.zone) if act.zone else "", repeat=repeat)
+    return PlanMoved(plan=plan, at=at, zone=_iana(act.zone) if act.zone else "", repeat=repeat, wall=wall)
 
 
 def _cancel(act: _Cancel, known: ActsBasis) -> PlanCancelled:
@@ -406,8 +412,8 @@ def _day(written: str | None, name: str) -> date | None:
         raise _Refusal(f"`{name}` is no day of the calendar: write it as 2026-11-27") from None
 
 
-def _at(written: str, zone: str | None, known: ActsBasis, *, noon: bool = False) -> datetime:
-    """Return the instant that an act names, in UTC. `noon`: a date alone means noon."""
+def _at(written: str, zone: str | None, known: ActsBasis, *, noon: bool = False) -> tuple[datetime, datetime | None]:
+    """Return the instant that an act names, in UTC, and the wall clock if it has no offset. `noon`: of a date alone."""
     found, now = _INSTANT.fullmatch(written.strip()), known.recollection.now
     if not found:
         raise _Refusal("`at` is not written as 2026-11-27T09:00")
@@ -427,7 +433,7 @@ def _at(written: str, zone: str | None, known: ActsBasis, *, noon: bool = False)
         raise _Refusal(f"{told} is past: it is {now.astimezone(here):%Y-%m-%d %H:%M} there")
     if at > now + MOST_AHEAD:
         raise _Refusal(f"{told} is more than five years away")
-    return at
+    return at, None if found[3] else wall
 
 
 def _with_offset(wall: datetime, written: str, zone: tzinfo | None) -> datetime:

@@ -332,7 +332,7 @@ def acts_of(turn: TurnState, parsed: Parsed) -> ReadActs | None:
 def known_to(turn: TurnState) -> ActsBasis:
     """Return what the acts of a turn are checked against."""
     agrees = turn.mind.store.people.wants_proactive
-    return ActsBasis(recollection=turn.recollection, zone=turn.settings.zone, agrees=agrees)
+    return ActsBasis(recollection=turn.recollection, zone=turn.settings.zone, agrees=agrees, tainted=turn.tainted)
 
 
 def decided_by(turn: TurnState, first: ModelReply, second: Replies, *, does: bool = True) -> Decided:

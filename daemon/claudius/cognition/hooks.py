@@ -141,7 +141,8 @@ def noted(recollection: Recollection, intent: Intent) -> Noted:
         interactions.append(_line(recollection, one, who, "in", heard if place == 0 else one.text, one.at))
     said = "".join([utterance.body for utterance in intent.utterances])
     if said and who:
-        interactions.append(_line(recollection, recollection.perception, who, "out", said, recollection.now))
+        told = "" if intent.tainted else said  # the cortex reads it, and would believe what a page said
+        interactions.append(_line(recollection, recollection.perception, who, "out", told, recollection.now))
     extra = recollection.perception.extra
     reaction = None
     if isinstance(extra, ReactionExtra) and extra.turn:  # which of our turns it is about, and how it was meant

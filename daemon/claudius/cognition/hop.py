@@ -38,7 +38,7 @@ from claudius.cognition.working_memory import DEFAULT, MemoryEntry, WorkingMemor
 from claudius.errors import ProcessError
 from claudius.intent import Intent, Thought, Thoughts
 from claudius.perception import internal
-from claudius.recollection import EntryType, ProcessState
+from claudius.recollection import EntryType, ProcessState, StateKey
 from claudius.soul import SoulText
 
 MAX_HOPS = 10
@@ -316,11 +316,30 @@ def _ended(turn: TurnState) -> Intent:
         planned=turn.planned(**declares),
         changes=changes,
     )
-    intent = recorded(turn, intent)
+    intent = recorded(turn, unlearned(intent, turn.tainted))
     if not turn.has_yielded:
         return acting(turn, intent)
     own = intent.entries[len(heard(turn.recollection)) :]
     return replace(intent, answers=(), held=intent.answers, entries=own, utterances=(), rung="silent", psyche=None)
+
+
+def unlearned(intent: Intent, tainted: str) -> Intent:
+    """Leave out what a tainted turn would learn: a portrait, words about the soul's own state, an assessment. Pure."""
+    if not tainted:
+        return intent
+    state = tuple([one for one in intent.state if one.key == StateKey.EMOTIONAL_STATE])
+    proposal = intent.noted.proposal if intent.noted else None
+    learned = {"user_model": intent.model, "assessment": proposal, "soul_state": state != intent.state}
+    left = {name: {"result": "refused:tainted"} for name, is_any in learned.items() if is_any}
+    return replace(
+        intent,
+        tainted=tainted,
+        model=None,
+        state=state,
+        noted=replace(intent.noted, proposal=None) if intent.noted else None,
+        later=(),
+        changes={**intent.changes, **left, "tainted": tainted},
+    )
 
 
 def acting(turn: TurnState, intent: Intent) -> Intent:

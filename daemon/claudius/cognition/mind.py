@@ -25,6 +25,7 @@ from claudius.provider import Provider, SecondVoice, Slot
 from claudius.psyche.gate import acknowledgement
 from claudius.recollection import Recollection
 from claudius.soul import SoulText
+from claudius.tool import Hands
 
 
 class Stage(StrEnum):
@@ -156,6 +157,8 @@ class Mind(Struct, frozen=True, kw_only=True):
     """Whether the cortex is running: its beliefs are recalled, and turns do not assess peers."""
     slot: Slot = field(default_factory=Slot)
     """Who uses a model whose server answers one call at a time."""
+    hands: Hands | None = None
+    """Does tools; None = there are none, and nothing is said of them."""
     consult: Callable[[ConsultRequest], Awaitable[ConsultAnswer]] | None = None
     """Consults the cortex before speaking; None = there is none."""
 

@@ -281,17 +281,18 @@ def compact(past: Sequence[PastTurn], settings: EngineSettings, *, share: float 
     """Return the number of the first turn to render. Pure.
 
     When the history exceeds the budget, the oldest turns are dropped until half of the budget is used. The newest
-    `window` entries always stay; with a window of 0, none has to. `share`: the share of the budget to use. Source: the
-    pipeline design, section 10.
+    `window` entries always stay, not counting answers to queries; with a window of 0, none has to. `share`: the share
+    of the budget to use. Source: the pipeline design, section 10.
     """
     first = past[0].number if past else 1
     sizes = [once(turn, fixed).tokens for turn in past]
     left, budget_tokens = sum(sizes), max(1, int(settings.budget_tokens * share))
     if left <= budget_tokens:
         return first
-    newer_entries = sum(len(turn.entries) for turn in past)
-    for turn, size in zip(past, sizes, strict=True):
-        newer_entries -= len(turn.entries)
+    said = [sum(one.entry_type is not EntryType.MENTAL_QUERY for one in turn.entries) for turn in past]
+    newer_entries = sum(said)
+    for turn, size, many in zip(past, sizes, said, strict=True):
+        newer_entries -= many
         if left <= budget_tokens // 2 or newer_entries < settings.window:
             return turn.number
         left -= size

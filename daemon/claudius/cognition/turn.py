@@ -47,16 +47,22 @@ from claudius.failure import Failure
 from claudius.intent import ApologyKind, Intent
 from claudius.memory.inbox import Pending
 from claudius.memory.recall import RecallLimits
-from claudius.perception import SELF, Kind, MessageExtra, Origin, Perception, ScheduledExtra, internal
+from claudius.perception import SELF, Kind, MessageExtra, Origin, Perception, ScheduledExtra, ToolExtra, internal
 from claudius.psyche import Attention
 from claudius.psyche.context import ANNOUNCED
 from claudius.recollection import once, unrecalled
 from claudius.soul import SoulText
+from claudius.tool import CallState
 
 log = logging.getLogger(__name__)
 
 UPDATES = ("user_model_update", "model_change_note")
 NO_SURFACE = Surface()
+TOLD = {
+    CallState.REFUSED: "Refused by {who}: I leave it.",
+    CallState.UNKNOWN: "I started {tool} and do not know whether it happened. Look before you ask me again.",
+}
+"""What is said of a tool's end without a model."""
 POST_CHARS = 3000
 """Characters of one post, where the network would take longer ones; a longer reply is split."""
 INTRODUCED = {"remind": "reminder", "promise": "promise"}
@@ -187,7 +193,7 @@ async def _concluded(turn: TurnState, pending: Pending) -> Intent:
     process = route(known, turn.soul, autonomous=turn.settings.autonomous)
     if isinstance(perception.extra, MessageExtra) and perception.extra.answer is not None:
         return conclude_told(known, process, turn.settings, perception.extra.answer)
-    if (line := internal(perception).says) is not None:
+    if (line := _fixed(turn)) is not None:
         return _said(turn, line, ANNOUNCED)
     if known.owes and perception.origin is Origin.EXTERNAL and is_told_to_stop(pending, mind):
         await mind.store.people.wish(perception.person, proactive=False, now=mind.clock())
@@ -211,6 +217,19 @@ async def _concluded(turn: TurnState, pending: Pending) -> Intent:
         if is_heard
         else conclude_unthought(known, process, turn.settings, attention, lines)
     )
+
+
+def _fixed(turn: TurnState) -> str | None:
+    """Return the line that says, without a model, what was heard; None if it is to be thought about.
+
+    Of a tool that was refused, or of whose end nobody knows, a model is asked nothing: it might do it in another way.
+    """
+    extra = turn.recollection.perception.extra
+    if isinstance(extra, ToolExtra) and extra.state in (CallState.REFUSED, CallState.UNKNOWN):
+        call = turn.mind.store.calls.find(extra.call)
+        who = turn.mind.store.people.name(call.allowed_by) if call else ""
+        return TOLD[CallState(extra.state)].format(tool=extra.tool, who=who)
+    return internal(turn.recollection.perception).says
 
 
 def _said(turn: TurnState, line: str, verb: str) -> Intent:

@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.acts import Act
+from claudius.cognition.consent import taint
 from claudius.cognition.mind import Mind, Show
 from claudius.cognition.output.rules import OutputRules, output_rules
 from claudius.cognition.plan import EngineSettings, Plan, silent_plan
@@ -36,6 +37,7 @@ from claudius.psyche import Attention
 from claudius.recollection import ProcessState, Recollection
 from claudius.shown import Quoted
 from claudius.soul import SoulText
+from claudius.tool import ToolCall, ToolStep
 
 Look = Callable[[], Awaitable[Sequence[Perception]]]
 
@@ -232,6 +234,10 @@ class TurnState(Struct, kw_only=True):
     """What the turn does beyond its words, checked and ready to be booked."""
     acted: list[Mapping[str, str]] = field(default_factory=list)
     """What `why` tells of each act that was written: also of those that were refused."""
+    used: list[ToolStep] = field(default_factory=list)
+    """What happened to each request for a tool, in order."""
+    asking: ToolCall | None = None
+    """The call that waits for consent; it ends the turn."""
     schedules: list[Schedule] = field(default_factory=list)
     cancels: list[int] = field(default_factory=list)
     closes: bool = False
@@ -256,6 +262,11 @@ class TurnState(Struct, kw_only=True):
             self._rules = self.plan, made
         return self._rules[1]
 
+    @property
+    def tainted(self) -> str:
+        """The third-party text that the turn heard or fetched, so that nothing is learned in it; empty = none."""
+        return taint(self.recollection, self.used)
+
     async def fail(self, failure: Failure) -> None:
         """Keep what went wrong with the reply, and tell the owner at once."""
         self.failure = failure
@@ -272,10 +283,10 @@ class TurnState(Struct, kw_only=True):
         """Discard the results of the hops, except for the calls made, so that the turn can run again."""
         self.settings, self.first, self._rules = settings, None, None
         self.thought, self.streamed, self.has_yielded = (), "", False
-        self.closes, self.kept, self.failure = False, None, None
+        self.closes, self.kept, self.failure, self.asking = False, None, None, None
         for grown in (
             self.asked, self.hops, self.parts, self.entries, self.moves, self.lines, self.acts, self.acted,
-            self.schedules, self.cancels, self.noted,
+            self.used, self.schedules, self.cancels, self.noted,
         ):  # fmt: skip
             grown.clear()
 

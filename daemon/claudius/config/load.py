@@ -124,10 +124,9 @@ def load(home: Home, env: Mapping[str, str], text: str | None = None) -> Loaded:
         for daimon, key, given in _of_daimons(values):
             setting, name = SETTINGS[f"kothar.{key}"], f"CLAUDIUS_DAIMON_{daimon}_{key}".upper()
             _put(tree, setting, _parse(setting, given, (source, name)), f"daimons.{daimon}")
-    secrets = {
-        name: Secret(value) for name in secret_names(env, dotenv) if (value := env.get(name) or dotenv.get(name))
-    }
     config, source, zone = _check(tree, str(home.config)), sources["clock.timezone"], SETTINGS["clock.timezone"]
+    names = [*secret_names(env, dotenv), *(name for server in config.tools.servers.values() for name in server.env)]
+    secrets = {name: Secret(value) for name in names if (value := env.get(name) or dotenv.get(name))}
     in_file = source not in (".env", "environment")
     _check_zone(config.clock.timezone, *((str(home.config), zone.key) if in_file else (source, zone.env)))
     urls = (

@@ -143,6 +143,19 @@ class OpenAISettings(SettingsTable, frozen=True):
     ] = 4096
 
 
+class HomeModelSettings(SettingsTable, frozen=True):
+    """The model file that thinks in this home."""
+
+    model: Annotated[str, Meta(description="the model of `claudius model list` that thinks; empty = the newest")] = ""
+    context_tokens: Annotated[
+        Positive, Meta(description="how much it takes in at once; each 1,000 cost about 0.15 GB of memory")
+    ] = 4096
+    threads: Annotated[
+        NotNegative,
+        Meta(description="cores that it thinks with; 0 = every physical core, best where nothing else works"),
+    ] = 0
+
+
 class ModelSettings(SettingsTable, frozen=True):
     """How every model is asked."""
 
@@ -171,7 +184,7 @@ class UserModelSettings(SettingsTable, frozen=True):
 class MemorySettings(SettingsTable, frozen=True):
     """Working memory, and the moments that outlive it."""
 
-    window: Annotated[Positive, Meta(description="number of newest entries that are never compacted")] = 20
+    window: Annotated[Positive, Meta(description="newest messages, replies and thoughts that are never compacted")] = 20
     ttl_hours: Annotated[
         float, Meta(gt=0, le=876_000, description="hours until entries are summarised and deleted")
     ] = 72.0
@@ -255,6 +268,58 @@ class IsmSettings(SettingsTable, frozen=True):
     max_loops: Annotated[Positive, Meta(description="the most choices in one turn")] = 5
 
 
+class OwnTool(SettingsTable, frozen=True):
+    """A tool of the owner's own."""
+
+    call: Annotated[str, Meta(description="the function, as package.module:function")]
+    where: Annotated[tuple[str, ...], Meta(description="owner, private, or channel ids; empty = by its class")] = ()
+
+
+class ToolServerSettings(SettingsTable, frozen=True):
+    """A server that offers tools over MCP."""
+
+    command: Annotated[tuple[str, ...], Meta(description="the program and its arguments")] = ()
+    url: Annotated[Url, Meta(description="where it listens, in place of a command")] = ""
+    env: Annotated[tuple[str, ...], Meta(description="names of variables of .env that it alone gets")] = ()
+    timeout_s: Annotated[float, Meta(ge=0, le=600, description="the longest call; 0 = tools.call_seconds")] = 0.0
+    sandbox: Annotated[tuple[str, ...], Meta(description="what precedes the command, as in bwrap")] = ()
+    key_arg: Annotated[str, Meta(description="the argument that takes an idempotency key; empty = none")] = ""
+    tools: Annotated[
+        dict[str, Literal["look", "read", "write", "send"]], Meta(description="tool → class; others are not offered")
+    ] = msgspec.field(default_factory=dict)
+    mine: Annotated[tuple[str, ...], Meta(description="tools whose results are the owner's own words")] = ()
+    where: Annotated[tuple[str, ...], Meta(description="owner, private, or network:workspace:channel ids")] = ("owner",)
+
+
+class ToolWebSettings(SettingsTable, frozen=True):
+    """What `web.read` may reach."""
+
+    hosts: Annotated[
+        tuple[str, ...], Meta(description="hosts for which http and private addresses are allowed, without a port")
+    ] = ()
+
+
+class ToolsSettings(SettingsTable, frozen=True):
+    """What the soul may do, and when it must ask."""
+
+    enabled: Annotated[bool, Meta(description="offer tools")] = True
+    small: Annotated[bool, Meta(description="offer them to small models, too")] = False
+    per_turn: Annotated[Positive, Meta(description="the most calls in a turn")] = 5
+    per_person_day: Annotated[Positive, Meta(description="the most calls of a person in 24 hours")] = 100
+    turn_seconds: Annotated[Seconds, Meta(description="how long a turn waits for a tool")] = 20.0
+    call_seconds: Annotated[Seconds, Meta(description="how long a call may take")] = 60.0
+    result_chars: Annotated[Positive, Meta(description="the most that is kept of a result, in characters")] = 16_000
+    prompt_tokens: Annotated[Positive, Meta(description="the most tokens that the list of tools may take")] = 1500
+    consent_hours: Annotated[float, Meta(gt=0, le=720, description="hours until a question lapses")] = 24.0
+    grant_days: Annotated[Positive, Meta(description="days for which the longest consent holds")] = 30
+    people_may: Annotated[
+        tuple[str, ...], Meta(description="tools of class read that people may allow in private conversations")
+    ] = ("web.read",)
+    web: ToolWebSettings = ToolWebSettings()
+    own: dict[str, str | OwnTool] = msgspec.field(default_factory=dict)
+    servers: dict[str, ToolServerSettings] = msgspec.field(default_factory=dict)
+
+
 class SlackSettings(SettingsTable, frozen=True):
     """Slack, over Socket Mode; its tokens are in .env."""
 
@@ -336,6 +401,7 @@ class Config(SettingsTable, frozen=True):
     anthropic: AnthropicSettings = AnthropicSettings()
     claude: ClaudeSettings = ClaudeSettings()
     openai: OpenAISettings = OpenAISettings()
+    home: HomeModelSettings = HomeModelSettings()
     model: ModelSettings = ModelSettings()
     soul_state: SoulStateSettings = SoulStateSettings()
     user_model: UserModelSettings = UserModelSettings()
@@ -362,6 +428,7 @@ class Config(SettingsTable, frozen=True):
     ensoul: EnsoulSettings = EnsoulSettings()
     alerts: AlertSettings = AlertSettings()
     clock: ClockSettings = ClockSettings()
+    tools: ToolsSettings = ToolsSettings()
     log: LogSettings = LogSettings()
 
 
@@ -402,7 +469,7 @@ def _settings(struct: type[msgspec.Struct], prefix: str = "") -> Iterator[Settin
     for item in msgspec.structs.fields(struct):
         if isinstance(item.type, type) and issubclass(item.type, SettingsTable):
             yield from _settings(item.type, f"{prefix}{item.name}.")
-        elif item.name != "daimons":  # each daimon's keys are listed under the name that the owner gave it
+        elif hasattr(item.type, "__metadata__"):  # a table of what the owner named has no settings of its own
             description = next((meta.description for meta in item.type.__metadata__ if meta.description), "")
             yield Setting(prefix + item.name, item.type, item.default, description)
 

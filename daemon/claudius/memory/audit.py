@@ -14,7 +14,7 @@ from claudius.memory.rows import Decoding, dump, parse, stamp
 Act = Literal[
     "setting", "soul", "state", "owner", "approve", "revoke", "link", "unlink", "read", "export", "revert", "forget",
     "ensoul", "daimon", "proactive", "pause", "resume", "mute", "unmute", "status", "usage", "belief",
-    "restore", "import",
+    "restore", "import", "tool_add", "tool_allow", "tool_deny", "tool_grant", "tool_revoke", "tool_start",
 ]  # fmt: skip
 CLI, FILES = "cli", "files"
 """Where an act was done outside of a chat: by a command of this machine's user; by an edit of a file."""

@@ -195,6 +195,8 @@ class Core:
         self._beside = beside
         self.boot = ""
         """The boot that leases are taken for; empty until the store is started."""
+        self.token = 0
+        """The fencing token of the lane for which it writes; 0 = no other process could have it."""
         self._writer: Writer | None = None
         self._reader: Database | None = None
 

@@ -60,7 +60,7 @@ OWN = (
     " outbox psyche_arc revision soul_state step thread turn turn_record user_model"
 )
 """Statements of its own treat each of these tables (`erasure.sql`)."""
-NOBODYS = "audited boot checkpoint daimon job participation psyche_kernel psyche_state tuning"
+NOBODYS = "audited boot checkpoint daimon job participation psyche_kernel psyche_state tool_pin tuning"
 """No row of these is anybody's."""
 _OF_PLACE: Rule = {"conversation": _PLACES}
 _OF_PERSON: Rule = {"person": _IDS}
@@ -96,6 +96,8 @@ RULES: Mapping[str, Rule] = {
     "reflection": {"audience": _LABELS, "sources": _LEARNED},
     "summary": _OF_PLACE,
     "thread_speaker": _OF_PERSON | _OF_PLACE,
+    "tool_call": _OF_PERSON | {"audience": _LABELS} | _OF_PLACE,
+    "tool_grant": _OF_PERSON | {"granted_by": _IDS} | _OF_PLACE,
     "unsaid": _OF_PERSON,
     "whisper": _OF_PLACE | {"sources": _LEARNED},
     "wish": _OF_PERSON,
@@ -112,6 +114,7 @@ _OF_TURN = (
     ("interaction", "erase_interactions"),
     ("step", "responses_expired"),
     ("soul_state", "erase_turn_state"),
+    ("tool_call", "erase_turn_calls"),
 )
 
 

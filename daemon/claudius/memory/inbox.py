@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum, auto
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -37,10 +37,8 @@ from claudius.perception import (
     Perception,
     Place,
     ReactionExtra,
-    Thread,
     amended_key,
     is_terminal,
-    settled_in,
     whole_text,
 )
 from claudius.prompt import valid
@@ -542,6 +540,42 @@ def mark(db: Database, perception: Perception) -> None:
     db.run("mark_heard", adapter=place.network, workspace=workspace, channel=channel, position=perception.position)
 
 
+FOLLOWED_FOR = timedelta(hours=72)
+"""After this much silence the soul no longer follows a thread."""
+FOLLOWED_PEOPLE = 2
+"""With more humans than this in a thread, each message needs a mention again."""
+
+
+class Thread(Struct, frozen=True, kw_only=True):
+    """A thread that the soul was called into."""
+
+    since: str
+    """The position of the message that called it."""
+    last_at: datetime
+    """When anyone last spoke in it."""
+    people: int
+    """Distinct humans who have spoken in it since, including the current one."""
+    is_quiet: bool = False
+    """Whether someone asked the soul to be quiet there."""
+
+
+def settled_in(perception: Perception, thread: Thread | None) -> Perception | None:
+    """Decide whether a message in a thread is owed a reply, and return it so; None if it is dropped. Pure.
+
+    Source: the chat design, section 4, "follow without mention".
+    """
+    if perception.following is None:
+        return perception
+    if (
+        thread is not None
+        and not thread.is_quiet
+        and perception.position > thread.since
+        and perception.at - thread.last_at <= FOLLOWED_FOR
+    ):
+        return replace(perception, following=None, owes=perception.owes and thread.people <= FOLLOWED_PEOPLE)
+    return replace(perception, following=None, owes=False) if perception.following is Following.KEPT else None
+
+
 def _in_thread(db: Database, perception: Perception) -> Perception | None:
     """Decide what a message in a thread is owed; None if it is not to be kept."""
     conversation = perception.conversation
@@ -736,6 +770,7 @@ def _remember(db: Database, heard: _Heard, content: str, mark: str, at: str) -> 
     db.run("entry_amended", **where, position=heard.position, content=content, mark=mark)
     amend_moment(db, found["conversation"], heard.turn, heard.position, content)
     db.run("turn_edited", turn=heard.turn)
+    db.run("calls_withdrawn", turn=heard.turn, now=at)
     db.run("doubt_learned", turn=heard.turn, now=at)
     db.run("doubt_summary", **where, now=at)
     moment_id = moment["id"] if moment else 0
@@ -754,13 +789,24 @@ def stop(db: Database, perception: Perception, at: str, *, by_owner: bool) -> Am
     row = db.one("heard_before", key=wanted) if wanted else None
     heard = _Heard(**row) if row else None
     if heard is None or heard.state not in UNFINISHED or not (by_owner or heard.person == perception.person):
-        return NOTHING
+        return _stop_asking(db, perception, heard, at, by_owner=by_owner)
     if not db.change("stop", key=wanted, turn=turn_of(f"{wanted}!")):
         return NOTHING
     db.run("stream_dropped", turn=heard.turn, reason="stopped")
     _keep(db, replace(perception, conversation=heard.conversation, kind=Kind.COMMAND, extra=CommandExtra()), at)
     db.run("amend_settled", key=perception.key, now=at, reason="in force")
     return Amended(conversation=heard.conversation, interrupts=heard.turn)
+
+
+def _stop_asking(db: Database, perception: Perception, heard: _Heard | None, at: str, *, by_owner: bool) -> Amended:
+    """Take back the questions for consent that wait there, or that an answered message caused."""
+    if heard is not None:
+        is_theirs = by_owner or heard.person == perception.person
+        gone = db.change("calls_withdrawn", turn=heard.turn, now=at) if is_theirs else 0
+    else:
+        where = {"conversation": perception.conversation, "person": perception.person, "by_owner": int(by_owner)}
+        gone = len(db.values("calls_stopped", **where, now=at))
+    return Amended(conversation=perception.conversation) if gone else NOTHING
 
 
 def _owed_before(db: Database, perception: Perception, *, by_owner: bool) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from math import exp2
 from typing import Any, Protocol
@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 from claudius.errors import StoreCorrupt, StoreError, StoreTooNew
 from claudius.intent import Intent
 from claudius.memory.database import Core, Database, Row
-from claudius.memory.ranking import TEXT_CHARS, Beside, Found, rarest, rarity
+from claudius.memory.ranking import TEXT_CHARS, Beside, Found, begins_alike, is_alike, rarest, rarity
 from claudius.memory.rows import Decoding, dump, entry_of
 from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import Perception
@@ -162,6 +162,7 @@ def find_moments(
         stem, _, number = row["term"].rpartition(":")
         if number in kept:  # what may not be shown here counts for nothing
             places.setdefault(stem, {})[row["term"]] = row["doc"]
+    said = _misspelt(db, [one for one in asked if one not in places], kept, places)
     frequencies = {stem: sum(counts.values()) for stem, counts in places.items()}
     terms = rarest(asked, frequencies, total)
     if not terms and not near:
@@ -182,13 +183,33 @@ def find_moments(
         hits += db.all("moment_terms", weights=weights, ids=dump(sorted(missing)))
     return Found(
         moments=moments,
-        hits={row["id"]: frozenset([one.rpartition(":")[0] for one in row["terms"].split()]) for row in hits},
+        hits={row["id"]: frozenset([said.get(one) or _stem(one) for one in row["terms"].split()]) for row in hits},
         beside=beside,
         frequencies={term: frequencies[term] for term in terms},
         total=total,
         nearness=near.of(moments) if near else {},
         nearest=near.nearest if near else (),
     )
+
+
+def _stem(term: str) -> str:
+    """Return the stem of a term as the index holds it, without the number of its audience. Pure."""
+    return term.rpartition(":")[0]
+
+
+def _misspelt(
+    db: Database, missing: Iterable[str], kept: Collection[str], places: dict[str, dict[str, int]]
+) -> dict[str, str]:
+    """Add to `places` what terms that are nowhere may stand for; return which term each of those was asked as."""
+    said: dict[str, str] = {}
+    begins = {one: begin for one in missing if (begin := begins_alike(one))}
+    rows = db.all("moment_stems_begin", begins=dump(sorted({*begins.values()}))) if begins else ()
+    for row in rows:
+        other, _, number = row["term"].rpartition(":")
+        for term in [one for one in begins if number in kept and is_alike(one, other)]:
+            places.setdefault(term, {})[row["term"]] = row["doc"]
+            said[row["term"]] = term
+    return said
 
 
 def _moment(row: Row) -> Moment:

@@ -10,11 +10,14 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from claudius.decoding import decoder
 from claudius.intent import Utterance
 from claudius.memory.database import Core, Cursor, Database, Row
 from claudius.memory.rows import Decoding, dump, instant, maybe_instant, parse_strings, stamp
 from claudius.prompt import valid
+from claudius.tool import Card
 
+_CARD = decoder(Card)
 OutboxState = Literal["pending", "taken", "unknown_after_send", "sent", "dead"]
 
 
@@ -39,6 +42,7 @@ def utterance_row(utterance: Utterance) -> dict[str, Any]:
         "body": valid(utterance.body),
         "answers": dump(utterance.answers),
         "receipts": dump(utterance.receipts),
+        "card": dump(utterance.card) if utterance.card else "",
     }
 
 
@@ -58,6 +62,7 @@ def delivery_of(row: Row) -> Delivery:
             verb=row["verb"],
             apology=row["apology"],
             receipts=parse_strings(row["receipts"]),
+            card=_CARD.decode(row["card"]) if row["card"] else None,
         )
         return Delivery(
             utterance=utterance,

@@ -21,6 +21,7 @@ from claudius.memory.plans import number
 from claudius.memory.rows import dump, instant, parse, stamp
 from claudius.memory.seeing import Seeing, alone, canonical
 from claudius.perception import Perception, private
+from claudius.tool import Onlookers
 
 Mode = Literal["on", "off", "listen"]
 """How the soul takes part in a channel: it may speak, stays out, or listens and remembers without speaking."""
@@ -77,6 +78,25 @@ class PeopleStore:
             db.each("audience_joined", ({"audience": audience, "person": person} for person in persons))
 
         await self._core.write(write)
+
+    def onlookers(
+        self, audience: str, present: Sequence[str], owners: Sequence[str], *, is_listed: bool = True
+    ) -> Onlookers:
+        """Return who can see a place: those `present`, and of a place with a list whoever stands on it.
+
+        `owners`: any of their ids; `is_listed`: False = the list is not to be believed now.
+        """
+        is_private = audience.startswith(private(""))
+        with self._core.snapshot() as db:
+            row = None if is_private else db.one("audience_known_at", audience=audience)
+            is_whole = is_private or (is_listed and row is not None and row["known_at"] is not None)
+            people = {canonical(db, one) for one in present}
+            if is_private:
+                people.add(canonical(db, audience.removeprefix(private(""))))
+            elif is_whole:
+                people |= set(db.values("audience_members", audience=audience))
+            mine = {canonical(db, one) for one in owners}
+        return Onlookers(people=frozenset(people) if is_whole else None, owners=frozenset(people & mine))
 
     def sight(self, person: str) -> Sequence[SeenPlaces]:
         """Return what each id of a person was last known to see."""
@@ -155,6 +175,11 @@ class PeopleStore:
         """Return the person's IANA time zone as reported by the network; empty if unknown."""
         known = self._core.find("person_recalled", person=person)
         return known["zone"] if known else ""
+
+    def name(self, person: str) -> str:
+        """Return what a person is called; the last part of their id if they were never heard."""
+        known = self._core.find("person_recalled", person=person)
+        return (known["name"] if known else "") or person.rpartition(":")[2]
 
     async def ids_of(self, person: str) -> Sequence[str]:
         """Return every id of a person, found by any of them, the canonical one first; empty for an unknown person."""

@@ -129,6 +129,7 @@ def _made(db: Database, intent: Intent, act: PlanMade) -> str:
             id=same,
             kind=f"schedule/{same}",
             at=stamp(act.at),
+            first_at=_first(act),
             zone=act.zone,
             repeat=act.repeat,
             until=act.until and act.until.isoformat(),
@@ -145,6 +146,11 @@ def _made(db: Database, intent: Intent, act: PlanMade) -> str:
         if not act.repeat:
             _note(db, intent, act, same)
     return _receipt(db, intent, same)
+
+
+def _first(act: PlanMade | PlanMoved) -> str | None:
+    """Return what a repetition keeps: the wall clock as it was written, else an instant."""
+    return act.wall.isoformat() if act.wall else stamp(act.at) if act.at else None
 
 
 def _note(db: Database, intent: Intent, act: PlanMade, plan_id: int) -> None:
@@ -173,26 +179,26 @@ def _moved(db: Database, intent: Intent, act: PlanMoved) -> str:
         return dropped(())
     if row["fired_turn"] is not None:
         return dropped((), [called_here(db, intent, row["person"], f"p{row['short']}")])
-    move_plan(db, row, act.at, act.zone, act.repeat)
+    move_plan(db, row, act.at, act.zone, act.repeat, _first(act))
     return _receipt(db, intent, act.plan)
 
 
-def move_plan(db: Database, row: Row, at: datetime | None, zone: str, repeat: str | None) -> None:
+def move_plan(
+    db: Database, row: Row, at: datetime | None, zone: str = "", repeat: str | None = None, first_at: str | None = None
+) -> None:
     """Change a plan that waits; what is None or empty stays."""
     with Decoding("due", row["id"]):
-        next_at, first = instant(row["scheduled_for"]), instant(row["first_at"] or row["scheduled_for"])
+        next_at = instant(row["scheduled_for"])
     zone = zone or row["zone"] or ""
     if at is None and zone != (row["zone"] or ""):
         here = next_at.astimezone(zone_named(row["zone"]))
         at = local_instant(here.date(), here.time(), zone_named(zone))
-    elif at is None and repeat is not None:
-        first = next_at
     rhythm = row["repeat"] if repeat is None else repeat
     db.run(
         "plan_moved",
         id=row["id"],
         at=stamp(at or next_at),
-        first_at=stamp(at or first),
+        first_at=first_at or (stamp(at or next_at) if at or repeat is not None else row["first_at"]),
         zone=zone,
         repeat=rhythm,
         until=row["until"] if rhythm else None,
@@ -309,7 +315,8 @@ def fire_due(db: Database, now: datetime, grace: timedelta) -> tuple[str, ...]:
             db.run("plan_next_time", id=schedule_id, at=stamp(later))
         else:
             turn = turn_of(perception.key)
-            db.run("plan_fired", id=schedule_id, turn=turn, lapsed_at=None, state="said", why="")
+            state = "missed" if now - at > LATE else "said"
+            db.run("plan_fired", id=schedule_id, turn=turn, lapsed_at=None, state=state, why="")
         keep(db, perception, stamp(now))
         fired[row["conversation"]] = None
     return tuple(fired)
@@ -318,7 +325,7 @@ def fire_due(db: Database, now: datetime, grace: timedelta) -> tuple[str, ...]:
 def _next_time(row: Row, at: datetime) -> datetime | None:
     """Return when a repetition comes after one of its instants; None if that was the last."""
     with Decoding("due", row["id"]):
-        first = instant(row["first_at"]) if row["first_at"] else at
+        first = datetime.fromisoformat(row["first_at"]) if row["first_at"] else at
         until = date.fromisoformat(row["until"]) if row["until"] else None
     return following(first, zone_named(row["zone"]), row["repeat"], at, until)
 
@@ -410,7 +417,7 @@ class PlanStore:
             row = db.one("plan_here", id=schedule_id)
             if row is None or row["fired_turn"] is not None:
                 return False
-            move_plan(db, row, at, "", None)
+            move_plan(db, row, at)
             return True
 
         return await self._core.write(write)

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import exp2, log
+from unicodedata import category, normalize
 
 from msgspec import Struct
 
@@ -323,9 +324,12 @@ _SCRIPTS = (
     ("arabic", re.compile(r"[\u0600-\u06ff]")),
     ("hindi", re.compile(r"[\u0900-\u097f]")),
 )
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_WIDE = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-"""Scripts that are written without spaces: pairs of characters stand for words."""
+_PICTURE = r"[\u2600-\u27bf\U0001f300-\U0001faff]"
+_WORD = re.compile(rf"[^\W_]+(?:['’][^\W_]+)*|{_PICTURE}")
+_WIDE = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+"""Scripts that are written without spaces, or with endings on every word: pairs of characters stand for words."""
+LEAST_MISSPELT = 6
+"""A shorter word is another one where a letter differs."""
 
 
 def language_of(text: str, words: list[str]) -> str:
@@ -371,7 +375,7 @@ def marks(text: str) -> set[str]:
 def _read(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """Return a text's language, the stems of its content words, and those words that have a stem. Pure."""
     said = text[:TEXT_CHARS].lower().replace("’", "'")
-    words = _WORD.findall(said)
+    words = _WORD.findall(said if said.isascii() else folded(said))
     language = language_of(said, words)
     dropped = FUNCTION_WORDS if language == "english" else FUNCTION_WORDS | FUNCTION_WORDS_OF.get(language, frozenset())
     found: list[str] = []
@@ -379,11 +383,36 @@ def _read(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     for word in words:
         if not word.isascii() and _WIDE.search(word):
             found += [word[n : n + 2] for n in range(len(word) - 1)] or [word]
-        elif word not in dropped and (len(word) > 1 or word.isdigit()):
+        elif word not in dropped and (len(word) > 1 or word.isdigit() or word >= "\u2600"):
             bare = max(word.split("'"), key=len)  # Ana's, l'insuline
             found.append(stem(bare, language))
             bared.append(bare)
     return language, tuple(found), tuple(bared)
+
+
+def folded(text: str) -> str:
+    """Return a lower text in one spelling: full width as plain, marks that do not belong to a letter left out. Pure."""
+    return "".join([one for one in normalize("NFKC", text) if category(one)[0] != "M"]).replace("ı", "i")
+
+
+def begins_alike(term: str) -> str:
+    """Return how every term begins that one which is nowhere may stand for; empty if none may. Pure."""
+    if len(term) == 1 and _WIDE.match(term):
+        return term
+    return term[:2] if len(term) >= LEAST_MISSPELT and term.isalpha() and not _WIDE.search(term) else ""
+
+
+def is_alike(term: str, other: str) -> bool:
+    """Return whether a term that is nowhere may stand for another: a pair of its one character, or a slip. Pure.
+
+    A slip is one letter too many, missing or wrong, or two in each other's place.
+    """
+    if len(term) == 1:
+        return other.startswith(term)
+    pairs = enumerate(zip(term, other, strict=False))
+    at = next((n for n, (one, two) in pairs if one != two), min(len(term), len(other)))
+    mine, its = term[at:], other[at:]
+    return mine[1:] in (its, its[1:]) or mine == its[1:] or (mine[:2] == its[1::-1] and mine[2:] == its[2:])
 
 
 @lru_cache(maxsize=16_384)

@@ -15,6 +15,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from claudius.memory.audit import AuditStore
+from claudius.memory.calls import CallStore
 from claudius.memory.codes import CodeStore
 from claudius.memory.database import Core, Database, Writer
 from claudius.memory.documents import DocumentStore
@@ -26,6 +27,7 @@ from claudius.memory.ledger import LedgerStore
 from claudius.memory.moments import Embedder, MomentStore, Semantic
 from claudius.memory.outbox import OutboxStore
 from claudius.memory.people import PeopleStore
+from claudius.memory.pins import PinStore
 from claudius.memory.plans import PlanStore
 from claudius.memory.psyche import PsycheStore
 from claudius.memory.records import Records
@@ -68,9 +70,11 @@ class Store:
         self.documents = DocumentStore(core)
         self.ledger = LedgerStore(core)
         self.plans = PlanStore(core)
+        self.calls = CallStore(core)
         self.whispers = WhisperStore(core)
         self.psyche = PsycheStore(core)
         self.audit = AuditStore(core)
+        self.pins = PinStore(core)
         self.leases = LeaseStore(self)
 
     @property

@@ -18,6 +18,7 @@ from msgspec.structs import asdict, replace
 from claudius.errors import StaleTurn
 from claudius.intent import Call, Intent
 from claudius.memory.booking import book_acts
+from claudius.memory.calls import ask, hear_late
 from claudius.memory.database import LAST, Core, Cursor, Database
 from claudius.memory.documents import write_model, write_state
 from claudius.memory.inbox import Pending
@@ -301,8 +302,10 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
         db.run("whisper_used", id=whisper, turn=intent.turn)
     if intent.summary is not None:
         fold(db, intent.conversation, intent.summary, intent.at, let_go)
+    ask(db, intent)
     for utterance in intent.utterances:
         say(db, utterance, intent.at, boot)
+    hear_late(db, intent)
     keep_moments(db, intent, most)  # after the outbox, which holds the soul's own words
     if [one for one in answered if not one.rowcount]:  # counted last: a far database has answered by now
         raise StaleTurn("what this turn answers was withdrawn or answered meanwhile")
@@ -469,6 +472,7 @@ def expire(db: Database, before: str, now: str, most: int) -> int:
                 db.run("blob_expired", sha256=sha256)
         db.run("record_expired", id=row["record"], now=now, seen=_seen_in(row["kept"], row["snapshot"]))
         db.run("responses_expired", turn=row["turn"])
+        db.run("calls_expired", turn=row["turn"])
     if rows:
         db.run("records_expired_to", at=rows[-1]["at"])
     return len(rows)

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from claudius.children import Child, Children
 from claudius.config import Loaded
 from claudius.errors import Crashed, ProviderError, TimedOut, Unavailable
 from claudius.home import Home
 from claudius.provider import Done, Event, Request
 from claudius.providers.claude.command import (
     RSS_LIMIT_BYTES,
-    Child,
-    Children,
     ClaudeCommand,
     ClaudeDirectories,
     child_env,

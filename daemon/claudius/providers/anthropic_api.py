@@ -11,13 +11,13 @@ from functools import cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from claudius.children import LINE_BYTES
 from claudius.config import Loaded, ModelSettings
 from claudius.errors import Cut, ProviderError, TimedOut, Unavailable, Unreachable
 from claudius.foreign import UNLISTED
 from claudius.home import Home
 from claudius.provider import Done, Event, Request, Role, StopReason, Usage, estimate
 from claudius.providers.replies import (
-    LINE_BYTES,
     Clients,
     StreamedReply,
     by_kind,

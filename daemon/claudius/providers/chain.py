@@ -65,7 +65,7 @@ NO_VOICE = NOBODY
 NO_MODEL = Unavailable(
     "no model was found",
     provider=NO_VOICE,
-    fix="start Ollama, or put ANTHROPIC_API_KEY into .env, or set openai.base_url: the next message finds it; "
+    fix="`claudius model get`, or start Ollama, or put ANTHROPIC_API_KEY into .env: the next message finds it; "
     "`claudius config set providers rehearsal` has the voice without a model speak",
 )
 OVERFLOW = "the model refused a prompt as too long, and was shown less of it"
@@ -315,14 +315,14 @@ class NoVoice:
         """Do nothing: it holds nothing."""
 
 
-def choose(loaded: Loaded, *, may_rehearse: bool = True) -> list[str]:
+def choose(loaded: Loaded, home: Home) -> list[str]:
     """Return the providers' names in the order in which they are asked, `auto` resolved to the first available one.
 
-    The order for `auto`: the Anthropic API with a key, Claude with a login, a chat-completions server, rehearsal, or
-    `NO_VOICE` where the rehearsal voice may not speak without being named.
+    The order for `auto`: the Anthropic API with a key, Claude with a login, a chat-completions server that is set, a
+    model of the home, a local Ollama, rehearsal, or `NO_VOICE` where that may not speak without being named.
     """
-    names = [_first(loaded) if name == AUTO else name for name in loaded.config.providers]
-    if not may_rehearse and AUTO in loaded.config.providers and REHEARSAL not in loaded.config.providers:
+    names = [_first(loaded, home) if name == AUTO else name for name in loaded.config.providers]
+    if not may_rehearse(loaded, home) and AUTO in loaded.config.providers and REHEARSAL not in loaded.config.providers:
         names = [NO_VOICE if name == REHEARSAL else name for name in names]
         names = [name for name in names if name != NO_VOICE] or [NO_VOICE]
     return list(dict.fromkeys(names))
@@ -342,12 +342,16 @@ def met_model(home: Home) -> None:
         (home.state / HAD_MODEL).touch(mode=FILE_MODE)
 
 
-def _first(loaded: Loaded) -> str:
+def _first(loaded: Loaded, home: Home) -> str:
     if loaded.secret("ANTHROPIC_API_KEY") and _is_installed("anthropic"):
         return "anthropic_api"
     if _has_login(loaded):
         return "agent_sdk" if _is_installed("claude_agent_sdk") else "claude_cli"
-    if loaded.config.openai.base_url or _has_ollama():
+    if loaded.config.openai.base_url:
+        return "openai_compat"
+    if _has_model(loaded, home):
+        return "home"
+    if _has_ollama():
         return "openai_compat"
     return "rehearsal"
 
@@ -364,6 +368,14 @@ def _has_login(loaded: Loaded) -> bool:
     except Unavailable:
         return False
     return command.is_logged_in(found, command.child_env(loaded, os.environ, max_tokens=1))
+
+
+def _has_model(loaded: Loaded, home: Home) -> bool:
+    if not home.models.is_dir():
+        return False
+    from claudius.providers.home.models import can_think, in_use  # noqa: PLC0415 - as above
+
+    return in_use(loaded, home) is not None and can_think()
 
 
 def _has_ollama() -> bool:

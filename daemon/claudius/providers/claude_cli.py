@@ -9,11 +9,12 @@ import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, suppress
 
+from claudius.children import Child, Children
 from claudius.config import Loaded
 from claudius.errors import Crashed, ProviderError, SessionGone
 from claudius.home import Home
 from claudius.provider import Done, Event, Request
-from claudius.providers.claude.command import Child, Children, ClaudeCommand, ClaudeDirectories, child_env, find, flags
+from claudius.providers.claude.command import ClaudeCommand, ClaudeDirectories, child_env, find, flags
 from claudius.providers.claude.sessions import GONE, ClaudeReply, SessionPool, user_message
 from claudius.providers.replies import load_prices, refused
 

@@ -139,7 +139,7 @@ class CurrentVoice(Wrapped):
 def _named(loaded: Loaded) -> tuple[Any, ...]:
     """Return the settings and the keys that determine the chain. Pure."""
     config, keys = loaded.config, [loaded.secret(name) for name in MODEL_KEYS]
-    return config.providers, config.anthropic, config.claude, config.openai, config.model, *keys
+    return config.providers, config.anthropic, config.claude, config.openai, config.home, config.model, *keys
 
 
 def mark_of(loaded: Loaded, part: str = "") -> str:

@@ -58,6 +58,8 @@ SLACK = 4.0
 """How many times slower than last time a server may read."""
 TRIED = 10
 """After so many replies without the form asked for, the model counts as one that never keeps it."""
+SPOKEN_LEAST = 24
+"""Tokens of a reply from which its rate is taken."""
 REPLY_LEAST = 192
 """Tokens that must be left for the reply."""
 _HELD = (FormStep(name="held", value="bool"),)
@@ -80,6 +82,8 @@ class Facts(Struct, kw_only=True):
     """How many calls it answers at once; 0 = as many as there are. One that does not say counts as having one."""
     tokens_per_s: float = 0.0
     """The rate at which it last read a prompt; 0 = unknown."""
+    spoken_per_s: float = 0.0
+    """The rate, in tokens, at which it lately spoke; 0 = unknown."""
     asked: int = 0
     """Replies that were asked for sections in tags."""
     kept: int = 0
@@ -293,22 +297,28 @@ class LocalServer:
                 return exact + 8 * (len(request.history) + 2)  # each message has a frame of its own
         return int(chars_of(request) / facts.chars_per_token * 1.1) + 8 * (len(request.history) + 2)
 
-    def note(self, facts: Facts, request: Request, usage: Usage, first_s: float, text: str) -> None:
-        """Learn from one finished call; it is written down when it matters."""
-        before = (facts.chars_per_token, facts.tokens_per_s, facts.is_formless, facts.kept > 0)
+    def note(self, facts: Facts, request: Request, usage: Usage, times_s: tuple[float, float], text: str) -> None:
+        """Learn from one finished call, written down when it matters. `times_s`: to its first byte, and in all."""
+        first_s, total_s = times_s
+        before = (facts.chars_per_token, facts.tokens_per_s, facts.spoken_per_s, facts.is_formless, facts.kept > 0)
         read = usage.input_tokens + usage.cache_read_tokens
         if not usage.estimated and read > 50:
             facts.chars_per_token = _moved(facts.chars_per_token, chars_of(request) / read)
         fresh = usage.input_tokens if not usage.estimated else int(chars_of(request) / facts.chars_per_token)
         if first_s > 0 and fresh > 50:
             facts.tokens_per_s = fresh / first_s
+        if not usage.estimated and usage.output_tokens >= SPOKEN_LEAST and total_s > first_s > 0:
+            rate = (usage.output_tokens - 1) / (total_s - first_s)
+            facts.spoken_per_s = (
+                rate if not facts.spoken_per_s else facts.spoken_per_s + LEARNED * (rate - facts.spoken_per_s)
+            )
         if request.form and request.purpose != "repair":
             facts.asked = min(TRIED, facts.asked + 1)
             facts.kept = min(TRIED, facts.kept + all(f"</{one.name}>" in text for one in request.form if not one.check))
-        after = (facts.chars_per_token, facts.tokens_per_s, facts.is_formless, facts.kept > 0)
-        if facts.is_formless and not before[2]:
+        after = (facts.chars_per_token, facts.tokens_per_s, facts.spoken_per_s, facts.is_formless, facts.kept > 0)
+        if facts.is_formless and not before[3]:
             log.warning(FORMLESS, TRIED)
-        if before[2:] != after[2:] or any(abs(a - b) > 0.2 * b for a, b in zip(after[:2], before[:2], strict=True)):
+        if before[3:] != after[3:] or any(abs(a - b) > 0.2 * b for a, b in zip(after[:3], before[:3], strict=True)):
             self._memory.save()
 
     def patience_s(self, facts: Facts, request: Request) -> float:

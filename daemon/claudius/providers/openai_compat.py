@@ -171,7 +171,7 @@ class OpenAICompat:
             yield rest
         done = said.done(self._base_url)
         if self._server:
-            self._server.note(facts, request, done.usage, first_s, done.text)
+            self._server.note(facts, request, done.usage, (first_s, time.monotonic() - started), done.text)
         yield done
 
     def _asked(self, request: Request, facts: Facts, model: str) -> tuple[str, dict[str, Any]]:

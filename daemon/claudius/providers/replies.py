@@ -83,8 +83,6 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,99}\Z")
 DRAIN_S = 0.05
 REPLY_CHARS = 1_048_576
 """Longest reply accepted from a transport, far above what `max_tokens` allows and what the parser reads."""
-LINE_BYTES = 4 * 1_048_576
-"""Longest line of a stream. A longer one breaks the stream."""
 
 
 def by_status(

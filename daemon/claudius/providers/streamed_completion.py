@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from claudius.children import LINE_BYTES
 from claudius.decoding import ready
 from claudius.errors import Cut
 from claudius.foreign import UNLISTED
 from claudius.provider import Done, Event, Request, StopReason, Usage, estimate
 from claudius.providers.enforced import JsonSections
 from claudius.providers.local_server import NO_FACTS, Facts
-from claudius.providers.replies import LINE_BYTES, StreamedReply, by_kind, message_of, plain_name, priced
+from claudius.providers.replies import StreamedReply, by_kind, message_of, plain_name, priced
 
 if TYPE_CHECKING:
     import httpx
@@ -40,7 +41,7 @@ class Function(msgspec.Struct, frozen=True):
     name: str | None = None
 
 
-class ToolCall(msgspec.Struct, frozen=True):
+class CalledTool(msgspec.Struct, frozen=True):
     """A call of a tool that nobody offered."""
 
     function: Function | None = None
@@ -57,7 +58,7 @@ class ChunkText(msgspec.Struct, frozen=True):
     """What a chunk adds to the reply. A separate reasoning field is ignored."""
 
     content: str | tuple[ContentPart, ...] | None = None
-    tool_calls: tuple[ToolCall, ...] | None = None
+    tool_calls: tuple[CalledTool, ...] | None = None
 
     @property
     def text(self) -> str:

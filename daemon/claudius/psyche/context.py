@@ -109,7 +109,7 @@ def kind_of(perception: Perception) -> str:
     """Return the kind under which the psyche knows a perception. Pure."""
     if perception.kind in (Kind.MENTION, Kind.COMMAND):
         return Kind.MESSAGE.value
-    if perception.kind is Kind.MESSAGE and perception.origin is Origin.INTERNAL:
+    if perception.kind is Kind.TOOL or (perception.kind is Kind.MESSAGE and perception.origin is Origin.INTERNAL):
         return Kind.SCHEDULED.value
     return internal(perception).event or perception.kind.value
 

@@ -304,10 +304,10 @@ def _git(_: Home) -> Iterator[Check]:
 
 
 def _voice(home: Home) -> Iterator[Check]:
-    from claudius.providers.chain import NO_MODEL, NO_VOICE, choose, may_rehearse
+    from claudius.providers.chain import NO_MODEL, NO_VOICE, choose
 
     loaded = load(home, os.environ)
-    names = choose(loaded, may_rehearse=may_rehearse(loaded, home))
+    names = choose(loaded, home)
     is_rehearsal = names[0] == "rehearsal"
     if names[0] == NO_VOICE:
         yield Check("voice", ok=False, detail=NO_MODEL.message, fix=NO_MODEL.fix)
@@ -317,13 +317,25 @@ def _voice(home: Home) -> Iterator[Check]:
         ok=True,
         detail=", ".join(names)
         + model_words(model_told(home, names[0]))
-        + (": no model is attached; put ANTHROPIC_API_KEY into .env, or set providers" if is_rehearsal else ""),
+        + (": no model is attached; `claudius model list` shows some for this machine" if is_rehearsal else ""),
     )
+    if names[0] == "home":
+        from claudius.reports.home_model import at_home, speed_words
+
+        here = at_home(home) or {}
+        yield Check("home", ok=True, detail=f"{here.get('model')}: {speed_words(here.get('tokens_per_s'))}")
 
 
 def _live(home: Home) -> Iterator[Check]:
+    from claudius.providers.chain import choose
+
     loaded = load(home, os.environ)
-    yield asyncio.run(one_word(loaded, home))
+    found = asyncio.run(one_word(loaded, home))
+    yield found
+    if found.ok and choose(loaded, home)[0] == "home":
+        from claudius.reports.home_model import measured, speed_words
+
+        yield Check("speed", ok=True, detail=speed_words(asyncio.run(measured(home))))
 
 
 async def one_word(loaded: Loaded, home: Home) -> Check:

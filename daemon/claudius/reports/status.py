@@ -121,6 +121,10 @@ def status(home: Home) -> dict[str, Any]:
     document |= live or {}
     voice = document["provider"]
     document["provider"] = voice | model_told(home, str(voice["name"]), str(voice["model"]))
+    if voice["name"] == "home":
+        from claudius.reports.home_model import at_home
+
+        document["provider"]["home"] = at_home(home)
     with records(home) as kept:
         document |= kept.counts(datetime.now(UTC))
         document["last_failure"] = kept.last_failure()
@@ -144,10 +148,10 @@ def _soul(home: Home, pushed: PushedSoul | None) -> dict[str, Any] | None:
 
 
 def _voice(home: Home) -> dict[str, Any]:
-    from claudius.providers.chain import NO_MODEL, NO_VOICE, choose, may_rehearse
+    from claudius.providers.chain import NO_MODEL, NO_VOICE, choose
 
     loaded = load(home, os.environ)
-    name = choose(loaded, may_rehearse=may_rehearse(loaded, home))[0]
+    name = choose(loaded, home)[0]
     error = failure_of(NO_MODEL).told if name == NO_VOICE else None
     return {"name": name, "model": "", "resting_until": None, "last_error": error}
 
@@ -158,11 +162,12 @@ def model_told(home: Home, name: str, model: str = "") -> dict[str, Any]:
     Of a model at home it is what `state/local_models.json` holds, so that its server is not asked. `form` is how a
     reply gets its sections: tags, grammar, json, or words alone; None = its server was not asked yet.
     """
-    if name != "openai_compat":
+    if name not in ("openai_compat", "home"):
         return {"profile": "full", "form": "tags", "context_tokens": None, "slots": None}
+    from claudius.providers.home import known_at_home
     from claudius.providers.openai_compat import known_limits
 
-    limits, facts = known_limits(load(home, os.environ), home, model)
+    limits, facts = (known_at_home if name == "home" else known_limits)(load(home, os.environ), home, model)
     is_known = facts.is_learned or limits.profile == "full"
     form = limits.form if is_known else None
     context_tokens, slots = facts.context_tokens or None, limits.slots or None

@@ -48,6 +48,7 @@ from claudius.perception import (
 from claudius.runtime.adapter import Adapter, Sees
 from claudius.runtime.commands.words import NO_CHANNEL
 from claudius.runtime.control import ControlConnection, Handler
+from claudius.tool import Onlookers
 
 MUTED_UNTIL = "%Y-%m-%dT%H:%M:%SZ"
 """How `access.muted` writes until when."""
@@ -126,6 +127,11 @@ def _channels(network: str, config: Config) -> Sequence[str]:
 def is_owner(perception: Perception, config: Config) -> bool:
     """Return whether the speaker has the owner's rights, by the id that the network signed. Pure."""
     return perception.is_owner or perception.person in config.owners
+
+
+def is_terminal_user(person: str) -> bool:
+    """Return whether an id is that of this machine's user at the terminal, who owns the home. Pure."""
+    return person.startswith(f"{TERMINAL}:") and not person.startswith(f"{TERMINAL}:local:as-")
 
 
 MODES: Mapping[str, Mode] = {"on": "on", "off": "off", "listen": "listen"}
@@ -344,6 +350,7 @@ class Membership:
         self._asking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._changed: set[str] = set()
         """The audiences in which someone joined or left since the network was last asked."""
+        self._owners_seen: dict[tuple[str, tuple[str, ...]], tuple[float, tuple[str, ...]]] = {}
 
     def forget(self, audience: str) -> None:
         """Discard the answer, because someone joined or left; the next turn asks again."""
@@ -387,6 +394,41 @@ class Membership:
             if seen != sight.seen:
                 await self._store.people.know_sight(sight.person, sorted(seen))
 
+    async def onlookers(self, audience: str, speaker: str, owners: Sequence[str], *, anew: bool) -> Onlookers:
+        """Return who can see a place, as consent asks for it; `anew`: its network is asked now. Raises: StoreError.
+
+        Where the network does not answer, nobody is known to see it but who speaks there.
+        """
+        present, is_listed = [speaker] if speaker else [], True
+        adapter: object = self._adapters.get(audience.split(":")[1]) if audience.startswith("shared:") else None
+        if isinstance(adapter, Sees):
+            present += await self._seeing(adapter, audience, owners, anew=anew)
+        elif adapter is not None and anew:
+            is_listed = await self._asked_anew(audience)
+        owned = [*owners, *filter(is_terminal_user, present)]
+        return self._store.people.onlookers(audience, present, owned, is_listed=is_listed)
+
+    async def _seeing(self, adapter: Sees, audience: str, owners: Sequence[str], *, anew: bool) -> Sequence[str]:
+        """Return which owners can see a place of a network that lists no members."""
+        theirs = tuple([one for one in owners if one.partition(":")[0] == audience.split(":")[1]])
+        at_s, seen = self._owners_seen.get((audience, theirs), (float("-inf"), ()))
+        if anew or monotonic() - at_s >= FRESH_S:
+            asked = [SeenPlaces(person=one, listed=(), unlisted=(audience,), seen=frozenset()) for one in theirs]
+            seen = tuple([one.person for one in asked if await _seen(adapter, one)])
+            self._owners_seen[audience, theirs] = (monotonic(), seen)
+        return seen
+
+    async def _asked_anew(self, audience: str) -> bool:
+        """Ask the network who sees a place, whatever was known a moment ago. Returns whether it answered."""
+        async with self._asking[audience]:
+            try:
+                persons = await self._members(audience)
+            except (ClaudiusError, TimeoutError, OSError) as error:
+                log.info("members not known", extra={"audience": audience, "error": unquoted(error)})
+                return False
+            await self._keep(audience, persons)
+        return True
+
     async def _list(self, audience: str) -> None:
         async with self._asking[audience]:  # whoever comes meanwhile finds the answer
             before = self._asked.get(audience)
@@ -395,16 +437,22 @@ class Membership:
                 await self._ask(audience, before)
 
     async def _ask(self, audience: str, before: _Known | None) -> None:
-        adapter = self._adapters.get(audience.split(":")[1])
+        persons: Sequence[str] | None = None
         try:
-            async with asyncio.timeout(PATIENCE_S):
-                persons = await adapter.members(audience) if adapter else None
+            persons = await self._members(audience)
         except (ClaudiusError, TimeoutError, OSError) as error:
             log.info("members not known", extra={"audience": audience, "error": unquoted(error)})
             if before and before.is_known and monotonic() - before.at_s < STALE_S:
                 return
-            persons = None
-        if persons is not None or before is None or before.is_known:
+        await self._keep(audience, persons, is_news=persons is not None or before is None or before.is_known)
+
+    async def _members(self, audience: str) -> Sequence[str] | None:
+        adapter = self._adapters.get(audience.split(":")[1])
+        async with asyncio.timeout(PATIENCE_S):
+            return await adapter.members(audience) if adapter else None
+
+    async def _keep(self, audience: str, persons: Sequence[str] | None, *, is_news: bool = True) -> None:
+        if is_news:
             await self._store.people.know_members(audience, persons, self._clock())
         # An answer that was on its way when someone joined or left is not kept: whoever looks next asks again.
         at_s = float("-inf") if audience in self._changed else monotonic()

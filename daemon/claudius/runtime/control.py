@@ -156,7 +156,7 @@ class ControlSocket:
         """Listen. The caller holds the home's lock, so an existing socket file belongs to a dead process."""
         self._path.unlink(missing_ok=True)
         knocking = max(1, min(WAITING, self._most // 2))  # asyncio accepts this many before it handles any of them
-        with _address(self._path) as address:
+        with socket_address(self._path) as address:
             self._server = await asyncio.start_unix_server(
                 self._connected, path=address, limit=FRAME_BYTES, backlog=knocking
             )
@@ -216,7 +216,7 @@ class ControlSocket:
 @contextlib.asynccontextmanager
 async def connect(path: Path) -> AsyncIterator[ControlConnection]:
     """Connect to the process that listens at `path`. Raises: OSError if there is none."""
-    with _address(path) as address:
+    with socket_address(path) as address:
         reader, writer = await asyncio.open_unix_connection(address, limit=FRAME_BYTES)
     connection = ControlConnection(reader, writer)
     try:
@@ -226,7 +226,7 @@ async def connect(path: Path) -> AsyncIterator[ControlConnection]:
 
 
 @contextlib.contextmanager
-def _address(path: Path) -> Any:
+def socket_address(path: Path) -> Any:
     """Yield an address for a socket path of any length: through an open directory if it is too long."""
     if len(os.fsencode(path)) < UNIX_PATH_BYTES:
         yield str(path)

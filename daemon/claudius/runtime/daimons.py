@@ -8,23 +8,20 @@ Source: the daimon design, sections 3 to 7.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
 import logging
-import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
 from msgspec import Struct
 from msgspec.structs import replace
 
+from claudius.addresses import Once, check_literal
 from claudius.cognition.commit import commit_whole
 from claudius.cognition.daimons import (
     MAX_TOKENS,
@@ -76,58 +73,6 @@ class DaimonAnswer(Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
-class Refused(OSError):
-    """A daimon may not live at this address."""
-
-
-def check_address(host: str, found: str) -> None:
-    """Check that a configured host may resolve to this address. Pure. Raises: Refused.
-
-    Private and loopback addresses are allowed only if the owner wrote that very address or `localhost`; link-local
-    ones, where clouds serve their metadata, never.
-    """
-    address = ipaddress.ip_address(found.partition("%")[0])
-    if isinstance(address, ipaddress.IPv6Address) and (address.ipv4_mapped or address.sixtofour or address.teredo):
-        raise Refused(f"{host}: an address inside an address is not asked")
-    if address.is_link_local or address.is_multicast or address.is_unspecified or address in _METADATA:
-        raise Refused(f"{host}: link-local addresses are not asked")
-    is_named = host == "localhost" and address.is_loopback
-    with suppress(ValueError):  # a name is no address
-        is_named = is_named or ipaddress.ip_address(host.strip("[]")) == address
-    if not address.is_global and not is_named:
-        raise Refused(f"{host} leads into a private network: write the address itself if it is meant")
-
-
-_METADATA = (ipaddress.ip_address("fd00:ec2::254"), ipaddress.ip_address("100.100.100.200"))
-
-
-class _Once(AbstractResolver):
-    """Resolves the host once, so that the address that was checked is the one that is connected."""
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        """Return the first address that is allowed. Raises: Refused, OSError."""
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM)
-        for kind, _, proto, _, address in found:
-            check_address(host, str(address[0]))
-            return [
-                ResolveResult(
-                    hostname=host,
-                    host=str(address[0]),
-                    port=port,
-                    family=kind,
-                    proto=proto,
-                    flags=socket.AI_NUMERICHOST,
-                )
-            ]
-        raise OSError(f"{host} has no address")
-
-    async def close(self) -> None:
-        """Do nothing: nothing is open."""
-
-
 async def ask(daimon: DaimonSettings, token: str, body: Mapping[str, Any]) -> DaimonAnswer:
     """Ask a daimon within its timeout. Never raises for failures of the other side."""
     try:
@@ -140,16 +85,10 @@ async def ask(daimon: DaimonSettings, token: str, body: Mapping[str, Any]) -> Da
 
 
 async def _ask(daimon: DaimonSettings, token: str, body: Mapping[str, Any]) -> DaimonAnswer:
-    host = urlsplit(daimon.url).hostname or ""
-    try:
-        check_address(host, host)  # a literal address does not go through the resolver
-    except Refused:
-        raise
-    except ValueError:
-        pass
+    check_literal(urlsplit(daimon.url).hostname or "")
     url = daimon.url.rstrip("/") + PATH
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    connector = aiohttp.TCPConnector(resolver=_Once(), use_dns_cache=False, force_close=True)
+    connector = aiohttp.TCPConnector(resolver=Once(), use_dns_cache=False, force_close=True)
     timeout = aiohttp.ClientTimeout(total=HTTP_S, sock_connect=CONNECT_S)
     async with (
         aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as session,

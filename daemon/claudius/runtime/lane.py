@@ -27,6 +27,7 @@ from claudius.perception import MessageExtra, Origin, Perception, Place, private
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.failures import AGAIN, Retry
+from claudius.runtime.hands import LaneHands
 from claudius.runtime.process_resources import Passage
 from claudius.shown import Quoted
 
@@ -42,6 +43,10 @@ class Lane(Struct, eq=False):
     adapter: Adapter | None
     mind: Mind
     """Writes to the store as the holder of this lane."""
+    hands: LaneHands
+    """Does the calls of tools there."""
+    is_recovered: bool = False
+    """Whether the calls were judged that an earlier holder left."""
     is_for_commands: bool = False
     """Whether commands are carried out in it, and no turns run."""
     passage: Passage | None = None

@@ -26,17 +26,19 @@ from claudius.foreign import plain_message, unquoted
 from claudius.intent import ApologyKind
 from claudius.memory.archive import Archive
 from claudius.memory.inbox import Pending
-from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, is_terminal
+from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, ToolExtra, is_terminal
 from claudius.runtime.access import Membership
 from claudius.runtime.adapter import Adapter, TellsFailure
 from claudius.runtime.attachments import Attachments
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.delivery import Post, Stream, deliver, hold
 from claudius.runtime.failures import AGAIN, Apologise, Retry, decide, patience_s, patient
+from claudius.runtime.hands import ToolRunner
 from claudius.runtime.lane import BrokenOff, Lane, goes_on, next_turn
 from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.thread_backfill import Forgotten, ThreadBackfill
 from claudius.runtime.turn_log import TurnLog
+from claudius.tool import CallState, Tool
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +46,8 @@ ATTEMPTS = 3
 """How often a turn that fails is tried before the apology."""
 RECONCILE_HOURS = 24
 """After how long an unconfirmed or refused post is given up."""
+UNTIL_WOKEN = Retry(3600.0)
+"""A lane is kept while a call of a tool is under way in it, which wakes it."""
 STUMBLE = Retry(5.0)
 """How long a lane rests after an error that no turn explains."""
 ALONE_AFTER, ENDED_PROCESSES = 2, 3
@@ -74,12 +78,13 @@ class Lanes:
         carry_out: Callable[[Pending, Lane], Awaitable[None]],
         forgotten: Forgotten,
         services: BackgroundServices | None,
+        tools: Callable[[], Sequence[Tool]] = tuple,
     ) -> None:
         """Think with `mind`, speak through `adapters` (by network), within the limits of `resources`.
 
         `failed` is called when the store fails; `archive` is woken, and `planned` set, after a turn with something for
         them; `carry_out` does what a command asks, in place of a turn. `forgotten` tells who was forgotten, and when.
-        `services` does the scheduled jobs' work, and lets others speak after a turn.
+        `services` does the scheduled jobs' work, and lets others speak after a turn. `tools` are those that turns use.
         """
         self._mind, self._adapters, self._chance = mind, adapters, chance
         self._failed, self._resources, self._archive, self._planned = failed, resources, archive, planned
@@ -89,6 +94,7 @@ class Lanes:
         self._tasks: set[asyncio.Task[None]] = set()
         self._held: dict[str, Unread] = {}
         self.members = Membership(mind.store, adapters, mind.clock)
+        self.hands = ToolRunner(mind, tools, self.wake, self.members)
         self._hydration = ThreadBackfill(mind, forgotten)
         self._closing, self._share = False, mind.store.leases
         self._wanted, self._looked_for = dict[str, str](), dict[str, str]()
@@ -116,9 +122,11 @@ class Lanes:
             self._wanted.setdefault(conversation, "")
             self.looking.set()
         elif not self._closing:
-            mind = replace(self._mind, store=self._share.store_of(conversation))
+            store = self._share.store_of(conversation)
+            hands = self.hands.of(store, conversation)
+            mind = replace(self._mind, store=store, hands=hands if self.hands.is_on else None)
             self._lanes[conversation] = lane = Lane(
-                conversation, self._adapters.get(place.network), mind, place.is_for_commands
+                conversation, self._adapters.get(place.network), mind, hands, is_for_commands=place.is_for_commands
             )
             task = asyncio.create_task(self._run(lane), name=f"lane {conversation}")
             self._tasks.add(task)
@@ -260,6 +268,9 @@ class Lanes:
     async def _step(self, lane: Lane) -> Retry | None:
         """Do the next piece of work. Returns when the next one is due; None if nothing is left."""
         mind, now = lane.mind, self._resources.clock.steady()
+        if not (lane.is_recovered or lane.is_for_commands):
+            await lane.hands.recover()
+            lane.is_recovered = True
         unsent = await self._deliver(lane)
         if lane.signed:
             await lane.sign(None)
@@ -267,7 +278,8 @@ class Lanes:
             return unsent
         pending = await mind.store.inbox.oldest(lane.conversation)
         if pending is None:
-            return await lane.be_idle(mind, self._services)
+            following = await lane.be_idle(mind, self._services)
+            return following or (UNTIL_WOKEN if self.hands.is_busy(lane.conversation) else None)
         if lane.is_for_commands:
             await self._carry_out(pending, lane)
             return AGAIN
@@ -395,8 +407,8 @@ class Lanes:
 
     async def _is_settled_before(self, lane: Lane, pending: Pending, now: datetime) -> bool:
         """Run the checks that precede a turn. Returns True if there is no turn to run now."""
-        perception, clockwork = pending.perception, self._services.clockwork if self._services else None
-        if perception.origin is Origin.INTERNAL and clockwork and await clockwork.work(pending, lane.mind.store):
+        perception = pending.perception
+        if perception.origin is Origin.INTERNAL and await self._is_work(lane, pending):
             return True
         if perception.kind in (Kind.EDIT, Kind.DELETE):  # it waited for a turn to end
             await lane.mind.store.inbox.amend(perception, now)
@@ -415,6 +427,17 @@ class Lanes:
         around = await self._hydration.read(perception, lane.adapter) if is_above else ()
         lane.around = around or ()
         return around is None
+
+    async def _is_work(self, lane: Lane, pending: Pending) -> bool:
+        """Do the work that a perception of the soul's own stands for: a job, or a call that somebody allowed."""
+        store, extra = lane.mind.store, pending.perception.extra
+        if isinstance(extra, ToolExtra) and extra.state == CallState.APPROVED:
+            call = store.calls.find(extra.call)
+            if call and call.state is CallState.APPROVED:
+                await lane.hands.begin(call)
+            await store.inbox.withdraw(pending.seq, "begun")
+            return True
+        return self._services is not None and await self._services.clockwork.work(pending, store)
 
     async def _apologise(self, lane: Lane, pending: Pending, kind: ApologyKind, failure: Failure | None = None) -> None:
         """Apologise. If even that fails, the perception is marked dead, `status` counts it, and the lane goes on."""

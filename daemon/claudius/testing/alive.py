@@ -26,6 +26,7 @@ from claudius.runtime.process_resources import Clock, Disk, ProcessResources, ru
 from claudius.runtime.server import Server
 from claudius.soul import SoulSource
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from claudius.tool import Tool
 
 OWNER = "rehearsal:t:owner"
 """The owner of the home that a test's soul runs in."""
@@ -76,6 +77,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     keeps_clock: bool = False,
     archives: bool = False,
     alerts: bool = False,
+    tools: Sequence[Tool] = (),
     nonce: Callable[[], str] = lambda: secrets.token_hex(16),
 ) -> AsyncIterator[Alive]:
     """Start a soul in `home` with `provider`; stop it at the end, or drop it as in a crash if not `clean`.
@@ -87,7 +89,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     `alerts`: tell the owners when something is wrong, as a running daemon does.
     `settings`: as environment names, e.g. `{"CLAUDIUS_RUNTIME_PATIENCE_S": "1"}`. `running`, in seconds, says how much
     time has really passed of what the wall `clock` shows; without it, a jump of the clock means that someone set it.
-    `nonce`: makes the markers of each prompt.
+    `tools`: what turns may use. `nonce`: makes the markers of each prompt.
     """
     kept = Settings(home, UNHURRIED | dict(settings or {}))
     config = lately(kept.current)
@@ -147,6 +149,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
         second=second,
         services=services,
         alerts=alerts,
+        tools=lambda: tools,
     )
     await server.start()
     while store.is_shared and not (adapter or network.is_listening):  # noqa: ASYNC110 - a test looks from outside

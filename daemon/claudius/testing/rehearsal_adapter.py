@@ -14,6 +14,7 @@ from claudius.errors import DeliveryError
 from claudius.intent import Utterance
 from claudius.perception import Kind, MessageExtra, Perception, Place, private, shared
 from claudius.runtime.adapter import Accept, Fetched, Gap, Link, Swept
+from claudius.shown import Quoted
 
 NETWORK = "rehearsal"
 
@@ -81,10 +82,11 @@ class RehearsalAdapter:
         is_shared: bool = False,
         kind: Kind | None = None,
         zone: str = "",
+        shown: tuple[Quoted, ...] = (),
     ) -> Perception:
         """Have a person say something, as the network would deliver it; return it once it is accepted.
 
-        `zone`: the time zone that the network reports for them.
+        `zone`: the time zone that the network reports for them; `shown`: what the message shows besides its words.
         """
         if self._accept is None:
             raise AssertionError("the adapter does not listen")
@@ -101,7 +103,7 @@ class RehearsalAdapter:
             at=datetime.now(UTC),
             position=f"{self._said:020d}",
             kind=kind or (Kind.MENTION if is_shared else Kind.MESSAGE),
-            extra=MessageExtra(zone=zone),
+            extra=MessageExtra(zone=zone, shown=shown),
         )
         await self._accept(perception)
         return perception

@@ -10,6 +10,7 @@ the factory names, which is new for each case.
 
 from contracts.store import (
     audit,
+    calls,
     codes,
     documents,
     erasure,
@@ -20,6 +21,7 @@ from contracts.store import (
     moments,
     outbox,
     people,
+    pins,
     plans,
     psyche,
     turns,
@@ -45,5 +47,7 @@ ROOMS = (
     audit,
     codes,
     facts,
+    calls,
+    pins,
 )
 """The modules that hold the cases; importing them fills `CASES`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from claudius.memory.documents import Document
 from claudius.memory.erasure import Undone
 from claudius.perception import DeleteExtra, Kind, private
+from claudius.psyche_types import Appraisal
 from contracts.store.ground import ANA, BEN, DM, NOW, Ground, awake, case, exchange, heard, recalled
 
 BENS = "slack:T1:D-ben:"
@@ -76,3 +77,15 @@ async def _(ground: Ground) -> None:
     assert second == Undone()
     assert not [line for line in lines if "canary" in line]
     assert "good morning" in lines
+
+
+@case("E9", "how the soul took the erased person's words, whomever they were about, goes; how it took others' stays")
+async def _(ground: Ground) -> None:
+    took = {one: Appraisal(person=one, kind="hurtful") for one in (ANA, BEN)}
+    async with awake(ground) as store:
+        await exchange(store, heard("I am cross with Ben"), appraisals=(took[ANA], took[BEN]))
+        await exchange(store, heard("so am I", person=BEN, at=BENS, n=2), appraisals=(took[BEN], took[ANA]))
+        await store.erasure.erase([ANA])
+        with store.core.snapshot() as db:
+            left = [(row["person"], row["audience"]) for row in db.connection.execute("SELECT * FROM appraisal")]
+    assert left == [(BEN, private(BEN))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -217,6 +217,8 @@ async def p20(ground: Ground) -> None:
         again = await store.plans.fire_due(TOMORROW + 2 * HOUR, 24)
         found = [one.perception for one in await store.inbox.unfinished(DM)]
         left = await listed(store)
+        with store.core.snapshot() as db:
+            states = [row["state"] for row in db.connection.execute("SELECT state FROM due ORDER BY scheduled_for")]
     assert told == [
         "⏰ Tue 6 Jan 2026, 9:00 Europe/Berlin · call the dentist · p1",
         "⏰ Tue 6 Jan 2026, 9:00 UTC · water the fern · p2",
@@ -228,6 +230,7 @@ async def p20(ground: Ground) -> None:
     assert [internal(one).event for one in due] == ["", "promise_due"]
     assert due[1].text == "water the fern"
     assert due[0].text == "call the dentist (this was due at 2026-01-06 09:00 Europe/Berlin)"
+    assert states == ["missed", "said"]
 
 
 @case("P21", "a repetition comes at its hour on the wall, is told once where it was missed, and ends with its last day")
@@ -246,6 +249,23 @@ async def p21(ground: Ground) -> None:
     late = [text for text in texts if "due" in text]
     assert late == ["call the dentist (this was due at 2026-01-12 09:00 Europe/Berlin)"]
     assert left == []
+
+
+@case(
+    "P21a", "a repetition whose first hour the clock skips comes at that hour ever after, also when it was moved to it"
+)
+async def p21a(ground: Ground) -> None:
+    """At 2:30 from 29 March on, on which it is said at three."""
+    wall, gap = datetime(2026, 3, 29, 2, 30), datetime(2026, 3, 29, 1, tzinfo=UTC)  # noqa: DTZ001 - of a wall
+    async with awake(ground) as store:
+        await book(store, made(at=gap, wall=wall, repeat="daily"), made("walk", repeat="daily"))
+        _, walk = (await recalled(store, heard(n=98))).plans[::-1]
+        await book(store, PlanMoved(plan=walk.id, at=gap, wall=wall), n=2)
+        before = await listed(store)
+        await store.plans.fire_due(gap, 24)
+        after = await listed(store)
+    assert [at for _, at, _ in before] == ["2026-03-29T01:00"] * 2
+    assert [at for _, at, _ in after] == ["2026-03-30T00:30"] * 2
 
 
 @case("P22", "a repetition keeps its number and its place among what waits")

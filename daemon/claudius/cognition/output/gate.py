@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from urllib.parse import unquote_plus, urlsplit
 
 from msgspec import Struct
 
 from claudius.cognition.output.rules import ELLIPSIS, SPAN, Mentionable, OutputRules, Overlap
 from claudius.cognition.reply.tags import find_head, is_blank, is_disguised
+from claudius.config import blot
 from claudius.psyche.scrubber import Unnumbered
 
 LABEL_CHARS = 300
@@ -319,6 +321,11 @@ _SECRET_SHAPES = re.compile(
       | [MNO][A-Za-z0-9_\-]{23,27}\.[A-Za-z0-9_\-]{6,7}\.[A-Za-z0-9_\-]{27} )
     | -----BEGIN[ ][A-Z0-9 ]{1,40}-----"""
 )
+_WHOLE_SECRET = re.compile(
+    rf"(?: -----BEGIN[ ][A-Z0-9 ]{{1,40}}-----[\s\S]*?(?: -----END[ ][A-Z0-9 ]{{1,40}}----- | \Z )"
+    rf" | (?: {_SECRET_SHAPES.pattern.removeprefix('(?x)')} ) [A-Za-z0-9_\-.]* )",
+    re.VERBOSE,
+)
 _SHAPE_SIGNS = ("xox", "xapp-", "sk-", "gsk_", "AKIA", "ASIA", "-----BEGIN")
 _DOTS = re.compile(r"\.[A-Za-z0-9_\-]{6,7}\.[A-Za-z0-9_\-]{27}")
 """Without one of these no secret shape can match; searching for them costs a tenth of the full pattern."""
@@ -388,6 +395,11 @@ def has_secret(text: str, rules: OutputRules) -> bool:
             return True
     is_likely = any(map(text.__contains__, _SHAPE_SIGNS)) or _DOTS.search(text) is not None
     return is_likely and _SECRET_SHAPES.search(text) is not None
+
+
+def masked(text: str, secrets: Iterable[str]) -> str:
+    """Return a text with every secret of ours, and whatever is shaped like one, replaced by `***`. Pure."""
+    return _WHOLE_SECRET.sub("***", blot(text, secrets))
 
 
 class StreamGate:

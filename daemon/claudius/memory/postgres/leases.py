@@ -87,7 +87,7 @@ class LaneCore(Core):
         self.open_core, self.name, self.translate, self._beside = core, core.name, core.translate, core._beside  # noqa: SLF001 - of its own kind
         self.boot, self.leases = core.boot, leases
         self.lane: Mapping[str, Any] = {"conversation": conversation, "token": held.token}
-        self.held = held
+        self.held, self.token = held, held.token
 
     @property
     def writer(self) -> Writer:

@@ -29,6 +29,7 @@ import claudius
 from claudius.errors import OverBudget, StaleTurn
 from claudius.home import shipped
 from claudius.intent import Call, Intent
+from claudius.memory.calls import CallStore
 from claudius.memory.codes import LIFE, WRONG_TRIES, CodeStore, OpenCode, admitted, find
 from claudius.memory.database import Core, Database, Row, StorePlace, Writer, in_thread, load_queries
 from claudius.memory.erasing import Probes
@@ -549,6 +550,7 @@ class PostgresStore(Store):
         lane.core = core
         lane.inbox, lane.outbox = LaneInbox(core), LaneOutbox(core)
         lane.turns, lane.whispers = LaneTurns(core, self.turns), WhisperStore(core)
+        lane.calls = CallStore(core)
         return lane
 
     async def check(self) -> None:

@@ -1,36 +1,29 @@
 """Find the Claude Code command, prepare its directories, environment and flags, and run its processes.
 
-A child gets an empty working directory and its system prompt in a file, and leaves no transcript behind. Each runs in
-its own process group, with JSON lines both ways, and is killed on demand.
+A child gets an empty working directory and its system prompt in a file, and leaves no transcript behind.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import importlib.util
 import json
 import os
 import re
 import shutil
-import signal
 import subprocess
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
 
 from msgspec import Struct
 
+from claudius.children import INHERITED
 from claudius.config import Loaded
-from claudius.errors import Crashed, Cut, Unavailable
+from claudius.errors import Unavailable
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home
-from claudius.providers.replies import LINE_BYTES
 
 PROMPTS_KEPT = 8
-PATIENCE_S = 5.0
-"""How long a child may take to end by itself."""
-STDERR_CHARS = 2_000
 RSS_LIMIT_BYTES = 1_500_000_000
 """A warm child above this is not used again. Source: leaks in the field, anthropics/claude-code#85639."""
 VERBATIM_SINCE = (2, 1, 248)
@@ -38,13 +31,6 @@ VERBATIM_SINCE = (2, 1, 248)
 PROBE_S = 10.0
 RETRIES = 2
 """The command's own retries. Without a limit, it repeats a 401 for over a minute."""
-
-INHERITED = tuple(
-    """PATH HOME USER LANG LC_ALL LC_CTYPE TZ SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS
-    HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy
-    CLAUDE_CONFIG_DIR""".split()  # noqa: SIM905 - a list of names reads best as words
-)
-"""Everything that a child sees of the daemon's environment."""
 
 CREDENTIALS = ("ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
 """In the command's own order of preference. One is passed to the child, or none if a login is stored."""
@@ -156,7 +142,7 @@ def is_logged_in(command: ClaudeCommand, env: Mapping[str, str]) -> bool:
 
 def child_env(loaded: Loaded, environ: Mapping[str, str], *, max_tokens: int) -> dict[str, str]:
     """Return a child's whole environment: the allow-list, our settings, the base URL, and one credential. Pure."""
-    env = {name: environ[name] for name in INHERITED if name in environ}
+    env = {name: environ[name] for name in (*INHERITED, "CLAUDE_CONFIG_DIR") if name in environ}
     env |= SETTINGS
     env["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(max_tokens)
     if loaded.config.anthropic.base_url:
@@ -185,146 +171,3 @@ def flags(*, model: str, system_file: Path, session: tuple[str, ...]) -> list[st
         *("--disallowedTools", "Read"),
         *("--tools", ""),  # last, because it takes everything that follows
     ]
-
-
-class Children:
-    """The children of one transport. All are killed at once, including one that is just being started."""
-
-    def __init__(self) -> None:
-        self._alive: set[Child] = set()
-        self._is_closed = False
-
-    async def start(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> Child:
-        """Start a child with exactly this environment. Raises: Unavailable."""
-        child = await Child.start(argv, env=env, cwd=cwd)
-        self._alive.add(child)
-        if self._is_closed:
-            child.kill()
-        return child
-
-    async def end(self, child: Child) -> int:
-        """Wait for a child to end, reap it, and return its exit code."""
-        try:
-            return await child.end()
-        finally:
-            self._alive.discard(child)
-
-    def close(self) -> None:
-        """Kill all children, and any that would still be started."""
-        self._is_closed = True
-        for child in self._alive:
-            child.kill()
-
-
-class Child:
-    """A running child. Whoever starts one ends it."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-        self._stderr = ""
-        self._listener = asyncio.create_task(self._gather(), name=f"claude-stderr-{process.pid}")
-
-    @classmethod
-    async def start(cls, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> Self:
-        """Start a child in its own process group, with exactly this environment. Raises: Unavailable."""
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *argv,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                env=dict(env),
-                cwd=cwd,
-                limit=LINE_BYTES,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise Unavailable(f"{argv[0]} cannot be started: {error.strerror}") from error
-        return cls(process)
-
-    @property
-    def pid(self) -> int:
-        """Its process id, which is also its group's."""
-        return self._process.pid
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether the process has not ended yet."""
-        return self._process.returncode is None
-
-    @property
-    def complaint(self) -> str:
-        """The last STDERR_CHARS characters that it wrote to stderr."""
-        return self._stderr
-
-    @property
-    def rss_bytes(self) -> int:
-        """Its resident memory, or 0 if the system does not tell."""
-        try:
-            pages = int(Path(f"/proc/{self.pid}/statm").read_text("ascii").split()[1])
-        except (OSError, ValueError, IndexError):
-            return 0
-        return pages * os.sysconf("SC_PAGE_SIZE")
-
-    async def write(self, line: str) -> None:
-        """Write to its input. Raises: Crashed if it no longer reads."""
-        assert self._process.stdin  # noqa: S101 - opened above
-        self._process.stdin.write(line.encode("utf-8", "replace"))
-        try:
-            await self._process.stdin.drain()
-        except (BrokenPipeError, ConnectionResetError) as error:
-            raise Crashed from error
-
-    def end_input(self) -> None:
-        """Close its input. It ends when it has answered."""
-        assert self._process.stdin  # noqa: S101 - opened above
-        self._process.stdin.close()
-
-    async def lines(self) -> AsyncGenerator[dict[str, Any], None]:
-        """Read its messages until it ends. Raises: Cut for an endless or broken line."""
-        assert self._process.stdout  # noqa: S101 - opened above
-        while True:
-            try:
-                line = await self._process.stdout.readline()
-            except ValueError as error:
-                raise Cut("the model's process wrote a line without end") from error
-            if not line:
-                return
-            if not line.lstrip().startswith(b"{"):
-                continue
-            try:
-                message = json.loads(line)
-            except ValueError as error:
-                raise Cut("the model's process wrote half a line") from error
-            yield message
-
-    def kill(self) -> None:
-        """Kill it and whatever it started, now."""
-        if self.is_alive:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
-
-    async def end(self, patience_s: float = PATIENCE_S) -> int:
-        """Wait until it has ended, kill it after `patience_s` seconds, reap it, and return its exit code."""
-        try:
-            self.end_input()
-            async with asyncio.timeout(patience_s):
-                await self._process.wait()
-        except TimeoutError:
-            pass
-        finally:
-            self.kill()
-            code = await self._process.wait()
-            await asyncio.gather(self._listener, self._drain())
-        return code
-
-    async def _drain(self) -> None:
-        """Read the remaining output, so that the pipe closes."""
-        assert self._process.stdout  # noqa: S101 - opened above
-        while await self._process.stdout.read(LINE_BYTES):
-            pass
-
-    async def _gather(self) -> None:
-        assert self._process.stderr  # noqa: S101 - opened above
-        while piece := await self._process.stderr.read(STDERR_CHARS):
-            self._stderr = (self._stderr + piece.decode("utf-8", "replace"))[-STDERR_CHARS:]

@@ -1,0 +1,281 @@
+"""Hands: the one place where a tool is started. Each call is a row that says, durably, how far it has come.
+
+A call runs in a task of its own, so that a turn need not wait for it: what takes longer than a turn may goes on by
+itself, and its end is heard. The holder of a conversation's lane does its calls and keeps the lane meanwhile; one that
+lost it cannot say how a call ended, and the next holder judges what it left.
+
+Source: the tools design, sections 3, 4 and 15.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from claudius.cognition.mind import Mind
+from claudius.cognition.output.gate import masked
+from claudius.errors import StaleTurn, ToolError, ToolRefused, ToolTimedOut
+from claudius.foreign import plain_message, unquoted
+from claudius.memory.calls import args_sha256
+from claudius.memory.store import Store
+from claudius.runtime.access import Membership
+from claudius.tool import Caller, CallState, Grant, Onlookers, Tool, ToolCall
+
+log = logging.getLogger(__name__)
+
+A_DAY = timedelta(days=1)
+CLOSE_S = 2.0
+"""How long a call may still take when the process ends; the next one judges it then."""
+TIMED_OUT, STOPPED, GONE = "no answer in time", "stopped", "this tool is not there any more"
+
+
+class _Running(Struct, eq=False):
+    """A call under way."""
+
+    call: ToolCall
+    task: asyncio.Task[ToolCall]
+
+
+class ToolRunner:
+    """The tools of one process, and the calls that are under way in it."""
+
+    def __init__(
+        self, mind: Mind, tools: Callable[[], Sequence[Tool]], wake: Callable[[str], None], members: Membership
+    ) -> None:
+        """Offer `tools`, by name; `wake` has a conversation check for what waits, `members` knows who sees it."""
+        self._mind, self.tools, self._wake, self.members = mind, tools, wake, members
+        self._running: dict[str, _Running] = {}
+        self._is_closing = False
+        self.ended = Counter[tuple[str, str]]()
+        """How many calls ended since the start, by tool and state."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether turns may use tools at all."""
+        return self._mind.config().tools.enabled and bool(self.tools())
+
+    def of(self, store: Store, conversation: str) -> LaneHands:
+        """Return what does the calls of one conversation, and writes to the store as the holder of its lane."""
+        return LaneHands(self, replace(self._mind, store=store), conversation)
+
+    def tool(self, call: ToolCall) -> Tool | None:
+        """Return the tool of a call, if it can be used and is still the one that was asked for."""
+        found = next((one for one in self.tools() if one.name == call.tool), None)
+        return found if found and (found.pin, found.cls, found.off) == (call.pin, call.cls, "") else None
+
+    def has_key(self, name: str) -> bool:
+        """Return whether a tool recognises a call that is made again."""
+        return any(one.key_arg for one in self.tools() if one.name == name)
+
+    def is_busy(self, conversation: str = "") -> bool:
+        """Return whether a call is under way in a conversation, or anywhere."""
+        return any(conversation in ("", one.call.conversation) for one in self._running.values())
+
+    def under_way(self, call: str) -> asyncio.Task[ToolCall] | None:
+        """Return the task of a call that is under way here."""
+        running = self._running.get(call)
+        return running.task if running else None
+
+    def begin(self, call: ToolCall, tool: Tool, caller: Caller, store: Store) -> asyncio.Task[ToolCall]:
+        """Do a call that has just been recorded as started."""
+        task = asyncio.create_task(self._do(call, tool, caller, store), name=f"tool {call.id}")
+        self._running[call.id] = _Running(call, task)
+        task.add_done_callback(lambda done: self._ended(call, done))
+        return task
+
+    def stop(self, conversation: str, turn: str = "") -> None:
+        """Cancel what only looks or reads there, or in one turn; anything else goes on, and is told."""
+        for one in self._running.values():
+            if one.call.conversation == conversation and turn in ("", one.call.turn) and one.call.cls.is_safe:
+                one.task.cancel(STOPPED)
+
+    async def close(self) -> None:
+        """Let the calls end for a moment; what is left is judged by the next process."""
+        tasks = [one.task for one in self._running.values()]
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=CLOSE_S)
+            self._is_closing = True
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def _ended(self, call: ToolCall, done: asyncio.Task[ToolCall]) -> None:
+        del self._running[call.id]
+        if not done.cancelled():
+            if error := done.exception():
+                log.error("a call was not kept", extra={"call": call.id, "error": unquoted(error)})
+            else:
+                self.ended[call.tool, done.result().state] += 1
+        self._wake(call.conversation)
+
+    async def _do(self, call: ToolCall, tool: Tool, caller: Caller, store: Store) -> ToolCall:
+        """Run a tool to its end, and record that. Returns the call as it ended."""
+        while True:
+            ended, is_renewed = await self._run(call, tool, caller), False
+            try:
+                if ended.state is CallState.APPROVED:
+                    call, is_renewed = await store.calls.again(call, self._mind.clock())
+                if not is_renewed:
+                    state = CallState.UNKNOWN if ended.state is CallState.APPROVED else ended.state
+                    ended = replace(ended, state=state)
+                    is_heard = ended.reason != STOPPED
+                    is_kept = await store.calls.end(ended, self._mind.clock(), is_heard=is_heard)
+            except StaleTurn:
+                is_kept, is_renewed = False, False
+            if is_renewed:
+                continue
+            if not is_kept:
+                facts = {"call": call.id, "state": ended.state, "chars": len(ended.result)}
+                log.warning("a call's end came too late: another process has judged it", extra=facts)
+            return ended
+
+    async def _run(self, call: ToolCall, tool: Tool, caller: Caller) -> ToolCall:
+        """Run a tool once. Returns the call with its end; `approved` = its server died, and it may be made again."""
+        config = self._mind.config().tools
+        args = {**call.args, tool.key_arg: call.id} if tool.key_arg else call.args
+        try:
+            async with asyncio.timeout(tool.timeout_s or config.call_seconds):
+                text = str(await tool.run(args, caller))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._is_closing or task is None:
+                raise
+            task.uncancel()
+            return replace(call, state=CallState.FAILED, reason=STOPPED)
+        except Exception as error:  # noqa: BLE001 - a tool may be the owner's own code; its call ends as its class says
+            return self._without_result(call, tool, error)
+        return replace(call, state=CallState.DONE, result=self._shown(text))
+
+    def _without_result(self, call: ToolCall, tool: Tool, error: Exception) -> ToolCall:
+        """Return a call that ended with an error: without an answer, its class says what that means."""
+        unanswered = CallState.FAILED if call.cls.is_safe else CallState.UNKNOWN
+        match error:
+            case ToolTimedOut() | TimeoutError():
+                return replace(call, state=unanswered, reason=TIMED_OUT)
+            case ConnectionError():
+                state = CallState.APPROVED if tool.key_arg else unanswered
+                return replace(call, state=state, reason=plain_message(error))
+            case ToolError():  # it said so itself, or nothing was sent
+                return replace(call, state=CallState.FAILED, reason=error.detail, result=self._shown(error.detail))
+            case OSError():
+                return replace(call, state=unanswered, reason=plain_message(error))
+        log.error("a tool failed", extra={"call": call.id, "tool": call.tool}, exc_info=error)
+        return replace(call, state=CallState.FAILED, reason=f"it failed ({type(error).__name__})")
+
+    def _shown(self, text: str) -> str:
+        """Return a result as it is kept and shown: cut, its secrets masked."""
+        most = self._mind.config().tools.result_chars
+        return cut(masked(cut(text, 4 * most), self._mind.secrets), most)
+
+
+class LaneHands:
+    """Does the calls of one conversation, for the holder of its lane: the `Hands` of its turns."""
+
+    def __init__(self, runner: ToolRunner, mind: Mind, conversation: str) -> None:
+        """Do calls with `runner`; the store of `mind` is that of the lane's holder."""
+        self._runner, self._mind, self._store, self._conversation = runner, mind, mind.store, conversation
+        self._turn, self._waited_s = "", 0.0
+
+    def offered(self) -> Sequence[Tool]:
+        """Return every tool that is known, by name."""
+        return self._runner.tools()
+
+    async def known(self, call: str) -> ToolCall | None:
+        """Return a call by its id."""
+        return self._store.calls.find(call)
+
+    async def waiting(self, conversation: str) -> Sequence[ToolCall]:
+        """Return what waits for consent in a conversation."""
+        return [one for one in self._store.calls.open(conversation) if one.state is CallState.WAITING]
+
+    async def grants(self, conversation: str, person: str) -> Sequence[Grant]:
+        """Return the consents in force there."""
+        return self._store.calls.grants(conversation, person, self._mind.clock())
+
+    async def onlookers(self, audience: str, speaker: str, *, anew: bool) -> Onlookers:
+        """Return who can see what is said to an audience. Raises: StoreError."""
+        return await self._runner.members.onlookers(audience, speaker, self._mind.config().owners, anew=anew)
+
+    async def spent(self, person: str) -> int:
+        """Return how many calls a person had made in the last 24 hours, without those of class `look`."""
+        return self._store.calls.spent(person, self._mind.clock() - A_DAY)
+
+    async def do(self, call: ToolCall, tool: Tool, caller: Caller) -> ToolCall:
+        """Do a call, or go on with one that an earlier run of its turn began; return it as it stands.
+
+        `started` if it takes longer than its turn may: then it goes on by itself. If the turn is cancelled, a call that
+        only looks or reads is, too. Raises: ToolRefused if the call's id is that of another one, StoreError.
+        """
+        task = self._runner.under_way(call.id)
+        if task is None:
+            call, is_begun = await self._started(call)
+            if not is_begun:
+                return call
+            task = self._runner.begin(call, tool, caller, self._store)
+        if call.turn != self._turn:
+            self._turn, self._waited_s = call.turn, 0.0
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        try:
+            left_s = max(0.0, self._mind.config().tools.turn_seconds - self._waited_s)
+            await asyncio.wait({task}, timeout=left_s)
+        except asyncio.CancelledError:
+            if call.cls.is_safe and not task.done():
+                task.cancel(STOPPED)
+            raise
+        finally:
+            self._waited_s += loop.time() - began_s
+        return task.result() if task.done() else replace(call, state=CallState.STARTED)
+
+    async def _started(self, call: ToolCall) -> tuple[ToolCall, bool]:
+        known, is_begun = await self._store.calls.start(call, self._mind.clock())
+        if args_sha256(known) != args_sha256(call) and known.args:  # without arguments its record has expired
+            raise ToolRefused(call.tool, "another call has this id")
+        return known, is_begun
+
+    async def recover(self) -> None:
+        """Judge what others left open in this conversation, and begin what is to be done. Raises: StoreError."""
+        if any(one.state is not CallState.WAITING for one in self._store.calls.open(self._conversation)):
+            now, has_key = self._mind.clock(), self._runner.has_key
+            for call in await self._store.calls.recover(self._conversation, now, has_key):
+                await self.begin(call)
+
+    async def begin(self, call: ToolCall) -> None:
+        """Begin a call that was allowed, outside of its turn; its end is heard. Raises: StoreError."""
+        if self._runner.under_way(call.id):
+            return
+        tool = self._runner.tool(call)
+        call, is_begun = await self._store.calls.start(call, self._mind.clock())
+        if not is_begun:
+            return
+        if tool is None:
+            ended = replace(call, state=CallState.FAILED, reason=GONE)
+            await self._store.calls.end(ended, self._mind.clock())
+            return
+        caller = Caller(
+            call=call.id,
+            turn=call.turn,
+            conversation=call.conversation,
+            audience=call.audience,
+            audiences=(call.audience,),
+            person=call.person,
+            now=self._mind.clock(),
+            zone=self._store.people.zone(call.person),
+        )
+        self._runner.begin(call, tool, caller, self._store)
+
+
+def cut(text: str, most: int) -> str:
+    """Return at most about `most` characters of a text, three quarters from its head, the gap named. Pure."""
+    if len(text) <= most:
+        return text
+    head = 3 * most // 4
+    return (
+        f"{text[:head]}\n[… {len(text) - most:,} characters are left out here …]\n{text[len(text) - (most - head) :]}"
+    )

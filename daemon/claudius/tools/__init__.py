@@ -1,0 +1,1 @@
+"""The tools that ship, and what speaks to those of others."""

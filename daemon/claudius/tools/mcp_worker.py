@@ -1,0 +1,455 @@
+"""The hands: a process of its own that starts MCP servers, lists their tools and calls them.
+
+JSON lines from `claudius.tools.mcp`: `{"id", "do": "list" | "call" | "cancel" | "close", "server", …}`. Each but
+`close` is answered by one line of its id: `{"tools", "bad"}`, `{"text", "failed"}`, or `{"error", "sent"}`, where
+`sent` says whether the call had left. Without an id come `{"server"}` with `pid`, `changed` or `closed`.
+Source: the tools design, section 7.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    CONNECTION_CLOSED,
+    METHOD_NOT_FOUND,
+    CallToolResult,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    PaginatedRequestParams,
+    jsonrpc_message_adapter,
+)
+
+from claudius.children import LINE_BYTES, Child
+from claudius.errors import ClaudiusError, Crashed, Cut
+from claudius.tools.pins import MOST_PAGES, MOST_TOOLS, flaw
+
+CONNECT_S = 30.0
+IDLE_S = 900.0
+"""How long a server stays without a call."""
+CANCEL_S = 2.0
+"""How long a server may take over a call that was cancelled; then it is killed."""
+KEPT_CHARS = 100_000
+"""The most that goes to the daemon of a result: three quarters of it from its head, the rest from its end."""
+MEMORY_BYTES = 600_000_000
+"""What this process and its servers may take together; the largest server is killed at more."""
+LOOK_S = 0.5
+
+Streams = tuple[Any, Any]
+
+
+class Server:
+    """One server, owned by one task from its start to its end, as the SDK's cancel scopes need."""
+
+    def __init__(self, name: str, spec: Mapping[str, Any], hands: Hands) -> None:
+        self.name, self._spec, self._hands = name, spec, hands
+        self.child: Child | None = None
+        self.calls: dict[int, anyio.CancelScope] = {}
+        self.why = ""
+        """Why it ended, in words of ours; empty = it may be opened again as it is."""
+        self._bad: list[str] = []
+        self._jobs: asyncio.Queue[Mapping[str, Any] | None] = asyncio.Queue()
+
+    def give(self, job: Mapping[str, Any]) -> None:
+        """Queue a job for the task that owns the connection."""
+        self._jobs.put_nowait(job)
+
+    def end(self, why: str = "") -> None:
+        """End it once its task comes to it. The first reason stays."""
+        self.why = self.why or why
+        self._jobs.put_nowait(None)
+
+    async def live(self) -> None:
+        """Connect, do jobs until it is idle, dead or closed, and answer what is left."""
+        try:
+            await self._connected()
+        except* (MCPError, OSError, RuntimeError, ValueError, ClaudiusError, httpx2.HTTPError, TimeoutError) as group:
+            self.why = self.why or _why(group)
+        finally:
+            self._hands.forget(self)
+            if self.child:
+                self.child.kill()
+                with anyio.CancelScope(shield=True):
+                    await self.child.end(0)
+            left = [self._jobs.get_nowait() for _ in range(self._jobs.qsize())]
+            for job in left:
+                if job:
+                    self._hands.say({"id": job["id"], "error": self._gone(), "sent": False})
+            self._hands.say({"server": self.name, "closed": self.why and self._gone()})
+
+    async def _connected(self) -> None:
+        with anyio.move_on_after(CONNECT_S) as limit:
+            async with Client(_guarded(self, self._transport()), cache=None) as client:
+                limit.deadline = math.inf
+                async with anyio.create_task_group() as running:
+                    await self._work(client, running)
+                    running.cancel_scope.cancel()
+        if limit.cancelled_caught:
+            self.why = self.why or f"it did not answer within {CONNECT_S:.0f} s"
+
+    async def _work(self, client: Client, running: anyio.abc.TaskGroup) -> None:
+        while True:
+            with anyio.move_on_after(IDLE_S) as idle:
+                job = await self._jobs.get()
+            if idle.cancelled_caught:
+                if self.calls:
+                    continue
+                return
+            if job is None:
+                return
+            running.start_soon(self._list if job["do"] == "list" else self._call, client, job)
+
+    async def _list(self, client: Client, job: Mapping[str, Any]) -> None:
+        self._bad.clear()
+        tools: list[dict[str, Any]] = []
+        cursor: str | None = None
+        try:
+            for page in range(MOST_PAGES + 1):
+                if page == MOST_PAGES:
+                    self._bad.append(f"more than {MOST_PAGES} pages")
+                    break
+                params = PaginatedRequestParams(cursor=cursor) if cursor else None
+                with anyio.fail_after(CONNECT_S):
+                    found = await client.session.list_tools(params=params)
+                tools += [_definition(one) for one in found.tools]
+                cursor = found.next_cursor
+                if not cursor:
+                    break
+        except (MCPError, RuntimeError, ValueError, TimeoutError) as error:
+            self._hands.say({"id": job["id"], "error": self.why or _why(error), "sent": False})
+            return
+        if len(tools) > MOST_TOOLS:
+            self._bad.append(f"{len(tools)} tools, of which {MOST_TOOLS} count")
+        self._hands.say({"id": job["id"], "tools": tools[:MOST_TOOLS], "bad": self._bad[:MOST_TOOLS]})
+
+    async def _call(self, client: Client, job: Mapping[str, Any]) -> None:
+        said: dict[str, Any] | None = None
+        try:
+            with anyio.CancelScope() as scope:
+                self.calls[job["id"]] = scope
+                result = await client.session.call_tool(job["tool"], job["args"])
+                said = {"text": _kept(_text(result)), "failed": bool(getattr(result, "is_error", False))}
+            if scope.cancelled_caught:
+                said = {"error": "it was cancelled", "sent": True}
+        except MCPError as error:
+            if not self.why and error.code != CONNECTION_CLOSED:
+                said = {"text": _kept(error.error.message), "failed": True}
+        except (RuntimeError, ValueError) as error:  # an answer in no form that we know: the call was made
+            said = {"error": f"it cannot be read ({type(error).__name__})", "sent": True, "alive": True}
+        finally:
+            self._hands.say({"id": job["id"], **(said or {"error": self._gone(), "sent": True})})
+            del self.calls[job["id"]]
+        if scope.cancelled_caught:  # nobody tells whether it stopped; what it still does ends with it
+            self._hands.forget(self)
+            await anyio.sleep(CANCEL_S)
+        if self not in self._hands and not self.calls:
+            self.end()
+
+    def cancel(self, call: int) -> None:
+        """Cancel a call: the server is told, and is not used again."""
+        if scope := self.calls.get(call):
+            scope.cancel()
+
+    def noticed(self, item: SessionMessage | Exception) -> JSONRPCError | JSONRPCResponse | SessionMessage | None:
+        """Return what goes on to the session, or back to the server; None if nothing does. Raises: Cut.
+
+        A server may answer, and say that its tools changed. Bad definitions are dropped here one by one, because the
+        session would drop all of them for one.
+        """
+        if isinstance(item, Exception):
+            raise item if isinstance(item, Cut) else Cut("it wrote what is no message")
+        message = item.message
+        if isinstance(message, JSONRPCNotification):
+            if message.method == "notifications/tools/list_changed":
+                self._hands.say({"server": self.name, "changed": True})
+            return None
+        if isinstance(message, JSONRPCRequest):
+            if message.method == "ping":
+                return JSONRPCResponse(jsonrpc="2.0", id=message.id, result={})
+            refusal = ErrorData(code=METHOD_NOT_FOUND, message="not offered")
+            return JSONRPCError(jsonrpc="2.0", id=message.id, error=refusal)
+        if isinstance(message, JSONRPCResponse) and isinstance(tools := message.result.get("tools"), list):
+            message.result["tools"] = list(self._good(tools))
+        return item
+
+    def _good(self, tools: list[Any]) -> Iterator[dict[str, Any]]:
+        for one in tools[: MOST_TOOLS + 1]:
+            if problem := flaw(one):
+                self._bad.append(problem)
+            else:
+                yield {key: one[key] for key in ("name", "description", "inputSchema", "annotations") if key in one}
+        if len(tools) > MOST_TOOLS + 1:
+            self._bad.append(f"{len(tools)} tools on one page")
+
+    def _gone(self) -> str:
+        """Return why it is gone, with its own last words where nothing else is known."""
+        last = (self.child.complaint if self.child else "").strip().splitlines()[-1:]
+        own = f"it ended: {last[0][:200]}" if last else "it ended"
+        return own if self.why in ("", "it ended") else self.why
+
+    @asynccontextmanager
+    async def _transport(self) -> AsyncIterator[Streams]:
+        async with AsyncExitStack() as stack:
+            if self._spec.get("url"):
+                headers = {"Authorization": f"Bearer {self._spec['token']}"} if self._spec.get("token") else {}
+                times = httpx2.Timeout(CONNECT_S, read=None)
+                http = httpx2.AsyncClient(headers=headers, event_hooks={"response": [_cap]}, timeout=times)
+                await stack.enter_async_context(http)
+                transport = streamable_http_client(self._spec["url"], http_client=http, max_sse_event_size=LINE_BYTES)
+                yield await stack.enter_async_context(transport)
+            else:
+                env = {**os.environ, **self._spec.get("env", {})}
+                self.child = await Child.start(self._spec["command"], env=env, cwd=Path.cwd())
+                self._hands.say({"server": self.name, "pid": self.child.pid})
+                yield await stack.enter_async_context(_piped(self.child))
+
+
+@asynccontextmanager
+async def _piped(child: Child) -> AsyncIterator[Streams]:
+    """Yield a child's messages, both ways; its end, an over-long and a broken line end them."""
+    into, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, out = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def reading() -> None:
+        async with into:
+            try:
+                async for line in child.lines():
+                    await into.send(SessionMessage(jsonrpc_message_adapter.validate_python(line)))
+            except (Cut, ValueError) as error:
+                with suppress(anyio.BrokenResourceError):
+                    await into.send(error)
+            except anyio.BrokenResourceError:
+                return
+
+    async def writing() -> None:
+        async with out:
+            async for item in out:
+                try:
+                    await child.write(item.message.model_dump_json(by_alias=True, exclude_unset=True) + "\n")
+                except Crashed:
+                    return
+
+    async with anyio.create_task_group() as both:
+        both.start_soon(reading)
+        both.start_soon(writing)
+        yield read, write
+        both.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _guarded(server: Server, transport: Any) -> AsyncIterator[Streams]:
+    """Yield a transport's messages with those that a server may not send left out."""
+    async with transport as (read, write), anyio.create_task_group() as guard:
+        into, guarded = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+        async def reading() -> None:
+            async with into:
+                try:
+                    async for item in read:
+                        passed = server.noticed(item)
+                        if isinstance(passed, SessionMessage):
+                            await into.send(passed)
+                        elif passed:
+                            await write.send(SessionMessage(passed))
+                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    pass
+                except Cut as error:
+                    server.end(error.message)
+            server.end("it ended")
+
+        guard.start_soon(reading)
+        yield guarded, write
+        guard.cancel_scope.cancel()
+
+
+async def _cap(response: httpx2.Response) -> None:
+    response.stream = _CappedStream(response.stream)
+
+
+class _CappedStream(httpx2.AsyncByteStream):
+    """Ends a response in which LINE_BYTES come without an end of line."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        length = 0
+        async for piece in self._inner:
+            last = piece.rfind(b"\n")
+            length = length + len(piece) if last < 0 else len(piece) - last
+            if length > LINE_BYTES:
+                raise httpx2.ReadError("a line without end")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class Hands:
+    """All servers of this process, and the line to the daemon."""
+
+    def __init__(self) -> None:
+        self._servers: dict[str, Server] = {}
+        self._alive: set[Server] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __contains__(self, server: Server) -> bool:
+        """Whether a server takes new jobs."""
+        return self._servers.get(server.name) is server
+
+    def say(self, line: Mapping[str, Any]) -> None:
+        """Write a line for the daemon. One that is gone reads no more: this process ends with it."""
+        try:
+            sys.stdout.write(json.dumps(line) + "\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            self.kill()
+
+    def forget(self, server: Server) -> None:
+        """Give a server no more jobs: the next one starts it anew."""
+        if self._servers.get(server.name) is server:
+            del self._servers[server.name]
+
+    def do(self, job: Mapping[str, Any]) -> None:
+        """Begin one job."""
+        name = job.get("server", "")
+        server = self._servers.get(name)
+        if job["do"] == "cancel":
+            for one in self._alive:
+                one.cancel(job["of"])
+            self.say({"id": job["id"], "text": "", "failed": False})
+        elif job["do"] == "close":
+            if server:
+                self.forget(server)
+                server.end()
+        elif server:
+            server.give(job)
+        elif job["do"] == "list":
+            server = self._servers[name] = Server(name, job["spec"], self)
+            server.give(job)
+            self._alive.add(server)
+            task = asyncio.create_task(server.live(), name=f"server-{name}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(lambda _: self._alive.discard(server))
+        else:  # it ended since it was listed
+            self.say({"id": job["id"], "error": "it is not open", "sent": False})
+
+    def kill(self) -> None:
+        """Kill every server and this process, now."""
+        for server in self._alive:
+            if server.child:
+                server.child.kill()
+        os._exit(0)
+
+    async def watch(self) -> None:
+        """Kill the largest server where all take too much memory; this process itself if it is the largest."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            own = _rss(os.getpid())
+            sizes = {server: _tree(server.child.pid) for server in self._alive if server.child}
+            if own + sum(sizes.values()) <= MEMORY_BYTES:
+                continue
+            largest = max(sizes, key=sizes.__getitem__, default=None)
+            if largest is None or not largest.child or sizes[largest] < own:
+                self.kill()
+            else:
+                largest.why = "it took too much memory"
+                largest.child.kill()
+
+
+def _rss(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _tree(pid: int) -> int:
+    """Return the resident memory of a process and its children, and theirs; 0 where the system does not tell."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()
+    except OSError:
+        children = []
+    return _rss(pid) + sum(_tree(int(child)) for child in children)
+
+
+def _definition(tool: Any) -> dict[str, Any]:
+    hints = tool.annotations.model_dump(exclude_none=True, by_alias=True) if tool.annotations else {}
+    return {"name": tool.name, "description": tool.description or "", "schema": tool.input_schema, "hints": hints}
+
+
+def _text(result: Any) -> str:
+    """Return the words of a result; what is no text is named. Pure."""
+    if not isinstance(result, CallToolResult):
+        raise ValueError("the server asks something back")
+    parts = []
+    for block in result.content:
+        if block.type == "text":
+            parts.append(block.text)
+        elif block.type == "resource" and hasattr(block.resource, "text"):
+            parts.append(block.resource.text)
+        elif block.type == "resource_link":
+            parts.append(f"[{block.uri}]")
+        else:
+            parts.append(f"[{block.type}]")
+    if not parts and result.structured_content is not None:
+        parts.append(json.dumps(result.structured_content, ensure_ascii=False))
+    return "\n".join(parts)
+
+
+def _kept(text: str) -> str:
+    return text if len(text) <= KEPT_CHARS else text[: KEPT_CHARS * 3 // 4] + text[-KEPT_CHARS // 4 :]
+
+
+def _why(error: BaseException) -> str:
+    """Return why a connection failed, in words of ours where the error is none of the server's."""
+    if isinstance(error, BaseExceptionGroup):
+        return next((why for one in error.exceptions if (why := _why(one))), "")
+    if isinstance(error, ClaudiusError):
+        return error.message
+    if isinstance(error, TimeoutError):
+        return f"it did not answer within {CONNECT_S:.0f} s"
+    if isinstance(error, httpx2.HTTPError):
+        return f"it cannot be reached ({type(error).__name__})"
+    if isinstance(error, MCPError):
+        return "" if "closed" in str(error).lower() else f"it refused: {str(error)[:200]}"
+    return f"it does not speak MCP ({type(error).__name__})"
+
+
+async def main() -> None:
+    """Take jobs until the daemon is gone, then kill every server."""
+    sys.setrecursionlimit(10_000)  # a schema of 500 levels costs its own tool, and no neighbour
+    hands = Hands()
+    loop = asyncio.get_running_loop()
+    for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(sign, hands.kill)
+    reader = asyncio.StreamReader(limit=LINE_BYTES)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    watching = asyncio.create_task(hands.watch(), name="memory")
+    while line := await reader.readline():
+        hands.do(json.loads(line))
+    watching.cancel()
+    hands.kill()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

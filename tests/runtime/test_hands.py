@@ -1,0 +1,225 @@
+"""What becomes of a call of a tool while its process lives: how it ends, who waits for it, and who hears of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import pytest
+from msgspec.structs import replace
+
+from claudius.errors import ToolFailed, ToolRefused, ToolTimedOut
+from claudius.home import Home
+from claudius.memory.store import Store
+from claudius.providers.scripted import Scripted
+from claudius.runtime.access import Membership
+from claudius.runtime.hands import LaneHands, ToolRunner, cut
+from claudius.testing.alive import Alive, alive
+from claudius.tool import JSON, Caller, CallState, Tool, ToolCall, ToolClass
+from contracts.store.calls import asked
+from contracts.store.ground import NOW, heard
+from driven import reply
+
+NOBODY = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+WHERE = "rehearsal:local:talk:"
+
+
+def made(run: Callable[[JSON, Caller], Awaitable[str]], cls: str = "read", key_arg: str = "") -> Tool:
+    """Return a tool that does this."""
+    return Tool(name=f"test.{cls}", purpose="Does it.", cls=ToolClass(cls), schema=NOBODY, run=run, key_arg=key_arg)
+
+
+def use(tool: Tool, turn: str = "turn", n: int = 0) -> ToolCall:
+    """Return a call of a tool."""
+    return ToolCall(
+        id=f"{turn}/{n}", turn=turn, conversation=WHERE, audience="private:ana", person="ana",
+        tool=tool.name, cls=tool.cls, args={"n": n}, allowed_by="test",
+    )  # fmt: skip
+
+
+def by(call: ToolCall) -> Caller:
+    """Return on whose behalf it runs."""
+    return Caller(
+        call=call.id, turn=call.turn, conversation=call.conversation, audience=call.audience,
+        audiences=(call.audience,), person=call.person, now=datetime.now(UTC),
+    )  # fmt: skip
+
+
+@asynccontextmanager
+async def hands(home: Home, *tools: Tool, **settings: str) -> AsyncIterator[tuple[LaneHands, ToolRunner, Alive]]:
+    """Wake a soul with these tools; yield what does the calls of one conversation."""
+    async with alive(home, Scripted(default=reply("It says so.")), tools=tools, settings=settings) as soul:
+        runner = ToolRunner(
+            soul.mind, lambda: tools, soul.server.wake, Membership(soul.mind.store, {}, soul.mind.clock)
+        )
+        yield runner.of(soul.mind.store, WHERE), runner, soul
+        await runner.close()
+
+
+class Gate:
+    """A tool that waits until it is let on, and counts how often it was used."""
+
+    def __init__(self) -> None:
+        self.used, self.open, self.begun = 0, asyncio.Event(), asyncio.Event()
+
+    async def run(self, _: JSON, __: Caller) -> str:
+        """Wait at the gate."""
+        self.used += 1
+        self.begun.set()
+        await self.open.wait()
+        return "through"
+
+
+def failing(error: BaseException) -> Callable[[JSON, Caller], Awaitable[str]]:
+    """Return a tool that raises."""
+
+    async def run(_: JSON, __: Caller) -> str:
+        raise error
+
+    return run
+
+
+ENDS = [
+    (ToolFailed("t", "no such page"), CallState.FAILED, CallState.FAILED),
+    (ToolRefused("t", "changed"), CallState.FAILED, CallState.FAILED),
+    (ValueError("words of the tool"), CallState.FAILED, CallState.FAILED),
+    (ToolTimedOut("t", "silent"), CallState.FAILED, CallState.UNKNOWN),
+    (ConnectionResetError("died"), CallState.FAILED, CallState.UNKNOWN),
+    (OSError("gone"), CallState.FAILED, CallState.UNKNOWN),
+]
+
+
+@pytest.mark.parametrize(("error", "safe", "unsafe"), ENDS, ids=lambda one: type(one).__name__)
+async def test_the_class_decides_what_a_missing_answer_means(
+    home: Home, error: BaseException, safe: CallState, unsafe: CallState
+) -> None:
+    """What a tool says itself is a failure; silence is one only where it harms nothing."""
+    tools = [made(failing(error), cls) for cls in ("look", "read", "write", "send")]
+    async with hands(home, *tools) as (doing, _, soul):
+        for n, tool in enumerate(tools):
+            call = use(tool, n=n)
+            done = await doing.do(call, tool, by(call))
+
+            assert done.state is (safe if tool.cls.is_safe else unsafe)
+            again = await doing.do(call, tool, by(call))
+            assert (again.state, again.result, again.reason) == (done.state, done.result, done.reason)
+            assert "words of the tool" not in repr(soul.mind.store.calls.find(call.id))
+
+
+async def test_a_result_is_cut_and_has_no_secrets_before_it_is_kept(home: Home) -> None:
+    """The row holds what the model is shown, and a re-run of the turn shows the same bytes."""
+    key = "xoxb-1234567890-abcdef"
+
+    async def run(_: JSON, __: Caller) -> str:
+        return f"key {key} and " + "long " * 9000
+
+    tool = made(run)
+    async with hands(home, tool) as (doing, _, soul):
+        call = use(tool)
+        done = await doing.do(call, tool, by(call))
+
+        kept = soul.mind.store.calls.find(call.id)
+        assert kept is not None
+        assert kept.result == done.result
+        assert done.result.startswith("key *** and long ")
+        assert len(done.result) < 16_100
+        assert "characters are left out here" in done.result
+        with pytest.raises(ToolRefused):
+            await doing.do(replace(call, args={"n": 9}), tool, by(call))
+
+
+def test_a_cut_text_keeps_its_head_and_its_tail() -> None:
+    """Three quarters stand at the head, and the gap is named."""
+    assert cut("a" * 8, 8) == "a" * 8
+    assert cut("a" * 6 + "b" * 90 + "c" * 4, 8) == "aaaaaa\n[… 92 characters are left out here …]\ncc"
+
+
+async def test_what_takes_longer_than_a_turn_goes_on_and_its_end_is_heard(home: Home) -> None:
+    """The turn is told `started`; the end comes as a perception, is answered once, and used the tool once."""
+    gate = Gate()
+    tool = made(gate.run)
+    async with hands(home, tool, CLAUDIUS_TOOLS_TURN_SECONDS="0.01") as (doing, runner, soul):
+        call = use(tool)
+        assert (await doing.do(call, tool, by(call))).state is CallState.STARTED
+        assert (await doing.do(call, tool, by(call))).state is CallState.STARTED
+        gate.open.set()
+        await soul.network.until_visible(1)
+        await soul.idle()
+
+        found = soul.mind.store.calls.find(call.id)
+        assert found is not None
+        assert (found.state, found.result, gate.used, runner.is_busy()) == (CallState.DONE, "through", 1, False)
+        assert [one.text for one in soul.network.visible] == ["It says so."]
+        assert found.told_turn
+
+
+@pytest.mark.parametrize(("cls", "state"), [("read", CallState.FAILED), ("send", CallState.DONE)])
+async def test_a_turn_that_is_cancelled_ends_a_read_and_leaves_a_send_alone(
+    home: Home, cls: str, state: CallState
+) -> None:
+    """A send under way goes on and is told; nobody is told of a read that was stopped."""
+    gate = Gate()
+    tool = made(gate.run, cls)
+    async with hands(home, tool) as (doing, runner, soul):
+        call = use(tool)
+        turn = asyncio.create_task(doing.do(call, tool, by(call)))
+        await gate.begun.wait()
+        turn.cancel()
+        await asyncio.gather(turn, return_exceptions=True)
+        assert runner.is_busy(WHERE)
+        gate.open.set()
+        task = runner.under_way(call.id)
+        if task:
+            await task
+        if cls == "send":
+            await soul.network.until_visible(1)
+        await soul.idle()
+
+        found = soul.mind.store.calls.find(call.id)
+        assert found is not None
+        assert found.state is state
+        assert len(soul.network.visible) == int(cls == "send")
+
+
+async def test_a_call_with_a_key_is_made_again_once_if_its_server_dies(home: Home) -> None:
+    """The key is the call's id; the second attempt is the last."""
+    keys: list[str] = []
+
+    async def run(args: JSON, _: Caller) -> str:
+        keys.append(args["key"])
+        raise ConnectionResetError("died")
+
+    tool = made(run, "send", key_arg="key")
+    async with hands(home, tool) as (doing, _, soul):
+        call = use(tool)
+        done = await doing.do(call, tool, by(call))
+
+        assert (keys, done.state) == ([call.id, call.id], CallState.UNKNOWN)
+        found = soul.mind.store.calls.find(call.id)
+        assert found is not None
+        assert found.attempts == 2
+
+
+@pytest.mark.parametrize("allows", [True, False])
+async def test_what_is_allowed_is_done_by_its_lane_and_answered(home: Home, *, allows: bool) -> None:
+    """Allowed: one use, and a second turn speaks of it. Refused: its fixed line, and no model is asked."""
+    gate = Gate()
+    gate.open.set()
+    tool = made(gate.run)
+    async with hands(home, tool) as (_, __, soul):
+        store: Store = soul.mind.store
+        call = await asked(store, heard("Read it.", at=WHERE), tool=tool.name, cls=tool.cls)
+        assert await store.calls.decide(call, "slack:T1:oz", NOW, allows=allows)
+        soul.server.wake(WHERE)
+        await soul.network.until_visible(2)
+        await soul.idle()
+
+        found = store.calls.find(call.id)
+        assert found is not None
+        assert (found.state, gate.used) == ((CallState.DONE, 1) if allows else (CallState.REFUSED, 0))
+        assert [one.text for one in soul.network.visible][1:] == [
+            "It says so." if allows else "Refused by oz: I leave it."
+        ]
+        assert await store.inbox.unfinished(WHERE) == []

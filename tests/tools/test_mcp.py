@@ -1,0 +1,311 @@
+"""MCP servers in a process of their own: what they may do wrong, and whom it costs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claudius.config import Loaded, Secret
+from claudius.config.schema import Config, ToolServerSettings, ToolsSettings
+from claudius.errors import ToolError, ToolFailed, ToolLost, ToolRefused
+from claudius.memory.pins import Pin
+from claudius.tool import Caller, Tool, ToolClass
+from claudius.tools.mcp import FAILURES, McpHands, Servers
+from claudius.tools.pins import Definition
+from lab.mcp_server import TOOLS, offered
+
+LAB = Path(__file__).parents[1] / "lab" / "mcp_server.py"
+NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
+CALLER = Caller(call="T1/0", turn="T1", conversation="c", audience="a", audiences=("a",), person="p", now=NOW)
+
+
+def _spec(manner: str, directory: Path, **env: str) -> dict[str, Any]:
+    return {"command": [sys.executable, "-I", str(LAB), manner, str(directory / manner)], "env": env}
+
+
+@pytest.fixture
+async def hands(tmp_path: Path) -> AsyncIterator[McpHands]:
+    """A child process, without a server."""
+    made = McpHands(tmp_path / "cwd")
+    yield made
+    await made.close()
+
+
+async def _used(hands: McpHands, manner: str, directory: Path) -> str:
+    try:
+        listed = await hands.list(manner, _spec(manner, directory))
+        said = await hands.call(manner, "echo", {"text": "hi"})
+    except ToolError as error:
+        return f"{type(error).__name__}: {error.detail}"
+    return " | ".join([f"{len(listed.tools)} tools", *listed.bad, f"{len(said)}: {said[:16]}"])
+
+
+async def test_a_server_that_misbehaves_costs_its_own_call_alone(hands: McpHands, tmp_path: Path) -> None:
+    """Whatever a server does wrong: one clear line, its good tools stay, and its neighbours answer."""
+    expected = {
+        "good": "3 tools | 2: hi",
+        "exits": "ToolFailed: cannot be used: it ended: ModuleNotFoundError: nothing here",
+        "noisy": "3 tools | 2: hi",
+        "stubborn": "3 tools | 2: hi",
+        "thousand": "64 tools | 1003 tools on one page | 65 tools, of which 64 count | 2: hi",
+        "endless": "10 tools | more than 8 pages | 2: hi",
+        "deep": "3 tools | deep: its schema is nested too deep | 2: hi",
+        "one_bad": "3 tools | bad: its schema is no object | a tool without a usable name | a tool without a usable name | 2: hi",
+        "dies": "ToolLost: no answer: it ended",
+        "long": "ToolLost: no answer: a process wrote a line without end",
+        "broken": "ToolLost: no answer: a process wrote half a line",
+        "shapeless": "ToolTimedOut: no answer: it cannot be read (ValidationError)",
+        "floods": "3 tools | 2: hi",
+        "asks": "3 tools | 2: hi",
+        "pictures": "3 tools | 10: hi\n[image]",
+        "fails": "ToolFailed: hi",
+        "much": "3 tools | 100000: hihihihihihihihi",
+        "fat": "ToolLost: no answer: it took too much memory",
+    }
+
+    ends = await asyncio.gather(*(_used(hands, manner, tmp_path) for manner in expected))
+
+    assert dict(zip(expected, ends, strict=True)) == expected
+    assert await hands.call("good", "echo", {"text": "still here"}) == "still here"
+    asked = (tmp_path / "asks").read_text("utf-8").splitlines()[-4:]
+    refused = [f"{one} not offered" for one in ("sampling/createMessage", "elicitation/create", "roots/list")]
+    assert asked == [*refused, "ping answered"]
+
+
+async def test_a_call_that_is_cancelled_is_told_to_its_server_which_is_not_used_again(
+    hands: McpHands, tmp_path: Path
+) -> None:
+    """The server hears of it, is killed, and starts anew with the next call."""
+    spec, file = _spec("hangs", tmp_path), tmp_path / "hangs"
+    await hands.list("hangs", spec)
+    call = asyncio.create_task(hands.call("hangs", "echo", {"text": "hi"}))
+    await _until(lambda: "echo" in file.read_text("utf-8"))
+
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+    await _until(lambda: "notifications/cancelled" in file.read_text("utf-8"))
+    await hands.list("hangs", spec)
+    assert file.read_text("utf-8").split().count("start") == 2
+
+
+async def test_what_kills_the_hands_kills_every_server(hands: McpHands, tmp_path: Path) -> None:
+    """One that hears no signal ends too; the call under way has no answer; the next one starts all anew."""
+    await hands.list("stubborn", _spec("stubborn", tmp_path))
+    await hands.list("hangs", _spec("hangs", tmp_path))
+    call = asyncio.create_task(hands.call("hangs", "echo", {"text": "hi"}))
+    await _until(lambda: "echo" in (tmp_path / "hangs").read_text("utf-8"))
+    servers = list(hands._groups.values())
+
+    assert hands._child
+    os.kill(hands._child.pid, signal.SIGKILL)
+
+    with pytest.raises(ToolLost):
+        await call
+    await _until(lambda: not any(map(_runs, servers)))
+    assert await _used(hands, "good", tmp_path) == "3 tools | 2: hi"
+
+
+def test_a_daemon_that_is_killed_leaves_no_server(tmp_path: Path) -> None:
+    """`kill -9` of the process that started the hands ends them and their servers."""
+    script = (
+        "import asyncio, sys, pathlib\nfrom claudius.tools.mcp import McpHands\n"
+        f"async def main():\n    hands = McpHands(pathlib.Path({str(tmp_path / 'cwd')!r}))\n"
+        f"    await hands.list('s', {_spec('stubborn', tmp_path)!r})\n"
+        "    print(hands._child.pid, *hands._groups.values(), flush=True)\n    await asyncio.Event().wait()\n"
+        "asyncio.run(main())"
+    )
+    daemon = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert daemon.stdout
+    started = [int(pid) for pid in daemon.stdout.readline().split()]
+    assert len(started) == 2
+
+    daemon.kill()
+    daemon.wait()
+    daemon.stdout.close()
+
+    asyncio.run(_until(lambda: not any(map(_runs, started))))
+
+
+async def test_a_server_sees_the_variables_that_are_named_for_it(
+    hands: McpHands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of secrets it has its own alone; they stand in no argument of a process, and not in its neighbour."""
+    monkeypatch.setenv("CLAUDIUS_CANARY", "canary-0")
+    for name, env in (("good", {"NOTES_TOKEN": "canary-1"}), ("noisy", {"MAIL_TOKEN": "canary-2"})):
+        await hands.list(name, _spec(name, tmp_path, **env))
+
+    seen = [await hands.call(name, "peek", {}) for name in ("good", "noisy")]
+
+    assert [json.loads(one).get("NOTES_TOKEN") for one in seen] == ["canary-1", None]
+    assert ["canary-2" in one for one in seen] == [False, True]
+    assert not any("canary-0" in one for one in seen)
+    assert hands._child
+    pids = [hands._child.pid, *hands._groups.values()]
+    assert not any(b"canary" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in pids)
+
+
+class Owner:
+    """What the owner has set and agreed to, and the time; with the servers that follow from it."""
+
+    def __init__(self, directory: Path, **servers: ToolServerSettings) -> None:
+        self.directory, self.now, self.pins = directory, NOW, list[Pin]()
+        self.learned: list[str] = []
+        self.loaded = self._loaded(servers)
+        self.servers = Servers(
+            lambda changed: McpHands(directory / "cwd", changed),
+            lambda: self.loaded,
+            lambda: self.pins,
+            lambda: self.now,
+            self.learned.extend,
+        )
+
+    def _loaded(self, servers: dict[str, ToolServerSettings]) -> Loaded:
+        return Loaded(Config(tools=ToolsSettings(servers=servers)), {}, {"KEY": Secret("canary-3")})
+
+    def agree(self, name: str, tools: Sequence[Any] = TOOLS) -> None:
+        """Pin these tools of a server, and none else."""
+        self.pins = [
+            Pin(
+                server=name,
+                tool=one.name,
+                sha256=one.sha256,
+                description=one.description,
+                schema=one.schema,
+                cls=one.proposed,
+                pinned_by="p",
+                pinned_at=NOW,
+            )
+            for raw in tools
+            for one in [Definition(name=raw["name"], description=raw["description"], schema=raw["inputSchema"])]
+        ]
+
+    def tool(self, name: str) -> Tool:
+        """Return a tool as it is offered now."""
+        return next(one for one in self.servers.tools() if one.name == name)
+
+    def offs(self) -> dict[str, str]:
+        """Return why each tool cannot be used."""
+        return {one.name: one.off for one in self.servers.tools()}
+
+
+def _server(manner: str, directory: Path, **rest: Any) -> ToolServerSettings:
+    classes: Any = {"echo": "read", "send": "send"}
+    return ToolServerSettings(command=tuple(_spec(manner, directory)["command"]), tools=classes, **rest)
+
+
+async def test_what_is_offered_is_what_was_agreed_to_and_classed(tmp_path: Path) -> None:
+    """No server is started for it; the key of a call is the server's, and hidden; what has no class is not offered."""
+    owner = Owner(tmp_path, lab=_server("good", tmp_path, key_arg="key", env=("KEY",), mine=("echo",)))
+    owner.agree("lab")
+
+    echo, send = owner.servers.tools()
+
+    assert not (tmp_path / "good").exists()
+    assert (echo.name, echo.purpose, echo.cls, echo.is_mine, echo.where) == (
+        "lab.echo",
+        "Say it again.",
+        ToolClass.READ,
+        True,
+        ("owner",),
+    )
+    assert send.schema["properties"].keys() == {"text"}
+    assert owner.servers.tools()[0] is echo
+    assert await send.run({"text": "hi"}, CALLER) == "hi"
+    assert "send T1/0 hi" in (tmp_path / "good").read_text("utf-8")
+    assert owner.learned == ["canary-3"]
+    await owner.servers.close()
+
+
+async def test_a_definition_that_differs_from_its_pin_is_off(tmp_path: Path) -> None:
+    """Changed and gone ones are not called, new ones not offered, the others go on; the prompt's lines stay as they were."""
+    owner = Owner(tmp_path, lab=_server("changes", tmp_path))
+    (tmp_path / "changes").write_text("start\n")  # it has run before
+    owner.agree("lab")
+    before = [(one.name, one.purpose, one.schema) for one in owner.servers.tools()]
+
+    for name in ("lab.echo", "lab.send"):
+        with pytest.raises(ToolRefused):
+            await owner.tool(name).run({"text": "hi"}, CALLER)
+
+    assert owner.offs() == {
+        "lab.echo": "its definition is no longer the one that was agreed to",
+        "lab.send": "its definition is gone",
+    }
+    assert owner.servers.problems() == {"lab": "echo changed, new new, send vanished"}
+    assert [(one.name, one.purpose, one.schema) for one in owner.servers.tools()] == before
+    assert "send" not in (tmp_path / "changes").read_text("utf-8")
+    owner.agree("lab", offered("changes", 2))
+    owner.servers.again()
+    assert await owner.tool("lab.echo").run({"text": "hi"}, CALLER) == "hi"
+    await owner.servers.close()
+
+
+async def test_a_server_that_fails_is_tried_later_and_later_and_then_is_down(tmp_path: Path) -> None:
+    """Five failures in ten minutes: down until its owner looks, or the next day; what it says is told once."""
+    owner = Owner(tmp_path, lab=_server("good", tmp_path))
+    owner.agree("lab")
+    owner.loaded = owner._loaded({"lab": _server("exits", tmp_path)})
+
+    async def fail() -> str:
+        with pytest.raises(ToolFailed) as failed:
+            await owner.tool("lab.echo").run({"text": "hi"}, CALLER)
+        return failed.value.detail
+
+    assert await fail() == "cannot be used: it ended: ModuleNotFoundError: nothing here"
+    assert (await fail()).startswith("its server failed a moment ago")
+    for _ in range(FAILURES - 1):
+        owner.now += timedelta(seconds=60)
+        await fail()
+
+    owner.now += timedelta(hours=1)
+    assert owner.offs()["lab.echo"].startswith("its server is down: cannot be used: it ended")
+    assert list(owner.servers.problems()) == ["lab"]
+    assert (tmp_path / "exits").read_text("utf-8").split().count("start") == FAILURES
+    owner.now += timedelta(days=1)
+    assert owner.offs()["lab.echo"] == ""
+    await fail()
+    owner.servers.again()
+    assert owner.offs()["lab.echo"] == ""
+    await owner.servers.close()
+
+
+async def test_a_server_without_its_secret_is_not_started(tmp_path: Path) -> None:
+    """The line names what is missing in .env."""
+    owner = Owner(tmp_path, lab=_server("good", tmp_path, env=("OTHER",)))
+    owner.agree("lab")
+    with pytest.raises(ToolFailed, match=r"needs OTHER in \.env"):
+        await owner.tool("lab.echo").run({"text": "hi"}, CALLER)
+    await owner.servers.close()
+
+
+def test_nothing_of_the_daemon_imports_the_sdk() -> None:
+    """`mcp` costs more than the whole daemon: only the hands have it."""
+    script = "import sys, claudius.compose, claudius.tools.mcp; print(sorted({'mcp', 'pydantic', 'httpx2'} & {*sys.modules}))"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def _runs(pid: int) -> bool:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    give_up_at = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < give_up_at
+        await asyncio.sleep(0.02)
