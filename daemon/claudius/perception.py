@@ -156,6 +156,7 @@ class CommandExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
     """The conversation in which it was given; empty = the perception's own."""
     is_public: bool | None = None
     """Whether that is a channel; None = its name says."""
+    hushes: str = ""  # the conversation that is quiet from here on
 
 
 class InternalExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):

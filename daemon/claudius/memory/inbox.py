@@ -525,6 +525,8 @@ def accept_one(db: Database, heard: Perception, at: str) -> bool:
     extra = perception.extra if isinstance(perception.extra, MessageExtra) else MessageExtra()
     said = perception.origin is Origin.EXTERNAL and not perception.is_bot and extra.participation != CONSUMED
     new = keep(db, perception, at, said=said)
+    if new and isinstance(perception.extra, CommandExtra) and perception.extra.hushes:
+        db.run("hush", never=NEVER_CALLED, conversation=perception.extra.hushes, at=at)
     if new and perception.person and perception.origin is Origin.EXTERNAL:
         who = {"person": perception.person, "name": valid(perception.name), "is_bot": perception.is_bot}
         db.run("person_heard", **who, zone=valid(extra.zone), locale=valid(perception.extra.locale), now=at)
