@@ -341,9 +341,9 @@ _MARK = re.compile(
     """
 )
 _THOUGHTS = frozenset(
-    {"think", "thinking", "thought", "thoughts", "reason", "reasoning", "reflection", "analysis", "monologue",
-     "scratchpad", "antthinking", "思考", "思考过程"}
-)  # fmt: skip
+    {"think", "thinking", "thought", "thoughts", "reasoning", "reflection", "scratchpad", "antthinking"}
+    | {"思考", "思考过程"}
+)
 _TOKEN = re.compile(r"think|thought|reasoning")
 _PARTS = re.compile(r"[_\-.:]")
 _UNUSED = {"unused94": "think", "unused95": "end_think"}
