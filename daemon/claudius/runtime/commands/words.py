@@ -178,7 +178,7 @@ def as_command(perception: Perception) -> Perception:
     body = command_in(text, is_called=is_called)
     if not body:
         return perception
-    return replace(
+    command = replace(
         perception,
         kind=Kind.COMMAND,
         conversation=apart(perception.conversation, perception.person),
@@ -188,6 +188,9 @@ def as_command(perception: Perception) -> Perception:
         following=None,
         extra=CommandExtra(where=perception.conversation, is_public=is_public),
     )
+    if not is_public or read_command(body) != CommandLine("quiet"):
+        return command
+    return replace(command, extra=replace(command.extra, hushes=about(command)))  # before what follows is accepted
 
 
 def by_ids(text: str, named: Mapping[str, str]) -> str:
