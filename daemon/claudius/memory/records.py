@@ -26,6 +26,7 @@ from claudius.memory.facts import FORGOTTEN
 from claudius.memory.knowledge import Knowledge, find, knowledge_of, names_of
 from claudius.memory.moments import cut
 from claudius.memory.packing import unpacked
+from claudius.memory.pins import Pin, pins_in
 from claudius.memory.psyche import recall_psyche
 from claudius.memory.rows import Decoding, dump, parse, stamp
 from claudius.memory.seeing import EPOCH, Seeing, alone
@@ -318,6 +319,11 @@ class Records:
         return [
             {name: row[name] for name in ("at", "who", "act", "target")} | {"from": row["origin"]} for row in rows[::-1]
         ]
+
+    def pins(self) -> Sequence[Pin]:
+        """Return the definitions of servers' tools that the owner agreed to, by server and tool."""
+        with self._snapshot() as db:
+            return pins_in(db)
 
     def jobs(self) -> Sequence[Mapping[str, Any]]:
         """Return the scheduler's jobs, soonest first: `{"job", "next_due", "started_at", "ended_at", …}`."""
