@@ -47,6 +47,7 @@ from claudius.runtime.life import HomeLock, Pause, fingerprints
 from claudius.runtime.logs import start_log
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources, check_room, set_wall
 from claudius.runtime.server import Server
+from claudius.runtime.transcription import transcriber
 from claudius.shape import misfit
 from claudius.soul import SoulSource, Source
 from claudius.tools import built_in
@@ -246,12 +247,8 @@ async def compose(
             learn(secret.reveal() for secret in loaded.secrets.values())
             return build(loaded)
 
-        voice = CurrentVoice(
-            build(settings.loaded, names=await naming),
-            partial(getattr, settings, "loaded"),
-            build_anew,
-            met=partial(met_model, home),
-        )
+        now = partial(getattr, settings, "loaded")
+        voice = CurrentVoice(build(now(), names=await naming), now, build_anew, met=partial(met_model, home))
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
         store = store_of(home, settings.loaded, disk.release, roles)
         roles = (roles or settings.loaded.config.worker.roles) if store.is_shared else ("all",)
@@ -298,21 +295,22 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
     def own(name: str, loaded: Loaded) -> Chain:
         return given.build(loaded, names=[name], key="cortex.provider")
 
-    shared: dict[str, Any] = {
-        "store": store,
-        "provider": given.voice,
-        "soul": lately(given.soul.current, mark=pushed),
-        "config": lately(settings.current),
-        "clock": given.resources.clock.now,
-        "nonce": partial(chance_source.token_hex, 16),
-        "hooks": Hooks(),
-        "secrets": given.secrets,
-        "slot": Slot(),
-    }
+    shared = dict[str, Any](
+        store=store,
+        provider=given.voice,
+        soul=lately(given.soul.current, mark=pushed),
+        config=lately(settings.current),
+        clock=given.resources.clock.now,
+        nonce=partial(chance_source.token_hex, 16),
+        hooks=Hooks(),
+        secrets=given.secrets,
+        slot=Slot(),
+    )
     second = SecondMind(**shared, build=lambda name: own(name, settings.loaded))
     mind = Mind(
         **shared,
         aged_at=given.resources.clock.expiry,
+        transcribe=transcriber(lambda: settings.loaded),
         voices=_step_voices(settings.loaded, given.voice, given.build),
         reflects=second.cortex.is_active,
         consult=second.consult,
