@@ -13,15 +13,18 @@ from itertools import islice
 
 from msgspec import Struct
 
+from claudius.acts import FactKnown
+from claudius.intent import Intent
 from claudius.memory.database import Core, Database, Row
 from claudius.memory.erasure import Unsaid, note_unsaid
-from claudius.memory.facts import bears_on, ended_line, facts_of, open_matters
+from claudius.memory.facts import bears_on, book_fact, ended_line, facts_of, open_matters
 from claudius.memory.moments import find_moments
 from claudius.memory.ranking import stemmed
 from claudius.memory.rows import dump, instant, stamp
 from claudius.memory.seeing import Seeing, alone, canonical
 from claudius.memory.seen import BLANK
-from claudius.recollection import Fact, Matter
+from claudius.perception import private
+from claudius.recollection import Fact, Matter, ProcessState
 
 HIDDEN = timedelta(hours=1)
 """How long what is asked to be forgotten can be brought back."""
@@ -84,6 +87,23 @@ class FactStore:
         for number, (text, at_s) in sorted(said.items(), reverse=True):
             told.append(OfTheirs(MOMENT, number, text, datetime.fromtimestamp(at_s, now.tzinfo)))
         return told[:MOST_LISTED]
+
+    async def told(self, person: str, text: str, turn: str, now: datetime) -> None:
+        """Keep what a person stated of themself outside of a turn, in their own audience, as a fact of kind `other`."""
+        intent = Intent(
+            turn=turn,
+            conversation="",
+            audience=private(person),
+            person=person,
+            at=now,
+            nonce="",
+            answers=(),
+            version=None,
+            process="",
+            next_process=ProcessState(process=""),
+            rung="silent",
+        )
+        await self._core.write(lambda db: book_fact(db, intent, FactKnown(person=person, kind="other", text=text)))
 
     async def delete(self, chosen: Sequence[OfTheirs]) -> int:
         """Destroy what somebody chose of their own; return how much of it was there."""

@@ -28,7 +28,7 @@ from claudius.perception import (
     is_terminal,
 )
 from claudius.runtime.access import MUTED_UNTIL, ChannelModes, Pairing, admit, is_owner, taking_part
-from claudius.runtime.commands.words import SIGN, STOP, as_command
+from claudius.runtime.commands.words import SIGN, STOP, as_command, is_lent
 from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.lanes import Lanes
 from claudius.runtime.process_resources import ProcessResources
@@ -205,4 +205,5 @@ def is_stop(perception: Perception) -> bool:
     extra = perception.extra
     if isinstance(extra, ReactionExtra):
         return bool(extra.emoji == SIGN and extra.is_on and extra.of)
-    return perception.kind in (Kind.MESSAGE, Kind.MENTION) and perception.text.strip().casefold() == STOP
+    is_talk = perception.kind in (Kind.MESSAGE, Kind.MENTION) and not is_lent(perception.conversation)
+    return is_talk and perception.text.strip().casefold() == STOP
