@@ -189,6 +189,13 @@ class Card(Struct, frozen=True, kw_only=True):
     verdict: str = ""
     """Once decided, the line that stands in place of the buttons: `Allowed by Oz.`"""
 
+    @property
+    def text(self) -> str:
+        """The question as plain text, with how to answer it, for a network without a form of its own."""
+        talk = f", !allow {self.call} talk" if self.for_talk else ""
+        how = f"{self.who} may say: !allow {self.call}{talk}, !deny {self.call}"
+        return "\n".join(filter(None, (self.question, self.args, self.verdict or how)))
+
 
 class Onlookers(Struct, frozen=True, kw_only=True):
     """Who can see a conversation now, by canonical id, as far as consent depends on it."""

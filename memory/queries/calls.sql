@@ -23,6 +23,15 @@ WHERE state = 'waiting' AND state IN ('waiting', 'approved', 'started') ORDER BY
 -- name: calls_lapse_next
 SELECT min(until) AS until FROM tool_call WHERE state = 'waiting' AND state IN ('waiting', 'approved', 'started');
 
+-- name: cards_decided
+-- Posts whose question is decided, and which still show it as open.
+SELECT o.key, o.conversation, o.receipt, o.card, c.state, c.allowed_by FROM outbox o
+JOIN tool_call c ON c.turn = o.turn AND c.until IS NOT NULL AND c.state <> 'waiting'
+WHERE o.card <> '' AND o.state = 'sent';
+
+-- name: card_settled
+UPDATE outbox SET card = '' WHERE key = :key;
+
 -- name: call_asked
 INSERT INTO tool_call (id, turn, conversation, audience, person, is_owner, tool, class, third, pin, args, args_sha256, state, reason, approvers,
     asked_at, until)

@@ -16,11 +16,13 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.intent import Intent
 from claudius.memory.database import Core, Database, Row
 from claudius.memory.inbox import keep, position
+from claudius.memory.outbox import CARD
 from claudius.memory.rows import (
     Decoding,
     dump,
@@ -33,7 +35,7 @@ from claudius.memory.rows import (
 )
 from claudius.perception import Kind, Origin, Perception, Place, ToolExtra
 from claudius.prompt import valid
-from claudius.tool import CallState, Grant, ToolCall, ToolClass
+from claudius.tool import CallState, Card, Grant, ToolCall, ToolClass
 
 ATTEMPTS = 2
 """How often a call that harms nothing is started at most, if its process ends in the middle of it."""
@@ -113,6 +115,19 @@ def grant_of(row: Row) -> Grant:
         )
 
 
+class DecidedCard(Struct, frozen=True, kw_only=True):
+    """A question that is decided, and whose post does not say so yet."""
+
+    key: str
+    """Of the part that shows it."""
+    conversation: str
+    receipt: str
+    card: Card
+    state: CallState
+    by: str
+    """Who decided it; empty = nobody did."""
+
+
 class CallStore:
     """The calls of tools, and the consents. Writes of a lane go through the store of its holder, like a turn's."""
 
@@ -184,6 +199,23 @@ class CallStore:
         An allowed one is done by the holder of its lane; a refusal is heard there. `grant`: what is remembered with it.
         """
         return await self._core.write(partial(decide, call=call, by=by, now=now, allows=allows, grant=grant))
+
+    def decided_cards(self) -> tuple[DecidedCard, ...]:
+        """Return the posts whose question is decided, and which do not say so yet."""
+        found = []
+        for row in self._core.look("cards_decided"):
+            with Decoding("outbox", row["key"]):
+                card = CARD.decode(row["card"])
+            where = {name: row[name] for name in ("key", "conversation")}
+            state = CallState(row["state"])
+            found.append(
+                DecidedCard(**where, receipt=row["receipt"] or "", card=card, state=state, by=row["allowed_by"])
+            )
+        return tuple(found)
+
+    async def card_settled(self, key: str) -> None:
+        """Note that a post shows the verdict."""
+        await self._core.write(lambda db: db.change("card_settled", key=key))
 
     def next_lapse(self) -> datetime | None:
         """Return when the next question lapses; None if none waits."""

@@ -140,7 +140,7 @@ class Server:
             held=self._commands.show_paused,
             failed=self._failed,
         )
-        own = {"status": self._status, "forget": self._forget, **self._pairing.handlers}
+        own = {"status": self._status, "forget": self._forget, "tool": self._decide, **self._pairing.handlers}
         self._control = ControlSocket(home.socket, {**handlers, **own}, services.serve if services else None)
         self._share, self._allowed = mind.store.leases, roles
         self._roles = Roles(self._share, roles, self._failed)
@@ -221,8 +221,7 @@ class Server:
         self._run_beside(self._forget_what_was_begun(), "erasures")  # this home's own, whatever roles it may have
         self._roles.add(Role("clock/erasures", self._forgetting.finish))
         self._roles.add(Role("clock/unsaid", self._forgetting.unsay))
-        look = self._services.look if self._services else None
-        self._roles.add(Role("clock", partial(keep_time, self._mind, self._lanes.wake, self._planned, look)))
+        self._roles.add(Role("clock", partial(keep_time, self._mind, self._lanes.wake, self._planned, self._look)))
         if self._semantic:
             self._roles.add(Role("clock/vectors", self._semantic.run))
         auditing = partial(watch, self._mind, self._home.soul, self._resources.fingerprints)
@@ -336,6 +335,13 @@ class Server:
 
     async def _carry_out(self, command: Pending, lane: Lane) -> None:
         await self._commands.carry_out(command, lane)  # bound late: a command wakes lanes, too
+
+    async def _look(self, now: datetime) -> datetime | None:
+        self._commands.consents.settle()  # questions that lapsed, or whose cause was taken back
+        return await self._services.look(now) if self._services else None
+
+    async def _decide(self, connection: ControlConnection, asked: Mapping[str, Any]) -> None:
+        await self._commands.consents.by_owner(self._owner(), connection, asked)
 
     def _void(self, turns: Sequence[tuple[str, str]]) -> None:
         """Cancel these turns, each with its conversation, and all idle work: what they came from is gone."""
