@@ -19,7 +19,7 @@ from claudius.cognition.mind import Mind
 from claudius.errors import ClaudiusError, DeliveryError, DeliveryLater, UsageProblem
 from claudius.foreign import unquoted
 from claudius.memory.audit import CLI, AuditEntry
-from claudius.perception import Perception, Place, given_in
+from claudius.perception import CommandExtra, Perception, Place, given_in
 from claudius.runtime.adapter import Adapter, Settles
 from claudius.runtime.auditing import origin_of
 from claudius.runtime.control import ControlConnection
@@ -75,6 +75,9 @@ class Consents:
             return "\n".join(["Which one?", *map(_asked, here)]) if here and not name else NO_QUESTION
         if call.state is not CallState.WAITING:
             return self._decided_before(call)
+        receipt = perception.extra.receipt if isinstance(perception.extra, CommandExtra) else ""
+        if receipt and store.calls.asked_in(Place.of(where).of_channel, receipt) != call:
+            return NO_QUESTION
         if not (perception.is_owner or ids & await self._deciders(call)):
             names = " or ".join(store.people.name(one) for one in call.approvers)
             return f"Only {names or 'an owner'} may decide this."
