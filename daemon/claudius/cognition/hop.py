@@ -316,7 +316,7 @@ def _ended(turn: TurnState) -> Intent:
         planned=turn.planned(**declares),
         changes=changes,
     )
-    intent = recorded(turn, unlearned(intent, turn.tainted))
+    intent = replace(recorded(turn, unlearned(intent, turn.tainted)), asking=turn.asking)
     if not turn.has_yielded:
         return acting(turn, intent)
     own = intent.entries[len(heard(turn.recollection)) :]

@@ -62,6 +62,12 @@ def _written(utterance: Utterance) -> str:
     return replace(utterance, receipts=tuple([f"-# {line}" for line in utterance.receipts])).whole
 
 
+def _is(content: str, utterance: Utterance) -> bool:
+    """Return whether a post is this part: a question may name those who decide it otherwise now. Pure."""
+    written = _written(utterance).strip()
+    return content.startswith(written.rpartition("\n")[0]) if utterance.card else content == written
+
+
 def _asked(card: Card) -> str:
     """Return a question for consent, or what was decided. Pure."""
     args = f"```\n{card.args}\n```" if card.args else ""
@@ -154,7 +160,7 @@ class DiscordPoster:
             try:
                 async with asyncio.timeout(self._call_s):
                     await channel.get_partial_message(int(receipt)).edit(
-                        content=_asked(card), view=None, allowed_mentions=quiet, suppress=True
+                        content=_asked(card), view=None, allowed_mentions=quiet
                     )
             except FAILURES as error:
                 if code_of(error) not in (UNKNOWN_CHANNEL, UNKNOWN_MESSAGE):
@@ -267,7 +273,7 @@ class DiscordPoster:
         # Earlier parts were posted before this one, so none of them is this part, even if the text is the same.
         for message in ours[utterance.part :]:
             known = self._places.spoken.get(str(message.id), utterance.key)
-            if known == utterance.key and message.content.strip() == _written(utterance).strip():
+            if known == utterance.key and _is(message.content.strip(), utterance):
                 return str(message.id)
         if looked_at >= LOOKED_AT:
             raise DeliveryUnknown("too much was said since to look through")
