@@ -42,12 +42,14 @@ from claudius.providers.chain import NO_VOICE, Chain, NoVoice, choose, met_model
 from claudius.providers.current import CurrentVoice, mark_of, notices
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices, SecondMind
+from claudius.runtime.hands import IdleHands
 from claudius.runtime.life import HomeLock, Pause, fingerprints
 from claudius.runtime.logs import start_log
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources, check_room, set_wall
 from claudius.runtime.server import Server
 from claudius.shape import misfit
 from claudius.soul import SoulSource, Source
+from claudius.tools import built_in
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +74,15 @@ PROVIDERS: dict[str, str] = {
 
 EMBEDDERS: dict[str, str] = {"use": "claudius.memory.moments"}
 """Built-in embedders by name; each module has `build()`. The setting's `auto` is the one of the extra `recall`."""
+
+
+TOOLS: dict[str, str] = {
+    "calc": "claudius.tools.calc",
+    "clock": "claudius.tools.clock",
+    "recall": "claudius.tools.recall",
+    "tool_help": "claudius.tools.tool_help",
+}
+"""Built-in tools by name; each module has `TOOL`, or a `build`."""
 
 
 class Composed(Struct, frozen=True, kw_only=True):
@@ -299,6 +310,7 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
         voices=_step_voices(settings.loaded, given.voice, given.build),
         reflects=second.cortex.is_active,
         consult=second.consult,
+        hands=IdleHands(built_in(TOOLS, store)),
     )
     ensouled = Ensouled(mind, home, own_person)
     services = BackgroundServices(

@@ -65,6 +65,8 @@ class RecordKind(StrEnum):
     SUMMARY = "summary"
     LEFT_OUT = "left_out"
     DRAFT = "draft"
+    TOOL = "tool"
+    """What came of the use of a tool."""
 
 
 class Prompt(Struct, frozen=True):

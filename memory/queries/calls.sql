@@ -15,6 +15,16 @@ WHERE o.receipt = :receipt AND o.conversation >= :place AND o.conversation < :un
 SELECT id, turn, conversation, audience, person, is_owner, tool, class, third, pin, args, args_sha256, state, reason, approvers, allowed_by, grant_id,
     attempts, asked_at, until, started_at, ended_at, result, told_turn FROM tool_call WHERE turn = :turn ORDER BY id;
 
+-- name: calls_shown
+-- scans: the owner looks at the last ones
+SELECT id, turn, conversation, audience, person, is_owner, tool, class, third, pin, args, args_sha256, state, reason, approvers, allowed_by, grant_id,
+    attempts, asked_at, until, started_at, ended_at, result, told_turn FROM tool_call ORDER BY asked_at DESC LIMIT :most;
+
+-- name: grants_shown
+-- scans: the owner looks at them
+SELECT id, tool, pin, scope, person, conversation, granted_by, granted_at, expires_at, revoked_at FROM tool_grant
+WHERE revoked_at IS NULL AND expires_at > :now ORDER BY id;
+
 -- name: calls_open
 -- What waits for consent, or is under way, in one conversation.
 SELECT id, turn, conversation, audience, person, is_owner, tool, class, third, pin, args, args_sha256, state, reason, approvers, allowed_by, grant_id,

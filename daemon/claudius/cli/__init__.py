@@ -40,6 +40,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "process": ("state:process", "its mental processes, and where each conversation stands"),
     "schedule": ("state:schedule", "what the soul has planned for later, and what its clock does"),
     "daimon": ("state:daimon", "who whispers to the soul"),
+    "tools": ("tools:tools", "what the soul may do: its tools, their servers, what it asked and did"),
     "ensoul": ("ensoul:ensoul", "the soul in Claude Code"),
     "stream": ("status:stream", "watch it hear, think, decide, feel and speak"),
     "ledger": ("ledger:ledger", "whom the soul deals with, and how its trust changed"),

@@ -15,15 +15,15 @@ from contextlib import ExitStack, aclosing
 from functools import partial
 from typing import Any, cast
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.cognition.acts import ACTS, ActsBasis, ReadActs, RefusedAct, read_acts
 from claudius.cognition.asks import SPEECH, THOUGHT, Ask, read, without_prefix
 from claudius.cognition.conclude.conclusion import interpret
 from claudius.cognition.hooks import ThoughtStream, show_prompt
-from claudius.cognition.mind import Show, StepVoice
-from claudius.cognition.output.forged import Unforged, without_forged
+from claudius.cognition.mind import StepVoice
+from claudius.cognition.output.forged import without_forged
 from claudius.cognition.output.gate import StreamGate
 from claudius.cognition.output.rules import NeedsRepair, Spoken, climb
 from claudius.cognition.plan import allowed_verbs
@@ -39,29 +39,28 @@ from claudius.cognition.prompt.function_prompts import (
     is_told_apart,
     prompt_of,
 )
+from claudius.cognition.prompt.rounds import used_entries
+from claudius.cognition.reading import ReplyReading
 from claudius.cognition.remembering import REHEARSAL
 from claudius.cognition.reply.parser import Parsed, Parser, Section, clean_text, read_verb
-from claudius.cognition.reply.tags import is_structured
+from claudius.cognition.reply.tags import TOOL_USE, is_structured
 from claudius.cognition.steps import STEPS
 from claudius.cognition.timing import known_zone
 from claudius.cognition.turn_state import SUMMARY_CALL, FirstCall, TurnState, Words
 from claudius.cognition.working_memory import WorkingMemory
 from claudius.config import blot
 from claudius.errors import OverBudget, ProviderError, RefusedReply, Unreadable
-from claudius.failure import Failure, failure_of, unspeakable
+from claudius.failure import failure_of, unspeakable
 from claudius.intent import Call, Thought, Thoughts
 from claudius.memory.knowledge import greeted, told
 from claudius.observed import Thinking
 from claudius.prompt import Prompt, RecordKind, data_line, fence, quoted
 from claudius.provider import (
-    Delta,
     Done,
     Event,
-    Failing,
     FormStep,
     Provider,
     Request,
-    Reset,
     Usage,
     estimate,
     patience_of,
@@ -78,6 +77,10 @@ class ModelReply(Struct, frozen=True):
     is_refused: bool = False
     streamed: str = ""
     """The part of the reply that was already shown."""
+    prompt: Prompt | None = None
+    """What it answers, if a further call is to begin with that."""
+    is_canned: bool = False
+    """Its words are a fixed line."""
 
 
 async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; each has a default
@@ -111,9 +114,10 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     thoughts = ThoughtStream(mind.hooks, turn.recollection, mind.secrets) if mind.hooks.has(Thinking.point) else None
     gate = StreamGate(turn.rules) if show else None
     parser = Parser(think=thoughts.tell if thoughts else None)
-    reading = _Reading(parser, gate, show, turn.surface.tell, thoughts)
+    reading = ReplyReading(parser, gate, show, turn.surface.tell, thoughts)
     if ACTS in steps:
         reading.may_show = partial(_is_done, turn)
+    reading.uses = TOOL_USE in steps
     made = turn.paid.get(sha)
     if made is not None:
         await reading.take(made.response)
@@ -169,7 +173,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     parsed = without_forged(reading.parser.finish(truncated=made.stop_reason == "max_tokens"))
     if thoughts:
         thoughts.end()
-    return ModelReply(parsed, made.response, made.stop_reason == "refusal", reading.shown)
+    return ModelReply(parsed, made.response, made.stop_reason == "refusal", reading.shown, prompt)
 
 
 async def _known(turn: TurnState) -> str:
@@ -181,70 +185,12 @@ async def _known(turn: TurnState) -> str:
     return "\n".join([greeted(known), *told(known, known_zone(known.zone, turn.settings.zone))])
 
 
-class _Reading(Struct):
-    """A reply being read as it streams; speakable text is shown at once."""
-
-    parser: Parser
-    gate: StreamGate | None = None
-    show: Show | None = None
-    tell: Callable[[Failure], Awaitable[object]] | None = None
-    thoughts: ThoughtStream | None = None
-    may_show: Callable[[Section], bool] | None = None
-    """Whether words may be shown once this section of acts has closed; None = they need not wait for it."""
-    held: str = ""
-    """Words that wait for the acts."""
-    unforged: Unforged = field(default_factory=Unforged)
-    shown: str = ""
-    text: str = ""
-    is_void: bool = False
-    """The transport restarted the request, so nothing more is shown before the end."""
-
-    async def hear(self, event: Event) -> None:
-        """Read the next event."""
-        match event:
-            case Delta(text):
-                await self.take(text)
-            case Reset():
-                self.restart()
-            case Failing(error, is_told):
-                if self.tell and is_told:
-                    await self.tell(failure_of(error))
-            case Done(text=text):
-                if not self.text:
-                    await self.take(text)
-
-    async def take(self, piece: str) -> None:
-        """Read the next piece."""
-        self.text += piece
-        visible = self.held + self.parser.feed(piece)
-        self.held = ""
-        if self.may_show and not self.is_void:
-            acts = self.parser.closed(ACTS)
-            if acts is None:
-                self.held = visible
-                return
-            self.is_void, self.may_show = not self.may_show(acts), None
-        if visible and self.gate and self.show and not self.is_void:
-            passed = self.gate.show(self.unforged.take(visible))
-            if passed:
-                self.shown += passed
-                await self.show(passed)
-
-    def restart(self) -> None:
-        """Start over: discard the text so far. The final utterance will replace what was shown of it."""
-        self.parser = Parser(think=self.thoughts.tell if self.thoughts else None)
-        self.text, self.shown, self.held, self.is_void = "", "", "", True
-        self.unforged = Unforged()
-        if self.thoughts:
-            self.thoughts.void()
-
-
 def _is_done(turn: TurnState, section: Section) -> bool:
     """Return whether a section of acts can be done, all of it."""
     return not read_acts(section.text, known_to(turn)).refused
 
 
-async def _read(turn: TurnState, provider: Provider, request: Request, reading: _Reading) -> Done:
+async def _read(turn: TurnState, provider: Provider, request: Request, reading: ReplyReading) -> Done:
     """Read one reply to its end, or as far as it arrived. Raises: ProviderError if nothing arrived."""
     try:
         async with aclosing(cast(AsyncGenerator[Event, None], provider.complete(request))) as events:
@@ -363,7 +309,7 @@ async def thoughts(turn: TurnState, reply: ModelReply) -> Thoughts:
 
     async def again(failed: Failed) -> ModelReply | None:
         refused = failed[0].detail if failed[0].name == ACTS else ""
-        prompt = build_prompt(turn.plan, turn.recollection, turn.soul, turn.settings)
+        prompt = reply.prompt or build_prompt(turn.plan, turn.recollection, turn.soul, turn.settings)
         tail = (
             words_tail(turn.plan, turn.recollection, turn.soul, turn.settings)
             if turn.settings.profile == "small"
@@ -404,6 +350,8 @@ def thoughts_of(turn: TurnState, reply: ModelReply, decided: Decided) -> Thought
         flags=tuple(dict.fromkeys((*spoken.flags, *flags))),
         streamed=reply.streamed,
         truncated=spoken.truncated,
+        used=tuple([entry for step in turn.used for entry in used_entries(step, turn.recollection.now)]),
+        is_canned=reply.is_canned,
     )
 
 

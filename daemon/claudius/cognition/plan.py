@@ -19,6 +19,7 @@ from claudius.cognition.history import MESSAGE_CHARS, fixed
 from claudius.cognition.proactive import PROCESS
 from claudius.cognition.processes import Process, sections
 from claudius.cognition.remembering import remember
+from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.steps import PSYCHE_STEPS, STEPS, Situation, step
 from claudius.config import Config
 from claudius.errors import RowInvalid
@@ -109,10 +110,11 @@ def show(person: Person, past: Sequence[PastTurn], *, interval: int) -> Showing:
     return Showing((), "still in the history")
 
 
-WORDING = 3
+WORDING = 4
 """Grows when the same snapshot and soul files give other bytes.
 
-2: the Temperament names only what is marked; the scale of trust stands in the step that asks for it.
+2: the Temperament names only what is marked; the scale of trust stands in the step that asks for it. 4: what a third
+party's tool gave is whole in one later prompt.
 """
 
 
@@ -145,6 +147,8 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     profile: Profile = "full"
     form: Form = "tags"
     """How a reply gets its sections."""
+    tools: tuple[str, ...] = ()
+    """The tools that may be used here, by this speaker, now, as the prompt names them."""
 
     @classmethod
     def of(
@@ -188,6 +192,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What the psyche adds to the prompt, in words."""
     remembered: Remembered = Remembered()
     """The lines of memory in the prompt."""
+    tools: tuple[str, ...] = ()
+    """The tools that may be used, as the prompt names them; none if the use of one is not asked."""
     later: tuple[str, ...] = ()
     """Steps that a small model is asked while the conversation is idle, each in a call of its own."""
 
@@ -224,6 +230,7 @@ def plan(
         number=recollection.spoken + 1,
         intervals={"soul_state_check": settings.soul_state_interval} | dict(process.intervals),
         assesses=settings.assesses,
+        uses=bool(settings.tools),
     )
     steps = {*process.steps, *(DECIDED if SPEECH in process.steps else ())}
     listed = [name for name in STEPS if name in (felt.asks if name in PSYCHE_STEPS else steps)]
@@ -245,6 +252,7 @@ def plan(
         overrides=process.overrides,
         felt=felt,
         remembered=attention.remembered if attention else Remembered(),
+        tools=settings.tools if TOOL_USE in asked else (),
         later=later,
     )
 
@@ -255,7 +263,7 @@ def aloud(steps: tuple[str, ...], settings: EngineSettings) -> tuple[tuple[str, 
     It is asked for its words first: after its thought where the form is enforced, else alone.
     """
     first = BEFORE_WORDS if settings.form != "words" else () if SPEECH in steps else (THOUGHT,)
-    now = tuple([name for name in steps if name in (*first, SPEECH)])
+    now = tuple([name for name in steps if name in (*first, TOOL_USE, SPEECH)])
     return now, tuple([name for name in steps if name not in (*now, *BEFORE_WORDS, *DECIDED)])
 
 

@@ -239,6 +239,28 @@ class CallStore:
         return await self._core.write(lambda db: db.change("grant_revoked", id=grant, now=stamp(now))) > 0
 
 
+def document_of(call: ToolCall) -> dict[str, Any]:
+    """Return a call as commands print it, without its result. Pure."""
+    began, ended = call.started_at, call.ended_at
+    return {
+        "id": call.id,
+        "tool": call.tool,
+        "class": call.cls.value,
+        "state": call.state.value,
+        "conversation": call.conversation,
+        "person": call.person,
+        "args": call.args,
+        "reason": call.reason,
+        "approvers": call.approvers,
+        "allowed_by": call.allowed_by,
+        "asked_at": call.asked_at and stamp(call.asked_at),
+        "until": call.until and stamp(call.until),
+        "attempts": call.attempts,
+        "ms": round((ended - began).total_seconds() * 1000) if began and ended else None,
+        "chars": len(call.result),
+    }
+
+
 def ask(db: Database, intent: Intent) -> None:
     """Record the call that a turn asks for: it waits for consent from the commit on."""
     if call := intent.asking:

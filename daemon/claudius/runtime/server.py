@@ -50,7 +50,6 @@ from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.receipts import told
 from claudius.runtime.roles import Leasing, Role, Roles, ended_badly
 from claudius.runtime.scheduler import keep_time
-from claudius.tool import Tool
 
 log = logging.getLogger(__name__)
 
@@ -81,14 +80,12 @@ class Server:
         alerts: bool = False,
         roles: Sequence[str] = ("all",),
         semantic: Semantic | None = None,
-        tools: Callable[[], Sequence[Tool]] = tuple,
     ) -> None:
         """Wake `home`, whose `lock` is held, with `mind`; listen on `adapters`; `handlers` serve the control socket.
 
         `second`, the cortex beside `mind`, and `services`, the background services, run from the start to the stop.
         With `alerts`, as in the daemon, the owners are told when something is wrong. `semantic` gives moments vectors.
-        Where several processes share the store, this one may have these `roles` (`worker.roles`). `tools` are used by
-        turns.
+        Where several processes share the store, this one may have these `roles` (`worker.roles`).
         """
         self._home, self._mind, self._lock, self._resources = home, mind, lock, resources
         self.boot = secrets.token_hex(8)
@@ -105,7 +102,6 @@ class Server:
             carry_out=self._carry_out,
             forgotten=Erasures(home.state).forgotten,
             services=services,
-            tools=tools,
         )
         self.wake = self._lanes.wake
         """Has a conversation check for what waits, because someone listens again."""
@@ -272,8 +268,8 @@ class Server:
             await self._second.close()
         if self._services:
             await self._services.stop()
-        await self._lanes.drain(0.0 if is_damaged else grace_s)
-        await self._lanes.hands.close()
+        within_s = 0.0 if is_damaged else grace_s
+        await asyncio.gather(self._lanes.drain(within_s), self._lanes.hands.close(within_s))
         await self._taking_back.close()
         await self._commands.close(0.0 if is_damaged else max(CLOSE_S, stop_at_s - AFTER_DRAIN_S - time.monotonic()))
         with contextlib.suppress(TimeoutError):

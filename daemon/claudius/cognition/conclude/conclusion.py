@@ -151,15 +151,22 @@ def conclude(
         query = {"query": "consultation"}
         entries.append(Entry(entry_type=EntryType.MENTAL_QUERY, content=twice, at=recollection.now, metadata=query))
         judged.append(Thought(step="consultation", content=recollection.second_thought))
+    follows = {"internal_monologue": thoughts.used}
     for name in soul.steps:
         if name in effects:
             entries += effects[name].entries
+        entries += follows.get(name, ())
         judged += by_step.get(name, ())
         if name == "external_dialogue" and said:
             is_cut = thoughts.truncated or said != gated.text
             entries.append(
                 spoken(
-                    recollection, said, thoughts.verb, called=called, truncated=is_cut, canned=said == rules.fallback
+                    recollection,
+                    said,
+                    thoughts.verb,
+                    called=called,
+                    truncated=is_cut,
+                    canned=thoughts.is_canned or said == rules.fallback,
                 )
             )
             judged.append(Thought(step=name, content=said, verb=thoughts.verb))

@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from claudius.cognition.history import (
+    aged,
     feels,
     fixed,
     heard_records,
@@ -28,7 +29,9 @@ from claudius.cognition.history import (
     shown_record,
 )
 from claudius.cognition.plan import SPEECH, THOUGHT, EngineSettings, Plan, allowed_verbs, kernel_of, soul_name
+from claudius.cognition.prompt.manifest import MANIFEST, skills, tools_here
 from claudius.cognition.prompt.present import WEEKDAYS, known_records, present
+from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.cognition.timing import known_zone
 from claudius.memory.ledger import format_beliefs, format_peers
@@ -54,7 +57,8 @@ def system_text(soul: SoulText, settings: EngineSettings) -> str:
         soul.text("soul.md"),
         personality(kernel_of(soul)) if settings.psyche else "",
         exchanges(soul),
-        soul.text("skills.md"),
+        skills(soul),
+        soul.text(MANIFEST),
         *(dossier.text for dossier in included),
         soul.text("reading.md"),
         soul.text("trust.md") if settings.wording == 1 else "",
@@ -63,6 +67,7 @@ def system_text(soul: SoulText, settings: EngineSettings) -> str:
             one.instruction
             for one in soul.steps.values()
             if not one.on_demand and (settings.psyche or one.name not in PSYCHE_STEPS)
+            if one.name != TOOL_USE or MANIFEST in soul.files
         ),
         soul.text("example.md"),
     ]
@@ -82,7 +87,10 @@ def history(recollection: Recollection, plan: Plan) -> tuple[tuple[Message, ...]
     if left_out:
         opening.append(render_left_out(left_out))
     turns = [turn for turn in recollection.past if turn.number >= plan.history_from]
-    rendered = [once(turn, fixed).messages for turn in turns]
+    rendered = [
+        *[once(turn, aged).messages for turn in turns[:-1]],
+        *[once(turn, fixed).messages for turn in turns[-1:]],
+    ]
     before = merged([*opening, *[message for messages in rendered[:-1] for message in messages]])
     newest = rendered[-1] if rendered else ()
     now = (*before[:-1], *merged([*before[-1:], *newest]))
@@ -122,7 +130,7 @@ def this_turn(plan: Plan, soul: SoulText) -> str:
     wanted = Template(words["order"]).substitute(steps="; ".join(clauses))
     said = [f"{name}: {override}" for name, override in plan.overrides.items() if name in plan.asked]
     rare = [soul.steps[name].instruction for name in plan.asked if soul.steps[name].on_demand]
-    return "\n".join([f"## This Turn\n{wanted}", *said, *rare])
+    return "\n".join([f"## This Turn\n{wanted}", *tools_here(plan, soul), *said, *rare])
 
 
 def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> dict[str, str]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from claudius.perception import COMMANDS, CommandExtra, Kind, MessageExtra, Origin, Perception, Place, given_in, private
 
-Group = Literal["now", "tools", "reminders", "you", "accounts", "channels", "owners", ""]
+Group = Literal["now", "reminders", "you", "accounts", "channels", "owners", ""]
 
 
 class CommandUsage(Struct, frozen=True):
@@ -43,9 +43,9 @@ _ALLOWED = f"({_CALL})?( ?talk)?"
 TABLE: Mapping[str, CommandUsage] = {
     "stop": CommandUsage("cancels the answer that I am writing", "now"),
     "quiet": CommandUsage("silences me in a thread but for mentions, until quiet off", "now", "(off)?"),
-    "tools": CommandUsage("what I can do, and what waits for a word", "tools"),
-    "allow": CommandUsage("lets me do what I asked for; talk: again in this talk", "tools", _ALLOWED, "[ID] [talk]"),
-    "deny": CommandUsage("forbids it", "tools", f"({_CALL})?", "[ID]"),
+    "tools": CommandUsage("what I can do, and what waits for a word", "now"),
+    "allow": CommandUsage("lets me do what I asked for; talk: again in this talk", "now", _ALLOWED, "[ID] [talk]"),
+    "deny": CommandUsage("forbids it", "now", f"({_CALL})?", "[ID]"),
     "help": CommandUsage("this"),
     "home": CommandUsage("what I know of you"),
     "plans": CommandUsage("what waits here for you", "reminders"),
@@ -90,7 +90,6 @@ SIGN = "\N{OCTAGONAL SIGN}"
 """The reaction on one's own message that asks to cancel an answer."""
 LINES: Mapping[Group, str] = {
     "now": "{}",
-    "tools": "Tools: {}",
     "reminders": "Reminders: say “remind me tomorrow at 9 to call”. {}",
     "you": "You: {}",
     "accounts": "{}",
