@@ -52,7 +52,9 @@ async def _awake(
     side: Side, home: Home, voice: Provider, *, clean: bool, tools: Sequence[Tool], settings: dict[str, str]
 ) -> AsyncIterator[Alive]:
     adapter = side.make()
-    async with alive(home, voice, adapter=adapter, settings=settings, clean=clean, archives=True, tools=tools) as soul:
+    async with alive(
+        home, voice, adapter=adapter, settings=settings, clean=clean, archives=True, tools=lambda: tools
+    ) as soul:
         async with asyncio.timeout(20):
             await adapter.link.tried()
         yield soul

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from both import BEN_ON_DISCORD, BEN_ON_SLACK, SIDES, Side
-from claudius.cognition.processes import mental_process
 from claudius.home import Home
-from claudius.perception import Kind
+from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL
 from claudius.testing.alive import Alive
 from claudius.tool import JSON, Caller, Tool, ToolCall, ToolClass
 from lab.stages.discord import PEOPLE as ON_DISCORD
 from lab.stages.slack import PEOPLE as ON_SLACK
-from minds import registered, until
+from minds import until
 
 OWNER = {"slack": f"slack:T1:{BEN_ON_SLACK}", "discord": f"discord:@me:{BEN_ON_DISCORD}"}
 ARGS = {"path": "notes/<@U1> `x` \u202e&amp; a.md"}
 SHOWN = r'path: "notes/\u003c@U1\u003e \u0060x\u0060 \u202e\u0026amp; a.md"'
+SCHEMA = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}},
+    "required": ["path"],
+    "additionalProperties": False,
+}
 ALONE = "Only ben may decide this."
 
 
@@ -134,37 +139,28 @@ async def asking(home: Home, network: str, cls: str = "read") -> AsyncIterator[A
         used.append(args)
         return "42"
 
-    tool = Tool(name="test.do", purpose="Does it.", cls=ToolClass(cls), schema={}, run=run)
+    tool = Tool(name="test.do", purpose="Does it.", cls=ToolClass(cls), schema=SCHEMA, run=run)
 
-    @mental_process()
-    async def wants(turn: Any, memory: Any) -> Any:
+    def voice(request: Request) -> str:
         """Ask once; say what became of it."""
-        state, heard = turn._state, turn.perception
-        if heard.kind is Kind.TOOL:
-            turn.say(f"It says {heard.text}.")
-        elif "please" not in heard.text:
-            turn.say("Mhm.")
-        else:
-            known = state.recollection
-            state.asking = ToolCall(
-                id=f"{known.turn}/0", turn=known.turn, conversation=known.conversation, audience=known.audience,
-                person=heard.person, tool=tool.name, cls=tool.cls, args=ARGS, approvers=(OWNER[network],),
-                until=known.now + timedelta(hours=24), reason="the file a.txt stands here",
-            )  # fmt: skip
-            turn.say("Shall I?")
-        return memory
+        if '"kind":"tool"' in request.tail:
+            return "<external_dialogue>It says 42.</external_dialogue>"
+        if "please" not in request.tail.rpartition('"text"')[2]:
+            return "<external_dialogue>Mhm.</external_dialogue>"
+        wish = json.dumps({"tool": tool.name, "args": ARGS})
+        return f"<tool_use>{wish}</tool_use><external_dialogue>Shall I?</external_dialogue>"
 
-    async with SIDES[network]() as side:
-        with registered(greeting=wants, main_process=wants):
-            async with side.wake(home, Scripted([]), tools=[tool], CLAUDIUS_OWNERS=OWNER[network]) as soul:
-                here = Asked(side, soul, used)
-                await side.stage.say(CHANNEL, "Do it, please.", calls=True)
-                await until(lambda: len(soul.mind.store.calls.waiting()) == 1)
-                (call,) = soul.mind.store.calls.waiting()
-                here.id = call.id
-                await side.stage.until_visible(2)
-                await soul.idle()
-                yield here
+    async with (
+        SIDES[network]() as side,
+        side.wake(home, Scripted(default=voice), tools=[tool], CLAUDIUS_OWNERS=OWNER[network]) as soul,
+    ):
+        here = Asked(side, soul, used)
+        await side.stage.say(CHANNEL, "Do it, please.", calls=True)
+        await until(lambda: len(soul.mind.store.calls.waiting()) == 1)
+        here.id = soul.mind.store.calls.waiting()[0].id
+        await side.stage.until_visible(2)
+        await soul.idle()
+        yield here
 
 
 BOTH = pytest.mark.parametrize("network", ["slack", "discord"])
@@ -180,7 +176,6 @@ async def test_a_question_is_a_post_with_its_arguments_and_buttons(network: str,
     assert words == "Shall I?"
     assert "May I use test.do? (read, until " in question
     assert SHOWN in text
-    assert "the file a.txt stands here" in text
     assert "Only ben may decide this" in text
     assert labels == ["Allow for this talk", "Allow", "No"]
 

@@ -18,7 +18,8 @@ from msgspec.structs import replace
 from claudius.cognition.asking import ModelReply
 from claudius.cognition.asks import SPEECH, THOUGHT
 from claudius.cognition.conclude.conclusion import interpret
-from claudius.cognition.output.gate import has_secret
+from claudius.cognition.consent import ConsentBasis, decide, is_third, person_behind, scalars, usable
+from claudius.cognition.output.gate import has_secret, leaks
 from claudius.cognition.plan import Plan
 from claudius.cognition.prompt.rounds import LIMIT, following, next_plan, used_entries
 from claudius.cognition.reply.parser import Dialogue, Section
@@ -34,8 +35,8 @@ from claudius.tool import (
     CallState,
     Decision,
     Hands,
+    Onlookers,
     Refuses,
-    Runs,
     Tool,
     ToolCall,
     ToolClass,
@@ -113,15 +114,13 @@ def hands_of(turn: TurnState) -> Hands | None:
 
 async def tools_here(turn: TurnState) -> tuple[str, ...]:
     """Return the tools that may be used in this turn, as its prompt names them, by name."""
-    hands, named = hands_of(turn), []
+    hands = hands_of(turn)
     if hands is None or "tools.md" not in turn.soul.files:
         return ()
     asks = str(turn.soul.files["tools.md"].head["asks"])
-    for tool in sorted(hands.offered(), key=lambda one: one.name):
-        decision = _decision(turn, tool, {})
-        if not isinstance(decision, Refuses):
-            named.append(tool.name if isinstance(decision, Runs) else asks.replace("$tool", tool.name))
-    return tuple(named)
+    known = await _basis(turn, hands, anew=False)
+    ways = {tool.name: usable(tool, known) for tool in sorted(hands.offered(), key=lambda one: one.name)}
+    return tuple([asks.replace("$tool", name) if way else name for name, way in ways.items() if way is not None])
 
 
 def find(turn: TurnState, name: str) -> Tool | None:
@@ -130,9 +129,26 @@ def find(turn: TurnState, name: str) -> Tool | None:
     return next((one for one in hands.offered() if one.name == name), None) if hands else None
 
 
-def _decision(turn: TurnState, tool: Tool, args: JSON) -> Decision:
-    del turn, args
-    return Runs(ToolClass.LOOK.value) if tool.cls is ToolClass.LOOK else Refuses("nobody can allow it yet")
+async def _basis(turn: TurnState, hands: Hands, *, anew: bool) -> ConsentBasis:
+    """Return what a decision is made from; `anew`: who sees the conversation is asked of its network now."""
+    known, person = turn.recollection, person_behind(turn.recollection)
+    return ConsentBasis(
+        recollection=known,
+        config=turn.config,
+        onlookers=await hands.onlookers(known.audience, person, anew=anew) if person else Onlookers(),
+        grants=await hands.grants(known.conversation, person) if person else (),
+        used=turn.used,
+        hidden=turn.rules.hidden,
+        remembered=turn.plan.remembered,
+        history_from=turn.plan.history_from,
+    )
+
+
+async def _decision(turn: TurnState, hands: Hands, tool: Tool, args: JSON) -> Decision:
+    """Decide about a call. What could not be said aloud is no argument: a card is read by everybody there."""
+    if tool.cls is not ToolClass.LOOK and leaks("\n".join(scalars(args)), turn.rules):
+        return Refuses("its arguments hold what is private")
+    return decide(tool, args, await _basis(turn, hands, anew=tool.cls is not ToolClass.LOOK))
 
 
 Next = Callable[[Prompt, Plan], Awaitable[ModelReply]]
@@ -220,28 +236,29 @@ async def carry_out(turn: TurnState, tool: Tool, args: JSON) -> ToolStep:
     """Have one call of a tool done as far as it may be now; stage the question where somebody must allow it."""
     settings, known, hands = turn.config.tools, turn.recollection, hands_of(turn)
     assert hands is not None  # noqa: S101 - the tool came from there
-    step = ToolStep(id="", tool=tool.name, args=args, third=not (tool.cls is ToolClass.LOOK or tool.is_mine))
+    step = ToolStep(id="", tool=tool.name, args=args, third=is_third(tool))
     if len([one for one in turn.used if one.state != BAD_ARGS]) >= settings.per_turn:
         return replace(step, state=LIMIT, text=f"{settings.per_turn} in one turn are the most", third=False)
     for one in turn.used:
         if one.id and (one.tool, one.args) == (tool.name, args):
             return replace(one, state=REPEATED)
-    to = known.addressee
     made = ToolCall(
         id="",
         turn=turn.turn,
         conversation=known.conversation,
         audience=known.audience,
-        person=to.person if to else known.perception.person,
+        person=person_behind(known) or (known.addressee.person if known.addressee else known.perception.person),
         tool=tool.name,
         cls=tool.cls,
         args=args,
         pin=tool.pin,
+        third=is_third(tool),
+        is_owner=known.perception.is_owner,
         asked_at=known.now,
     )
     made, is_begun = await _numbered(turn, hands, made)
     if not is_begun:
-        decision = _decision(turn, tool, args)
+        decision = await _decision(turn, hands, tool, args)
         if isinstance(decision, Refuses):
             return replace(step, state=REFUSED, text=decision.why, third=False)
         if isinstance(decision, Asks):

@@ -209,7 +209,8 @@ class DiscordAdapter(ChatAdapter[_Session]):
 
     async def _press(self, interaction: discord.Interaction, inside: _Session, accept: Accept) -> None:
         """Hear the button of a question for consent; the tree hears commands."""
-        pressed = PRESSED.fullmatch(str((interaction.data or {}).get("custom_id")))
+        facts: Mapping[str, Any] = interaction.data or {}
+        pressed = PRESSED.fullmatch(str(facts.get("custom_id")))
         if pressed:
             await self._ask(interaction, decision(pressed[1], pressed[2]), inside, accept)
 
