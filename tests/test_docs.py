@@ -88,6 +88,7 @@ def test_everything_that_reads_prints_json() -> None:
         "claudius daemon install",
         "claudius daemon uninstall",
         "claudius schedule cancel",
+        "claudius tools remove",
         "claudius pairing approve",
         "claudius pairing revoke",
         "claudius daimon mute",

@@ -279,6 +279,18 @@ class Hands(Protocol):
         ...
 
 
+class ToolServers(Protocol):
+    """Servers of tools, as the process that has some sees them."""
+
+    def problems(self) -> Mapping[str, str]:
+        """Return what the owner is told of each server that cannot be used as agreed."""
+        ...
+
+    async def close(self) -> None:
+        """End every server."""
+        ...
+
+
 def tool(purpose: str, *, cls: str = "send", **rest: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Mark a function as a tool of the owner's own: `[tools.own] NAME = "package.module:function"`.
 

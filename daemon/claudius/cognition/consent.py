@@ -71,7 +71,7 @@ def decide(tool: Tool, args: Mapping[str, Any], known: ConsentBasis) -> Decision
     if tool.cls is ToolClass.LOOK:
         return Runs("look")
     is_web = tool.name == WEB_READ
-    if (tool.cls is ToolClass.SEND or is_web) and sum(map(len, scalars(args))) > MOST_CHARS:
+    if (tool.cls is ToolClass.SEND or is_web) and sum(map(len, _scalars(args))) > MOST_CHARS:
         return Refuses(f"too_long: a person who may allow it is shown {MOST_CHARS} characters of it at most")
     passage = carried(tool, args, known)
     why = f"it would carry “{passage}” out of this conversation" if passage else ""
@@ -250,7 +250,7 @@ def _words(text: str) -> set[str]:
 
 def carried(tool: Tool, args: Mapping[str, Any], known: ConsentBasis) -> str:
     """Return a passage of an argument that repeats a private text of this prompt, which no message here holds. Pure."""
-    written = [_squashed(unquote_plus(unquote_plus(text))) for text in scalars(args)]
+    written = [_squashed(unquote_plus(unquote_plus(text))) for text in _scalars(args)]
     if all(len(one.letters) < LEAK_CHARS for one in written):
         return ""
     private = _windows(_private(tool, known)) - _windows(_aloud(known))
@@ -287,12 +287,12 @@ def _windows(texts: Iterable[str]) -> frozenset[str]:
     return frozenset([one for text in texts for one in _squashed(text).windows()])
 
 
-def scalars(value: object) -> Iterator[str]:
+def _scalars(value: object) -> Iterator[str]:
     """Yield the texts and numbers that arguments hold, names of keys included. Pure."""
     if isinstance(value, Mapping):
-        yield from [one for pair in value.items() for part in pair for one in scalars(part)]
+        yield from [one for pair in value.items() for part in pair for one in _scalars(part)]
     elif isinstance(value, list | tuple):
-        yield from [one for part in value for one in scalars(part)]
+        yield from [one for part in value for one in _scalars(part)]
     else:
         yield str(value).partition("://")[2] or str(value)
 
@@ -323,7 +323,7 @@ def _aloud(known: ConsentBasis) -> Iterator[str]:
         if one.origin is Origin.EXTERNAL:
             yield one.text
             yield from [shown.text for shown in one.extra.shown] if isinstance(one.extra, MessageExtra) else ()
-    yield from [text for one in known.used for text in scalars(one.args)]
+    yield from [text for one in known.used for text in _scalars(one.args)]
 
 
 def _entries(known: Recollection, *kinds: EntryType) -> Iterator[Entry]:

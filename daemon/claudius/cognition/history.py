@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from claudius.cognition.reply.tags import TOOL_USE, escape_heads
 from claudius.cognition.steps import STEPS
-from claudius.perception import MessageExtra, Origin, Perception
+from claudius.perception import MessageExtra, Origin, Perception, ToolExtra
 from claudius.prompt import RecordKind, Scalar, data_line, datamark, fence, short_name
 from claudius.provider import Message
 from claudius.recollection import (
@@ -31,7 +33,6 @@ _STEP_OF = {
     EntryType.EXTERNAL_DIALOG: "external_dialogue",
     EntryType.TOOL_USE: TOOL_USE,
 }
-_CAP = ("text", "cut", "end")
 _HEARD = (EntryType.USER_MESSAGE, EntryType.EVENT, EntryType.DAIMON_SPEECH)
 _ORDER = {name: place for place, name in enumerate(STEPS)}
 
@@ -73,6 +74,8 @@ def _capped(text: str, chars: int = MESSAGE_CHARS) -> dict[str, Scalar]:
 
 def perception_record(perception: Perception, name: str, chars: int = MESSAGE_CHARS) -> dict[str, Scalar]:
     """Return the data record of a perception, said by a `name`, with at most `chars` characters of its text. Pure."""
+    if isinstance(perception.extra, ToolExtra):
+        return tool_record(perception.text, asdict(perception.extra), chars)
     if perception.origin is Origin.INTERNAL:
         return {"kind": perception.kind.value, **_capped(perception.text, chars)}
     return message_record(perception.person, name, perception.text, is_bot=perception.is_bot, chars=chars)
@@ -169,19 +172,11 @@ TOOL_CHARS = 1500
 """The most that is shown later of what a tool gave."""
 
 
-def result_record(entry: Entry, chars: int = MESSAGE_CHARS) -> dict[str, Scalar]:
-    """Return the data record of what a tool gave. Pure."""
-    about = entry.metadata
+def tool_record(text: str, about: Mapping[str, Any], chars: int = MESSAGE_CHARS) -> dict[str, Scalar]:
+    """Return the data record of what a tool gave, of which call and in which state; 0 `chars` = only how much. Pure."""
     named = {name: str(about[name]) for name in ("call", "tool", "state") if about.get(name)}
-    text = datamark(entry.content) if about.get("third") else entry.content
-    return {"kind": RecordKind.TOOL, **named, **_capped(text, chars)}
-
-
-def _stub(entry: Entry) -> dict[str, Scalar]:
-    return {
-        **{key: one for key, one in result_record(entry, 1).items() if key not in _CAP},
-        "chars": len(entry.content),
-    }
+    shown = datamark(text) if about.get("third") else text
+    return {"kind": RecordKind.TOOL, **named, **(_capped(shown, chars) if chars else {"chars": len(text)})}
 
 
 class Fixed(Struct, frozen=True):
@@ -220,7 +215,9 @@ def _fixed(past: PastTurn, *, is_aged: bool = False) -> Fixed:
         if entry.is_canned:
             continue
         if entry.entry_type is EntryType.TOOL_RESULT:
-            record = _stub(entry) if is_aged and entry.metadata.get("third") else result_record(entry, TOOL_CHARS)
+            record = tool_record(
+                entry.content, entry.metadata, 0 if is_aged and entry.metadata.get("third") else TOOL_CHARS
+            )
             own += [_written([*inner, *_in_order(sections)]), Message("user", fence(data_line(record), past.nonce))]
             inner, sections = [], []
             continue

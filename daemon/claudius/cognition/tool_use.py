@@ -7,6 +7,7 @@ the one before. A call that needs consent is staged on the turn, which then ends
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -18,16 +19,18 @@ from msgspec.structs import replace
 from claudius.cognition.asking import ModelReply
 from claudius.cognition.asks import SPEECH, THOUGHT
 from claudius.cognition.conclude.conclusion import interpret
-from claudius.cognition.consent import ConsentBasis, decide, is_third, person_behind, scalars, usable
+from claudius.cognition.consent import ConsentBasis, decide, is_third, person_behind, usable
 from claudius.cognition.output.gate import has_secret, leaks
 from claudius.cognition.plan import Plan
+from claudius.cognition.prompt.manifest import WORDS
 from claudius.cognition.prompt.rounds import LIMIT, following, next_plan, used_entries
 from claudius.cognition.reply.parser import Dialogue, Section
 from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.turn_state import TurnState
 from claudius.config import blot
+from claudius.perception import internal
 from claudius.prompt import Prompt
-from claudius.recollection import Entry, EntryType
+from claudius.recollection import Entry, EntryType, Recollection
 from claudius.tool import (
     JSON,
     Asks,
@@ -35,7 +38,6 @@ from claudius.tool import (
     CallState,
     Decision,
     Hands,
-    Onlookers,
     Refuses,
     Tool,
     ToolCall,
@@ -115,40 +117,35 @@ def hands_of(turn: TurnState) -> Hands | None:
 async def tools_here(turn: TurnState) -> tuple[str, ...]:
     """Return the tools that may be used in this turn, as its prompt names them, by name."""
     hands = hands_of(turn)
-    if hands is None or "tools.md" not in turn.soul.files:
+    if hands is None or WORDS not in turn.soul.files:
         return ()
-    asks = str(turn.soul.files["tools.md"].head["asks"])
-    known = await _basis(turn, hands, anew=False)
-    ways = {tool.name: usable(tool, known) for tool in sorted(hands.offered(), key=lambda one: one.name)}
-    return tuple([asks.replace("$tool", name) if way else name for name, way in ways.items() if way is not None])
+    offered = sorted(hands.offered(), key=lambda one: one.name)
+    known = ConsentBasis(recollection=turn.recollection, config=turn.config)
+    if any(one.cls is not ToolClass.LOOK for one in offered):
+        known = await _basis(turn, hands, anew=False)
+    said = [(one.name, usable(one, known)) for one in offered]
+    return tuple([f"{name} ({note})" if note else name for name, note in said if note is not None])
+
+
+async def _basis(turn: TurnState, hands: Hands, *, anew: bool) -> ConsentBasis:
+    """Return what a decision is made from; `anew`: ask the network now who can see the conversation."""
+    known, plan = turn.recollection, turn.plan
+    return ConsentBasis(
+        recollection=known,
+        config=turn.config,
+        onlookers=await hands.onlookers(known.audience, known.perception.person, anew=anew),
+        grants=await hands.grants(known.conversation, person_behind(known)),
+        used=turn.used,
+        hidden=turn.rules.hidden,
+        remembered=plan.remembered,
+        history_from=plan.history_from,
+    )
 
 
 def find(turn: TurnState, name: str) -> Tool | None:
     """Return a tool that is offered in this turn."""
     hands = hands_of(turn)
     return next((one for one in hands.offered() if one.name == name), None) if hands else None
-
-
-async def _basis(turn: TurnState, hands: Hands, *, anew: bool) -> ConsentBasis:
-    """Return what a decision is made from; `anew`: who sees the conversation is asked of its network now."""
-    known, person = turn.recollection, person_behind(turn.recollection)
-    return ConsentBasis(
-        recollection=known,
-        config=turn.config,
-        onlookers=await hands.onlookers(known.audience, person, anew=anew) if person else Onlookers(),
-        grants=await hands.grants(known.conversation, person) if person else (),
-        used=turn.used,
-        hidden=turn.rules.hidden,
-        remembered=turn.plan.remembered,
-        history_from=turn.plan.history_from,
-    )
-
-
-async def _decision(turn: TurnState, hands: Hands, tool: Tool, args: JSON) -> Decision:
-    """Decide about a call. What could not be said aloud is no argument: a card is read by everybody there."""
-    if tool.cls is not ToolClass.LOOK and leaks("\n".join(scalars(args)), turn.rules):
-        return Refuses("its arguments hold what is private")
-    return decide(tool, args, await _basis(turn, hands, anew=tool.cls is not ToolClass.LOOK))
 
 
 Next = Callable[[Prompt, Plan], Awaitable[ModelReply]]
@@ -236,53 +233,84 @@ async def carry_out(turn: TurnState, tool: Tool, args: JSON) -> ToolStep:
     """Have one call of a tool done as far as it may be now; stage the question where somebody must allow it."""
     settings, known, hands = turn.config.tools, turn.recollection, hands_of(turn)
     assert hands is not None  # noqa: S101 - the tool came from there
-    step = ToolStep(id="", tool=tool.name, args=args, third=is_third(tool))
-    if len([one for one in turn.used if one.state != BAD_ARGS]) >= settings.per_turn:
-        return replace(step, state=LIMIT, text=f"{settings.per_turn} in one turn are the most", third=False)
+    step = ToolStep(id="", tool=tool.name, args=args)
+    count = _before(known) + len([one for one in turn.used if one.state != BAD_ARGS])
+    if count >= settings.per_turn:
+        return replace(step, state=LIMIT, text=f"{settings.per_turn} in one turn are the most")
     for one in turn.used:
         if one.id and (one.tool, one.args) == (tool.name, args):
             return replace(one, state=REPEATED)
-    made = ToolCall(
-        id="",
-        turn=turn.turn,
-        conversation=known.conversation,
-        audience=known.audience,
-        person=person_behind(known) or (known.addressee.person if known.addressee else known.perception.person),
-        tool=tool.name,
-        cls=tool.cls,
-        args=args,
-        pin=tool.pin,
-        third=is_third(tool),
-        is_owner=known.perception.is_owner,
-        asked_at=known.now,
-    )
-    made, is_begun = await _numbered(turn, hands, made)
+    call, is_begun = await _numbered(turn, hands, _made(turn, tool, args))
     if not is_begun:
-        decision = await _decision(turn, hands, tool, args)
+        decision = await _decided(turn, hands, tool, call)
+        if isinstance(decision, ToolStep):
+            return decision
         if isinstance(decision, Refuses):
-            return replace(step, state=REFUSED, text=decision.why, third=False)
+            return replace(step, state=REFUSED, text=decision.why)
         if isinstance(decision, Asks):
             until = known.now + timedelta(hours=settings.consent_hours)
-            turn.asking = replace(made, approvers=decision.approvers, reason=decision.why, until=until)
-            return replace(step, id=made.id, state=CallState.WAITING, third=False)
-        made = replace(made, state=CallState.APPROVED, allowed_by=decision.reason, grant=decision.grant)
+            turn.asking = replace(call, approvers=decision.approvers, reason=decision.why, until=until)
+            return replace(step, id=call.id, state=CallState.WAITING)
+        call = replace(call, state=CallState.APPROVED, allowed_by=decision.reason, grant=decision.grant)
     caller = Caller(
-        call=made.id,
+        call=call.id,
         turn=turn.turn,
         conversation=known.conversation,
         audience=known.audience,
         audiences=known.audiences,
-        person=made.person,
+        person=call.person,
         now=known.now,
         zone=turn.settings.zone,
     )
-    made = await hands.do(made, tool, caller)
-    return replace(step, id=made.id, state=made.state, text=made.result)
+    done = await hands.do(call, tool, caller)
+    return replace(step, id=call.id, state=done.state, text=done.result or done.reason, third=call.third)
+
+
+def _before(known: Recollection) -> int:
+    """Return how many calls led to this turn: those of the turn that made the call whose end it hears."""
+    call = internal(known.perception).call
+    return int(call.rpartition("/")[2]) + 1 if call else 0
+
+
+def _made(turn: TurnState, tool: Tool, args: JSON) -> ToolCall:
+    known = turn.recollection
+    return ToolCall(
+        id="",
+        turn=turn.turn,
+        conversation=known.conversation,
+        audience=known.audience,
+        person=person_behind(known) or known.perception.person,
+        tool=tool.name,
+        cls=tool.cls,
+        args=args,
+        pin=tool.pin,
+        asked_at=known.now,
+        is_owner=known.perception.is_owner,
+        third=is_third(tool),
+    )
+
+
+async def _decided(turn: TurnState, hands: Hands, tool: Tool, call: ToolCall) -> Decision | ToolStep:
+    """Decide on a new call, within the limits of its person and its conversation."""
+    settings = turn.config.tools
+    if tool.cls is ToolClass.LOOK:
+        return decide(tool, call.args, ConsentBasis(recollection=turn.recollection, config=turn.config))
+    told = ToolStep(id="", tool=tool.name, args=call.args, state=LIMIT)
+    if await hands.spent(call.person) >= settings.per_person_day:
+        return replace(told, text=f"{settings.per_person_day} for one person in 24 hours are the most")
+    if leaks(json.dumps(call.args, ensure_ascii=False), turn.rules):  # a card is said aloud
+        return Refuses("its arguments hold private text")
+    decision = decide(tool, call.args, await _basis(turn, hands, anew=True))
+    waiting = await hands.waiting(call.conversation) if isinstance(decision, Asks) else ()
+    same = [one.id for one in waiting if (one.tool, one.args) == (tool.name, call.args)]
+    if same:
+        return Refuses(f"{same[0]} asks for the same and waits already")
+    return replace(told, text=f"{WAITING} questions wait here already") if len(waiting) >= WAITING else decision
 
 
 async def _numbered(turn: TurnState, hands: Hands, call: ToolCall) -> tuple[ToolCall, bool]:
     """Return a call with its id, as an earlier run of the turn left it, and whether there was one."""
-    n = len({one.id for one in turn.used if one.id})
+    n = _before(turn.recollection) + len({one.id for one in turn.used if one.id})
     while found := await hands.known(f"{turn.turn}/{n}"):
         if (found.tool, found.args) == (call.tool, call.args):
             return found, True

@@ -381,7 +381,7 @@ def _keep(db: Database, call: ToolCall, now: datetime, *, key: str, owes: bool) 
         audience=call.audience,
         person=call.person,
         name="",
-        text=call.result,
+        text=call.result or call.reason,
         at=now,
         position=position(db, call.conversation, 0),
         kind=Kind.TOOL,

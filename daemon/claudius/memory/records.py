@@ -26,6 +26,7 @@ from claudius.memory.facts import FORGOTTEN
 from claudius.memory.knowledge import Knowledge, find, knowledge_of, names_of
 from claudius.memory.moments import cut
 from claudius.memory.packing import unpacked
+from claudius.memory.pins import Pin, pins_in
 from claudius.memory.psyche import recall_psyche
 from claudius.memory.rows import Decoding, dump, parse, stamp
 from claudius.memory.seeing import EPOCH, Seeing, alone
@@ -36,6 +37,7 @@ from claudius.memory.seen import (
     kept_of,
     perception_of,
     remembered,
+    tools_told,
     unfinished,
     unpack,
     usage_of,
@@ -218,7 +220,7 @@ class Records:
             "response": thought[0]["response"] if thought else None,
             "utterance": "".join(part.pop("body") for part in parts) or None,
             "acts": row["changes"].pop("acts", []),
-            "tools": row.pop("tools"),
+            "tools": [*tools_told(row.pop("tools"), self.calls_of(turn))],
             "appraisal": row["changes"].pop("appraisal", None),
             "receipts": [line for part in parts for line in parse(part.pop("receipts"))],
             "apology": apology,
@@ -317,6 +319,11 @@ class Records:
         return [
             {name: row[name] for name in ("at", "who", "act", "target")} | {"from": row["origin"]} for row in rows[::-1]
         ]
+
+    def pins(self) -> Sequence[Pin]:
+        """Return the definitions of servers' tools that the owner agreed to, by server and tool."""
+        with self._snapshot() as db:
+            return pins_in(db)
 
     def jobs(self) -> Sequence[Mapping[str, Any]]:
         """Return the scheduler's jobs, soonest first: `{"job", "next_due", "started_at", "ended_at", …}`."""

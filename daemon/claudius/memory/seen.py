@@ -383,10 +383,29 @@ def tools_in(entries: Sequence[Entry]) -> list[dict[str, Any]]:
         if entry.entry_type is EntryType.TOOL_USE:
             asked = _object(entry.content)
             found.append({"id": entry.metadata.get("call"), "tool": asked.get("tool"), "args": asked.get("args")})
-        elif entry.entry_type is EntryType.TOOL_RESULT:
+        elif entry.entry_type is EntryType.TOOL_RESULT and found:
             told = {"state": entry.metadata["state"], "chars": len(entry.content), "text": entry.content}
             found[-1] |= {"tool": entry.metadata["tool"], **told}
     return found
+
+
+def tools_told(steps: Sequence[dict[str, Any]], rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield what became of each request of a turn, with what is recorded of its call. Pure."""
+    known = {row["id"]: row for row in rows}
+    blank = {
+        "class": "",
+        "state": "",
+        "reason": "",
+        "allowed_by": "",
+        "attempts": 0,
+        "ms": None,
+        "chars": 0,
+        "text": "",
+    }
+    for step in steps:
+        row = known.pop(step["id"], {}) if step.get("state") != "repeated" else {}
+        yield {**blank, **step, **row}
+    yield from map(dict, known.values())
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -20,12 +20,12 @@ from claudius.tool import Tool
 
 MANIFEST = "manifest.md"
 """The name of the manifest among the texts of a turn's soul; no file on disk is called so."""
-_WORDS = "tools.md"
+WORDS = "tools.md"
 
 
 def with_tools(soul: SoulText, tools: Sequence[Tool]) -> SoulText:
     """Return the soul with the manifest of these tools; the same object for the same tools, unchanged for none."""
-    if not tools or _WORDS not in soul.files:
+    if not tools or WORDS not in soul.files:
         return soul
     known: Sequence[Tool]
     told: SoulText
@@ -40,7 +40,7 @@ def with_tools(soul: SoulText, tools: Sequence[Tool]) -> SoulText:
 
 def manifest(soul: SoulText, tools: Sequence[Tool]) -> str:
     """Return the part of the system text that names every tool, a line each, by name."""
-    return "\n".join([soul.text(_WORDS), *[tool_line(one) for one in sorted(tools, key=lambda one: one.name)]])
+    return "\n".join([soul.text(WORDS), *[tool_line(one) for one in sorted(tools, key=lambda one: one.name)]])
 
 
 def tool_line(tool: Tool) -> str:
@@ -62,11 +62,11 @@ def _type(schema: Any) -> str:
 
 def skills(soul: SoulText) -> str:
     """Return what the soul says it can do; without the sentence that tools take the place of, where there are some."""
-    text, alone = soul.text("skills.md"), soul.files[_WORDS].head.get("instead_of") if MANIFEST in soul.files else None
+    text, alone = soul.text("skills.md"), soul.files[WORDS].head.get("instead_of") if MANIFEST in soul.files else None
     return text.replace(str(alone), "").rstrip() if alone else text
 
 
 def tools_here(plan: Plan, soul: SoulText) -> Iterator[str]:
     """Yield the line that names the tools of this turn, if there are some."""
     if plan.tools:
-        yield Template(str(soul.files[_WORDS].head["here"])).substitute(tools=", ".join(plan.tools))
+        yield Template(str(soul.files[WORDS].head["here"])).substitute(tools=", ".join(plan.tools))

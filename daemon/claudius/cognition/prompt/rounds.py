@@ -11,7 +11,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from claudius.cognition.history import result_record, section
+from claudius.cognition.history import section, tool_record
 from claudius.cognition.plan import THOUGHT, Plan
 from claudius.cognition.prompt.assembly import this_turn
 from claudius.cognition.reply.tags import TOOL_USE
@@ -49,7 +49,7 @@ def following(prompt: Prompt, entries: Sequence[Entry], plan: Plan, soul: SoulTe
     *own, result = entries
     written = "\n".join([section(_OWN[one.entry_type], one.content, one.verb) for one in own])
     history = (*prompt.history, Message("user", prompt.tail), Message("assistant", written))
-    given = fence(data_line(result_record(result)), nonce)
+    given = fence(data_line(tool_record(result.content, result.metadata)), nonce)
     tail = "\n".join([given, soul.text("more.md").strip(), this_turn(plan, soul), soul.text("tail.md").strip()])
     return Prompt(prompt.system, history, tail, len(prompt.history) + 1)
 
@@ -60,7 +60,7 @@ def further(prompt: Prompt, plan: Plan, entries: Iterable[Entry], soul: SoulText
     for entry in entries:
         if entry.entry_type in _OWN:
             own.append(entry)
-        elif entry.entry_type is EntryType.TOOL_RESULT:
+        elif entry.entry_type is EntryType.TOOL_RESULT and own:  # not one that the turn only heard of
             plan = next_plan(plan, entry)
             prompt = following(prompt, [*own, entry], plan, soul, nonce)
             own = []

@@ -80,7 +80,7 @@ class Parsed(Struct, frozen=True, kw_only=True):
     raw: str
     """The text read: valid Unicode, without NUL, cut at the reply's cap."""
     sections: tuple[Section, ...]
-    """Every private section with one of our tags, or `tool_call`, in order; no other foreign one, no nested dialogue."""
+    """Every private section with one of our tags, or `tool_call`, in order; no other foreign one or nested dialogue."""
     dialogues: tuple[Dialogue, ...]
     """Every top-level dialogue, in order; only the first can have been streamed."""
     flags: tuple[str, ...]
