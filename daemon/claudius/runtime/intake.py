@@ -202,7 +202,7 @@ class Intake:
         call = self._mind.store.calls.asked_in(Place.of(perception.conversation).of_channel, extra.receipt)
         if call is None or call.cls is ToolClass.SEND:
             return perception
-        return decided_by_thumb(perception, call.id, call.conversation, extra.receipt)
+        return decided_by_thumb(perception, THUMBS[extra.emoji], call.id, call.conversation, extra.receipt)
 
     async def _is_muted(self, person: str) -> bool:
         now = f"{self._mind.clock():{MUTED_UNTIL}}"

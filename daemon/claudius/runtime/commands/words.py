@@ -145,9 +145,8 @@ THUMBS: Mapping[str, str] = {"👍": "allow", "👎": "deny"}
 """What a reaction on a question decides."""
 
 
-def decided_by_thumb(reaction: Perception, call: str, conversation: str, receipt: str) -> Perception:
+def decided_by_thumb(reaction: Perception, verb: str, call: str, conversation: str, receipt: str) -> Perception:
     """Return a thumb on a question, which was asked in a conversation, as the command that it is. Pure."""
-    verb = THUMBS[reaction.extra.emoji]
     return replace(
         reaction,
         kind=Kind.COMMAND,
