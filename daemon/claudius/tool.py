@@ -14,6 +14,8 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
+TIMED_OUT = "no answer in time"
+"""Why a call has no result: its tool was silent for too long."""
 JSON = Mapping[str, Any]
 """Arguments by name, or a JSON schema."""
 
@@ -190,6 +192,14 @@ class Card(Struct, frozen=True, kw_only=True):
     """Once decided, the line that stands in place of the buttons: `Allowed by Oz.`"""
 
     @property
+    def buttons(self) -> tuple[tuple[str, str], ...]:
+        """What may be pressed, the first thing first: a verb, and what stands on it."""
+        once, talk, no = ("allow", "Allow"), ("talk", "Allow for this talk"), ("deny", "No")
+        if not self.for_talk:
+            return once, no
+        return (talk, once, no) if self.cls is ToolClass.READ else (once, talk, no)
+
+    @property
     def text(self) -> str:
         """The question as plain text, with how to answer it, for a network without a form of its own."""
         talk = f", !allow {self.call} talk" if self.for_talk else ""
@@ -268,6 +278,18 @@ class Hands(Protocol):
         Durable before the first byte leaves. Its state is `started` if it takes longer than a turn may: then it goes
         on by itself, and its result comes as a perception of its own.
         """
+        ...
+
+
+class ToolServers(Protocol):
+    """Servers of tools, as the process that has some sees them."""
+
+    def problems(self) -> Mapping[str, str]:
+        """Return what the owner is told of each server that cannot be used as agreed."""
+        ...
+
+    async def close(self) -> None:
+        """End every server."""
         ...
 
 

@@ -135,6 +135,8 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     repairs: int = 1
     post_chars: int | None = None
     """The longest post of the place to answer, in UTF-16 units; None = no limit."""
+    is_plain: bool = False
+    """Whether that place shows neither tables nor headings below the third level."""
     autonomous: bool = False
     """Whether the implicit semantic machine may be used."""
     assesses: bool = False
@@ -152,7 +154,13 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, config: Config, *, post_chars: int | None = None, assesses: bool = False, zone: str = ""
+        cls,
+        config: Config,
+        *,
+        post_chars: int | None = None,
+        is_plain: bool = False,
+        assesses: bool = False,
+        zone: str = "",
     ) -> EngineSettings:
         """Take the settings from the configuration; those that differ per turn are parameters."""
         return cls(
@@ -162,6 +170,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
             budget_tokens=config.history.budget_tokens,
             max_tokens=config.pipeline.max_tokens,
             post_chars=post_chars,
+            is_plain=is_plain,
             assesses=assesses,
             autonomous=config.ism.enabled,
             psyche=config.psyche.enabled,

@@ -166,6 +166,7 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface) -> TurnState
     settings = EngineSettings.of(
         config,
         post_chars=None if surface.post_chars is None else min(surface.post_chars, POST_CHARS),
+        is_plain=surface.is_plain,
         assesses=not mind.reflects(),
         zone=zone_name(zone_at(recollection, config.clock.timezone)),
     )

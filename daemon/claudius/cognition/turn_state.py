@@ -137,6 +137,8 @@ class Surface(Struct, frozen=True, kw_only=True):
     """Shows the reply while it streams; None = the network shows whole posts."""
     post_chars: int | None = None
     """The longest post, in UTF-16 units; None = no limit."""
+    is_plain: bool = False
+    """Whether it shows neither tables nor headings below the third level."""
     hold: Callable[[str], Awaitable[None]] | None = None
     """Shows a holding line in the typing indicator."""
     files: Files | None = None

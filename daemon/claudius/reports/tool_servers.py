@@ -137,11 +137,14 @@ def offered(home: Home) -> list[dict[str, Any]]:
 
 def all_tools(home: Home, loaded: Loaded) -> Sequence[Tool]:
     """Return every tool as the settings and the pins make them; nothing of them is run. Raises: BadConfiguration."""
+    from claudius.compose import TOOLS
+    from claudius.tools import built_in
     from claudius.tools.offered import offered_tools
 
     with records(home) as kept:
         pins = kept.pins()
-    return offered_tools(home, lambda: loaded, lambda: pins, lambda: datetime.now(UTC), ())()
+    others = offered_tools(home, lambda: loaded, lambda: pins, lambda: datetime.now(UTC), TOOLS)
+    return sorted(built_in(TOOLS, None, others)(), key=lambda one: one.name)
 
 
 def begin(home: Home, name: str, server: ToolServerSettings, *, again: bool) -> Loaded:

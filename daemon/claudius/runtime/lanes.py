@@ -389,12 +389,17 @@ class Lanes:
             return Surface(hearing=hearing, tell=partial(self._tell, lane, pending), waiting=waiting)
         is_streamed = adapter.name in mind.config().pipeline.stream and perception.owes and adapter.streams(perception)
         around, lane.around = lane.around, ()
+        config = mind.config()
+        transcribe = mind.transcribe if config.transcription.base_url else None
         files = [one.extra.files for one in pending.perceptions if isinstance(one.extra, MessageExtra)]
         return Surface(
             show=Stream(pending, adapter, mind) if is_streamed and not self._share.is_doubtful else None,
             post_chars=adapter.post_chars,
+            is_plain=getattr(adapter, "is_plain", False),
             hold=partial(hold, adapter, perception),
-            files=Attachments(adapter, sees=bool(getattr(mind.provider, "sees", False))) if any(files) else None,
+            files=Attachments(adapter, transcribe, sees=bool(getattr(mind.provider, "sees", False)))
+            if any(files)
+            else None,
             around=around,
             begin_thinking=partial(lane.sign, perception),
             tell=partial(self._tell, lane, pending),

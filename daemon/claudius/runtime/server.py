@@ -50,6 +50,7 @@ from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.receipts import told
 from claudius.runtime.roles import Leasing, Role, Roles, ended_badly
 from claudius.runtime.scheduler import keep_time
+from claudius.tool import ToolServers
 
 log = logging.getLogger(__name__)
 
@@ -80,12 +81,14 @@ class Server:
         alerts: bool = False,
         roles: Sequence[str] = ("all",),
         semantic: Semantic | None = None,
+        tools: ToolServers | None = None,
     ) -> None:
         """Wake `home`, whose `lock` is held, with `mind`; listen on `adapters`; `handlers` serve the control socket.
 
         `second`, the cortex beside `mind`, and `services`, the background services, run from the start to the stop.
         With `alerts`, as in the daemon, the owners are told when something is wrong. `semantic` gives moments vectors.
-        Where several processes share the store, this one may have these `roles` (`worker.roles`).
+        Where several processes share the store, this one may have these `roles` (`worker.roles`). `tools` are its
+        servers of tools.
         """
         self._home, self._mind, self._lock, self._resources = home, mind, lock, resources
         self.boot = secrets.token_hex(8)
@@ -133,7 +136,7 @@ class Server:
             modes=self._modes,
             forgetting=self._forgetting,
             taken_down=self._taking_back.begin,
-            held=self._commands.show_paused,
+            held=self._commands.show_held,
             failed=self._failed,
         )
         own = {"status": self._status, "forget": self._forget, "tool": self._decide, **self._pairing.handlers}
@@ -168,7 +171,9 @@ class Server:
             apologies=self._lanes.turn_log.apologies_lately,
             records=mind.store.records,
             archive=lambda: archive.remote_problem if archive else None,
+            tools=tools.problems if tools else dict,
         )
+        self._tools = tools
         self._alerts = Alerts(mind, self.health, adapters, home) if alerts else None
         self._beside: list[asyncio.Task[None]] = []
         self._started_at = resources.clock.steady()
@@ -288,18 +293,23 @@ class Server:
         self.health.close()
         if is_damaged:
             await self._resources.set_aside(self._mind.clock())
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_S):
-                await self._mind.provider.aclose()
-                for voice in {id(one.provider): one.provider for one in self._mind.voices.values()}.values():
-                    if voice is not self._mind.provider:
-                        await voice.aclose()
+        await self._end_children()
         try:
             await self._mind.store.close(clean=not is_damaged)
         except StoreError as error:  # the next start finds no mark of a clean stop, and checks everything
             log.error("the store could not be closed well", extra={"error": error.message})  # noqa: TRY400 - no trace
         self._lock.release()
         log.info("asleep", extra={"boot": self.boot})
+
+    async def _end_children(self) -> None:
+        """Close the models, which may be processes, and end the servers of tools."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                voices = (self._mind.provider, *(one.provider for one in self._mind.voices.values()))
+                for voice in {id(one): one for one in voices}.values():
+                    await voice.aclose()
+        if self._tools:
+            await self._tools.close()
 
     def _run_beside(self, work: Coroutine[Any, Any, None], name: str, *, is_vital: bool = False) -> None:
         """Run work until the stop. If it ends with an error, the log says so; what `is_vital` ends the process then."""
@@ -364,8 +374,7 @@ class Server:
         if untold:
             await self._networks.tried()
         for asked, receipt in untold:
-            await self._commands.answer(asked, told(receipt))
-            self._forgetting.was_told(asked.person)
+            self._commands.tell(asked, told(receipt), partial(self._forgetting.was_told, asked.person))
 
     def _second_line(self, begun: Begun, text: str) -> None:
         if begun.asked:
@@ -474,6 +483,7 @@ class Server:
                 "adapters": self._networks.status(now),
                 "health": report.document() | {"problems": report.told()},
                 "busy": self.busy,
+                "tools": {"waiting": self._lanes.hands.waiting, "unknown": self._lanes.hands.unknown},
                 "recall": self._semantic.progress() if self._semantic else None,
                 "timers": {name: at.isoformat().replace("+00:00", "Z") for name, at in looks.items() if at},
             }

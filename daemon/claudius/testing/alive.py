@@ -25,6 +25,7 @@ from claudius.runtime.hands import IdleHands
 from claudius.runtime.life import HomeLock
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources, running_s
 from claudius.runtime.server import Server
+from claudius.runtime.transcription import transcriber
 from claudius.soul import SoulSource
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from claudius.tool import Tool
@@ -125,6 +126,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
         hooks=hooks,
         reflects=second.cortex.is_active if second else lambda: False,
         slot=slot,
+        transcribe=transcriber(lambda: kept.loaded),
         consult=second.consult if second else None,
         hands=IdleHands(tools) if tools else None,
     )

@@ -13,9 +13,12 @@ HELP = "tool_help"
 
 
 def built_in(
-    paths: Mapping[str, str], store: Store, others: Callable[[], Sequence[Tool]] = tuple
+    paths: Mapping[str, str], store: Store | None, others: Callable[[], Sequence[Tool]] = tuple
 ) -> Callable[[], Sequence[Tool]]:
-    """Return what lists every tool, by name: those that ship, and `others`; the same tuple while these are the same."""
+    """Return what lists every tool, by name: those that ship, and `others`; the same tuple while these are the same.
+
+    `store`: where they look; None = they are only named.
+    """
     made: dict[str, Tool] = {}
     last: list[tuple[Sequence[Tool], Sequence[Tool]]] = []
 

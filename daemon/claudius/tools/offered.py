@@ -45,6 +45,14 @@ class OfferedTools:
             self._all = tuple(sorted([*parts[0], *parts[1]], key=lambda one: one.name))
         return self._all
 
+    def problems(self) -> Mapping[str, str]:
+        """Return what the owner is told of each server that cannot be used as agreed."""
+        return self.servers.problems()
+
+    async def close(self) -> None:
+        """End every server."""
+        await self.servers.close()
+
     async def serve(self, connection: ControlConnection, frame: Mapping[str, Any]) -> None:
         """Serve `claudius tools`: which are off and why; with `again`, once what failed is forgotten."""
         if frame.get("again"):

@@ -15,6 +15,7 @@ from claudius.cognition.conclude.transitions import mood_before, mood_change, se
 from claudius.cognition.output.gate import Gated, gate, has_secret
 from claudius.cognition.output.rules import SAID, OutputRules
 from claudius.cognition.output.splitting import in_posts
+from claudius.cognition.output.tables import plain
 from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs, silent_plan
 from claudius.cognition.processes import Process
 from claudius.cognition.reply.parser import Parsed, clean_text, read_verb
@@ -143,7 +144,9 @@ def conclude(
     gated = gate(speech, rules, streamed=thoughts.streamed) if speech else Gated("", (), withheld=False)
     # streamed text is already one message on the network, so it is not split
     limit = None if thoughts.streamed else settings.post_chars
-    said, posts = in_posts(gated.text, limit) if limit else (gated.text, (gated.text,))
+    form = plain(gated.text) if settings.is_plain and not thoughts.streamed else gated.text
+    shown, posts = in_posts(form, limit) if limit else (form, (form,))
+    said = gated.text if shown == form else shown
     entries: list[Entry] = [*heard(recollection)]
     judged: list[Thought] = []
     if recollection.second_thought:  # it stays in memory, is never rendered into the history, and is not said
