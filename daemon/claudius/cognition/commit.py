@@ -13,6 +13,7 @@ from datetime import UTC, datetime, tzinfo
 import msgspec
 from msgspec.structs import replace
 
+from claudius.acts import MatterOpened
 from claudius.cognition.hooks import noted, show_committed, show_concluded
 from claudius.cognition.mind import Mind
 from claudius.cognition.plan import soul_name
@@ -21,7 +22,7 @@ from claudius.cognition.remembering import kept
 from claudius.cognition.timing import zone_at
 from claudius.errors import ProcessError
 from claudius.intent import Intent
-from claudius.recollection import Recollection
+from claudius.recollection import Recollection, StateKey
 from claudius.tool import Card, ToolCall, ToolClass, may_remember
 
 CARD_CHARS = 600
@@ -46,7 +47,10 @@ async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_t
             intent = felt(intent, recollection)
     intent = allowed(intent, recollection, mind)
     if is_turn:
-        intent = replace(intent, noted=noted(recollection, intent))
+        named = [one.text for one in intent.acts if isinstance(one, MatterOpened)]
+        named += [one.value for one in intent.state if one.key == StateKey.CURRENT_TOPIC]
+        psyche = intent.psyche.about(named[0]) if intent.psyche and named else intent.psyche
+        intent = replace(intent, psyche=psyche, noted=noted(recollection, intent))
     show_concluded(mind.hooks, recollection, intent.calls, intent.utterances if is_turn else ())
     intent = kept(intent, recollection, soul_name(mind.soul().text("soul.md")))
     if intent.asking and intent.utterances:
