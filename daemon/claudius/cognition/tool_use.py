@@ -8,7 +8,7 @@ the one before. A call that needs consent is staged on the turn, which then ends
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -109,16 +109,16 @@ async def tools_here(turn: TurnState) -> tuple[str, ...]:
     if hands is None or WORDS not in turn.soul.files:
         return ()
     offered = sorted(hands.offered(), key=lambda one: one.name)
-    known = ConsentBasis(recollection=turn.recollection, config=turn.config)
-    if any(one.cls is not ToolClass.LOOK for one in offered):
-        known = await _basis(turn, hands, anew=False)
+    known = await _basis(turn, hands, offered)
     said = [(one.name, usable(one, known)) for one in offered]
     return tuple([f"{name} ({note})" if note else name for name, note in said if note is not None])
 
 
-async def _basis(turn: TurnState, hands: Hands, *, anew: bool) -> ConsentBasis:
-    """Return what a decision is made from; `anew`: ask the network now who can see the conversation."""
+async def _basis(turn: TurnState, hands: Hands, tools: Sequence[Tool], *, anew: bool = False) -> ConsentBasis:
+    """Return what decisions on tools are made from; `anew`: ask the network now who can see the conversation."""
     known, plan = turn.recollection, turn.plan
+    if all(one.cls is ToolClass.LOOK and not one.where for one in tools):  # nothing depends on who is there
+        return ConsentBasis(recollection=known, config=turn.config)
     return ConsentBasis(
         recollection=known,
         config=turn.config,
@@ -316,13 +316,13 @@ async def _decided(turn: TurnState, hands: Hands, tool: Tool, call: ToolCall) ->
     """Decide on a new call, within the limits of its person and its conversation."""
     settings = turn.config.tools
     if tool.cls is ToolClass.LOOK:
-        return decide(tool, call.args, ConsentBasis(recollection=turn.recollection, config=turn.config))
+        return decide(tool, call.args, await _basis(turn, hands, (tool,)))
     told = ToolStep(id="", tool=tool.name, args=call.args, state=LIMIT)
     if await hands.spent(call.person) >= settings.per_person_day:
         return replace(told, text=f"{settings.per_person_day} for one person in 24 hours are the most")
     if leaks(json.dumps(call.args, ensure_ascii=False), turn.rules):  # a card is said aloud
         return Refuses("its arguments hold private text")
-    decision = decide(tool, call.args, await _basis(turn, hands, anew=True))
+    decision = decide(tool, call.args, await _basis(turn, hands, (tool,), anew=True))
     waiting = await hands.waiting(call.conversation) if isinstance(decision, Asks) else ()
     same = [one.id for one in waiting if (one.tool, one.args) == (tool.name, call.args)]
     if same:
