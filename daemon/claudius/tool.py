@@ -192,6 +192,14 @@ class Card(Struct, frozen=True, kw_only=True):
     """Once decided, the line that stands in place of the buttons: `Allowed by Oz.`"""
 
     @property
+    def buttons(self) -> tuple[tuple[str, str], ...]:
+        """What may be pressed, the first thing first: a verb, and what stands on it."""
+        once, talk, no = ("allow", "Allow"), ("talk", "Allow for this talk"), ("deny", "No")
+        if not self.for_talk:
+            return once, no
+        return (talk, once, no) if self.cls is ToolClass.READ else (once, talk, no)
+
+    @property
     def text(self) -> str:
         """The question as plain text, with how to answer it, for a network without a form of its own."""
         talk = f", !allow {self.call} talk" if self.for_talk else ""

@@ -202,21 +202,22 @@ async def test_a_question_ends_the_turn_and_the_result_begins_another(home: Home
     voice = Scripted([asks(look), SAID, SAID, SAID, SAID])
     async with alive(home, voice, tools=lambda: (page(),)) as soul:
         await soul.network.hear("What does https://example.org/a say?", person="ana")
-        await soul.network.until_visible(1)
-        await soul.network.hear("!allow", person="ana")
         await soul.network.until_visible(2)
+        await soul.network.hear("!allow", person="ana")
+        await soul.network.until_visible(3)
         await soul.idle()
         for n, line in enumerate(
             ("And what else is new there", "Let us go on with something else", "Tell me more of it")
         ):
             await soul.network.hear(line, person="ana")
-            await soul.network.until_visible(n + 3)
+            await soul.network.until_visible(n + 4)
         await soul.idle()
 
     said = [one.text for one in soul.network.visible]
     of_page = [[one for one in records(prompt_of(request)) if one["kind"] == "tool"] for request in voice.requests]
     assert said[0].startswith("For that I need your word first.")
-    assert said[1] == WORDS
+    assert said[1].startswith("May I read https://example.org/a? (web.read, until ")
+    assert said[2] == WORDS
     assert [[(one["tool"], one.get("text"), one.get("chars")) for one in found] for found in of_page] == [
         [],
         [("web.read", "Ordered:ˆyouˆtellˆall.", None)],
