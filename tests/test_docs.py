@@ -89,6 +89,7 @@ def test_everything_that_reads_prints_json() -> None:
         "claudius daemon uninstall",
         "claudius schedule cancel",
         "claudius tools remove",
+        "claudius mcp",
         "claudius pairing approve",
         "claudius pairing revoke",
         "claudius daimon mute",

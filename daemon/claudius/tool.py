@@ -14,6 +14,8 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
+TIMED_OUT = "no answer in time"
+"""Why a call has no result: its tool was silent for too long."""
 JSON = Mapping[str, Any]
 """Arguments by name, or a JSON schema."""
 

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, tzinfo
 
 from msgspec.structs import replace
 
+from claudius.acts import MatterOpened
 from claudius.cognition.conclude.conclusion import draft_utterance, utterance_key
 from claudius.cognition.hooks import noted, show_committed, show_concluded
 from claudius.cognition.mind import Mind
@@ -24,7 +25,7 @@ from claudius.errors import ProcessError
 from claudius.intent import Intent, Utterance
 from claudius.perception import is_terminal
 from claudius.prompt import nested_line, quoted
-from claudius.recollection import Recollection
+from claudius.recollection import Recollection, StateKey
 from claudius.tool import Card, ToolCall, ToolClass, may_remember
 
 _ADDRESS = re.compile(r"https?://[\w.~:/?#@!$&+,;=%-]+", re.ASCII)
@@ -52,7 +53,10 @@ async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_t
             intent = felt(intent, recollection)
     intent = allowed(intent, recollection, mind)
     if is_turn:
-        intent = replace(intent, noted=noted(recollection, intent))
+        named = [one.text for one in intent.acts if isinstance(one, MatterOpened)]
+        named += [one.value for one in intent.state if one.key == StateKey.CURRENT_TOPIC]
+        psyche = intent.psyche.about(named[0]) if intent.psyche and named else intent.psyche
+        intent = replace(intent, psyche=psyche, noted=noted(recollection, intent))
     show_concluded(mind.hooks, recollection, intent.calls, intent.utterances if is_turn else ())
     intent = kept(intent, recollection, soul_name(mind.soul().text("soul.md")))
     if intent.asking:
