@@ -25,12 +25,12 @@ from claudius.foreign import plain_message, unquoted
 from claudius.memory.calls import args_sha256
 from claudius.memory.store import Store
 from claudius.runtime.access import Membership
-from claudius.tool import Caller, CallState, Grant, Onlookers, Tool, ToolCall
+from claudius.tool import TIMED_OUT, Caller, CallState, Grant, Onlookers, Tool, ToolCall
 
 log = logging.getLogger(__name__)
 
 A_DAY = timedelta(days=1)
-TIMED_OUT, STOPPED, GONE = "no answer in time", "stopped", "this tool is not there any more"
+STOPPED, GONE = "stopped", "this tool is not there any more"
 
 
 class IdleHands:
