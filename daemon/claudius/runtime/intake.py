@@ -155,6 +155,8 @@ class Intake:
         if is_stop(perception):
             by_owner = is_owner(perception, self._mind.config())
             amended = await self._write(lambda: store.inbox.stop(perception, now, by_owner=by_owner))
+            whose = () if by_owner else (perception.person, *await store.people.ids_of(perception.person))
+            self._lanes.hands.stop(perception.conversation, whose)
         else:
             amended = await self._write(lambda: store.inbox.amend(perception, now))
         if amended.is_new:
