@@ -79,12 +79,10 @@ EMBEDDERS: dict[str, str] = {"use": "claudius.memory.moments"}
 
 
 TOOLS: dict[str, str] = {
-    "calc": "claudius.tools.calc",
-    "clock": "claudius.tools.clock",
-    "recall": "claudius.tools.recall",
-    "tool_help": "claudius.tools.tool_help",
+    **dict.fromkeys(("calc", "clock", "recall", "tool_help"), "claudius.tools.look"),
+    "web.read": "claudius.tools.web",
 }
-"""Built-in tools by name; each module has `TOOL`, or a `build`."""
+"""Built-in tools by name; each module has `build(store, config, offered)`, which returns its tools."""
 
 
 class Composed(Struct, frozen=True, kw_only=True):
@@ -247,12 +245,8 @@ async def compose(
             learn(secret.reveal() for secret in loaded.secrets.values())
             return build(loaded)
 
-        voice = CurrentVoice(
-            build(settings.loaded, names=await naming),
-            partial(getattr, settings, "loaded"),
-            build_anew,
-            met=partial(met_model, home),
-        )
+        now = partial(getattr, settings, "loaded")
+        voice = CurrentVoice(build(now(), names=await naming), now, build_anew, met=partial(met_model, home))
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
         store = store_of(home, settings.loaded, disk.release, roles)
         roles = (roles or settings.loaded.config.worker.roles) if store.is_shared else ("all",)
@@ -299,17 +293,17 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
     def own(name: str, loaded: Loaded) -> Chain:
         return given.build(loaded, names=[name], key="cortex.provider")
 
-    shared: dict[str, Any] = {
-        "store": store,
-        "provider": given.voice,
-        "soul": lately(given.soul.current, mark=pushed),
-        "config": lately(settings.current),
-        "clock": given.resources.clock.now,
-        "nonce": partial(chance_source.token_hex, 16),
-        "hooks": Hooks(),
-        "secrets": given.secrets,
-        "slot": Slot(),
-    }
+    shared = dict[str, Any](
+        store=store,
+        provider=given.voice,
+        soul=lately(given.soul.current, mark=pushed),
+        config=lately(settings.current),
+        clock=given.resources.clock.now,
+        nonce=partial(chance_source.token_hex, 16),
+        hooks=Hooks(),
+        secrets=given.secrets,
+        slot=Slot(),
+    )
     second = SecondMind(**shared, build=lambda name: own(name, settings.loaded))
     mind = Mind(
         **shared,
@@ -318,7 +312,7 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
         voices=_step_voices(settings.loaded, given.voice, given.build),
         reflects=second.cortex.is_active,
         consult=second.consult,
-        hands=IdleHands(built_in(TOOLS, store, given.tools)),
+        hands=IdleHands(built_in(TOOLS.values(), store, shared["config"], given.tools)),
     )
     ensouled = Ensouled(mind, home, own_person)
     services = BackgroundServices(

@@ -82,6 +82,10 @@ SELECT id, person, turn, '' AS hidden_by, text, '' AS about, '' AS keys FROM mom
 -- scans: one message is forgotten
 SELECT id, person, text FROM moment WHERE turn = :turn AND is_own = 0 AND person IN (SELECT value FROM json_each(:ids));
 
+-- name: moments_told
+-- scans: one person asks what is kept of them
+SELECT id, audience, at_s, text FROM moment WHERE is_own = 0 AND person IN (SELECT value FROM json_each(:ids)) ORDER BY id DESC LIMIT :most;
+
 -- name: moment_unkeyed
 UPDATE moment SET pictures = trim(replace(pictures, :keys, '')) WHERE id = :id AND :keys <> '';
 

@@ -338,25 +338,41 @@ def is_english(text: str) -> bool:
 
 def stemmed(text: str, name: str = "") -> tuple[str, ...]:
     """Return the stems of a name and of a text's content words, in order, with repetitions. Pure."""
-    language, found = _read(text.strip())  # the index adds blanks to what was heard
+    language, found, _ = _read(text.strip())  # the index adds blanks to what was heard
     return (*[stem(word, language) for word in _WORD.findall(name.lower())], *found) if name else found
 
 
+def marks(text: str) -> set[str]:
+    """Return the stems by which a text may be told from others, by its own language and by English. Pure.
+
+    Of a few words the language is a guess, and the same word has one stem in English at least.
+    """
+    found = set[str]()
+    for at in range(0, len(text), TEXT_CHARS):
+        language, stems, words = _read(text[at : at + TEXT_CHARS].strip())
+        found.update(stems)
+        if language != "english":
+            found.update(stem(word, "english") for word in words)
+    return {one for one in found if len(one) > 1}
+
+
 @lru_cache(maxsize=2048)
-def _read(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return a text's language, and the stems of its content words. Pure."""
+def _read(text: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """Return a text's language, the stems of its content words, and those words that have a stem. Pure."""
     said = text[:TEXT_CHARS].lower().replace("’", "'")
     words = _WORD.findall(said if said.isascii() else folded(said))
     language = language_of(said, words)
     dropped = FUNCTION_WORDS if language == "english" else FUNCTION_WORDS | FUNCTION_WORDS_OF.get(language, frozenset())
     found: list[str] = []
+    bared: list[str] = []
     for word in words:
         if not word.isascii() and _WIDE.search(word):
             found += [word[n : n + 2] for n in range(len(word) - 1)] or [word]
         elif word not in dropped and (len(word) > 1 or word.isdigit() or word >= "\u2600"):
             bare = max(word.split("'"), key=len)  # Ana's, l'insuline
             found.append(stem(bare, language))
-    return language, tuple(found)
+            bared.append(bare)
+    return language, tuple(found), tuple(bared)
 
 
 def folded(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from claudius.perception import SELF, Kind, Origin, Perception, can_react, internal
+from claudius.perception import CONSUMED, SELF, Kind, MessageExtra, Origin, Perception, can_react, internal
 from claudius.psyche import arcs as subjects
 from claudius.psyche.appraisals import HURT_S, apply_appraisal, coloured, frustrates, moves_only_view
 from claudius.psyche.bands import (
@@ -106,6 +106,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         max_arcs=gate_settings.max_arcs,
         milestone="" if recollection.audience == SELF else gate_settings.milestone,
     )
+    is_answered = not (isinstance(perception.extra, MessageExtra) and perception.extra.participation == CONSUMED)
     by_emoji = outcome == "react" and (not called or gate_settings.acknowledges_by_emoji)
     felt = Felt(
         record=_record(recollection, psyche, state, judged, now_s) if outcome == "think" else {},
@@ -120,7 +121,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         called=called,
         reaction=emoji(happening.heard.classes) if by_emoji and can_react(perception) else "",
         felt=felt,
-        told=_told(happening, judged, outcome, event, owed=owed, called=called),
+        told=_told(happening, judged, outcome, event, owed=owed, called=called, is_answered=is_answered),
         change=change,
         numbers=state.numbers,
         kernel=kernel,
@@ -198,6 +199,7 @@ def _told(
     *,
     owed: bool,
     called: bool,
+    is_answered: bool,
 ) -> dict[str, Any]:
     heard = happening.heard
     form = {"think": "words", "react": "line" if called else "emoji", "ignore": "none"}[outcome]
@@ -212,7 +214,7 @@ def _told(
         "m": judged.m,
         "theta": judged.theta,
         "parts": judged.parts,
-        "failed": list(judged.failed),
+        "failed": list(judged.failed) if is_answered else ["consumed"],
         "choices": list(judged.choices),
         "features": {
             "classes": sorted(heard.classes),
