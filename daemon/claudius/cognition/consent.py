@@ -35,6 +35,8 @@ WEB_READ: Final = "web.read"
 LEAK_CHARS = 16
 """So many letters and digits of a private text in an argument are no accident; as in a link that is said aloud."""
 PASSAGE_CHARS = 80
+MOST_CHARS = 1000
+"""The longest address, and the most of a `send`: every network shows so much in the post that asks for it."""
 NO_OWNER: Final = "I have no owner here who could allow that."
 ASKS_FIRST: Final = "asks first"
 MCP: Final = "mcp"
@@ -68,7 +70,10 @@ def decide(tool: Tool, args: Mapping[str, Any], known: ConsentBasis) -> Decision
         return Refuses(why)
     if tool.cls is ToolClass.LOOK:
         return Runs("look")
-    passage, is_web = carried(tool, args, known), tool.name == WEB_READ
+    is_web = tool.name == WEB_READ
+    if (tool.cls is ToolClass.SEND or is_web) and sum(map(len, _scalars(args))) > MOST_CHARS:
+        return Refuses(f"too_long: a person who may allow it is shown {MOST_CHARS} characters of it at most")
+    passage = carried(tool, args, known)
     why = f"it would carry “{passage}” out of this conversation" if passage else ""
     if is_web and passage:
         return Refuses(why)
@@ -283,7 +288,7 @@ def _windows(texts: Iterable[str]) -> frozenset[str]:
 
 
 def _scalars(value: object) -> Iterator[str]:
-    """Yield the texts and numbers that arguments hold, names of keys included."""
+    """Yield the texts and numbers that arguments hold, names of keys included. Pure."""
     if isinstance(value, Mapping):
         yield from [one for pair in value.items() for part in pair for one in _scalars(part)]
     elif isinstance(value, list | tuple):

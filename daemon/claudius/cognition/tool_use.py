@@ -26,13 +26,15 @@ from claudius.cognition.prompt.manifest import WORDS
 from claudius.cognition.prompt.rounds import LIMIT, following, next_plan, used_entries
 from claudius.cognition.reply.parser import Dialogue, Section
 from claudius.cognition.reply.tags import TOOL_USE
-from claudius.cognition.turn_state import TurnState
+from claudius.cognition.turn_state import TurnState, kept_json
 from claudius.config import blot
+from claudius.errors import ToolFailed, ToolRefused, ToolTimedOut, ToolUnknown
 from claudius.perception import internal
 from claudius.prompt import Prompt
 from claudius.recollection import Entry, EntryType, Recollection
 from claudius.tool import (
     JSON,
+    TIMED_OUT,
     Asks,
     Caller,
     CallState,
@@ -152,12 +154,12 @@ Next = Callable[[Prompt, Plan], Awaitable[ModelReply]]
 """Asks the model for the steps of a plan."""
 
 
-async def rounds(turn: TurnState, first: ModelReply, prompt: Prompt, ask: Next) -> ModelReply:
+async def rounds(turn: TurnState, first: ModelReply, plan: Plan, ask: Next) -> ModelReply:
     """Use the tools that a reply asks for, one a round; return the last reply, with the thought of the first one.
 
-    `prompt`: what was asked; `ask` makes the call of each further round. Raises: ProviderError, OverBudget, StoreError.
+    `plan`: what was asked; `ask` makes the call of each further round. Raises: ProviderError, OverBudget, StoreError.
     """
-    reply, plan, own = first, turn.plan, list[Entry]()
+    reply = first
     thought = tuple([one for one in first.parsed.sections if one.name == THOUGHT])
     while TOOL_USE in plan.asked and (section := wish_in(reply)):
         if section.late:
@@ -166,15 +168,21 @@ async def rounds(turn: TurnState, first: ModelReply, prompt: Prompt, ask: Next) 
         if done is None:
             return _with(reply, f"dropped:{TOOL_USE}")
         turn.used.append(done)
-        if done.state in (CallState.WAITING, CallState.STARTED, CallState.UNKNOWN):
+        if has_ended(turn):
             return _ended(turn, reply, done, thought if reply is not first else ())
         own = [*(_thoughts(turn, first) if reply is first else ()), *used_entries(done, turn.recollection.now)]
         turn.guard([one.content for one in own if one.entry_type is EntryType.INTERNAL_MONOLOGUE])
         plan = next_plan(plan, own[-1])
-        prompt = following(prompt, own, plan, turn.soul, turn.recollection.nonce)
+        assert reply.prompt is not None  # noqa: S101 - one call gave it
+        prompt = following(reply.prompt, own, plan, turn.soul, turn.recollection.nonce)
         flags = (f"held:{SPEECH}",) if reply.parsed.dialogues else ()
         reply = _with(await ask(prompt, plan), *flags, sections=thought)
     return reply
+
+
+def has_ended(turn: TurnState) -> bool:
+    """Return whether the use of a tool ended the turn's thoughts: with a question, or with a line that says it all."""
+    return bool(turn.used) and turn.used[-1].state in (CallState.WAITING, CallState.STARTED, CallState.UNKNOWN)
 
 
 def _with(reply: ModelReply, *flags: str, sections: tuple[Section, ...] = ()) -> ModelReply:
@@ -206,12 +214,39 @@ def _ended(turn: TurnState, reply: ModelReply, done: ToolStep, thought: tuple[Se
     parsed = reply.parsed
     if done.state == CallState.WAITING and parsed.winner:
         return _with(reply, sections=thought)
-    kind = {CallState.WAITING: "asking", CallState.STARTED: "late"}.get(CallState(done.state), "unknown")
-    line = turn.soul.steps[TOOL_USE].line(kind, tool=done.tool, call=done.id)
-    said = replace(parsed, dialogues=(Dialogue(text=line, state="complete"),), truncated=False)
+    line = Dialogue(text=ending_line(turn), state="complete")
+    said = replace(parsed, dialogues=(line,), truncated=False)
     if done.state != CallState.WAITING:  # what it would have done stands on what the tool was to give
         said = replace(said, sections=tuple([one for one in parsed.sections if one.name == THOUGHT]))
     return _with(replace(reply, parsed=said, is_canned=True), sections=thought)
+
+
+def ending_line(turn: TurnState) -> str:
+    """Return the fixed line with which the use of a tool ended the turn."""
+    done = turn.used[-1]
+    kind = {CallState.WAITING: "asking", CallState.STARTED: "late"}.get(CallState(done.state), "unknown")
+    return turn.soul.steps[TOOL_USE].line(kind, tool=done.tool, call=done.id)
+
+
+async def used(turn: TurnState, name: str, args: JSON) -> ToolStep:
+    """Have a tool done for a process function. Raises: ToolUnknown, ToolRefused."""
+    tool = find(turn, name)
+    if tool is None:
+        raise ToolUnknown(name, f"there is no such tool here: {', '.join(turn.settings.tools) or 'none'}")
+    if wrong := wrong_in(args, tool):
+        raise ToolRefused(name, wrong)
+    done = await carry_out(turn, tool, kept_json(args))
+    turn.used.append(done)
+    return done
+
+
+def given(done: ToolStep) -> str:
+    """Return what a tool gave. Raises: ToolRefused, ToolTimedOut, ToolFailed."""
+    if done.state in (REFUSED, LIMIT):
+        raise ToolRefused(done.tool, done.text)
+    if done.state == CallState.FAILED:
+        raise (ToolTimedOut if done.text == TIMED_OUT else ToolFailed)(done.tool, done.text)
+    return done.text
 
 
 async def _done(turn: TurnState, text: str) -> ToolStep | None:

@@ -29,7 +29,7 @@ from claudius.intent import Thought
 from claudius.memory.database import Database, Row
 from claudius.memory.documents import sections
 from claudius.memory.packing import unpacked
-from claudius.memory.ranking import FUNCTION_WORDS, TEXT_CHARS, stemmed
+from claudius.memory.ranking import FUNCTION_WORDS, marks
 from claudius.memory.rows import Decoding, dump, instant, parse
 from claudius.recollection import Entry, EntryType
 
@@ -546,7 +546,7 @@ class Derived:
             one = self._turns.get(turn)
             if one:
                 self._written.add_line(one.conversation, one.number)
-                self._learn(soul_texts_of(db, one))
+                self._learn(soul_texts_of(db, one, acts=False))
         for row in db.all("written_by", turns=dump(sorted(turns))):
             if row["kind"] == "portrait":
                 where = row["a"], row["b"]
@@ -620,14 +620,14 @@ def seen_by(row: Row) -> Seen:
         return Seen(first=1)
 
 
-def soul_texts_of(db: Database, one: SeenTurn) -> Iterator[str]:
-    """Yield what the soul wrote in a turn."""
+def soul_texts_of(db: Database, one: SeenTurn, *, acts: bool = True) -> Iterator[str]:
+    """Yield what the soul wrote in a turn; without `acts` not what it booked, which may be in the words of others."""
     values = {"turn": one.turn, "conversation": one.conversation, "number": one.number}
-    yield from (text for text in db.values("soul_lines", **values) if text)
+    yield from (row["text"] for row in db.all("soul_lines", **values) if row["text"] and (acts or not row["is_acts"]))
     kept = db.value("record_kept", record=one.record)
     if kept is not None and not is_damaged(kept):
         found: KeptTurn = unpack(kept)
-        yield from (thought.content for thought in found.thoughts)
+        yield from (thought.content for thought in found.thoughts if acts or thought.step != "acts")
 
 
 def put_back(versions: Sequence[Row], is_derived: Callable[[str | None, str], bool]) -> list[str]:
@@ -654,12 +654,6 @@ def put_back(versions: Sequence[Row], is_derived: Callable[[str | None, str], bo
         parts = [f"## {heading}\n{body}".strip() if heading else body for heading, body in left.items()]
         found.append(version["markdown"] if left == now else "\n\n".join(parts) + "\n" * bool(parts))
     return found
-
-
-def marks(text: str) -> set[str]:
-    """Return the stems by which a text may be told from others. Pure."""
-    parts = (text[at : at + TEXT_CHARS] for at in range(0, len(text), TEXT_CHARS))
-    return {one for part in parts for one in stemmed(part) if len(one) > 1}
 
 
 def _names(names: Sequence[str]) -> re.Pattern[str]:

@@ -136,6 +136,28 @@ def usage(word: str) -> str:
     return f"{SIGNED.get(word, word)} {TABLE[word].shown}".rstrip()
 
 
+def decision(verb: str, call: str) -> str:
+    """Return the command that decides a question: by `allow`, `talk` or `deny`. Pure."""
+    return f"allow {call} talk" if verb == "talk" else f"{verb} {call}"
+
+
+THUMBS: Mapping[str, str] = {"👍": "allow", "👎": "deny"}
+"""What a reaction on a question decides."""
+
+
+def decided_by_thumb(reaction: Perception, verb: str, call: str, conversation: str, receipt: str) -> Perception:
+    """Return a thumb on a question, which was asked in a conversation, as the command that it is. Pure."""
+    return replace(
+        reaction,
+        kind=Kind.COMMAND,
+        conversation=apart(conversation, reaction.person),
+        audience=private(reaction.person),
+        text=decision(verb, call),
+        owes=False,
+        extra=CommandExtra(where=conversation, is_public=not reaction.audience.startswith("private:"), receipt=receipt),
+    )
+
+
 def help_text(network: str) -> str:
     """Return what can be said to the soul in a network, a line for each kind. Pure."""
     lines = [TALK.get(network, TALK[""])]
@@ -195,7 +217,7 @@ def as_command(perception: Perception) -> Perception:
     body = command_in(text, is_called=is_called)
     if not body:
         return perception
-    return replace(
+    command = replace(
         perception,
         kind=Kind.COMMAND,
         conversation=apart(perception.conversation, perception.person),
@@ -205,6 +227,9 @@ def as_command(perception: Perception) -> Perception:
         following=None,
         extra=CommandExtra(where=perception.conversation, is_public=is_public),
     )
+    if not is_public or read_command(body) != CommandLine("quiet"):
+        return command
+    return replace(command, extra=replace(command.extra, hushes=about(command)))  # before what follows is accepted
 
 
 def by_ids(text: str, named: Mapping[str, str]) -> str:
