@@ -123,7 +123,7 @@ async def tools_here(turn: TurnState) -> tuple[str, ...]:
         return ()
     offered = sorted(hands.offered(), key=lambda one: one.name)
     known = ConsentBasis(recollection=turn.recollection, config=turn.config)
-    if any(one.cls is not ToolClass.LOOK for one in offered):
+    if any(one.where or one.cls is not ToolClass.LOOK for one in offered):
         known = await _basis(turn, hands, anew=False)
     said = [(one.name, usable(one, known)) for one in offered]
     return tuple([f"{name} ({note})" if note else name for name, note in said if note is not None])
@@ -329,7 +329,8 @@ async def _decided(turn: TurnState, hands: Hands, tool: Tool, call: ToolCall) ->
     """Decide on a new call, within the limits of its person and its conversation."""
     settings = turn.config.tools
     if tool.cls is ToolClass.LOOK:
-        return decide(tool, call.args, ConsentBasis(recollection=turn.recollection, config=turn.config))
+        plain = ConsentBasis(recollection=turn.recollection, config=turn.config)
+        return decide(tool, call.args, await _basis(turn, hands, anew=True) if tool.where else plain)
     told = ToolStep(id="", tool=tool.name, args=call.args, state=LIMIT)
     if await hands.spent(call.person) >= settings.per_person_day:
         return replace(told, text=f"{settings.per_person_day} for one person in 24 hours are the most")
