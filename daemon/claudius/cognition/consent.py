@@ -40,7 +40,7 @@ MOST_CHARS = 1000
 NO_OWNER: Final = "I have no owner here who could allow that."
 ASKS_FIRST: Final = "asks first"
 MCP: Final = "mcp"
-"""The terminal's thread in which a client of `claudius mcp` speaks."""
+"""The terminal's thread in which a client speaks over MCP."""
 _PUBLIC = frozenset({"clock", "calc", "tool_help", WEB_READ})
 """Tools whose results hold nothing that is private to this conversation."""
 _EDGES = "<>()[]{}\"'`“”‘’«»*_~.,;:!?…。、，！？"
@@ -121,7 +121,7 @@ def _is_offered(where: Sequence[str], known: ConsentBasis) -> bool:
 def person_behind(known: Recollection) -> str:
     """Return the person on whose behalf a turn may do more than look; empty = there is none. Pure.
 
-    A guest, a bot, somebody at the terminal who is not its user, and a client of `claudius mcp` may only look, and so
+    A guest, a bot, somebody at the terminal who is not its user, and a client over MCP may only look, and so
     may whatever the soul does by itself. The turn that hears a result acts for the person who asked for it.
     """
     heard = known.perception
