@@ -19,40 +19,31 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.cognition.acts import ACTS, ActsBasis, ReadActs, RefusedAct, read_acts
-from claudius.cognition.asks import SPEECH, THOUGHT, Ask, read, without_prefix
+from claudius.cognition.asks import SPEECH
 from claudius.cognition.conclude.conclusion import interpret
 from claudius.cognition.hooks import ThoughtStream, show_prompt
 from claudius.cognition.mind import Show, StepVoice
+from claudius.cognition.output.alone import Alone
 from claudius.cognition.output.forged import Unforged, without_forged
 from claudius.cognition.output.gate import StreamGate
 from claudius.cognition.output.rules import NeedsRepair, Spoken, climb
-from claudius.cognition.plan import allowed_verbs
-from claudius.cognition.prompt.assembly import BROKEN_CHARS, build_prompt, prompt_sha256, repair_tail, words_tail
+from claudius.cognition.plan import soul_name
+from claudius.cognition.prompt.assembly import build_prompt, prompt_sha256, repair_tail
 from claudius.cognition.prompt.function_prompts import (
-    NAME,
     Drawn,
-    PromptSource,
-    Wanted,
-    asked,
-    draw,
-    fresh,
-    is_told_apart,
-    prompt_of,
 )
+from claudius.cognition.prompt.plain import again_tail
 from claudius.cognition.remembering import REHEARSAL
-from claudius.cognition.reply.parser import Parsed, Parser, Section, clean_text, read_verb
-from claudius.cognition.reply.tags import is_structured
-from claudius.cognition.steps import STEPS
+from claudius.cognition.reply.parser import Parsed, Parser, Section
 from claudius.cognition.timing import known_zone
-from claudius.cognition.turn_state import SUMMARY_CALL, FirstCall, TurnState, Words
-from claudius.cognition.working_memory import WorkingMemory
+from claudius.cognition.turn_state import SUMMARY_CALL, FirstCall, TurnState
 from claudius.config import blot
 from claudius.errors import OverBudget, ProviderError, RefusedReply, Unreadable
 from claudius.failure import Failure, failure_of, unspeakable
 from claudius.intent import Call, Thought, Thoughts
 from claudius.memory.knowledge import greeted, told
 from claudius.observed import Thinking
-from claudius.prompt import Prompt, RecordKind, data_line, fence, quoted
+from claudius.prompt import Prompt
 from claudius.provider import (
     Delta,
     Done,
@@ -66,7 +57,6 @@ from claudius.provider import (
     estimate,
     patience_of,
 )
-from claudius.recollection import EntryType
 
 
 class ModelReply(Struct, frozen=True):
@@ -106,14 +96,8 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
         turn.first = FirstCall(sha, turn.plan, drawn)
     turn.asked += [step for step in steps if step not in turn.asked]
     provider = voice.provider if voice else mind.provider
-    is_final = not turn.process.may_execute_now and not turn.lines  # nothing may be shown before the last hop
-    show = turn.surface.show if streams and is_final else None
-    thoughts = ThoughtStream(mind.hooks, turn.recollection, mind.secrets) if mind.hooks.has(Thinking.point) else None
-    gate = StreamGate(turn.rules) if show else None
-    parser = Parser(think=thoughts.tell if thoughts else None)
-    reading = _Reading(parser, gate, show, turn.surface.tell, thoughts)
-    if ACTS in steps:
-        reading.may_show = partial(_is_done, turn)
+    reading = _reading(turn, purpose, steps, streams=streams)
+    thoughts = reading.thoughts
     made = turn.paid.get(sha)
     if made is not None:
         await reading.take(made.response)
@@ -144,16 +128,13 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
                 undo.callback(thoughts.void)
             show_prompt(mind.hooks, turn.recollection, steps, prompt, provider.model)
             started = time.monotonic()
-            if turn.surface.read and patience_of(provider, request):
+            if turn.surface.read and not turn.streamed and patience_of(provider, request):
                 await turn.surface.read(f"… reading about {estimate(request, '').input_tokens:,} tokens")
             with turn.surface.waiting():
                 done = await _read(turn, provider, request, reading)
             undo.pop_all()
-        if number is None:  # above every call of this turn and of earlier runs
-            known = (*turn.calls, *turn.paid.values())
-            number = max([call.n for call in known if call.n < SUMMARY_CALL], default=-1) + 1
         made = Call(
-            n=number,
+            n=_next_number(turn) if number is None else number,
             purpose=purpose,
             request_sha256=sha,
             response=blot(reading.text, mind.secrets),
@@ -164,12 +145,34 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             ms=round((time.monotonic() - started) * 1000),
         )
         mind.store.turns.keep_call(turn.turn, made)
+    if made.stop_reason != "max_tokens":
+        await reading.close()
     turn.calls.append(made)
     turn.streamed += reading.shown
     parsed = without_forged(reading.parser.finish(truncated=made.stop_reason == "max_tokens"))
     if thoughts:
         thoughts.end()
     return ModelReply(parsed, made.response, made.stop_reason == "refusal", reading.shown)
+
+
+def _next_number(turn: TurnState) -> int:
+    """Return a number above every call of this turn and of earlier runs."""
+    known = (*turn.calls, *turn.paid.values())
+    return max([call.n for call in known if call.n < SUMMARY_CALL], default=-1) + 1
+
+
+def _reading(turn: TurnState, purpose: str, steps: Sequence[str], *, streams: bool) -> _Reading:
+    mind = turn.mind
+    is_final = not turn.process.may_execute_now and not turn.lines  # nothing may be shown before the last hop
+    show = turn.surface.show if streams and is_final else None
+    thoughts = ThoughtStream(mind.hooks, turn.recollection, mind.secrets) if mind.hooks.has(Thinking.point) else None
+    gate = StreamGate(turn.rules) if show else None
+    reading = _Reading(Parser(think=thoughts.tell if thoughts else None), gate, show, turn.surface.tell, thoughts)
+    if turn.settings.profile == "plain" and purpose in ALONE:
+        reading.alone = Alone(turn.rules, soul_name(turn.soul.text("soul.md")))
+    if ACTS in steps:
+        reading.may_show = partial(_is_done, turn)
+    return reading
 
 
 async def _known(turn: TurnState) -> str:
@@ -193,6 +196,8 @@ class _Reading(Struct):
     """Whether words may be shown once this section of acts has closed; None = they need not wait for it."""
     held: str = ""
     """Words that wait for the acts."""
+    alone: Alone | None = None
+    """Reads words that come without a section; None = they have one."""
     unforged: Unforged = field(default_factory=Unforged)
     shown: str = ""
     text: str = ""
@@ -216,6 +221,15 @@ class _Reading(Struct):
     async def take(self, piece: str) -> None:
         """Read the next piece."""
         self.text += piece
+        await self._feed(self.alone.take(piece) if self.alone else piece)
+
+    async def close(self) -> None:
+        """End a reply that is whole."""
+        if self.alone:
+            await self._feed(self.alone.end())
+
+    async def _feed(self, piece: str) -> None:
+        self.is_void = self.is_void or (self.alone is not None and self.alone.is_unfit)
         visible = self.held + self.parser.feed(piece)
         self.held = ""
         if self.may_show and not self.is_void:
@@ -234,9 +248,14 @@ class _Reading(Struct):
         """Start over: discard the text so far. The final utterance will replace what was shown of it."""
         self.parser = Parser(think=self.thoughts.tell if self.thoughts else None)
         self.text, self.shown, self.held, self.is_void = "", "", "", True
+        self.alone = self.alone and self.alone.anew()
         self.unforged = Unforged()
         if self.thoughts:
             self.thoughts.void()
+
+
+ALONE = ("turn", "repair")
+"""The calls that ask a model of the plain profile for its words."""
 
 
 def _is_done(turn: TurnState, section: Section) -> bool:
@@ -270,7 +289,7 @@ Replies = Sequence[ModelReply | None]
 Failed = Mapping[int, Unreadable]
 
 
-async def _read_or_repair(
+async def read_or_repair(
     turn: TurnState,
     first: ModelReply,
     parts: Sequence[Callable[[ModelReply, Replies], Any]],
@@ -365,8 +384,8 @@ async def thoughts(turn: TurnState, reply: ModelReply) -> Thoughts:
         refused = failed[0].detail if failed[0].name == ACTS else ""
         prompt = build_prompt(turn.plan, turn.recollection, turn.soul, turn.settings)
         tail = (
-            words_tail(turn.plan, turn.recollection, turn.soul, turn.settings)
-            if turn.settings.profile == "small"
+            again_tail(prompt.tail, turn.recollection, turn.soul)
+            if turn.settings.profile == "plain"
             else repair_tail(turn.recollection, turn.soul, reply.parsed.raw, turn.settings.message_chars, refused)
         )
         try:
@@ -376,7 +395,7 @@ async def thoughts(turn: TurnState, reply: ModelReply) -> Thoughts:
             return None
 
     part = partial(decided_by, turn, does=ACTS in turn.plan.asked)
-    (decided,) = await _read_or_repair(turn, reply, (part,), again)
+    (decided,) = await read_or_repair(turn, reply, (part,), again)
     keep_acts(turn, decided.acts)
     return thoughts_of(turn, reply, decided)
 
@@ -412,86 +431,3 @@ def not_done(turn: TurnState, acts: ReadActs) -> str:
     told = dict.fromkeys([one.what for one in acts.refused if one.what])
     to = turn.recollection.addressee
     return turn.soul.steps[ACTS].failed(", ".join(told) or "…", to.locale if to else "")
-
-
-async def answers(
-    turn: TurnState, source: PromptSource, memory: WorkingMemory, asks: Sequence[Ask[Any]], *, streams: bool = False
-) -> list[Any]:
-    """Ask for several values in one call. Returns them in order. Raises: Unreadable, ProviderError, BadSoul."""
-    wanted = asked(asks, source)
-
-    async def once(wanted: Wanted, purpose: str, *, streams: bool = False) -> ModelReply:
-        lines = fresh(memory, source.base)
-        turn.guard(line.content for line in lines if line.entry_type is EntryType.INTERNAL_MONOLOGUE)
-        return await ask_model(
-            turn,
-            prompt_of(source, memory, wanted),
-            purpose,
-            steps=wanted.tags,
-            drawn=draw(source, memory, wanted) if turn.first is None else None,
-            streams=streams,
-        )
-
-    async def again(failed: Failed) -> ModelReply:
-        return await once(_again(first, source, wanted, failed), asks[min(failed)].step)
-
-    first = await once(wanted, asks[0].step, streams=streams)
-    does = ACTS in [ask.step for ask in asks]
-    decided = partial(decided_by, turn, does=does)  # words and acts are asked for anew together, and read alike
-    parts = [
-        decided if ask.step in (SPEECH, ACTS) else partial(_value, source, asks, place)
-        for place, ask in enumerate(asks)
-    ]
-    found = await _read_or_repair(turn, first, parts, again)
-    done = [one.acts if ask.step == ACTS else one for one, ask in zip(found, asks, strict=True)]
-    for acts in [one for one in done if isinstance(one, ReadActs)]:
-        keep_acts(turn, acts)
-    return [_clean(one.spoken if isinstance(one, Decided) else one, turn, first) for one in done]
-
-
-def _value(source: PromptSource, asks: Sequence[Ask[Any]], place: int, first: ModelReply, second: Replies) -> Any:
-    parsed = (second[0] if second and second[0] else first).parsed
-    ask, is_alone = asks[place], len(asks) == 1
-    tag = ask.step if ask.step in STEPS else "mental_query"
-    number = str(place + 1) if is_told_apart(asks, place) else None
-    if tag == THOUGHT:
-        found = parsed.monologue if parsed.monologue and parsed.monologue.complete else None
-    else:
-        named = (one for one in parsed.sections if one.name == tag and one.complete)
-        found = next((one for one in named if number is None or one.section == number), None)
-    if found is None and is_alone and not parsed.truncated and not is_structured(parsed.raw):
-        found = Section(name=tag, text=without_prefix(parsed.raw, NAME))
-    if found is None:
-        raise Unreadable(ask.step, "it was not written, or not to its end")
-    if ask.schema is not str:
-        return read(ask, found.text)
-    text = read(ask, clean_text(without_prefix(found.text, NAME)))
-    if ask.step != THOUGHT:
-        return text
-    verbs, default = allowed_verbs(THOUGHT, source.plan, source.soul)
-    return Words.of(str(text), read_verb(found.verb, verbs, default)[0])
-
-
-def _again(first: ModelReply, source: PromptSource, wanted: Wanted, failed: Failed) -> Wanted:
-    """Ask again for the failed sections, giving the reason and the earlier text."""
-    broken = {"kind": RecordKind.DRAFT, "text": first.parsed.raw[:BROKEN_CHARS]}
-    words = source.soul.files["reask.md"]
-    told = [words.fill(step=error.name, reason=quoted(error.detail)) for error in failed.values()]
-    return Wanted(
-        tags=tuple(wanted.tags[place] for place in failed),
-        lines=tuple(wanted.lines[place] for place in failed),
-        again="\n".join([fence(data_line(broken), source.recollection.nonce), *dict.fromkeys(told)]),
-    )
-
-
-def _clean(value: Any, turn: TurnState, first: ModelReply) -> Any:
-    """Return a value as a process function gets it: words aloud without the soul's name, secrets blotted out."""
-    if isinstance(value, Spoken):
-        text = value.speech if first.streamed else without_prefix(value.speech, NAME, tuple(turn.rules.verbs))
-        value = Words.of(text, value.verb, value.rung, truncated=value.truncated, flags=value.flags)
-    if not isinstance(value, str) or not turn.mind.secrets:
-        return value
-    clean = blot(value, turn.mind.secrets)
-    if isinstance(value, Words):
-        return Words.of(clean, value.verb, value.rung, truncated=value.truncated, flags=value.flags)
-    return clean

@@ -14,12 +14,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from claudius.cognition.acts import ACTS
-from claudius.cognition.asking import ModelReply, acts_of, answers, ask_model, thoughts
+from claudius.cognition.answering import answers
+from claudius.cognition.asking import ModelReply, acts_of, ask_model, thoughts
 from claudius.cognition.asks import QUERY, SPEECH, THOUGHT, external_dialogue
 from claudius.cognition.conclude.conclusion import conclude, heard
 from claudius.cognition.conclude.transitions import allowed, joined, judge, moved, stayed
 from claudius.cognition.function_process import Turn, Yielded
 from claudius.cognition.history import section
+from claudius.cognition.judging import judged
 from claudius.cognition.mind import StepVoice
 from claudius.cognition.output.gate import has_secret
 from claudius.cognition.output.rules import SAID
@@ -160,6 +162,8 @@ async def _function(turn: TurnState) -> Transition | None:
 async def _declared(turn: TurnState) -> Transition | None:
     """Run a declarative process: its steps in one or several calls, then its transition rule."""
     found = await thoughts(turn, await _asked(turn))
+    if turn.plan.judged:
+        found = await judged(turn, found)
     turn.hops.append(turn.process.name)
     known, rules = turn.recollection, turn.rules
     part = conclude(turn.plan, known, found, turn.soul, turn.said_settings, rules, turn.attention)
@@ -312,7 +316,6 @@ def _ended(turn: TurnState) -> Intent:
         process=turn.process.name,
         next_process=turn.recollection.process if turn.is_guest else turn.process_state,
         steps=tuple(turn.asked),
-        later=turn.plan.later,
         planned=turn.planned(**declares),
         changes=changes,
     )
@@ -337,7 +340,6 @@ def unlearned(intent: Intent, tainted: str) -> Intent:
         model=None,
         state=state,
         noted=replace(intent.noted, proposal=None) if intent.noted else None,
-        later=(),
         changes={**intent.changes, **left, "tainted": tainted},
     )
 
