@@ -295,13 +295,13 @@ talk() {
 }
 
 main() {
-    local extras=(api discord images slack) is_talk_wanted=yes is_claude_asked=no word
+    local extras=(api discord documents images slack tools) is_talk_wanted=yes is_claude_asked=no word
     cd "$(dirname "${BASH_SOURCE[0]}")"
     venv=.venv
     called=$PWD/$venv/bin/claudius # what is typed to call Claudius; `claudius` alone once link() has put it on PATH
     if [ "${1:-}" = tools ] || [ "${1:-}" = test ]; then
         make_environment
-        install api claude dev discord home images postgres recall slack
+        install api claude dev discord documents home images postgres recall slack tools
         if [ "$1" = tools ]; then return; fi
         shift
         local code=0

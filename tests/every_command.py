@@ -73,6 +73,12 @@ NOT_KILLED: dict[str, str] = {
     "completion": PRINTS,
     "daemon install": "writes one unit file outside of the home, and asks the service manager; done again, it is whole",
     "daemon uninstall": "deletes that file",
+    "tools": READS,
+    "tools list": READS,
+    "tools check": "starts servers, and writes nothing",
+    "tools diff": "starts a server, and writes nothing",
+    "tools add": "one transaction, then one file: what no file names is offered to nobody, and done again it is whole",
+    "tools remove": "one file, then one transaction: likewise",
     "migrate": "needs a server: killed in its own test, `tests/cli/test_migrate_killed.py`",
 }
 """Commands that are not killed by this table, each with the reason: most change nothing."""

@@ -72,7 +72,7 @@ def test_setup_says_where_the_lock_does_not_fit(tmp_path: Path) -> None:
     ran, calls = set_up(tmp_path, locked="echo no such wheel; exit 1")
 
     assert ran.returncode == 0, ran.stderr
-    assert calls[1].endswith("-e .[api,discord,images,slack]")
+    assert calls[1].endswith("-e .[api,discord,documents,images,slack,tools]")
     assert "no such wheel" in ran.stderr
     assert "without hashes" in ran.stderr
 

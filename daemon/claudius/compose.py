@@ -8,7 +8,7 @@ import logging
 import os
 import random
 import secrets as chance_source
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -42,12 +42,16 @@ from claudius.providers.chain import NO_VOICE, Chain, NoVoice, choose, met_model
 from claudius.providers.current import CurrentVoice, mark_of, notices
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices, SecondMind
+from claudius.runtime.hands import IdleHands
 from claudius.runtime.life import HomeLock, Pause, fingerprints
 from claudius.runtime.logs import start_log
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources, check_room, set_wall
 from claudius.runtime.server import Server
+from claudius.runtime.transcription import transcriber
 from claudius.shape import misfit
 from claudius.soul import SoulSource, Source
+from claudius.tools import built_in
+from claudius.tools.offered import OfferedTools, offered_tools
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +76,15 @@ PROVIDERS: dict[str, str] = {
 
 EMBEDDERS: dict[str, str] = {"use": "claudius.memory.moments"}
 """Built-in embedders by name; each module has `build()`. The setting's `auto` is the one of the extra `recall`."""
+
+
+TOOLS: dict[str, str] = {
+    "calc": "claudius.tools.calc",
+    "clock": "claudius.tools.clock",
+    "recall": "claudius.tools.recall",
+    "tool_help": "claudius.tools.tool_help",
+}
+"""Built-in tools by name; each module has `TOOL`, or a `build`."""
 
 
 class Composed(Struct, frozen=True, kw_only=True):
@@ -183,6 +196,7 @@ class _Inputs(Struct, frozen=True, kw_only=True):
     store: Store
     roles: Sequence[str]
     resources: ProcessResources
+    tools: OfferedTools
 
 
 async def compose(
@@ -226,16 +240,15 @@ async def compose(
         tally, rests = CallTally(), Rests()
         build = partial(provider, home=home, tally=tally, rests=rests)
 
-        def build_anew(loaded: Loaded) -> Chain:  # the log and the output's gate learn the keys first
-            secrets.extend({secret.reveal() for secret in loaded.secrets.values()} - set(secrets))
+        def learn(values: Iterable[str]) -> None:  # the log and the output's gate
+            secrets.extend({*values} - set(secrets))
+
+        def build_anew(loaded: Loaded) -> Chain:
+            learn(secret.reveal() for secret in loaded.secrets.values())
             return build(loaded)
 
-        voice = CurrentVoice(
-            build(settings.loaded, names=await naming),
-            partial(getattr, settings, "loaded"),
-            build_anew,
-            met=partial(met_model, home),
-        )
+        now = partial(getattr, settings, "loaded")
+        voice = CurrentVoice(build(now(), names=await naming), now, build_anew, met=partial(met_model, home))
         disk = Disk(home, lambda: settings.loaded.config.storage.reserve_mb)
         store = store_of(home, settings.loaded, disk.release, roles)
         roles = (roles or settings.loaded.config.worker.roles) if store.is_shared else ("all",)
@@ -267,6 +280,7 @@ async def compose(
         store=store,
         roles=roles,
         resources=resources,
+        tools=offered_tools(home, lambda: settings.loaded, store.pins.all, clock.now, TOOLS, learn),
     )
     mind, second, services, ensouled = _parts(given, networks=networks)
     server = _server(given, mind, second, services, ensouled, networks=networks)
@@ -281,24 +295,26 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
     def own(name: str, loaded: Loaded) -> Chain:
         return given.build(loaded, names=[name], key="cortex.provider")
 
-    shared: dict[str, Any] = {
-        "store": store,
-        "provider": given.voice,
-        "soul": lately(given.soul.current, mark=pushed),
-        "config": lately(settings.current),
-        "clock": given.resources.clock.now,
-        "nonce": partial(chance_source.token_hex, 16),
-        "hooks": Hooks(),
-        "secrets": given.secrets,
-        "slot": Slot(),
-    }
+    shared = dict[str, Any](
+        store=store,
+        provider=given.voice,
+        soul=lately(given.soul.current, mark=pushed),
+        config=lately(settings.current),
+        clock=given.resources.clock.now,
+        nonce=partial(chance_source.token_hex, 16),
+        hooks=Hooks(),
+        secrets=given.secrets,
+        slot=Slot(),
+    )
     second = SecondMind(**shared, build=lambda name: own(name, settings.loaded))
     mind = Mind(
         **shared,
         aged_at=given.resources.clock.expiry,
+        transcribe=transcriber(lambda: settings.loaded),
         voices=_step_voices(settings.loaded, given.voice, given.build),
         reflects=second.cortex.is_active,
         consult=second.consult,
+        hands=IdleHands(built_in(TOOLS, store, given.tools)),
     )
     ensouled = Ensouled(mind, home, own_person)
     services = BackgroundServices(
@@ -331,7 +347,7 @@ def _server(
         thoughts=partial(mind.hooks.listen, Thinking),
     )
     embedder = embedder_of(given.settings.loaded.config) if networks else None
-    handlers = {"chat": terminal.chat, "reflect": second.reflect}
+    handlers = {"chat": terminal.chat, "reflect": second.reflect, "tools": given.tools.serve}
     server = Server(
         given.home,
         given.lock,
@@ -345,6 +361,7 @@ def _server(
         services=services,
         alerts=networks,
         roles=given.roles,
+        tools=given.tools,
         semantic=given.store.search_by_meaning(embedder) if embedder else None,
     )
     terminal.wake = server.wake

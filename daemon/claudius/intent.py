@@ -24,6 +24,10 @@ ApologyKind = Literal["provider_down", "over_budget", "unreadable", "interrupted
 Rung = Literal["complete", "plain", "repair", "cut", "fixed", "silent", "apology"]
 
 
+USED = "tool"
+"""The purpose of a call that goes on with what a tool gave."""
+
+
 class Thought(Struct, frozen=True, kw_only=True):
     """One parsed and checked section of a reply. `step` is the cognitive step's name."""
 
@@ -62,6 +66,10 @@ class Thoughts(Struct, frozen=True, kw_only=True):
     """The part of it that the listener has already seen; a prefix of what is finally spoken."""
     truncated: bool = False
     calls: tuple[Call, ...] = ()
+    used: tuple[Entry, ...] = ()
+    """What was asked of tools and what came of it, in order; it follows the thought."""
+    is_canned: bool = False
+    """The words are a fixed line, which no thought chose."""
 
 
 class Utterance(Struct, frozen=True, kw_only=True):
@@ -88,8 +96,8 @@ class Utterance(Struct, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> str:
-        """The words and, after a blank line, the receipts: what a network without a form of its own shows."""
-        return "\n\n".join(filter(None, (self.body, "\n".join(self.receipts))))
+        """The words, the receipts and the question, in paragraphs: what a network without a form of its own shows."""
+        return "\n\n".join(filter(None, (self.body, "\n".join(self.receipts), self.card.text if self.card else "")))
 
 
 class ModelVersion(Struct, frozen=True, kw_only=True):

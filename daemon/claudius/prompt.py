@@ -65,6 +65,8 @@ class RecordKind(StrEnum):
     SUMMARY = "summary"
     LEFT_OUT = "left_out"
     DRAFT = "draft"
+    TOOL = "tool"
+    """What came of the use of a tool."""
 
 
 class Prompt(Struct, frozen=True):
@@ -119,12 +121,12 @@ def nested_line(document: Any) -> str:
     return _ESCAPED.sub(_escape, msgspec.json.encode(document).decode())
 
 
-_BLANKS = re.compile(r"[^\S\n]+")
+_BLANKS = re.compile(r"(?<=\S)[^\S\n]+")
 MARK = "\N{MODIFIER LETTER CIRCUMFLEX ACCENT}"
 
 
 def datamark(text: str) -> str:
-    """Replace every blank by a mark, so that no sentence of a third party reads like one of ours. Pure.
+    """Replace the blanks between words by a mark, so that no sentence of a third party reads like one of ours. Pure.
 
     Source: Hines et al., "Defending Against Indirect Prompt Injection Attacks With Spotlighting", 2024, section 3.2.
     """

@@ -26,6 +26,9 @@ class ReadFile(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field=
     type: str
     image: int | None = None
     text: str | None = None
+    cut: int | None = None
+    """How many characters are left out after `text`, before `end`."""
+    end: str | None = None
     unread: str | None = None
 
     def record(self) -> dict[str, str | int | bool]:

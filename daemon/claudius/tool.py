@@ -189,6 +189,13 @@ class Card(Struct, frozen=True, kw_only=True):
     verdict: str = ""
     """Once decided, the line that stands in place of the buttons: `Allowed by Oz.`"""
 
+    @property
+    def text(self) -> str:
+        """The question as plain text, with how to answer it, for a network without a form of its own."""
+        talk = f", !allow {self.call} talk" if self.for_talk else ""
+        how = f"{self.who} may say: !allow {self.call}{talk}, !deny {self.call}"
+        return "\n".join(filter(None, (self.question, self.args, self.verdict or how)))
+
 
 class Onlookers(Struct, frozen=True, kw_only=True):
     """Who can see a conversation now, by canonical id, as far as consent depends on it."""
@@ -261,6 +268,18 @@ class Hands(Protocol):
         Durable before the first byte leaves. Its state is `started` if it takes longer than a turn may: then it goes
         on by itself, and its result comes as a perception of its own.
         """
+        ...
+
+
+class ToolServers(Protocol):
+    """Servers of tools, as the process that has some sees them."""
+
+    def problems(self) -> Mapping[str, str]:
+        """Return what the owner is told of each server that cannot be used as agreed."""
+        ...
+
+    async def close(self) -> None:
+        """End every server."""
         ...
 
 

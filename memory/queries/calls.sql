@@ -8,6 +8,16 @@ SELECT id, turn, conversation, audience, person, is_owner, tool, class, third, p
 SELECT id, turn, conversation, audience, person, is_owner, tool, class, third, pin, args, args_sha256, state, reason, approvers, allowed_by, grant_id,
     attempts, asked_at, until, started_at, ended_at, result, told_turn FROM tool_call WHERE turn = :turn ORDER BY id;
 
+-- name: calls_shown
+-- scans: the owner looks at the last ones
+SELECT id, turn, conversation, audience, person, is_owner, tool, class, third, pin, args, args_sha256, state, reason, approvers, allowed_by, grant_id,
+    attempts, asked_at, until, started_at, ended_at, result, told_turn FROM tool_call ORDER BY asked_at DESC LIMIT :most;
+
+-- name: grants_shown
+-- scans: the owner looks at them
+SELECT id, tool, pin, scope, person, conversation, granted_by, granted_at, expires_at, revoked_at FROM tool_grant
+WHERE revoked_at IS NULL AND expires_at > :now ORDER BY id;
+
 -- name: calls_open
 -- What waits for consent, or is under way, in one conversation.
 SELECT id, turn, conversation, audience, person, is_owner, tool, class, third, pin, args, args_sha256, state, reason, approvers, allowed_by, grant_id,
@@ -22,6 +32,15 @@ WHERE state = 'waiting' AND state IN ('waiting', 'approved', 'started') ORDER BY
 
 -- name: calls_lapse_next
 SELECT min(until) AS until FROM tool_call WHERE state = 'waiting' AND state IN ('waiting', 'approved', 'started');
+
+-- name: cards_decided
+-- Posts whose question is decided, and which still show it as open.
+SELECT o.key, o.conversation, o.receipt, o.card, c.state, c.allowed_by FROM outbox o
+JOIN tool_call c ON c.turn = o.turn AND c.until IS NOT NULL AND c.state <> 'waiting'
+WHERE o.card <> '' AND o.state = 'sent';
+
+-- name: card_settled
+UPDATE outbox SET card = '' WHERE key = :key;
 
 -- name: call_asked
 INSERT INTO tool_call (id, turn, conversation, audience, person, is_owner, tool, class, third, pin, args, args_sha256, state, reason, approvers,

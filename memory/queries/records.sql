@@ -157,6 +157,9 @@ SELECT (SELECT coalesce(sum(turns), 0) FROM conversation) AS turns,
 SELECT t.turn, t.nonce, t.shown, r.kept, r.expired_at FROM turn t JOIN turn_record r ON r.id = t.record
 WHERE t.conversation = :conversation AND t.number = :number;
 
+-- name: turn_kept
+SELECT r.kept FROM turn t JOIN turn_record r ON r.id = t.record WHERE t.turn = :turn;
+
 -- name: moment_text
 SELECT text FROM moment_said WHERE id = :id;
 

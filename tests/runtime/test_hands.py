@@ -50,10 +50,8 @@ def by(call: ToolCall) -> Caller:
 @asynccontextmanager
 async def hands(home: Home, *tools: Tool, **settings: str) -> AsyncIterator[tuple[LaneHands, ToolRunner, Alive]]:
     """Wake a soul with these tools; yield what does the calls of one conversation."""
-    async with alive(home, Scripted(default=reply("It says so.")), tools=tools, settings=settings) as soul:
-        runner = ToolRunner(
-            soul.mind, lambda: tools, soul.server.wake, Membership(soul.mind.store, {}, soul.mind.clock)
-        )
+    async with alive(home, Scripted(default=reply("It says so.")), tools=lambda: tools, settings=settings) as soul:
+        runner = ToolRunner(soul.mind, soul.server.wake, Membership(soul.mind.store, {}, soul.mind.clock))
         yield runner.of(soul.mind.store, WHERE), runner, soul
         await runner.close()
 

@@ -17,6 +17,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+import msgspec
 from msgspec import Struct, field
 
 from claudius.config import Loaded
@@ -245,6 +246,7 @@ class TerminalAdapter(PlainAdapter):
             "turn": utterance.turn,
             "body": utterance.body,
             "receipts": list(utterance.receipts),
+            "card": msgspec.to_builtins(utterance.card),
             "kind": utterance.kind,
             "apology": utterance.apology,
             "verb": utterance.verb,

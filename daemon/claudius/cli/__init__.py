@@ -38,6 +38,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "users": ("users:users", "what the soul knows of each person, and its history"),
     "pairing": ("networks:pairing", "strangers who ask to be let in"),
     "process": ("state:process", "its mental processes, and where each conversation stands"),
+    "tools": ("tools:tools", "what the soul may do: its tools, their servers, what it asked and did"),
     "schedule": ("state:schedule", "what the soul has planned for later, and what its clock does"),
     "daimon": ("state:daimon", "who whispers to the soul"),
     "ensoul": ("ensoul:ensoul", "the soul in Claude Code"),

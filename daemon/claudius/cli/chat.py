@@ -45,6 +45,8 @@ SWITCHED = {
     True: "(its private thoughts are shown to you; /thoughts off hides them)",
     False: "(its private thoughts are hidden; /thoughts on shows them)",
 }
+LETTERS = {"o": "!allow {}", "t": "!allow {} talk", "n": "!deny {}"}
+CHOICES = {True: "[o]nce, this [t]alk, [N]o", False: "[o]nce, [N]o"}
 THOUGHTS = "(dim: its private thoughts, shown to you alone; /thoughts off hides them)"
 
 
@@ -190,8 +192,11 @@ def _print(
     *,
     as_json: bool,
 ) -> None:
+    card = speech.get("card")
     if not as_json:
-        click.echo(safe("\n\n".join(filter(None, [speech["body"], "\n".join(speech.get("receipts", ()))]))))
+        asked = [*question(card), f"decide with `claudius tools allow {card['call']}`, or deny"] if card else []
+        said = [speech["body"], "\n".join(speech.get("receipts", ())), "\n".join(asked)]
+        click.echo(safe("\n\n".join(filter(None, said))))
         sys.stdout.flush()
         return
     from claudius.reports.opened import records
@@ -204,6 +209,7 @@ def _print(
         "person": attached["person"],
         "reply": speech["body"],
         "receipts": list(speech.get("receipts", ())),
+        **({"waiting": [card["call"]]} if card else {}),
         "verb": speech["verb"],
         "process": turn.get("process"),
         "provider": turn.get("provider"),
@@ -234,6 +240,8 @@ class Conversation:
         self._line: asyncio.Task[str | None] | None = None
         self._waiting: dict[str, SentLine] = {}
         """The lines that were sent and are not answered yet, by their key, oldest first."""
+        self._asked: Mapping[str, Any] | None = None
+        """The question that was shown last: the letter alone as the next line decides it."""
         self._shown: set[str] = set()
         """The keys of the utterances that were shown: one that is offered again is confirmed again, and not shown."""
 
@@ -315,6 +323,9 @@ class Conversation:
     async def _say(self, connection: ControlConnection, text: str) -> None:
         from claudius.runtime.commands.words import STOP, command_in, help_text
 
+        asked, self._asked = self._asked, None
+        if asked and (verb := LETTERS.get(text.strip().casefold())):
+            text = verb.format(asked["call"])
         if self._is_tty and text.startswith("/"):
             given = f"!{text[1:].strip()}"
             text = given if given == STOP or command_in(given, is_called=True) not in ("", "help") else text
@@ -354,10 +365,18 @@ class Conversation:
         if frame["key"] not in self._shown:
             self._shown.add(str(frame["key"]))
             await self._screen.speech(str(frame["turn"]), str(frame["body"]), frame.get("receipts", ()))
+            self._asked = frame.get("card") or None
+            if self._asked:
+                await self._screen.tell("\n".join([*question(self._asked), CHOICES[bool(self._asked["for_talk"])]]))
             await self._notices.tell(self._screen, frame.get("notices", ()))
         for key in frame["answers"]:
             self._waiting.pop(key, None)
         await connection.send({"op": "shown", "key": frame["key"]})
+
+
+def question(card: Mapping[str, Any]) -> list[str]:
+    """Return what the soul asks to be allowed, in lines. Pure."""
+    return [str(line) for line in (card["question"], *str(card["args"]).split("\n")) if line]
 
 
 def said_before(home: Home, conversation: str, person: str) -> list[Mapping[str, Any]]:

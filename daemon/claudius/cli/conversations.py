@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -187,6 +188,7 @@ def explained(found: Mapping[str, Any]) -> Iterator[str]:
         for one in found.get("acts", ())
         if one["state"] == "refused"
     )
+    yield from map(_used, found.get("tools", ()))
     yield from (f"changed: {safe(line)}" for line in _changed(found["changes"]))
     if failure := found["failure"]:
         yield click.style(safe(f"failed: {failure['detail']}"), fg="yellow")
@@ -200,6 +202,12 @@ def explained(found: Mapping[str, Any]) -> Iterator[str]:
     if numbers := numbered(found["attention"]):
         yield click.style(f"in numbers: {numbers}", dim=True)
     yield click.style("the whole prompt and every call: --json", dim=True)
+
+
+def _used(one: Mapping[str, Any]) -> str:
+    allowed = f", allowed by {one['allowed_by']}" if one["allowed_by"] not in ("", one["class"]) else ""
+    why = f" ({one['reason']})" if one["reason"] else ""
+    return safe(f"used: {one['tool'] or 'a tool'} {json.dumps(one['args'])}: {one['state']}{why}{allowed}")
 
 
 def _heard(found: Mapping[str, Any]) -> Iterator[str]:

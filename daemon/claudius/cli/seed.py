@@ -195,7 +195,7 @@ def _section_lines(name: str, section: type[SettingsTable]) -> Iterator[str]:
     for key in msgspec.structs.fields(section):
         if isinstance(key.type, type) and issubclass(key.type, SettingsTable):
             inner.append((f"{name}.{key.name}", key.type))
-        else:
+        elif f"{name}.{key.name}" in SETTINGS:  # a table of what the owner named has no lines
             yield from _setting_lines(f"{name}.{key.name}")
     for below, table in inner:
         yield from _section_lines(below, table)

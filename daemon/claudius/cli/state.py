@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from claudius.cli.output import Group, json_option, print_json, print_result, safe
-from claudius.cognition.reply.parser import read_state
+from claudius.cognition.reply.state_values import read_state
 from claudius.config import KOTHAR
 from claudius.errors import UsageProblem
 from claudius.home import Home

@@ -15,48 +15,59 @@ from contextlib import ExitStack, aclosing
 from functools import partial
 from typing import Any, cast
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.cognition.acts import ACTS, ActsBasis, ReadActs, RefusedAct, read_acts
-from claudius.cognition.asks import SPEECH
+from claudius.cognition.asks import SPEECH, THOUGHT, Ask, read, without_prefix
 from claudius.cognition.conclude.conclusion import interpret
 from claudius.cognition.hooks import ThoughtStream, show_prompt
-from claudius.cognition.mind import Show, StepVoice
+from claudius.cognition.mind import StepVoice
 from claudius.cognition.output.alone import Alone
-from claudius.cognition.output.forged import Unforged, without_forged
+from claudius.cognition.output.forged import without_forged
 from claudius.cognition.output.gate import StreamGate
 from claudius.cognition.output.rules import NeedsRepair, Spoken, climb
-from claudius.cognition.plan import soul_name
-from claudius.cognition.prompt.assembly import build_prompt, prompt_sha256, repair_tail
+from claudius.cognition.plan import allowed_verbs, soul_name
+from claudius.cognition.prompt.assembly import BROKEN_CHARS, build_prompt, prompt_sha256, repair_tail
 from claudius.cognition.prompt.function_prompts import (
+    NAME,
     Drawn,
+    PromptSource,
+    Wanted,
+    asked,
+    draw,
+    fresh,
+    is_told_apart,
+    prompt_of,
 )
 from claudius.cognition.prompt.plain import again_tail
+from claudius.cognition.prompt.rounds import used_entries
+from claudius.cognition.reading import ReplyReading
 from claudius.cognition.remembering import REHEARSAL
-from claudius.cognition.reply.parser import Parsed, Parser, Section
+from claudius.cognition.reply.parser import Parsed, Parser, Section, clean_text, read_verb
+from claudius.cognition.reply.tags import TOOL_USE, is_structured
+from claudius.cognition.steps import STEPS
 from claudius.cognition.timing import known_zone
-from claudius.cognition.turn_state import SUMMARY_CALL, FirstCall, TurnState
+from claudius.cognition.turn_state import SUMMARY_CALL, FirstCall, TurnState, Words
+from claudius.cognition.working_memory import WorkingMemory
 from claudius.config import blot
 from claudius.errors import OverBudget, ProviderError, RefusedReply, Unreadable
-from claudius.failure import Failure, failure_of, unspeakable
+from claudius.failure import failure_of, unspeakable
 from claudius.intent import Call, Thought, Thoughts
 from claudius.memory.knowledge import greeted, told
 from claudius.observed import Thinking
-from claudius.prompt import Prompt
+from claudius.prompt import Prompt, RecordKind, data_line, fence, quoted
 from claudius.provider import (
-    Delta,
     Done,
     Event,
-    Failing,
     FormStep,
     Provider,
     Request,
-    Reset,
     Usage,
     estimate,
     patience_of,
 )
+from claudius.recollection import EntryType
 
 
 class ModelReply(Struct, frozen=True):
@@ -68,6 +79,10 @@ class ModelReply(Struct, frozen=True):
     is_refused: bool = False
     streamed: str = ""
     """The part of the reply that was already shown."""
+    prompt: Prompt | None = None
+    """What it answers, if a further call is to begin with that."""
+    is_canned: bool = False
+    """Its words are a fixed line."""
 
 
 async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; each has a default
@@ -152,7 +167,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     parsed = without_forged(reading.parser.finish(truncated=made.stop_reason == "max_tokens"))
     if thoughts:
         thoughts.end()
-    return ModelReply(parsed, made.response, made.stop_reason == "refusal", reading.shown)
+    return ModelReply(parsed, made.response, made.stop_reason == "refusal", reading.shown, prompt)
 
 
 def _next_number(turn: TurnState) -> int:
@@ -161,17 +176,18 @@ def _next_number(turn: TurnState) -> int:
     return max([call.n for call in known if call.n < SUMMARY_CALL], default=-1) + 1
 
 
-def _reading(turn: TurnState, purpose: str, steps: Sequence[str], *, streams: bool) -> _Reading:
+def _reading(turn: TurnState, purpose: str, steps: Sequence[str], *, streams: bool) -> ReplyReading:
     mind = turn.mind
     is_final = not turn.process.may_execute_now and not turn.lines  # nothing may be shown before the last hop
     show = turn.surface.show if streams and is_final else None
     thoughts = ThoughtStream(mind.hooks, turn.recollection, mind.secrets) if mind.hooks.has(Thinking.point) else None
     gate = StreamGate(turn.rules) if show else None
-    reading = _Reading(Parser(think=thoughts.tell if thoughts else None), gate, show, turn.surface.tell, thoughts)
+    reading = ReplyReading(Parser(think=thoughts.tell if thoughts else None), gate, show, turn.surface.tell, thoughts)
     if turn.settings.profile == "plain" and purpose in ALONE:
         reading.alone = Alone(turn.rules, soul_name(turn.soul.text("soul.md")))
     if ACTS in steps:
         reading.may_show = partial(_is_done, turn)
+    reading.uses = TOOL_USE in steps
     return reading
 
 
@@ -184,76 +200,6 @@ async def _known(turn: TurnState) -> str:
     return "\n".join([greeted(known), *told(known, known_zone(known.zone, turn.settings.zone))])
 
 
-class _Reading(Struct):
-    """A reply being read as it streams; speakable text is shown at once."""
-
-    parser: Parser
-    gate: StreamGate | None = None
-    show: Show | None = None
-    tell: Callable[[Failure], Awaitable[object]] | None = None
-    thoughts: ThoughtStream | None = None
-    may_show: Callable[[Section], bool] | None = None
-    """Whether words may be shown once this section of acts has closed; None = they need not wait for it."""
-    held: str = ""
-    """Words that wait for the acts."""
-    alone: Alone | None = None
-    """Reads words that come without a section; None = they have one."""
-    unforged: Unforged = field(default_factory=Unforged)
-    shown: str = ""
-    text: str = ""
-    is_void: bool = False
-    """The transport restarted the request, so nothing more is shown before the end."""
-
-    async def hear(self, event: Event) -> None:
-        """Read the next event."""
-        match event:
-            case Delta(text):
-                await self.take(text)
-            case Reset():
-                self.restart()
-            case Failing(error, is_told):
-                if self.tell and is_told:
-                    await self.tell(failure_of(error))
-            case Done(text=text):
-                if not self.text:
-                    await self.take(text)
-
-    async def take(self, piece: str) -> None:
-        """Read the next piece."""
-        self.text += piece
-        await self._feed(self.alone.take(piece) if self.alone else piece)
-
-    async def close(self) -> None:
-        """End a reply that is whole."""
-        if self.alone:
-            await self._feed(self.alone.end())
-
-    async def _feed(self, piece: str) -> None:
-        self.is_void = self.is_void or (self.alone is not None and self.alone.is_unfit)
-        visible = self.held + self.parser.feed(piece)
-        self.held = ""
-        if self.may_show and not self.is_void:
-            acts = self.parser.closed(ACTS)
-            if acts is None:
-                self.held = visible
-                return
-            self.is_void, self.may_show = not self.may_show(acts), None
-        if visible and self.gate and self.show and not self.is_void:
-            passed = self.gate.show(self.unforged.take(visible))
-            if passed:
-                self.shown += passed
-                await self.show(passed)
-
-    def restart(self) -> None:
-        """Start over: discard the text so far. The final utterance will replace what was shown of it."""
-        self.parser = Parser(think=self.thoughts.tell if self.thoughts else None)
-        self.text, self.shown, self.held, self.is_void = "", "", "", True
-        self.alone = self.alone and self.alone.anew()
-        self.unforged = Unforged()
-        if self.thoughts:
-            self.thoughts.void()
-
-
 ALONE = ("turn", "repair")
 """The calls that ask a model of the plain profile for its words."""
 
@@ -263,7 +209,7 @@ def _is_done(turn: TurnState, section: Section) -> bool:
     return not read_acts(section.text, known_to(turn)).refused
 
 
-async def _read(turn: TurnState, provider: Provider, request: Request, reading: _Reading) -> Done:
+async def _read(turn: TurnState, provider: Provider, request: Request, reading: ReplyReading) -> Done:
     """Read one reply to its end, or as far as it arrived. Raises: ProviderError if nothing arrived."""
     try:
         async with aclosing(cast(AsyncGenerator[Event, None], provider.complete(request))) as events:
@@ -289,7 +235,7 @@ Replies = Sequence[ModelReply | None]
 Failed = Mapping[int, Unreadable]
 
 
-async def read_or_repair(
+async def _read_or_repair(
     turn: TurnState,
     first: ModelReply,
     parts: Sequence[Callable[[ModelReply, Replies], Any]],
@@ -382,7 +328,7 @@ async def thoughts(turn: TurnState, reply: ModelReply) -> Thoughts:
 
     async def again(failed: Failed) -> ModelReply | None:
         refused = failed[0].detail if failed[0].name == ACTS else ""
-        prompt = build_prompt(turn.plan, turn.recollection, turn.soul, turn.settings)
+        prompt = reply.prompt or build_prompt(turn.plan, turn.recollection, turn.soul, turn.settings)
         tail = (
             again_tail(prompt.tail, turn.recollection, turn.soul)
             if turn.settings.profile == "plain"
@@ -395,7 +341,7 @@ async def thoughts(turn: TurnState, reply: ModelReply) -> Thoughts:
             return None
 
     part = partial(decided_by, turn, does=ACTS in turn.plan.asked)
-    (decided,) = await read_or_repair(turn, reply, (part,), again)
+    (decided,) = await _read_or_repair(turn, reply, (part,), again)
     keep_acts(turn, decided.acts)
     return thoughts_of(turn, reply, decided)
 
@@ -423,6 +369,8 @@ def thoughts_of(turn: TurnState, reply: ModelReply, decided: Decided) -> Thought
         flags=tuple(dict.fromkeys((*spoken.flags, *flags))),
         streamed=reply.streamed,
         truncated=spoken.truncated,
+        used=tuple([entry for step in turn.used for entry in used_entries(step, turn.recollection.now)]),
+        is_canned=reply.is_canned,
     )
 
 
@@ -431,3 +379,86 @@ def not_done(turn: TurnState, acts: ReadActs) -> str:
     told = dict.fromkeys([one.what for one in acts.refused if one.what])
     to = turn.recollection.addressee
     return turn.soul.steps[ACTS].failed(", ".join(told) or "…", to.locale if to else "")
+
+
+async def answers(
+    turn: TurnState, source: PromptSource, memory: WorkingMemory, asks: Sequence[Ask[Any]], *, streams: bool = False
+) -> list[Any]:
+    """Ask for several values in one call. Returns them in order. Raises: Unreadable, ProviderError, BadSoul."""
+    wanted = asked(asks, source)
+
+    async def once(wanted: Wanted, purpose: str, *, streams: bool = False) -> ModelReply:
+        lines = fresh(memory, source.base)
+        turn.guard(line.content for line in lines if line.entry_type is EntryType.INTERNAL_MONOLOGUE)
+        return await ask_model(
+            turn,
+            prompt_of(source, memory, wanted),
+            purpose,
+            steps=wanted.tags,
+            drawn=draw(source, memory, wanted) if turn.first is None else None,
+            streams=streams,
+        )
+
+    async def again(failed: Failed) -> ModelReply:
+        return await once(_again(first, source, wanted, failed), asks[min(failed)].step)
+
+    first = await once(wanted, asks[0].step, streams=streams)
+    does = ACTS in [ask.step for ask in asks]
+    decided = partial(decided_by, turn, does=does)  # words and acts are asked for anew together, and read alike
+    parts = [
+        decided if ask.step in (SPEECH, ACTS) else partial(_value, source, asks, place)
+        for place, ask in enumerate(asks)
+    ]
+    found = await _read_or_repair(turn, first, parts, again)
+    done = [one.acts if ask.step == ACTS else one for one, ask in zip(found, asks, strict=True)]
+    for acts in [one for one in done if isinstance(one, ReadActs)]:
+        keep_acts(turn, acts)
+    return [_clean(one.spoken if isinstance(one, Decided) else one, turn, first) for one in done]
+
+
+def _value(source: PromptSource, asks: Sequence[Ask[Any]], place: int, first: ModelReply, second: Replies) -> Any:
+    parsed = (second[0] if second and second[0] else first).parsed
+    ask, is_alone = asks[place], len(asks) == 1
+    tag = ask.step if ask.step in STEPS else "mental_query"
+    number = str(place + 1) if is_told_apart(asks, place) else None
+    if tag == THOUGHT:
+        found = parsed.monologue if parsed.monologue and parsed.monologue.complete else None
+    else:
+        named = (one for one in parsed.sections if one.name == tag and one.complete)
+        found = next((one for one in named if number is None or one.section == number), None)
+    if found is None and is_alone and not parsed.truncated and not is_structured(parsed.raw):
+        found = Section(name=tag, text=without_prefix(parsed.raw, NAME))
+    if found is None:
+        raise Unreadable(ask.step, "it was not written, or not to its end")
+    if ask.schema is not str:
+        return read(ask, found.text)
+    text = read(ask, clean_text(without_prefix(found.text, NAME)))
+    if ask.step != THOUGHT:
+        return text
+    verbs, default = allowed_verbs(THOUGHT, source.plan, source.soul)
+    return Words.of(str(text), read_verb(found.verb, verbs, default)[0])
+
+
+def _again(first: ModelReply, source: PromptSource, wanted: Wanted, failed: Failed) -> Wanted:
+    """Ask again for the failed sections, giving the reason and the earlier text."""
+    broken = {"kind": RecordKind.DRAFT, "text": first.parsed.raw[:BROKEN_CHARS]}
+    words = source.soul.files["reask.md"]
+    told = [words.fill(step=error.name, reason=quoted(error.detail)) for error in failed.values()]
+    return Wanted(
+        tags=tuple(wanted.tags[place] for place in failed),
+        lines=tuple(wanted.lines[place] for place in failed),
+        again="\n".join([fence(data_line(broken), source.recollection.nonce), *dict.fromkeys(told)]),
+    )
+
+
+def _clean(value: Any, turn: TurnState, first: ModelReply) -> Any:
+    """Return a value as a process function gets it: words aloud without the soul's name, secrets blotted out."""
+    if isinstance(value, Spoken):
+        text = value.speech if first.streamed else without_prefix(value.speech, NAME, tuple(turn.rules.verbs))
+        value = Words.of(text, value.verb, value.rung, truncated=value.truncated, flags=value.flags)
+    if not isinstance(value, str) or not turn.mind.secrets:
+        return value
+    clean = blot(value, turn.mind.secrets)
+    if isinstance(value, Words):
+        return Words.of(clean, value.verb, value.rung, truncated=value.truncated, flags=value.flags)
+    return clean

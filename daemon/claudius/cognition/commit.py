@@ -7,7 +7,10 @@ rules; ledger entries are added; observers are notified before and after.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime, tzinfo
 
+import msgspec
 from msgspec.structs import replace
 
 from claudius.cognition.hooks import noted, show_committed, show_concluded
@@ -15,9 +18,14 @@ from claudius.cognition.mind import Mind
 from claudius.cognition.plan import soul_name
 from claudius.cognition.proactive import allowed
 from claudius.cognition.remembering import kept
+from claudius.cognition.timing import zone_at
 from claudius.errors import ProcessError
 from claudius.intent import Intent
 from claudius.recollection import Recollection
+from claudius.tool import Card, ToolCall, ToolClass, may_remember
+
+CARD_CHARS = 600
+"""The most that a card shows of arguments."""
 
 
 async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_turn: bool = True) -> Intent:
@@ -41,9 +49,41 @@ async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_t
         intent = replace(intent, noted=noted(recollection, intent))
     show_concluded(mind.hooks, recollection, intent.calls, intent.utterances if is_turn else ())
     intent = kept(intent, recollection, soul_name(mind.soul().text("soul.md")))
+    if intent.asking and intent.utterances:
+        *before, last = intent.utterances
+        zone = zone_at(recollection, mind.config().clock.timezone)
+        card = card_of(intent.asking, [mind.store.people.name(one) for one in intent.asking.approvers], zone)
+        intent = replace(intent, utterances=(*before, replace(last, card=card)))
     intent = await mind.store.turns.commit(intent)
     show_committed(mind.hooks, intent)
     return intent
+
+
+def card_of(call: ToolCall, names: Sequence[str], zone: tzinfo) -> Card:
+    """Return the question for consent to a call, which these may decide. Pure.
+
+    What of the arguments has no room is named, but of a `send`, of which everything is shown.
+    """
+    until = (call.until or datetime.max.replace(tzinfo=UTC)).astimezone(zone)
+    ends = f"until {until:%A} {until.hour}:{until:%M}"
+    address = str(call.args.get("url", "")) if call.cls is ToolClass.READ and len(call.args) == 1 else ""
+    address = address if address.isprintable() and " " not in address else ""
+    lines = "\n".join(f"{name}: {msgspec.json.encode(value).decode()}" for name, value in call.args.items())
+    if len(lines) > CARD_CHARS and call.cls is not ToolClass.SEND:
+        lines = f"{lines[:CARD_CHARS]} … and {len(lines) - CARD_CHARS:,} characters more"
+    return Card(
+        call=call.id,
+        tool=call.tool,
+        cls=call.cls,
+        question=f"May I read {address}? ({call.tool}, {ends})"
+        if address
+        else f"May I use {call.tool}? ({call.cls}, {ends})",
+        args="\n".join(filter(None, ("" if address else lines, call.reason))),
+        approvers=call.approvers,
+        who=" or ".join(names) or "An owner",
+        until=until,
+        for_talk="talk" in may_remember(call.cls, call.audience),
+    )
 
 
 async def commit_whole(intent: Intent, recollection: Recollection, mind: Mind) -> Intent:

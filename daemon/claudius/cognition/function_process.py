@@ -12,8 +12,7 @@ from time import monotonic
 from typing import Any, TypeVar, overload
 
 from claudius.cognition.acts import ACTS, ReadActs, RefusedAct, read_act
-from claudius.cognition.answering import answers
-from claudius.cognition.asking import keep_acts, known_to
+from claudius.cognition.asking import answers, keep_acts, known_to
 from claudius.cognition.asks import QUERY, SPEECH, THOUGHT, Ask, acts, external_dialogue
 from claudius.cognition.mind import Stage
 from claudius.cognition.proactive import PROCESS as PROACTIVE

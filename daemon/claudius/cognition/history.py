@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
-from claudius.cognition.reply.tags import escape_heads
+from claudius.cognition.reply.tags import TOOL_USE, escape_heads
 from claudius.cognition.steps import STEPS
-from claudius.perception import MessageExtra, Origin, Perception
-from claudius.prompt import RecordKind, Scalar, data_line, fence, short_name, valid
+from claudius.perception import MessageExtra, Origin, Perception, ToolExtra
+from claudius.prompt import RecordKind, Scalar, data_line, datamark, fence, short_name, valid
 from claudius.provider import Message, Profile
 from claudius.recollection import (
     RECEIPTS,
@@ -30,6 +32,7 @@ from claudius.shown import Quoted
 _STEP_OF = {
     EntryType.INTERNAL_MONOLOGUE: "internal_monologue",
     EntryType.EXTERNAL_DIALOG: "external_dialogue",
+    EntryType.TOOL_USE: TOOL_USE,
 }
 _HEARD = (EntryType.USER_MESSAGE, EntryType.EVENT, EntryType.DAIMON_SPEECH)
 _ORDER = {name: place for place, name in enumerate(STEPS)}
@@ -76,6 +79,8 @@ def _capped(text: str, chars: int = MESSAGE_CHARS) -> dict[str, Scalar]:
 
 def perception_record(perception: Perception, name: str, chars: int = MESSAGE_CHARS) -> dict[str, Scalar]:
     """Return the data record of a perception, said by a `name`, with at most `chars` characters of its text. Pure."""
+    if isinstance(perception.extra, ToolExtra):
+        return tool_record(perception.text, asdict(perception.extra), chars)
     if perception.origin is Origin.INTERNAL:
         return {"kind": perception.kind.value, **_capped(perception.text, chars)}
     return message_record(perception.person, name, perception.text, is_bot=perception.is_bot, chars=chars)
@@ -168,6 +173,17 @@ def section(tag: str, content: str, verb: str | None = None) -> str:
     return f"{head}{escape_heads(content)}</{tag}>"
 
 
+TOOL_CHARS = 1500
+"""The most that is shown later of what a tool gave."""
+
+
+def tool_record(text: str, about: Mapping[str, Any], chars: int = MESSAGE_CHARS) -> dict[str, Scalar]:
+    """Return the data record of what a tool gave, of which call and in which state; 0 `chars` = only how much. Pure."""
+    named = {name: str(about[name]) for name in ("call", "tool", "state") if about.get(name)}
+    shown = datamark(text) if about.get("third") else text
+    return {"kind": RecordKind.TOOL, **named, **(_capped(shown, chars) if chars else {"chars": len(text)})}
+
+
 class Fixed(Struct, frozen=True):
     """The messages and size of one past turn, computed once from that turn alone."""
 
@@ -178,15 +194,37 @@ class Fixed(Struct, frozen=True):
 
 
 def fixed(past: PastTurn) -> Fixed:
-    """Render one past turn, `once`: shown models and messages as the user, its own sections as the assistant. Pure."""
+    """Render one past turn, `once`: shown models and messages as the user, its own sections as the assistant. Pure.
+
+    What a tool gave stands after the section that asked for it, as the user.
+    """
+    return _fixed(past)
+
+
+def aged(past: PastTurn) -> Fixed:
+    """Render a past turn that is not the newest: of what third parties' tools gave, only that they did. Pure."""
+    if not [one for one in past.entries if one.entry_type is EntryType.TOOL_RESULT and one.metadata.get("third")]:
+        return once(past, fixed)
+    return _fixed(past, is_aged=True)
+
+
+def _fixed(past: PastTurn, *, is_aged: bool = False) -> Fixed:
     heard = [fence(data_line(shown_record(shown)), past.nonce) for shown in past.shown if not shown.pointer]
     heard += [fence(data_line(_entry_record(e)), past.nonce) for e in past.entries if e.entry_type in _HEARD]
     inner = [
         fence(data_line(_entry_record(e)), past.nonce) for e in past.entries if e.entry_type is EntryType.PERCEPTION
     ]
     sections: list[tuple[int, str]] = []
+    own: list[Message] = []
     for entry in past.entries:
         if entry.is_canned:
+            continue
+        if entry.entry_type is EntryType.TOOL_RESULT:
+            record = tool_record(
+                entry.content, entry.metadata, 0 if is_aged and entry.metadata.get("third") else TOOL_CHARS
+            )
+            own += [_written([*inner, *_in_order(sections)]), Message("user", fence(data_line(record), past.nonce))]
+            inner, sections = [], []
             continue
         step, verb, content = _STEP_OF.get(entry.entry_type, ""), entry.verb, entry.content
         if entry.entry_type is EntryType.MENTAL_QUERY:
@@ -195,12 +233,12 @@ def fixed(past: PastTurn) -> Fixed:
                 content = str(bool(entry.metadata.get("result"))).lower()
         if step in _ORDER:
             sections.append((_ORDER[step], section(step, content, verb)))
-    sections.sort(key=itemgetter(0))
     receipts = [line for e in past.entries for line in e.metadata.get(RECEIPTS, ())]
     done = data_line({"kind": RecordKind.RECEIPTS, "text": "\n".join(receipts)})
     turn = (
         Message("user", "\n".join(heard)),
-        Message("assistant", "\n".join([*inner, *[text for _, text in sections]])),
+        *own,
+        _written([*inner, *_in_order(sections)]),
         Message("user", fence(done, past.nonce) if receipts else ""),
     )
     messages = tuple([message for message in turn if message.content])
@@ -241,9 +279,17 @@ def whole_text(record: Mapping[str, Scalar]) -> str:
     return f"{record['text']} … {record['end']}" if "end" in record else str(record.get("text", ""))
 
 
-def rendered(past: PastTurn, profile: Profile) -> Fixed:
+def rendered(past: PastTurn, profile: Profile, *, is_newest: bool = True) -> Fixed:
     """Render one past turn for a model of this profile, once. Pure."""
-    return once(past, plainly if profile == "plain" else fixed)
+    return once(past, plainly if profile == "plain" else fixed if is_newest else aged)
+
+
+def _written(parts: Sequence[str]) -> Message:
+    return Message("assistant", "\n".join(parts))
+
+
+def _in_order(sections: list[tuple[int, str]]) -> list[str]:
+    return [text for _, text in sorted(sections, key=itemgetter(0))]
 
 
 def tokens_of(text: str) -> int:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
 from claudius.cognition.acts import ACTS
-from claudius.cognition.answering import answers
-from claudius.cognition.asking import ModelReply, acts_of, ask_model, thoughts
+from claudius.cognition.asking import ModelReply, acts_of, answers, ask_model, thoughts
 from claudius.cognition.asks import QUERY, SPEECH, THOUGHT, external_dialogue
 from claudius.cognition.conclude.conclusion import conclude, heard
 from claudius.cognition.conclude.transitions import allowed, joined, judge, moved, stayed
@@ -35,13 +35,16 @@ from claudius.cognition.prompt.assembly import (
 )
 from claudius.cognition.prompt.function_prompts import PromptSource, Wanted, draw, fresh, prompt_of
 from claudius.cognition.reply.parser import Parsed, read_bool
+from claudius.cognition.tool_use import rounds
 from claudius.cognition.turn_state import Superseded, TurnState, Words, is_more, recorded
 from claudius.cognition.working_memory import DEFAULT, MemoryEntry, WorkingMemory
 from claudius.errors import ProcessError
-from claudius.intent import Intent, Thought, Thoughts
+from claudius.intent import USED, Intent, Thought, Thoughts
 from claudius.perception import internal
+from claudius.prompt import Prompt
 from claudius.recollection import EntryType, ProcessState, StateKey
 from claudius.soul import SoulText
+from claudius.tool import CallState
 
 MAX_HOPS = 10
 """The most processes that may run one after the other in one turn."""
@@ -186,16 +189,8 @@ async def _asked(turn: TurnState) -> ModelReply:
     is_split = turn.config.pipeline.mode == "split"
     turn.asked += [name for name in planned.asked if name not in turn.asked]
     if turn.process.is_simple and not is_split and not mind.voices:
-        return await ask_model(
-            turn,
-            build_prompt(planned, turn.recollection, turn.soul, turn.settings),
-            "turn",
-            steps=planned.asked,
-            streams=planned.speaks,
-            form=form_of(planned, turn.soul, turn.settings),
-            conversation=turn.recollection.conversation,
-            keep_session=not shows_intuition(planned, turn.recollection),
-        )
+        prompt = build_prompt(planned, turn.recollection, turn.soul, turn.settings)
+        return await rounds(turn, await _fused(turn, prompt, planned), prompt, partial(_fused, turn, purpose=USED))
     source = turn.source()
     memory = source.base + turn.entries
     turn.guard(line.content for line in turn.entries if line.entry_type is EntryType.INTERNAL_MONOLOGUE)
@@ -212,6 +207,20 @@ async def _asked(turn: TurnState) -> ModelReply:
         found.append((group, reply))
         earlier += _given(reply.parsed, group)
     return _joined(planned, found)
+
+
+async def _fused(turn: TurnState, prompt: Prompt, asked: Plan, purpose: str = "turn") -> ModelReply:
+    """Ask all steps of a plan in one call."""
+    return await ask_model(
+        turn,
+        prompt,
+        purpose,
+        steps=asked.asked,
+        streams=asked.speaks,
+        form=form_of(asked, turn.soul, turn.settings),
+        conversation=turn.recollection.conversation,
+        keep_session=not shows_intuition(turn.plan, turn.recollection),
+    )
 
 
 def groups(plan: Plan, voices: Mapping[str, StepVoice], *, split: bool) -> tuple[Group, ...]:
@@ -319,7 +328,11 @@ def _ended(turn: TurnState) -> Intent:
         planned=turn.planned(**declares),
         changes=changes,
     )
-    intent = recorded(turn, unlearned(intent, turn.tainted))
+    intent = replace(
+        recorded(turn, unlearned(intent, turn.tainted)),
+        asking=turn.asking,
+        late=tuple([one.id for one in turn.used if one.state == CallState.STARTED]),
+    )
     if not turn.has_yielded:
         return acting(turn, intent)
     own = intent.entries[len(heard(turn.recollection)) :]

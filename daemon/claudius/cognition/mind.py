@@ -157,6 +157,8 @@ class Mind(Struct, frozen=True, kw_only=True):
     """Whether the cortex is running: its beliefs are recalled, and turns do not assess peers."""
     slot: Slot = field(default_factory=Slot)
     """Who uses a model whose server answers one call at a time."""
+    transcribe: Callable[[bytes, str, str], Awaitable[str]] | None = None
+    """Writes down a recording, of which it is given the bytes, the name and the media type; None = nothing does."""
     hands: Hands | None = None
     """Does tools; None = there are none, and nothing is said of them."""
     consult: Callable[[ConsultRequest], Awaitable[ConsultAnswer]] | None = None

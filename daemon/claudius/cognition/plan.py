@@ -19,6 +19,7 @@ from claudius.cognition.history import MESSAGE_CHARS, rendered
 from claudius.cognition.proactive import PROCESS
 from claudius.cognition.processes import Process, sections
 from claudius.cognition.remembering import remember
+from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.steps import PSYCHE_STEPS, STEPS, Situation, step
 from claudius.config import Config
 from claudius.errors import RowInvalid
@@ -109,10 +110,11 @@ def show(person: Person, past: Sequence[PastTurn], *, interval: int) -> Showing:
     return Showing((), "still in the history")
 
 
-WORDING = 3
+WORDING = 4
 """Grows when the same snapshot and soul files give other bytes.
 
-2: the Temperament names only what is marked; the scale of trust stands in the step that asks for it.
+2: the Temperament names only what is marked; the scale of trust stands in the step that asks for it. 4: what a third
+party's tool gave is whole in one later prompt.
 """
 
 
@@ -133,6 +135,8 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     repairs: int = 1
     post_chars: int | None = None
     """The longest post of the place to answer, in UTF-16 units; None = no limit."""
+    is_plain: bool = False
+    """Whether that place shows neither tables nor headings below the third level."""
     autonomous: bool = False
     """Whether the implicit semantic machine may be used."""
     assesses: bool = False
@@ -145,10 +149,18 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     profile: Profile = "full"
     form: Form = "tags"
     """How a reply gets its sections."""
+    tools: tuple[str, ...] = ()
+    """The tools that may be used here, by this speaker, now, as the prompt names them."""
 
     @classmethod
     def of(
-        cls, config: Config, *, post_chars: int | None = None, assesses: bool = False, zone: str = ""
+        cls,
+        config: Config,
+        *,
+        post_chars: int | None = None,
+        is_plain: bool = False,
+        assesses: bool = False,
+        zone: str = "",
     ) -> EngineSettings:
         """Take the settings from the configuration; those that differ per turn are parameters."""
         return cls(
@@ -158,6 +170,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
             budget_tokens=config.history.budget_tokens,
             max_tokens=config.pipeline.max_tokens,
             post_chars=post_chars,
+            is_plain=is_plain,
             assesses=assesses,
             autonomous=config.ism.enabled,
             psyche=config.psyche.enabled,
@@ -188,6 +201,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """What the psyche adds to the prompt, in words."""
     remembered: Remembered = Remembered()
     """The lines of memory in the prompt."""
+    tools: tuple[str, ...] = ()
+    """The tools that may be used, as the prompt names them; none if the use of one is not asked."""
     judged: tuple[str, ...] = ()
     """Steps that a model of the plain profile is asked after its words, all in one call."""
 
@@ -224,6 +239,7 @@ def plan(
         number=recollection.spoken + 1,
         intervals={"soul_state_check": settings.soul_state_interval} | dict(process.intervals),
         assesses=settings.assesses,
+        uses=bool(settings.tools),
     )
     steps = {*process.steps, *(DECIDED if SPEECH in process.steps else ())}
     listed = [name for name in STEPS if name in (felt.asks if name in PSYCHE_STEPS else steps)]
@@ -245,6 +261,7 @@ def plan(
         overrides=process.overrides,
         felt=felt,
         remembered=attention.remembered if attention else Remembered(),
+        tools=settings.tools if TOOL_USE in asked else (),
         judged=judged,
     )
 
@@ -256,7 +273,7 @@ def aloud(steps: tuple[str, ...], settings: EngineSettings) -> tuple[tuple[str, 
     """
     now = tuple([name for name in steps if name == SPEECH]) or steps[:1]
     is_judged = settings.profile == "plain" and settings.form != "words"
-    return now, tuple([name for name in steps if name not in (*now, *BEFORE_WORDS)]) if is_judged else ()
+    return now, tuple([name for name in steps if name not in (*now, *BEFORE_WORDS, TOOL_USE)]) if is_judged else ()
 
 
 def portrait(speaker: Person | None) -> tuple[Shown, ...]:

@@ -28,7 +28,8 @@ from claudius.cognition.processes import Transition, find, module_of, process
 from claudius.cognition.prompt.assembly import system_text
 from claudius.cognition.prompt.function_prompts import fresh
 from claudius.cognition.remembering import REHEARSAL
-from claudius.cognition.reply.parser import plain_reply, read_state
+from claudius.cognition.reply.parser import plain_reply
+from claudius.cognition.reply.state_values import read_state
 from claudius.cognition.steps import STEPS, step
 from claudius.cognition.turn_state import SUMMARY_CALL, TurnState, recorded, settings_now, silent_turn
 from claudius.cognition.working_memory import DEFAULT, WorkingMemory

@@ -39,8 +39,10 @@ from claudius.cognition.proactive import (
 )
 from claudius.cognition.processes import route, sections
 from claudius.cognition.reflection import Idle, fold_expired
+from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.timing import zone_at, zone_name
-from claudius.cognition.turn_state import Surface, TurnState, recorded, settings_now
+from claudius.cognition.tool_use import tools_here
+from claudius.cognition.turn_state import Surface, TurnState, recorded, settings_now, soul_now
 from claudius.config import daimon_modes
 from claudius.errors import BadRequest, OverBudget, StoreError, TooLong
 from claudius.failure import Failure
@@ -58,11 +60,6 @@ log = logging.getLogger(__name__)
 
 UPDATES = ("user_model_update", "model_change_note")
 NO_SURFACE = Surface()
-TOLD = {
-    CallState.REFUSED: "Refused by {who}: I leave it.",
-    CallState.UNKNOWN: "I started {tool} and do not know whether it happened. Look before you ask me again.",
-}
-"""What is said of a tool's end without a model."""
 POST_CHARS = 3000
 """Characters of one post, where the network would take longer ones; a longer reply is split."""
 INTRODUCED = {"remind": "reminder", "promise": "promise"}
@@ -162,13 +159,14 @@ async def _recalled(pending: Pending, mind: Mind, surface: Surface) -> TurnState
         in_order=True,
     )
     recollection = await mind.store.turns.recall(pending, nonce=nonce, now=now, limits=limits)
-    soul = mind.soul()
+    soul = soul_now(mind)
     if recollection.perception.origin is Origin.INTERNAL:
         heard = tuple([_introduced(one, soul) for one in recollection.perceptions])
         recollection = replace(recollection, perceptions=heard)
     settings = EngineSettings.of(
         config,
         post_chars=None if surface.post_chars is None else min(surface.post_chars, POST_CHARS),
+        is_plain=surface.is_plain,
         assesses=not mind.reflects(),
         zone=zone_name(zone_at(recollection, config.clock.timezone)),
     )
@@ -228,7 +226,7 @@ def _fixed(turn: TurnState) -> str | None:
     if isinstance(extra, ToolExtra) and extra.state in (CallState.REFUSED, CallState.UNKNOWN):
         call = turn.mind.store.calls.find(extra.call)
         who = turn.mind.store.people.name(call.allowed_by) if call else ""
-        return TOLD[CallState(extra.state)].format(tool=extra.tool, who=who)
+        return turn.soul.steps[TOOL_USE].line(extra.state, tool=extra.tool, who=who, call=extra.call)
     return internal(turn.recollection.perception).says
 
 
@@ -261,6 +259,7 @@ async def _thought(turn: TurnState) -> Intent:
     if stage is Stage.UPDATES_OFF:  # user model updates are skipped to save money
         process = replace(process, steps=tuple(name for name in process.steps if name not in UPDATES))
     turn.settings = await settings_now(turn.mind, turn.recollection, turn.settings)
+    turn.settings = replace(turn.settings, tools=await tools_here(turn))
     while True:
         begin(turn, process)
         try:

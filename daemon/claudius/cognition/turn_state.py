@@ -25,6 +25,7 @@ from claudius.cognition.plan import EngineSettings, Plan, silent_plan
 from claudius.cognition.processes import Process
 from claudius.cognition.prompt.assembly import build_prompt, fitted, prompt_sha256
 from claudius.cognition.prompt.function_prompts import Drawn, PromptSource
+from claudius.cognition.prompt.manifest import with_tools
 from claudius.cognition.prompt.snapshot import freeze
 from claudius.cognition.working_memory import MemoryEntry
 from claudius.config import Config
@@ -136,6 +137,8 @@ class Surface(Struct, frozen=True, kw_only=True):
     """Shows the reply while it streams; None = the network shows whole posts."""
     post_chars: int | None = None
     """The longest post, in UTF-16 units; None = no limit."""
+    is_plain: bool = False
+    """Whether it shows neither tables nor headings below the third level."""
     hold: Callable[[str], Awaitable[None]] | None = None
     """Shows a holding line in the typing indicator."""
     files: Files | None = None
@@ -336,13 +339,18 @@ async def settings_now(mind: Mind, recollection: Recollection, settings: EngineS
     return fitted(settings, limits, recollection, mind.soul())
 
 
+def soul_now(mind: Mind) -> SoulText:
+    """Return the soul's texts of a turn, which name the tools that there are."""
+    return with_tools(mind.soul(), mind.hands.offered() if mind.hands and mind.config().tools.enabled else ())
+
+
 async def silent_turn(name: str, recollection: Recollection, mind: Mind) -> TurnState:
     """Return a turn that answers nobody, for a subprocess, a summary or a daimon's line."""
     config = mind.config()
     settings = await settings_now(mind, recollection, EngineSettings.of(config))
     return TurnState(
         mind=mind,
-        soul=mind.soul(),
+        soul=soul_now(mind),
         config=config,
         settings=settings,
         recollection=recollection,

@@ -23,6 +23,7 @@ from claudius.config.load import (
     token_name,
     toml,
     write_setting,
+    write_table,
 )
 from claudius.config.schema import (
     ALIASES,
@@ -79,4 +80,5 @@ __all__ = [
     "token_name",
     "toml",
     "write_setting",
+    "write_table",
 ]

@@ -31,6 +31,7 @@ SECRETS = (
     "ANTHROPIC_API_KEY",
     "CLAUDE_CODE_OAUTH_TOKEN",
     "CLAUDIUS_OPENAI_API_KEY",
+    "CLAUDIUS_TRANSCRIPTION_API_KEY",
     "GROQ_API_KEY",
     "SLACK_BOT_TOKEN",
     "SLACK_APP_TOKEN",
@@ -262,7 +263,7 @@ def _check(tree: Mapping[str, Any], file: str) -> Config:
         section, _, rest = key.partition(".")
         name, _, own = rest.partition(".")
         is_of_a_daimon = section == "daimons" and name.isidentifier() and own in _DAIMON_KEYS
-        if key not in SETTINGS and not is_of_a_daimon:
+        if key not in SETTINGS and not is_of_a_daimon and not key.startswith(("tools.own.", "tools.servers.")):
             raise BadConfiguration(file, key, "is not a setting", _did_you_mean(key))
     try:
         return msgspec.convert(tree, ready(Config), strict=True)
@@ -413,6 +414,34 @@ def write_setting(home: Home, key: str, value: Any, check: Callable[[Loaded], No
     """
     home.create()
     write_private(home.config.resolve(), check_setting(home, key, value, check))
+
+
+def write_table(home: Home, table: str, values: Mapping[str, Any] | None) -> None:
+    """Put a table of config.toml in the place of the one of that name; None = it goes. Raises: BadConfiguration.
+
+    Other lines stay as they are. Values are texts, numbers, lists, and tables of these.
+    """
+    home.create()
+    file = home.config.resolve()
+    lines = file.read_text("utf-8-sig").splitlines() if file.exists() else []
+    kept, is_of_it = [], False
+    for line in lines:
+        if header := re.match(r"\s*\[\s*([^\]]+?)\s*\]", line):
+            is_of_it = header[1] == table or header[1].startswith(f"{table}.")
+        kept += [] if is_of_it else [line]
+    while kept and not kept[-1].strip():
+        kept.pop()
+    if values is not None:
+        kept += ["", f"[{table}]", *(f"{name} = {_inline(value)}" for name, value in values.items())]
+    text = "\n".join(kept).lstrip("\n") + "\n"
+    load(home, {}, text)
+    write_private(file, text)
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{toml(name)} = {toml(one)}" for name, one in value.items()) + "}"
+    return toml(value)
 
 
 def check_setting(home: Home, key: str, value: Any, check: Callable[[Loaded], None] = lambda _: None) -> str:

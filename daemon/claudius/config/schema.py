@@ -206,6 +206,14 @@ class RecallSettings(SettingsTable, frozen=True):
     ] = "auto"
 
 
+class TranscriptionSettings(SettingsTable, frozen=True):
+    """Who writes down what people speak, where their network does not; its key is in .env."""
+
+    base_url: Annotated[Url, Meta(description="a server with /audio/transcriptions; empty = nobody listens")] = ""
+    model: Annotated[str, Meta(description="its model")] = "whisper-1"
+    language: Annotated[str, Meta(description="the language spoken, as in `de`; empty = it finds out")] = ""
+
+
 class HistorySettings(SettingsTable, frozen=True):
     """The history part of the prompt."""
 
@@ -407,6 +415,7 @@ class Config(SettingsTable, frozen=True):
     user_model: UserModelSettings = UserModelSettings()
     memory: MemorySettings = MemorySettings()
     recall: RecallSettings = RecallSettings()
+    transcription: TranscriptionSettings = TranscriptionSettings()
     history: HistorySettings = HistorySettings()
     pipeline: PipelineSettings = PipelineSettings()
     runtime: RuntimeSettings = RuntimeSettings()

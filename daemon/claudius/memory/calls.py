@@ -16,11 +16,13 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.intent import Intent
 from claudius.memory.database import Core, Database, Row
 from claudius.memory.inbox import keep, position
+from claudius.memory.outbox import CARD
 from claudius.memory.rows import (
     Decoding,
     dump,
@@ -33,7 +35,7 @@ from claudius.memory.rows import (
 )
 from claudius.perception import Kind, Origin, Perception, Place, ToolExtra
 from claudius.prompt import valid
-from claudius.tool import CallState, Grant, ToolCall, ToolClass
+from claudius.tool import CallState, Card, Grant, ToolCall, ToolClass
 
 ATTEMPTS = 2
 """How often a call that harms nothing is started at most, if its process ends in the middle of it."""
@@ -113,6 +115,19 @@ def grant_of(row: Row) -> Grant:
         )
 
 
+class DecidedCard(Struct, frozen=True, kw_only=True):
+    """A question that is decided, and whose post does not say so yet."""
+
+    key: str
+    """Of the part that shows it."""
+    conversation: str
+    receipt: str
+    card: Card
+    state: CallState
+    by: str
+    """Who decided it; empty = nobody did."""
+
+
 class CallStore:
     """The calls of tools, and the consents. Writes of a lane go through the store of its holder, like a turn's."""
 
@@ -185,6 +200,23 @@ class CallStore:
         """
         return await self._core.write(partial(decide, call=call, by=by, now=now, allows=allows, grant=grant))
 
+    def decided_cards(self) -> tuple[DecidedCard, ...]:
+        """Return the posts whose question is decided, and which do not say so yet."""
+        found = []
+        for row in self._core.look("cards_decided"):
+            with Decoding("outbox", row["key"]):
+                card = CARD.decode(row["card"])
+            where = {name: row[name] for name in ("key", "conversation")}
+            state = CallState(row["state"])
+            found.append(
+                DecidedCard(**where, receipt=row["receipt"] or "", card=card, state=state, by=row["allowed_by"])
+            )
+        return tuple(found)
+
+    async def card_settled(self, key: str) -> None:
+        """Note that a post shows the verdict."""
+        await self._core.write(lambda db: db.change("card_settled", key=key))
+
     def next_lapse(self) -> datetime | None:
         """Return when the next question lapses; None if none waits."""
         return maybe_instant(self._core.value("calls_lapse_next"))
@@ -200,6 +232,28 @@ class CallStore:
     async def revoke(self, grant: int, now: datetime) -> bool:
         """End a remembered consent; False if there is none in force."""
         return await self._core.write(lambda db: db.change("grant_revoked", id=grant, now=stamp(now))) > 0
+
+
+def document_of(call: ToolCall) -> dict[str, Any]:
+    """Return a call as commands print it, without its result. Pure."""
+    began, ended = call.started_at, call.ended_at
+    return {
+        "id": call.id,
+        "tool": call.tool,
+        "class": call.cls.value,
+        "state": call.state.value,
+        "conversation": call.conversation,
+        "person": call.person,
+        "args": call.args,
+        "reason": call.reason,
+        "approvers": call.approvers,
+        "allowed_by": call.allowed_by,
+        "asked_at": call.asked_at and stamp(call.asked_at),
+        "until": call.until and stamp(call.until),
+        "attempts": call.attempts,
+        "ms": round((ended - began).total_seconds() * 1000) if began and ended else None,
+        "chars": len(call.result),
+    }
 
 
 def ask(db: Database, intent: Intent) -> None:
@@ -322,7 +376,7 @@ def _keep(db: Database, call: ToolCall, now: datetime, *, key: str, owes: bool) 
         audience=call.audience,
         person=call.person,
         name="",
-        text=call.result,
+        text=call.result or call.reason,
         at=now,
         position=position(db, call.conversation, 0),
         kind=Kind.TOOL,

@@ -17,7 +17,7 @@ from claudius.memory.rows import Decoding, dump, instant, maybe_instant, parse_s
 from claudius.prompt import valid
 from claudius.tool import Card
 
-_CARD = decoder(Card)
+CARD = decoder(Card)
 OutboxState = Literal["pending", "taken", "unknown_after_send", "sent", "dead"]
 
 
@@ -62,7 +62,7 @@ def delivery_of(row: Row) -> Delivery:
             verb=row["verb"],
             apology=row["apology"],
             receipts=parse_strings(row["receipts"]),
-            card=_CARD.decode(row["card"]) if row["card"] else None,
+            card=CARD.decode(row["card"]) if row["card"] else None,
         )
         return Delivery(
             utterance=utterance,

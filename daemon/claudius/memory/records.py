@@ -17,6 +17,8 @@ from claudius.errors import StoreError
 from claudius.failure import KeptFailure
 from claudius.ledger_types import Assessment, Belief, Peer, Reflection
 from claudius.memory import ledger
+from claudius.memory.calls import call_of as tool_call_of
+from claudius.memory.calls import document_of
 from claudius.memory.database import Database
 from claudius.memory.documents import model_path
 from claudius.memory.erasure import export
@@ -24,6 +26,7 @@ from claudius.memory.facts import FORGOTTEN
 from claudius.memory.knowledge import Knowledge, find, knowledge_of, names_of
 from claudius.memory.moments import cut
 from claudius.memory.packing import unpacked
+from claudius.memory.pins import Pin, pins_in
 from claudius.memory.psyche import recall_psyche
 from claudius.memory.rows import Decoding, dump, parse, stamp
 from claudius.memory.seeing import EPOCH, Seeing, alone
@@ -34,13 +37,14 @@ from claudius.memory.seen import (
     kept_of,
     perception_of,
     remembered,
+    tools_told,
     unfinished,
     unpack,
     usage_of,
 )
 from claudius.perception import SELF, Place
 from claudius.psyche_types import Edge, Numbers, Psyche
-from claudius.recollection import Fact, Matter, PastTurn, Shown
+from claudius.recollection import Entry, Fact, Matter, PastTurn, Shown
 from claudius.soul.source import PushedSoul
 
 
@@ -216,6 +220,7 @@ class Records:
             "response": thought[0]["response"] if thought else None,
             "utterance": "".join(part.pop("body") for part in parts) or None,
             "acts": row["changes"].pop("acts", []),
+            "tools": [*tools_told(row.pop("tools"), self.calls_of(turn))],
             "appraisal": row["changes"].pop("appraisal", None),
             "receipts": [line for part in parts for line in parse(part.pop("receipts"))],
             "apology": apology,
@@ -315,10 +320,44 @@ class Records:
             {name: row[name] for name in ("at", "who", "act", "target")} | {"from": row["origin"]} for row in rows[::-1]
         ]
 
+    def pins(self) -> Sequence[Pin]:
+        """Return the definitions of servers' tools that the owner agreed to, by server and tool."""
+        with self._snapshot() as db:
+            return pins_in(db)
+
     def jobs(self) -> Sequence[Mapping[str, Any]]:
         """Return the scheduler's jobs, soonest first: `{"job", "next_due", "started_at", "ended_at", …}`."""
         with self._snapshot() as db:
             return db.dicts("jobs_shown")
+
+    def calls(self, most: int) -> Sequence[Mapping[str, Any]]:
+        """Return the last calls of tools, newest first, without their results."""
+        with self._snapshot() as db:
+            return [document_of(tool_call_of(row)) for row in db.all("calls_shown", most=most)]
+
+    def calls_waiting(self) -> Sequence[Mapping[str, Any]]:
+        """Return the calls that wait for consent, oldest first."""
+        with self._snapshot() as db:
+            return [document_of(tool_call_of(row)) for row in db.all("calls_waiting")]
+
+    def call(self, call: str) -> Mapping[str, Any] | None:
+        """Return one call of a tool, with its result as `text`."""
+        with self._snapshot() as db:
+            row = db.one("call_found", id=call)
+        found = tool_call_of(row) if row else None
+        return document_of(found) | {"text": found.result, "told_turn": found.told_turn} if found else None
+
+    def calls_of(self, turn: str) -> Sequence[Mapping[str, Any]]:
+        """Return the calls of one turn, in order, each with its result as `text`."""
+        with self._snapshot() as db:
+            found = [tool_call_of(row) for row in db.all("calls_of_turn", turn=turn)]
+        return [document_of(one) | {"text": one.result} for one in found]
+
+    def grants(self, now: datetime) -> Sequence[Mapping[str, Any]]:
+        """Return the consents that are in force, oldest first."""
+        with self._snapshot() as db:
+            rows = db.dicts("grants_shown", now=stamp(now))
+        return [{name: row[name] for name in row if name not in ("pin", "revoked_at")} for row in rows]
 
     def daimons(self) -> Sequence[Mapping[str, Any]]:
         """Return the status of each daimon that was ever asked: `{"daimon", "mode", "last_whisper_at", …}`."""
@@ -355,6 +394,12 @@ class Records:
                 entries=unpack(row["kept"]).entries,
                 shown=tuple(Shown(**fields) for fields in parse(row["shown"])),
             )
+
+    def own_entries(self, turn: str) -> tuple[Entry, ...]:
+        """Return the lines of working memory that a turn wrote, as committed; none if its record expired."""
+        with self._snapshot() as db:
+            kept = db.value("turn_kept", turn=turn)
+        return unpack(kept).entries if kept else ()
 
     def portrait(self, person: str, audience: str, version: int) -> str | None:
         """Return the text of one version of a portrait; None if it was erased."""

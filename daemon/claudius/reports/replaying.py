@@ -60,6 +60,8 @@ class _Replay(Struct, frozen=True):
     same: Prompt
     other: Prompt
     is_of_this_wording: bool
+    rounds: Sequence[tuple[str, Prompt, Prompt]] = ()
+    """Of each call after a tool: the hash of what was sent, and its prompt as it was sent and as it would be."""
 
     @property
     def identical(self) -> bool | None:
@@ -67,6 +69,7 @@ class _Replay(Struct, frozen=True):
         from claudius.cognition.prompt.assembly import prompt_sha256
 
         is_same = prompt_sha256(self.same) == self.found["prompt_sha256"]
+        is_same = is_same and all(sha == prompt_sha256(same) for sha, same, _ in self.rounds)
         return is_same or (False if self.is_of_this_wording else None)
 
     @property
@@ -89,13 +92,16 @@ def replayed(home: Home, turn: str, soul: str | None = None) -> dict[str, Any]:
 
     with records(home) as kept:
         one = _replay(kept, turn, {} if soul is None else {"soul.md": soul})
-    sha = prompt_sha256(one.other)
+    every = [(one.found["prompt_sha256"], one.same, one.other), *one.rounds]
+    hashes = [{"prompt_sha256": sent, "replayed_prompt_sha256": prompt_sha256(now)} for sent, _, now in every]
+    is_same = [row["prompt_sha256"] for row in hashes] == [row["replayed_prompt_sha256"] for row in hashes]
+    same, other = [[line for pair in every for line in _text(pair[at])] for at in (1, 2)]
     return {
         "turn": one.found["turn"],
-        "identical": sha == one.found["prompt_sha256"] or (False if one.is_of_this_wording else None),
-        "prompt_sha256": one.found["prompt_sha256"],
-        "replayed_prompt_sha256": sha,
-        "diff": "\n".join(unified_diff(_text(one.same), _text(one.other), "kept", "replayed", lineterm="", n=1)),
+        "identical": is_same or (False if one.is_of_this_wording else None),
+        **hashes[0],
+        "rounds": hashes[1:],
+        "diff": "\n".join(unified_diff(same, other, "kept", "replayed", lineterm="", n=1)),
     }
 
 
@@ -132,6 +138,8 @@ class NoPrompt(ClaudiusError):
 
 def _replay(kept: Records, turn: str, files: Mapping[str, str]) -> _Replay:
     from claudius.cognition.prompt.snapshot import TextErased, is_of_this_wording, rebuild, thaw, with_files
+    from claudius.cognition.prompt.snapshot import rounds as rounds_of
+    from claudius.intent import USED
 
     found = kept_turn(kept, turn)
     if found["expired_at"]:
@@ -139,14 +147,19 @@ def _replay(kept: Records, turn: str, files: Mapping[str, str]) -> _Replay:
     if not found["snapshot"]:
         raise NoPrompt(f"turn {turn}: no model was asked, so there is no prompt to rebuild")
     try:
-        same = rebuild(found["snapshot"], kept)
-        _, _, settings, own = thaw(found["snapshot"], kept)
-        other = rebuild(found["snapshot"], kept, with_files(own, files)) if files else same
+        snapshot = found["snapshot"]
+        same, entries = rebuild(snapshot, kept), kept.own_entries(turn)
+        _, _, settings, own = thaw(snapshot, kept)
+        soul = with_files(own, files) if files else own
+        other = rebuild(snapshot, kept, soul) if files else same
+        sent = [call["prompt_sha256"] for call in found["calls"] if call["purpose"] == USED]
+        now, then = (rounds_of(snapshot, first, entries, kept, whose) for first, whose in ((same, own), (other, soul)))
+        rounds = [*zip(sent, now, then, strict=False)]
     except Expired as expired:
         raise _gone(turn, expired.at) from None
     except TextErased:
         raise NoPrompt(f"turn {turn}: what its prompt was built from was erased") from None
-    return _Replay(found, same, other, is_of_this_wording(settings))
+    return _Replay(found, same, other, is_of_this_wording(settings), rounds)
 
 
 def _gone(turn: str, at: str) -> NoPrompt:

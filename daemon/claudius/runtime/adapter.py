@@ -14,6 +14,7 @@ from claudius.config import Config
 from claudius.failure import Failure
 from claudius.intent import Utterance
 from claudius.perception import Perception
+from claudius.tool import Card
 
 Accept = Callable[[Perception], Awaitable[bool]]
 """Makes a perception durable. Returns True if it is new, False if it is known already or not to be heard.
@@ -175,6 +176,7 @@ class Adapter(Protocol):
     appears_s: float
     """For how long a message may still become visible after a send whose response was lost."""
     link: Link
+    # optional: `is_plain = True` if it shows neither tables nor deep headings
     # optional: `is_local = True` if only whoever uses this machine hears it, and `places`, how many processes of one
     # soul may listen to it at once (1)
 
@@ -331,6 +333,14 @@ class TakesBack(Protocol):
 
     async def take_back(self, conversation: str, receipt: str) -> None:
         """Delete one post; a missing one is no error. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
+
+
+@runtime_checkable
+class Settles(Protocol):
+    """Optional ability of an adapter: to put the verdict in place of a question's buttons, in a post of its own."""
+
+    async def settles(self, conversation: str, receipt: str, card: Card) -> None:
+        """Show the card with its `verdict`; a post that is gone is no error. Raises: DeliveryError, OSError."""
 
 
 @runtime_checkable

@@ -7,6 +7,7 @@ import io
 import logging
 import warnings
 from collections.abc import Mapping
+from email.message import Message
 from importlib.util import find_spec
 from typing import Any
 
@@ -19,20 +20,28 @@ from claudius.perception import MessageExtra, Perception
 from claudius.prompt import datamark, valid
 from claudius.provider import Image
 from claudius.runtime.adapter import Adapter, Transcribes
+from claudius.runtime.documents import document_kind, document_text
+from claudius.runtime.transcription import MOST_BYTES as LONGEST_RECORDING
+from claudius.runtime.transcription import Transcribe
 from claudius.shown import ReadFile
 
 log = logging.getLogger(__name__)
 
 MOST_FILES = 4
 MOST_BYTES = 10_000_000
-MOST_TEXT_BYTES = 100_000
-"""The limit of one text, and of all texts of a turn together."""
+MOST_TEXT = 100_000
+"""The most that is shown of the texts of a turn together, in characters; of a longer one its head and its tail."""
+LEAST_TEXT = 500
+TAIL_SHARE = 4
 FETCH_S = 30.0
 """How long one file may take to arrive."""
 UNHEARD = "it cannot be listened to here, and has no transcript"
 IS_CUT = "only the beginning of what is spoken is known"
-PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-TEXTS = frozenset({"application/json", "application/xml", "application/yaml", "application/x-yaml", "application/toml"})
+PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/heic", "image/heif"})
+FILMS = ("audio/", "video/", "font/")
+CODE = "video/mp2t"
+"""By their ending, files of TypeScript are taken for films."""
+MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
 class _Reading(Struct):
@@ -40,8 +49,9 @@ class _Reading(Struct):
 
     adapter: Adapter
     sees: bool
+    transcribe: Transcribe | None
     images: list[Image] = field(default_factory=list)
-    text_bytes: int = 0
+    text_chars: int = 0
 
     async def read(self, perception: Perception) -> Perception:
         extra = perception.extra
@@ -54,7 +64,26 @@ class _Reading(Struct):
         return replace(perception, text=text, extra=replace(extra, files=tuple(files), read=tuple(read)))
 
     async def _transcribed(self, file: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a clip with its transcript, if the network still writes it."""
+        """Return a clip with its transcript, if the network still writes it, or another server does."""
+        if plain_type(str(file.get("type") or "")).startswith("audio/") and not file.get("spoken"):
+            file = await self._told(file)
+            return file if file.get("spoken") else await self._written(file)
+        return await self._told(file)
+
+    async def _written(self, file: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self.transcribe is None:
+            return file
+        try:
+            async with asyncio.timeout(FETCH_S):
+                fetched = await self.adapter.fetch(file, LONGEST_RECORDING)
+            return {**file, "spoken": await self.transcribe(fetched.content, fetched.name, fetched.media_type)}
+        except ValueError as error:
+            return {**file, "unread": str(error)}
+        except (DeliveryError, OSError, TimeoutError) as error:
+            log.info("a recording was not fetched", extra={"error": unquoted(error)})
+            return {**file, "unread": "it could not be fetched"}
+
+    async def _told(self, file: Mapping[str, Any]) -> Mapping[str, Any]:
         if not file.get("is_awaited") or not isinstance(self.adapter, Transcribes):
             return file
         try:
@@ -68,68 +97,100 @@ class _Reading(Struct):
         name, kind, told = str(file.get("name") or ""), str(file.get("type") or ""), file.get("bytes")
         size = told if isinstance(told, int) else 0  # whoever does not say it is held to what arrives
         image: int | None = None
-        text: str | None = None
-        unread: str | None = None
+        text: tuple[str | None, int | None, str | None] = (None, None, None)
+        unread: str | None = str(file.get("unread") or "") or None
+        if unread:
+            return ReadFile(name=valid(name), type=valid(kind), unread=unread)
         if file.get("spoken"):  # it stands in the message
             return ReadFile(name=valid(name), type=valid(kind), unread=IS_CUT if file.get("is_cut") else None)
         try:
             most = self._most(kind, size, number) if kind else MOST_BYTES
             async with asyncio.timeout(FETCH_S):
                 fetched = await self.adapter.fetch(file, most)
-            name, kind = fetched.name, fetched.media_type
+            name, kind, whole_kind = fetched.name, plain_type(fetched.media_type), fetched.media_type
             self._most(kind, len(fetched.content), number)
             if kind in PICTURES:
                 self.images.append(await asyncio.to_thread(picture, fetched.content))
                 image = len(self.images)
             else:
-                text = self._text(fetched.content)
+                reader = document_kind(fetched.content, kind)
+                whole = await document_text(fetched.content, reader) if reader else decoded(fetched.content, whole_kind)
+                text = self._shown(whole)
         except ValueError as error:
             unread = str(error)
         except (DeliveryError, OSError, TimeoutError) as error:
             log.info("a file was not fetched", extra={"type": kind, "error": unquoted(error)})
             unread = "it could not be fetched"
-        return ReadFile(name=valid(name), type=valid(kind), image=image, text=text, unread=unread)
+        head, cut, end = text
+        return ReadFile(name=valid(name), type=valid(kind), image=image, text=head, cut=cut, end=end, unread=unread)
 
     def _most(self, kind: str, size: int, number: int) -> int:
         """Return the most bytes that are read of such a file. Raises: ValueError if it is not read at all."""
         if number >= MOST_FILES:
             raise ValueError("there were too many")
-        is_picture = kind in PICTURES
+        kind = plain_type(kind)
         if kind.startswith("audio/"):
             raise ValueError(UNHEARD)
-        if not (is_picture or kind.startswith("text/") or kind in TEXTS):
+        if kind.startswith(FILMS) and kind != CODE:
             raise ValueError("of no kind that can be read")
-        if is_picture and not self.sees:
+        if kind in PICTURES and not self.sees:
             raise ValueError("pictures cannot be seen here")
-        most = MOST_BYTES if is_picture else MOST_TEXT_BYTES
-        if size > most:
+        if size > MOST_BYTES:
             raise ValueError("too large")
-        return most
+        return MOST_BYTES
 
-    def _text(self, content: bytes) -> str:
-        """Decode a text file. Raises: ValueError if it is not text, or the texts of the turn exceed the limit."""
-        self.text_bytes += len(content)
-        if self.text_bytes > MOST_TEXT_BYTES:
+    def _shown(self, text: str) -> tuple[str, int | None, str | None]:
+        """Return what is shown of a text: all of it, or its head, how much lies between, and its tail.
+
+        Raises: ValueError if the texts of the turn have used up the room.
+        """
+        room = MOST_TEXT - self.text_chars
+        if room < LEAST_TEXT:
             raise ValueError("too large")
-        try:
-            text = content.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise ValueError("no text") from None
-        if "\0" in text:
-            raise ValueError("no text")
-        return datamark(text)
+        self.text_chars += min(len(text), room)
+        if len(text) <= room:
+            return datamark(text), None, None
+        tail = room // TAIL_SHARE
+        return datamark(text[: room - tail]), len(text) - room, datamark(text[-tail:])
+
+
+def plain_type(kind: str) -> str:
+    """Return a media type without its parameters. Pure."""
+    return kind.partition(";")[0].strip().lower()
+
+
+def decoded(content: bytes, kind: str) -> str:
+    """Decode a text by its content: in the charset that its type declares, else UTF-8. Pure.
+
+    Raises: ValueError if it is none, or empty.
+    """
+    if not content:
+        raise ValueError("it is empty")
+    declared = Message()
+    declared["Content-Type"] = kind
+    charset = next((one for mark, one in MARKS.items() if content.startswith(mark)), "")
+    charset = charset or declared.get_content_charset() or "utf-8"
+    try:
+        text = content.decode(charset)
+    except UnicodeDecodeError:
+        raise ValueError("no text: it is not UTF-8, and declares no other charset that fits") from None
+    except LookupError:
+        raise ValueError("no text: its charset is not known") from None
+    if "\0" in text:
+        raise ValueError("no text: it holds NUL bytes")
+    return text
 
 
 class Attachments:
     """Reads the files attached on one network, for one turn each time."""
 
-    def __init__(self, adapter: Adapter, *, sees: bool) -> None:
-        """Fetch through `adapter`; `sees`: the model accepts pictures."""
-        self._adapter, self._sees = adapter, sees
+    def __init__(self, adapter: Adapter, transcribe: Transcribe | None = None, *, sees: bool) -> None:
+        """Fetch through `adapter`; `transcribe` writes recordings down; `sees`: the model accepts pictures."""
+        self._adapter, self._transcribe, self._sees = adapter, transcribe, sees
 
     async def read(self, perceptions: tuple[Perception, ...]) -> tuple[tuple[Perception, ...], tuple[Image, ...]]:
         """Return the perceptions with what was read, and the pictures for the model."""
-        reading = _Reading(self._adapter, sees=self._sees and find_spec("PIL") is not None)
+        reading = _Reading(self._adapter, self._sees and find_spec("PIL") is not None, self._transcribe)
         return tuple([await reading.read(one) for one in perceptions]), tuple(reading.images)
 
     def without_pictures(self, perceptions: tuple[Perception, ...]) -> tuple[Perception, ...]:
@@ -162,10 +223,16 @@ def picture(content: bytes) -> Image:
     import PIL.Image  # noqa: PLC0415 - only where somebody shows a picture
     import PIL.ImageOps  # noqa: PLC0415 - as above
 
+    formats = ["PNG", "JPEG", "GIF", "WEBP"]
+    if find_spec("pillow_heif"):
+        import pillow_heif  # noqa: PLC0415 - as above
+
+        pillow_heif.register_heif_opener()
+        formats.append("HEIF")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the library warns of large pictures; our own limit applies
-            opened = PIL.Image.open(io.BytesIO(content), formats=("PNG", "JPEG", "GIF", "WEBP"))
+            opened = PIL.Image.open(io.BytesIO(content), formats=formats)
             if opened.width * opened.height > MOST_PIXELS:
                 raise ValueError("too many pixels")
             upright = PIL.ImageOps.exif_transpose(opened).convert("RGBA")

@@ -30,9 +30,39 @@ from claudius.tool import Caller, CallState, Grant, Onlookers, Tool, ToolCall
 log = logging.getLogger(__name__)
 
 A_DAY = timedelta(days=1)
-CLOSE_S = 2.0
-"""How long a call may still take when the process ends; the next one judges it then."""
 TIMED_OUT, STOPPED, GONE = "no answer in time", "stopped", "this tool is not there any more"
+
+
+class IdleHands:
+    """The `Hands` of what runs outside of lanes: it is shown the tools, so that its prompts share their bytes."""
+
+    def __init__(self, tools: Callable[[], Sequence[Tool]]) -> None:
+        """Show `tools`, by name."""
+        self.offered = tools
+
+    async def known(self, call: str) -> ToolCall | None:  # noqa: ARG002 - the protocol's, as below
+        """Know of no call."""
+        return None
+
+    async def waiting(self, conversation: str) -> Sequence[ToolCall]:  # noqa: ARG002
+        """Know of no question."""
+        return ()
+
+    async def grants(self, conversation: str, person: str) -> Sequence[Grant]:  # noqa: ARG002
+        """Know of no consent."""
+        return ()
+
+    async def onlookers(self, audience: str, speaker: str, *, anew: bool) -> Onlookers:  # noqa: ARG002
+        """Know of nobody."""
+        return Onlookers()
+
+    async def spent(self, person: str) -> int:  # noqa: ARG002
+        """Count nothing."""
+        return 0
+
+    async def do(self, call: ToolCall, tool: Tool, caller: Caller) -> ToolCall:  # noqa: ARG002
+        """Refuse. Raises: ToolRefused."""
+        raise ToolRefused(tool.name, "nothing is done outside of a conversation")
 
 
 class _Running(Struct, eq=False):
@@ -45,20 +75,14 @@ class _Running(Struct, eq=False):
 class ToolRunner:
     """The tools of one process, and the calls that are under way in it."""
 
-    def __init__(
-        self, mind: Mind, tools: Callable[[], Sequence[Tool]], wake: Callable[[str], None], members: Membership
-    ) -> None:
-        """Offer `tools`, by name; `wake` has a conversation check for what waits, `members` knows who sees it."""
-        self._mind, self.tools, self._wake, self.members = mind, tools, wake, members
+    def __init__(self, mind: Mind, wake: Callable[[str], None], members: Membership) -> None:
+        """Do the tools that `mind` is shown; `wake` has a conversation look again, `members` knows who sees it."""
+        self._mind, self._wake, self.members = mind, wake, members
+        self.tools: Callable[[], Sequence[Tool]] = mind.hands.offered if mind.hands else tuple
         self._running: dict[str, _Running] = {}
         self._is_closing = False
         self.ended = Counter[tuple[str, str]]()
         """How many calls ended since the start, by tool and state."""
-
-    @property
-    def is_on(self) -> bool:
-        """Whether turns may use tools at all."""
-        return self._mind.config().tools.enabled and bool(self.tools())
 
     def of(self, store: Store, conversation: str) -> LaneHands:
         """Return what does the calls of one conversation, and writes to the store as the holder of its lane."""
@@ -95,11 +119,11 @@ class ToolRunner:
             if one.call.conversation == conversation and turn in ("", one.call.turn) and one.call.cls.is_safe:
                 one.task.cancel(STOPPED)
 
-    async def close(self) -> None:
-        """Let the calls end for a moment; what is left is judged by the next process."""
+    async def close(self, within_s: float = 0.0) -> None:
+        """Let the calls end for `within_s` seconds; what is left is judged by the next process."""
         tasks = [one.task for one in self._running.values()]
         if tasks:
-            _, late = await asyncio.wait(tasks, timeout=CLOSE_S)
+            _, late = await asyncio.wait(tasks, timeout=within_s)
             self._is_closing = True
             for task in late:
                 task.cancel()

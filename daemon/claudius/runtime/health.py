@@ -20,7 +20,7 @@ from claudius.provider import TellsState, VoiceState
 from claudius.runtime.jobs.upkeep import BACKUP
 from claudius.runtime.process_resources import Disk
 
-Kind = Literal["network", "voice", "store", "budget", "backup", "apologies", "given_up", "disk", "archive"]
+Kind = Literal["network", "voice", "store", "budget", "backup", "apologies", "given_up", "disk", "archive", "tools"]
 
 EMPTY_BYTES = 525_000
 """About the size of a database before its first turn: empty tables and indexes take a page each."""
@@ -95,6 +95,8 @@ class HealthFacts(Struct, frozen=True, kw_only=True):
     """What to do about it."""
     archive: str = ""
     """What keeps commits from the archive's remote; empty = nothing."""
+    tools: Mapping[str, str] = {}
+    """What is wrong with each server of tools."""
     apologies: int = 0
     """In the last hour."""
     kept: Kept = Kept()
@@ -158,6 +160,16 @@ def problems(facts: HealthFacts, settings: AlertSettings) -> tuple[Problem, ...]
         fix = "see that archive.remote can be reached and lets us in; it is tried again until it does"
         detail = f"not copied to the remote: {facts.archive}"
         found.append(Problem(kind="archive", detail=detail, fix=fix, fails=False))
+    found += [
+        Problem(
+            kind="tools",
+            subject=name,
+            detail=detail,
+            fix=f"`claudius tools diff {name}` shows what differs, `claudius tools check {name}` tries it again",
+            fails=False,
+        )
+        for name, detail in facts.tools.items()
+    ]
     return tuple(found)
 
 
@@ -257,13 +269,14 @@ class Health:
         apologies: Callable[[], int],
         records: Callable[[], Records],
         archive: Callable[[], str | None] = lambda: None,
+        tools: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         """Look at `mind` and what carries it; `records` opens what reads beside the store.
 
-        `archive` returns what keeps commits from its remote.
+        `archive` returns what keeps commits from its remote, `tools` what is wrong with each of their servers.
         """
         self._mind, self._home, self._disk, self._networks = mind, home, disk, networks
-        self._apologies, self._open, self._archive = apologies, records, archive
+        self._apologies, self._open, self._archive, self._tools = apologies, records, archive, tools
         self._records: Records | None = None
         self._reading = asyncio.Lock()
         self._read: tuple[float, Kept | StoreError] | None = None
@@ -298,6 +311,7 @@ class Health:
             store=error.message.removesuffix(f"; {fix}") if error else "",
             store_fix=fix,
             archive=self._archive() or "",
+            tools=self._tools(),
             apologies=self._apologies(),
             kept=kept,
         )

@@ -38,7 +38,7 @@ from claudius.runtime.lane import BrokenOff, Lane, goes_on, next_turn
 from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.thread_backfill import Forgotten, ThreadBackfill
 from claudius.runtime.turn_log import TurnLog
-from claudius.tool import CallState, Tool
+from claudius.tool import CallState
 
 log = logging.getLogger(__name__)
 
@@ -78,13 +78,12 @@ class Lanes:
         carry_out: Callable[[Pending, Lane], Awaitable[None]],
         forgotten: Forgotten,
         services: BackgroundServices | None,
-        tools: Callable[[], Sequence[Tool]] = tuple,
     ) -> None:
         """Think with `mind`, speak through `adapters` (by network), within the limits of `resources`.
 
         `failed` is called when the store fails; `archive` is woken, and `planned` set, after a turn with something for
         them; `carry_out` does what a command asks, in place of a turn. `forgotten` tells who was forgotten, and when.
-        `services` does the scheduled jobs' work, and lets others speak after a turn. `tools` are those that turns use.
+        `services` does the scheduled jobs' work, and lets others speak after a turn.
         """
         self._mind, self._adapters, self._chance = mind, adapters, chance
         self._failed, self._resources, self._archive, self._planned = failed, resources, archive, planned
@@ -94,7 +93,7 @@ class Lanes:
         self._tasks: set[asyncio.Task[None]] = set()
         self._held: dict[str, Unread] = {}
         self.members = Membership(mind.store, adapters, mind.clock)
-        self.hands = ToolRunner(mind, tools, self.wake, self.members)
+        self.hands = ToolRunner(mind, self.wake, self.members)
         self._hydration = ThreadBackfill(mind, forgotten)
         self._closing, self._share = False, mind.store.leases
         self._wanted, self._looked_for = dict[str, str](), dict[str, str]()
@@ -124,7 +123,7 @@ class Lanes:
         elif not self._closing:
             store = self._share.store_of(conversation)
             hands = self.hands.of(store, conversation)
-            mind = replace(self._mind, store=store, hands=hands if self.hands.is_on else None)
+            mind = replace(self._mind, store=store, hands=hands if self._mind.hands else None)
             self._lanes[conversation] = lane = Lane(
                 conversation, self._adapters.get(place.network), mind, hands, is_for_commands=place.is_for_commands
             )
@@ -390,12 +389,17 @@ class Lanes:
             return Surface(hearing=hearing, tell=partial(self._tell, lane, pending), waiting=waiting)
         is_streamed = adapter.name in mind.config().pipeline.stream and perception.owes and adapter.streams(perception)
         around, lane.around = lane.around, ()
+        config = mind.config()
+        transcribe = mind.transcribe if config.transcription.base_url else None
         files = [one.extra.files for one in pending.perceptions if isinstance(one.extra, MessageExtra)]
         return Surface(
             show=Stream(pending, adapter, mind) if is_streamed and not self._share.is_doubtful else None,
             post_chars=adapter.post_chars,
+            is_plain=getattr(adapter, "is_plain", False),
             hold=partial(hold, adapter, perception),
-            files=Attachments(adapter, sees=bool(getattr(mind.provider, "sees", False))) if any(files) else None,
+            files=Attachments(adapter, transcribe, sees=bool(getattr(mind.provider, "sees", False)))
+            if any(files)
+            else None,
             around=around,
             begin_thinking=partial(lane.sign, perception),
             tell=partial(self._tell, lane, pending),

@@ -99,8 +99,12 @@ async def tick(mind: Mind, wake: Callable[[str], None], look: Look | None = None
     if gone is not None and gone <= now:
         await mind.store.facts.destroy(now)
         gone = mind.store.facts.next_destroyed()
+    lapses = mind.store.calls.next_lapse()
+    if lapses is not None and lapses <= now:
+        await mind.store.calls.lapse(now)
+        lapses = mind.store.calls.next_lapse()
     job = await look(now) if look else None
-    nearest = min((one for one in (due, gone, job) if one), default=None)
+    nearest = min((one for one in (due, gone, lapses, job) if one), default=None)
     return LOOK_S if nearest is None else min(LOOK_S, max(FIRST_S, (nearest - now).total_seconds()))
 
 

@@ -50,7 +50,7 @@ from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.receipts import told
 from claudius.runtime.roles import Leasing, Role, Roles, ended_badly
 from claudius.runtime.scheduler import keep_time
-from claudius.tool import Tool
+from claudius.tool import ToolServers
 
 log = logging.getLogger(__name__)
 
@@ -81,14 +81,14 @@ class Server:
         alerts: bool = False,
         roles: Sequence[str] = ("all",),
         semantic: Semantic | None = None,
-        tools: Callable[[], Sequence[Tool]] = tuple,
+        tools: ToolServers | None = None,
     ) -> None:
         """Wake `home`, whose `lock` is held, with `mind`; listen on `adapters`; `handlers` serve the control socket.
 
         `second`, the cortex beside `mind`, and `services`, the background services, run from the start to the stop.
         With `alerts`, as in the daemon, the owners are told when something is wrong. `semantic` gives moments vectors.
-        Where several processes share the store, this one may have these `roles` (`worker.roles`). `tools` are used by
-        turns.
+        Where several processes share the store, this one may have these `roles` (`worker.roles`). `tools` are its
+        servers of tools.
         """
         self._home, self._mind, self._lock, self._resources = home, mind, lock, resources
         self.boot = secrets.token_hex(8)
@@ -105,7 +105,6 @@ class Server:
             carry_out=self._carry_out,
             forgotten=Erasures(home.state).forgotten,
             services=services,
-            tools=tools,
         )
         self.wake = self._lanes.wake
         """Has a conversation check for what waits, because someone listens again."""
@@ -140,7 +139,7 @@ class Server:
             held=self._commands.show_paused,
             failed=self._failed,
         )
-        own = {"status": self._status, "forget": self._forget, **self._pairing.handlers}
+        own = {"status": self._status, "forget": self._forget, "tool": self._decide, **self._pairing.handlers}
         self._control = ControlSocket(home.socket, {**handlers, **own}, services.serve if services else None)
         self._share, self._allowed = mind.store.leases, roles
         self._roles = Roles(self._share, roles, self._failed)
@@ -172,7 +171,9 @@ class Server:
             apologies=self._lanes.turn_log.apologies_lately,
             records=mind.store.records,
             archive=lambda: archive.remote_problem if archive else None,
+            tools=tools.problems if tools else dict,
         )
+        self._tools = tools
         self._alerts = Alerts(mind, self.health, adapters, home) if alerts else None
         self._beside: list[asyncio.Task[None]] = []
         self._started_at = resources.clock.steady()
@@ -221,8 +222,7 @@ class Server:
         self._run_beside(self._forget_what_was_begun(), "erasures")  # this home's own, whatever roles it may have
         self._roles.add(Role("clock/erasures", self._forgetting.finish))
         self._roles.add(Role("clock/unsaid", self._forgetting.unsay))
-        look = self._services.look if self._services else None
-        self._roles.add(Role("clock", partial(keep_time, self._mind, self._lanes.wake, self._planned, look)))
+        self._roles.add(Role("clock", partial(keep_time, self._mind, self._lanes.wake, self._planned, self._look)))
         if self._semantic:
             self._roles.add(Role("clock/vectors", self._semantic.run))
         auditing = partial(watch, self._mind, self._home.soul, self._resources.fingerprints)
@@ -273,8 +273,8 @@ class Server:
             await self._second.close()
         if self._services:
             await self._services.stop()
-        await self._lanes.drain(0.0 if is_damaged else grace_s)
-        await self._lanes.hands.close()
+        within_s = 0.0 if is_damaged else grace_s
+        await asyncio.gather(self._lanes.drain(within_s), self._lanes.hands.close(within_s))
         await self._taking_back.close()
         await self._commands.close(0.0 if is_damaged else max(CLOSE_S, stop_at_s - AFTER_DRAIN_S - time.monotonic()))
         with contextlib.suppress(TimeoutError):
@@ -293,18 +293,23 @@ class Server:
         self.health.close()
         if is_damaged:
             await self._resources.set_aside(self._mind.clock())
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_S):
-                await self._mind.provider.aclose()
-                for voice in {id(one.provider): one.provider for one in self._mind.voices.values()}.values():
-                    if voice is not self._mind.provider:
-                        await voice.aclose()
+        await self._end_children()
         try:
             await self._mind.store.close(clean=not is_damaged)
         except StoreError as error:  # the next start finds no mark of a clean stop, and checks everything
             log.error("the store could not be closed well", extra={"error": error.message})  # noqa: TRY400 - no trace
         self._lock.release()
         log.info("asleep", extra={"boot": self.boot})
+
+    async def _end_children(self) -> None:
+        """Close the models, which may be processes, and end the servers of tools."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                voices = (self._mind.provider, *(one.provider for one in self._mind.voices.values()))
+                for voice in {id(one): one for one in voices}.values():
+                    await voice.aclose()
+        if self._tools:
+            await self._tools.close()
 
     def _run_beside(self, work: Coroutine[Any, Any, None], name: str, *, is_vital: bool = False) -> None:
         """Run work until the stop. If it ends with an error, the log says so; what `is_vital` ends the process then."""
@@ -336,6 +341,13 @@ class Server:
 
     async def _carry_out(self, command: Pending, lane: Lane) -> None:
         await self._commands.carry_out(command, lane)  # bound late: a command wakes lanes, too
+
+    async def _look(self, now: datetime) -> datetime | None:
+        self._commands.consents.settle()  # questions that lapsed, or whose cause was taken back
+        return await self._services.look(now) if self._services else None
+
+    async def _decide(self, connection: ControlConnection, asked: Mapping[str, Any]) -> None:
+        await self._commands.consents.by_owner(self._owner(), connection, asked)
 
     def _void(self, turns: Sequence[tuple[str, str]]) -> None:
         """Cancel these turns, each with its conversation, and all idle work: what they came from is gone."""

@@ -32,6 +32,8 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
 }
 """Each file's required `$` placeholders. Steps may hold `$verbs`, apologies `$turn`; elsewhere a `$` is literal."""
 
+LINE_SLOTS = ("tool", "call", "who")
+
 Stamp = tuple[int, int, int]
 """Modification time (ns), size (bytes), inode: a file whose stamp is the same is unchanged."""
 Apology = Literal["provider_down", "over_budget", "unreadable", "interrupted", "too_large", "stopped"]
@@ -82,12 +84,19 @@ class StepText(Struct, frozen=True, kw_only=True):
     """acts: language → the line that says what could not be done; `$what` stands for it."""
     hold: str = ""
     """external_dialogue: the line shown while the cortex is consulted."""
+    lines: Mapping[str, str] = field(default_factory=dict)
+    """tool_use: the lines that are said without a model call; `$tool`, `$call` and `$who` stand for what they tell."""
 
     def failed(self, what: str, locale: str) -> str:
         """Return the line that says what could not be done: in the language of a locale, English where it has none."""
         language = locale.replace("_", "-").partition("-")[0].casefold()
         line = self.acts_failed.get(language) or self.acts_failed.get("en", "(✖ $what)")
         return fill(line, f"steps/{self.name}.md: acts_failed", 0, {"what": what})
+
+    def line(self, kind: str, **values: str) -> str:
+        """Return one of the fixed lines; what an older copy in the home lacks is said by its kind."""
+        values = dict.fromkeys(LINE_SLOTS, "") | values
+        return fill(self.lines.get(kind, f"({kind}: $tool)"), f"steps/{self.name}.md: lines.{kind}", 0, values)
 
     def acknowledgements(self, mood: str) -> tuple[str, ...]:
         """Return the lines that answer a message needing no thought, in this mood."""
@@ -118,6 +127,7 @@ class _Head(msgspec.Struct, forbid_unknown_fields=True):
     slots: tuple[str, ...] = ()
     """The slots that a process fills in. A step with slots appears only in the tails of turns that ask for it."""
     acts_failed: Mapping[str, str] = {}
+    lines: Mapping[str, str] = {}
     rare: bool = False
     """It is seldom asked, so it too appears only in the tails of turns that ask for it."""
 
@@ -227,10 +237,13 @@ def step_text(file: SoulFile) -> StepText:
         verbs=verbs,
         default_verb=default_verb,
         acts_failed=head.acts_failed,
+        lines=head.lines,
         on_demand=head.rare or bool(head.slots),
     )
     for language, line in head.acts_failed.items():
         fill(line, f"{where}: acts_failed.{language}", 0, {"what": ""})
+    for kind, line in head.lines.items():
+        fill(line, f"{where}: lines.{kind}", 0, dict.fromkeys(LINE_SLOTS, ""))
     if not isinstance(head, _SpeechHead):
         return step
     # An older copy in the home may lack this kind of apology.

@@ -21,9 +21,11 @@ from claudius.memory.store import Store
 from claudius.provider import Provider, Slot
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.background_services import BackgroundServices, SecondMind
+from claudius.runtime.hands import IdleHands
 from claudius.runtime.life import HomeLock
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources, running_s
 from claudius.runtime.server import Server
+from claudius.runtime.transcription import transcriber
 from claudius.soul import SoulSource
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from claudius.tool import Tool
@@ -77,7 +79,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     keeps_clock: bool = False,
     archives: bool = False,
     alerts: bool = False,
-    tools: Sequence[Tool] = (),
+    tools: Callable[[], Sequence[Tool]] | None = None,
     nonce: Callable[[], str] = lambda: secrets.token_hex(16),
 ) -> AsyncIterator[Alive]:
     """Start a soul in `home` with `provider`; stop it at the end, or drop it as in a crash if not `clean`.
@@ -89,7 +91,7 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
     `alerts`: tell the owners when something is wrong, as a running daemon does.
     `settings`: as environment names, e.g. `{"CLAUDIUS_RUNTIME_PATIENCE_S": "1"}`. `running`, in seconds, says how much
     time has really passed of what the wall `clock` shows; without it, a jump of the clock means that someone set it.
-    `tools`: what turns may use. `nonce`: makes the markers of each prompt.
+    `tools`: what turns may use; None = there are none. `nonce`: makes the markers of each prompt.
     """
     kept = Settings(home, UNHURRIED | dict(settings or {}))
     config = lately(kept.current)
@@ -124,7 +126,9 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
         hooks=hooks,
         reflects=second.cortex.is_active if second else lambda: False,
         slot=slot,
+        transcribe=transcriber(lambda: kept.loaded),
         consult=second.consult if second else None,
+        hands=IdleHands(tools) if tools else None,
     )
     services = BackgroundServices(
         mind,
@@ -149,7 +153,6 @@ async def alive(  # noqa: PLR0913 - all but two have a default, and a test names
         second=second,
         services=services,
         alerts=alerts,
-        tools=lambda: tools,
     )
     await server.start()
     while store.is_shared and not (adapter or network.is_listening):  # noqa: ASYNC110 - a test looks from outside

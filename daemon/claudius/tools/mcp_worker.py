@@ -56,10 +56,10 @@ LOOK_S = 0.5
 Streams = tuple[Any, Any]
 
 
-class Server:
+class McpConnection:
     """One server, owned by one task from its start to its end, as the SDK's cancel scopes need."""
 
-    def __init__(self, name: str, spec: Mapping[str, Any], hands: Hands) -> None:
+    def __init__(self, name: str, spec: Mapping[str, Any], hands: McpConnections) -> None:
         self.name, self._spec, self._hands = name, spec, hands
         self.child: Child | None = None
         self.calls: dict[int, anyio.CancelScope] = {}
@@ -255,7 +255,7 @@ async def _piped(child: Child) -> AsyncIterator[Streams]:
 
 
 @asynccontextmanager
-async def _guarded(server: Server, transport: Any) -> AsyncIterator[Streams]:
+async def _guarded(server: McpConnection, transport: Any) -> AsyncIterator[Streams]:
     """Yield a transport's messages with those that a server may not send left out."""
     async with transport as (read, write), anyio.create_task_group() as guard:
         into, guarded = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -303,15 +303,15 @@ class _CappedStream(httpx2.AsyncByteStream):
         await self._inner.aclose()
 
 
-class Hands:
+class McpConnections:
     """All servers of this process, and the line to the daemon."""
 
     def __init__(self) -> None:
-        self._servers: dict[str, Server] = {}
-        self._alive: set[Server] = set()
+        self._servers: dict[str, McpConnection] = {}
+        self._alive: set[McpConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def __contains__(self, server: Server) -> bool:
+    def __contains__(self, server: McpConnection) -> bool:
         """Whether a server takes new jobs."""
         return self._servers.get(server.name) is server
 
@@ -323,7 +323,7 @@ class Hands:
         except BrokenPipeError:
             self.kill()
 
-    def forget(self, server: Server) -> None:
+    def forget(self, server: McpConnection) -> None:
         """Give a server no more jobs: the next one starts it anew."""
         if self._servers.get(server.name) is server:
             del self._servers[server.name]
@@ -343,7 +343,7 @@ class Hands:
         elif server:
             server.give(job)
         elif job["do"] == "list":
-            server = self._servers[name] = Server(name, job["spec"], self)
+            server = self._servers[name] = McpConnection(name, job["spec"], self)
             server.give(job)
             self._alive.add(server)
             task = asyncio.create_task(server.live(), name=f"server-{name}")
@@ -438,7 +438,7 @@ def _why(error: BaseException) -> str:
 async def main() -> None:
     """Take jobs until the daemon is gone, then kill every server."""
     sys.setrecursionlimit(10_000)  # a schema of 500 levels costs its own tool, and no neighbour
-    hands = Hands()
+    hands = McpConnections()
     loop = asyncio.get_running_loop()
     for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(sign, hands.kill)

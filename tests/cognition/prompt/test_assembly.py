@@ -14,6 +14,7 @@ from claudius.cognition.plan import EngineSettings, plan
 from claudius.cognition.processes import process
 from claudius.cognition.prompt.assembly import build_prompt
 from claudius.cognition.prompt.snapshot import freeze, rebuild, thaw, with_files
+from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.home import Home
 from claudius.memory.seen import BLANK
@@ -95,7 +96,7 @@ def test_s03_the_system_part_is_the_same_for_everyone(text: SoulText) -> None:
     )
 
     assert first.system == second.system
-    asked = {name: step for name, step in text.steps.items() if name not in PSYCHE_STEPS}
+    asked = {name: step for name, step in text.steps.items() if name not in (*PSYCHE_STEPS, TOOL_USE)}
     assert all((step.instruction.strip() in first.system) is not step.on_demand for step in asked.values())
 
 

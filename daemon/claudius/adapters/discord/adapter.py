@@ -91,6 +91,7 @@ class DiscordAdapter(ChatAdapter[_Session]):
 
     name = NETWORK
     post_chars: int | None = 2000
+    is_plain = True
     appears_s = 0.0
     """A part that was not found may be posted again at once: the nonce prevents a duplicate."""
 

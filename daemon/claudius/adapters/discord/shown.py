@@ -141,10 +141,12 @@ def _stickers(message: discord.Message | discord.MessageSnapshot) -> Iterator[di
 
 
 def _file(file: discord.Attachment, message: discord.Message) -> dict[str, Any]:
+    kind, _, more = (file.content_type or guess_type(file.filename)[0] or "").partition(";")
     return {
         "id": str(file.id),
         "name": valid(file.filename),
-        "type": (file.content_type or guess_type(file.filename)[0] or "").partition(";")[0],
+        "type": kind,
+        "with": more.strip(),
         "bytes": file.size,
         "url": file.url,
         "channel": str(message.channel.id),

@@ -32,7 +32,7 @@ async def fetch(client: discord.Client, api_url: str, file: Mapping[str, Any], m
         raise
     except FAILURES as error:
         raise error if isinstance(error, OSError) else ConnectionError(type(error).__name__) from error
-    return Fetched(content, str(file.get("name")), str(file.get("type")))
+    return Fetched(content, str(file.get("name")), f"{file.get('type')};{file.get('with', '')}")
 
 
 async def _anew(client: discord.Client, file: Mapping[str, Any]) -> str:

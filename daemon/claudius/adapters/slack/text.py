@@ -234,15 +234,25 @@ def files_of(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [_file(one) for one in _objects(event, "files")]
 
 
+_AWAY = {
+    "tombstone": "it was deleted",
+    "hidden_by_limit": "it cannot be fetched: it is beyond the limit of the workspace's plan",
+    "external": "it is kept elsewhere, and only named here",
+}
+"""Why a file of such a mode cannot be read. Source: docs.slack.dev/reference/objects/file-object."""
+
+
 def _file(file: Mapping[str, Any]) -> dict[str, Any]:
     """Return a file as a perception carries it; of a clip, with what Slack heard in it."""
-    found = {
+    found: dict[str, Any] = {
         "id": text_of(file, "id"),
         "name": valid(text_of(file, "name") or text_of(file, "id")),
         "type": text_of(file, "mimetype"),
         "bytes": size if isinstance(size := file.get("size"), int) else 0,
         "url": text_of(file, "url_private_download"),
     }
+    if away := _AWAY.get(text_of(file, "mode")):
+        found["unread"] = away
     return found | heard_in(file)
 
 

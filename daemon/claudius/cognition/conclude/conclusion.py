@@ -15,13 +15,14 @@ from claudius.cognition.conclude.transitions import mood_before, mood_change, se
 from claudius.cognition.output.gate import Gated, gate, has_secret
 from claudius.cognition.output.rules import SAID, OutputRules
 from claudius.cognition.output.splitting import in_posts
+from claudius.cognition.output.tables import plain
 from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs, silent_plan
 from claudius.cognition.processes import Process
 from claudius.cognition.reply.parser import Parsed, clean_text, read_verb
 from claudius.cognition.steps import Reading, step
 from claudius.intent import ApologyKind, Call, Intent, ModelVersion, Rung, Thought, Thoughts, Utterance, UtteranceKind
 from claudius.ledger_types import Noted, Proposal
-from claudius.perception import Kind, Origin, Perception, ReactionExtra, can_react, internal
+from claudius.perception import Kind, Origin, Perception, ReactionExtra, ToolExtra, can_react, internal
 from claudius.prompt import datamark
 from claudius.psyche import Attention
 from claudius.psyche.gate import acknowledgement
@@ -143,7 +144,9 @@ def conclude(
     gated = gate(speech, rules, streamed=thoughts.streamed) if speech else Gated("", (), withheld=False)
     # streamed text is already one message on the network, so it is not split
     limit = None if thoughts.streamed else settings.post_chars
-    said, posts = in_posts(gated.text, limit) if limit else (gated.text, (gated.text,))
+    form = plain(gated.text) if settings.is_plain and not thoughts.streamed else gated.text
+    shown, posts = in_posts(form, limit) if limit else (form, (form,))
+    said = gated.text if shown == form else shown
     entries: list[Entry] = [*heard(recollection)]
     judged: list[Thought] = []
     if recollection.second_thought:  # it stays in memory, is never rendered into the history, and is not said
@@ -151,15 +154,22 @@ def conclude(
         query = {"query": "consultation"}
         entries.append(Entry(entry_type=EntryType.MENTAL_QUERY, content=twice, at=recollection.now, metadata=query))
         judged.append(Thought(step="consultation", content=recollection.second_thought))
+    follows = {"internal_monologue": thoughts.used}
     for name in soul.steps:
         if name in effects:
             entries += effects[name].entries
+        entries += follows.get(name, ())
         judged += by_step.get(name, ())
         if name == "external_dialogue" and said:
             is_cut = thoughts.truncated or said != gated.text
             entries.append(
                 spoken(
-                    recollection, said, thoughts.verb, called=called, truncated=is_cut, canned=said == rules.fallback
+                    recollection,
+                    said,
+                    thoughts.verb,
+                    called=called,
+                    truncated=is_cut,
+                    canned=thoughts.is_canned or said == rules.fallback,
                 )
             )
             judged.append(Thought(step=name, content=said, verb=thoughts.verb))
@@ -377,6 +387,8 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
             Entry(
                 entry_type=EntryType.EVENT
                 if one.kind is Kind.NEWS
+                else EntryType.TOOL_RESULT
+                if one.kind is Kind.TOOL
                 else EntryType.USER_MESSAGE
                 if one.origin is Origin.EXTERNAL
                 else EntryType.PERCEPTION,
@@ -386,6 +398,7 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
                 name=recollection.called(one) or None,
                 metadata=({"bot": True} if one.is_bot else {})
                 | ({"kind": one.kind.value} if one.kind != "message" else {})
+                | (_of_call(one.extra) if isinstance(one.extra, ToolExtra) else {})
                 | ({"removed": True} if isinstance(one.extra, ReactionExtra) and one.extra.is_removed else {}),
                 position=one.position,
                 stems=" ".join(sorted(stems(one.text))) if one.origin is Origin.EXTERNAL else "",
@@ -393,6 +406,10 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
             for one in recollection.perceptions
         ]
     )
+
+
+def _of_call(extra: ToolExtra) -> dict[str, Any]:
+    return {"call": extra.call, "tool": extra.tool, "state": extra.state} | ({"third": True} if extra.third else {})
 
 
 def spoken(

@@ -15,6 +15,8 @@ from itertools import accumulate
 
 from msgspec import Struct
 
+from claudius.cognition.output.tables import Table, tables
+
 ZWJ = "\u200d"
 _FENCE = re.compile(r"^ {0,3}(?P<marker>`{3,20}(?=[^`\n]*$)|~{3,20}(?!~))(?P<info>[^\n]*)$", re.MULTILINE)
 _WHOLE = re.compile(
@@ -24,6 +26,7 @@ _WHOLE = re.compile(
     re.IGNORECASE,
 )
 _ROW = re.compile(r"^[ \t]*\|.*$", re.MULTILINE)
+_DRAWN = re.compile(r"[^\n]*\n[─┼]+\n")
 _TICKS = re.compile(r"`+")
 
 
@@ -40,6 +43,8 @@ class Fence(Struct, frozen=True):
     """Its opening line: marker and info string."""
     marker: str
     is_closed: bool
+    head: str = ""
+    """The lines that each part of it begins with: of a drawn table its header."""
 
 
 class Marks(Struct, frozen=True):
@@ -49,6 +54,11 @@ class Marks(Struct, frozen=True):
     fences: tuple[Fence, ...]
     spans: tuple[tuple[int, int], ...]
     """The spans to keep whole, sorted, without nesting."""
+    tables: tuple[Table, ...] = ()
+
+    def table_at(self, at: int) -> Table | None:
+        """Return the table whose rows a cut at `at` would part from its header."""
+        return next((one for one in self.tables if one.body < at < one.end), None)
 
     def fence_at(self, at: int) -> Fence | None:
         """Return the fence whose code a cut at `at` would split."""
@@ -74,11 +84,12 @@ def mark(text: str) -> Marks:
         found.append((fence.start, min(fence.body + 1, len(text))))
         if fence.is_closed:
             found.append((max(fence.start, fence.closing - 1), fence.end))
-    plain = _without(text, fences)
+    plain, found_tables = _without(text, fences), tuple(tables(text))
+    found += [(one.start, min(one.body + 1, len(text))) for one in found_tables]
     found += [match.span() for match in _WHOLE.finditer(plain)]
     found += [match.span() for match in _ROW.finditer(plain)]
     found += _code_spans(plain)
-    return Marks(text, fences, _merged(found))
+    return Marks(text, fences, _merged(found), found_tables)
 
 
 def _fences(text: str) -> Iterator[Fence]:
@@ -95,14 +106,17 @@ def _fences(text: str) -> Iterator[Fence]:
 
 
 def _fence(text: str, opened: re.Match[str], closed: re.Match[str] | None) -> Fence:
+    body = min(opened.end() + 1, len(text))
+    drawn = _DRAWN.match(text, body)
     return Fence(
         start=opened.start(),
         end=closed.end() if closed else len(text) + 1,
-        body=min(opened.end() + 1, len(text)),
+        body=body,
         closing=closed.start() if closed else len(text),
         opening=opened[0],
         marker=opened["marker"],
         is_closed=closed is not None,
+        head=drawn[0] if drawn else "",
     )
 
 
@@ -252,18 +266,20 @@ class _Cutter:
         start, end, fences = 0, len(self._text), self._marks.fences
         last = fences[-1] if fences and not fences[-1].is_closed else None
         while start < end:
-            opens = self._opens(self._marks.fence_at(start))
+            opens = self._opens(self._marks.fence_at(start), start)
             rest = self._units[end] - self._units[start] + units(opens) + units(self._closes(last, end))
             at = end if rest <= self._limit else self._next(start, units(opens))
             inside = last if at == end else self._marks.fence_at(at)
             yield Piece(self._text[start:at], opens, self._closes(inside, at))
             start = at
 
-    def _opens(self, fence: Fence | None) -> str:
-        """Return the line that reopens a fence; only its marker if the whole line would take too much of the post."""
+    def _opens(self, fence: Fence | None, at: int) -> str:
+        """Return what reopens a fence or a table; its marker at most if that took too much of the post."""
+        table = self._marks.table_at(at)
         if fence is None:
-            return ""
-        line = fence.opening + "\n"
+            head = self._text[table.start : table.body] if table else ""
+            return head if units(head) <= self._limit // 4 else ""
+        line = f"{fence.opening}\n{fence.head}"
         return line if units(line) <= self._limit // 4 else fence.marker + "\n"
 
     def _closes(self, fence: Fence | None, at: int) -> str:

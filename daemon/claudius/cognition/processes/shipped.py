@@ -30,6 +30,7 @@ from claudius.shape import unfit_for
 from claudius.soul import SoulFile, SoulText
 
 _TALK = ("internal_monologue", "appraisal", "acts", "external_dialogue")
+_USE = "tool_use"
 _PORTRAIT = ("user_model_check", "user_model_update", "model_change_note")
 _STATE = ("soul_state_check", "soul_state_update")
 _CALMED = {"neutral": "main_process", "engaged": "main_process", "focused": "deep_work"}
@@ -63,14 +64,14 @@ def _after_frustration(parse_result: Mapping[str, Any]) -> str | None:
 
 MAIN_PROCESS = Process(
     name="main_process",
-    steps=(*_TALK, *_PORTRAIT, *_STATE, "assess_peer"),
+    steps=(*_TALK, _USE, *_PORTRAIT, *_STATE, "assess_peer"),
     next=("frustrated", "deep_work", "problem_solving"),
     should_transition=_after_talk,
     description="main_process: the ordinary mind, all steps.",
 )
 GREETING = Process(
     name="greeting",
-    steps=(*_TALK, *_PORTRAIT),
+    steps=(*_TALK, _USE, *_PORTRAIT),
     wording="greeting",
     linger=timedelta(hours=24),
     next=("main_process", "deep_work"),
@@ -79,7 +80,7 @@ GREETING = Process(
 )
 DEEP_WORK = Process(
     name="deep_work",
-    steps=(*_TALK, *_STATE),
+    steps=(*_TALK, _USE, *_STATE),
     wording="deep_work",
     linger=timedelta(hours=8),
     moods=("focused", "frustrated", "sardonic"),  # a quarrel in another conversation ends no work here

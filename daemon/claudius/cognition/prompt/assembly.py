@@ -28,8 +28,10 @@ from claudius.cognition.history import (
     shown_record,
 )
 from claudius.cognition.plan import SPEECH, EngineSettings, Plan, allowed_verbs, kernel_of, soul_name
+from claudius.cognition.prompt.manifest import MANIFEST, skills, tools_here
 from claudius.cognition.prompt.plain import persona, plain_summary, plain_tail
 from claudius.cognition.prompt.present import known_records, plans_record, present
+from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.memory.ledger import format_beliefs, format_peers
 from claudius.perception import private
@@ -55,7 +57,8 @@ def system_text(soul: SoulText, settings: EngineSettings) -> str:
         soul.text("soul.md"),
         personality(kernel_of(soul)) if settings.psyche else "",
         exchanges(soul),
-        soul.text("skills.md"),
+        skills(soul),
+        soul.text(MANIFEST),
         *(dossier.text for dossier in included),
         soul.text("reading.md"),
         soul.text("trust.md") if settings.wording == 1 else "",
@@ -64,6 +67,7 @@ def system_text(soul: SoulText, settings: EngineSettings) -> str:
             one.instruction
             for one in soul.steps.values()
             if not one.on_demand and (settings.psyche or one.name not in PSYCHE_STEPS)
+            if one.name != TOOL_USE or MANIFEST in soul.files
         ),
         soul.text("example.md"),
     ]
@@ -87,7 +91,7 @@ def history(
     if left_out and not is_plain:
         opening.append(render_left_out(left_out))
     turns = [turn for turn in recollection.past if turn.number >= plan.history_from]
-    written = [rendered(turn, settings.profile).messages for turn in turns]
+    written = [rendered(turn, settings.profile, is_newest=turn is turns[-1]).messages for turn in turns]
     before = merged([*opening, *[message for messages in written[:-1] for message in messages]])
     newest = written[-1] if written else ()
     now = (*before[:-1], *merged([*before[-1:], *newest]))
@@ -127,7 +131,7 @@ def this_turn(plan: Plan, soul: SoulText) -> str:
     wanted = Template(words["order"]).substitute(steps="; ".join(clauses))
     said = [f"{name}: {override}" for name, override in plan.overrides.items() if name in plan.asked]
     rare = [soul.steps[name].instruction for name in plan.asked if soul.steps[name].on_demand]
-    return "\n".join([f"## This Turn\n{wanted}", *said, *rare])
+    return "\n".join([f"## This Turn\n{wanted}", *tools_here(plan, soul), *said, *rare])
 
 
 def context_blocks(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> dict[str, str]:

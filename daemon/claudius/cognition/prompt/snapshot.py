@@ -6,7 +6,7 @@ raised if a text is gone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from claudius.cognition.plan import EngineSettings, Plan
 from claudius.cognition.prompt.assembly import build_prompt
 from claudius.cognition.prompt.function_prompts import Drawn, PromptSource, redraw
+from claudius.cognition.prompt.rounds import further
 from claudius.decoding import decoder
 from claudius.memory.records import Records
 from claudius.memory.seen import BLANK, ERASED
@@ -245,6 +246,19 @@ def rebuild(snapshot: bytes, texts: Records, soul: SoulText | None = None) -> Pr
     if kept.drawn:
         return redraw(PromptSource.of(recollection, plan, soul or own, settings), kept.drawn)
     return build_prompt(plan, recollection, soul or own, settings)
+
+
+def rounds(
+    snapshot: bytes, first: Prompt, entries: Sequence[Entry], texts: Records, soul: SoulText | None = None
+) -> list[Prompt]:
+    """Rebuild the prompts that followed the first one of a turn that used tools, from its own entries.
+
+    Raises: TextErased, Expired.
+    """
+    if not [one for one in entries if one.entry_type is EntryType.TOOL_RESULT]:
+        return []
+    recollection, plan, _, own = thaw(snapshot, texts)
+    return [*further(first, plan, entries, soul or own, recollection.nonce)]
 
 
 def is_of_this_wording(settings: EngineSettings) -> bool:

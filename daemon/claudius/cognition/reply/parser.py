@@ -21,8 +21,10 @@ from claudius.cognition.reply.tags import (
     LT_BEGUN,
     MONOLOGUE,
     NAMES,
+    TOOL_CALL,
     UNSEEN,
     WAIT,
+    WISHES,
     Names,
     Rest,
     TagHead,
@@ -33,7 +35,6 @@ from claudius.cognition.reply.tags import (
     read_rest,
 )
 from claudius.prompt import valid
-from claudius.recollection import MOODS, StateKey
 
 DialogueState = Literal["complete", "cut", "void"]
 
@@ -53,6 +54,14 @@ class Section(Struct, frozen=True, kw_only=True):
     """The `section` attribute; None if there was none."""
     complete: bool = True
     """False: the reply ended inside it."""
+    late: bool = False
+    """It came after words aloud."""
+
+    @property
+    def is_wish(self) -> bool:
+        """Whether it asks for a tool, in our form or a foreign one."""
+        is_empty = self.text.strip(" .\"'`").casefold() in ("", "none")
+        return self.name in WISHES and self.complete and not is_empty
 
 
 class Dialogue(Struct, frozen=True, kw_only=True):
@@ -71,7 +80,7 @@ class Parsed(Struct, frozen=True, kw_only=True):
     raw: str
     """The text read: valid Unicode, without NUL, cut at the reply's cap."""
     sections: tuple[Section, ...]
-    """Every private section with one of our tags, in order; excludes foreign reasoning and nested dialogues."""
+    """Every private section with one of our tags, or `tool_call`, in order; no other foreign one or nested dialogue."""
     dialogues: tuple[Dialogue, ...]
     """Every top-level dialogue, in order; only the first can have been streamed."""
     flags: tuple[str, ...]
@@ -363,7 +372,8 @@ class Parser:
 
     def _open(self, head: TagHead, rest: Rest, *, nested: bool = False) -> None:
         self._head, self._attributes = head, rest
-        self._is_dropped = head.name in self._names.foreign or head.is_dialogue or not head.name
+        is_foreign = head.name in self._names.foreign and head.name != TOOL_CALL
+        self._is_dropped = is_foreign or head.is_dialogue or not head.name
         self._parts, self._size, self._is_blank = [], 0, True
         self._state = "dialogue" if head.is_dialogue and not nested else "private"
 
@@ -398,6 +408,7 @@ class Parser:
                     verb=self._attributes.verb,
                     section=self._attributes.section or None,
                     complete=complete,
+                    late=any(not is_blank(one.text) for one in self._dialogues),
                 )
             )
         self._state = "out"
@@ -419,20 +430,16 @@ def plain_reply(text: str) -> str:
 
 
 NOTE_CHARS = 200
-STATE_CHARS = {StateKey.CONVERSATION_SUMMARY: 600}
-"""The longest value of a soul-state key; 200 for the others."""
 
 _YES = frozenset({"true", "yes", "1"})
 _NO = frozenset({"false", "no", "0"})
-_QUOTES = "\"'`*“”‘’«»"
+QUOTES = "\"'`*“”‘’«»"
 _WORD = re.compile(r"\w+")
-_BULLET = re.compile(r"^\s*(?:[-*+•–]\s+|\d{1,2}[.)]\s+)?")
-_KEYS = {key.value.casefold(): key for key in StateKey}
 
 
 def truth(value: str) -> bool | None:
     """Read a yes or no; None if it is neither. Pure."""
-    whole = value.strip().casefold().strip(_QUOTES).removesuffix(".").strip(_QUOTES).strip()
+    whole = value.strip().casefold().strip(QUOTES).removesuffix(".").strip(QUOTES).strip()
     first = _WORD.match(whole)
     for word in (whole, first[0] if first else ""):
         if word in _YES:
@@ -475,26 +482,3 @@ def clean_note(text: str) -> str:
 def clean_text(text: str) -> str:
     """Return a private text as stored: no invisible characters, our tags escaped with `&lt;`, trimmed. Pure."""
     return escape_heads(UNSEEN.sub("", text)).strip()
-
-
-def read_state(text: str) -> dict[str, str]:
-    """Read `key: value` lines into soul-state keys, in the order of `StateKey`. Pure.
-
-    The last line of a key wins; an empty value means the default; unknown keys and moods outside the five are dropped;
-    values are one line, cut at their cap.
-    """
-    found: dict[StateKey, str] = {}
-    for line in text.splitlines():
-        written, colon, value = _BULLET.sub("", line).partition(":")
-        key = _KEYS.get(written.strip().strip(_QUOTES).casefold())
-        if not colon or key is None:
-            continue
-        value = one_line(value, STATE_CHARS.get(key, 200)).strip("* ")
-        if len(value) > 1 and value[0] == value[-1] and value[0] in _QUOTES:
-            value = value[1:-1].strip()
-        if key is StateKey.EMOTIONAL_STATE:
-            value = value.casefold().removesuffix(".")
-            if value and value not in MOODS:
-                continue
-        found[key] = escape_heads(value, limit=STATE_CHARS.get(key, 200))
-    return {key.value: found[key] for key in StateKey if key in found}

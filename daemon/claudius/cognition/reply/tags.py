@@ -28,11 +28,16 @@ from msgspec.structs import replace
 from claudius.provider import Delta, Done, Event, Reset
 
 DIALOGUE: Final = "external_dialogue"
+TOOL_USE: Final = "tool_use"
+TOOL_CALL: Final = "tool_call"
+"""How many models mark the use of a tool by themselves: read alike where the step is asked."""
+WISHES: Final = (TOOL_USE, TOOL_CALL)
 MONOLOGUE: Final = "internal_monologue"
 STEPS: Final[Mapping[str, str]] = {
     "internal_monologue": "claudius.cognition.steps:MONOLOGUE",
     "appraisal": "claudius.cognition.steps:APPRAISAL",
     "acts": "claudius.cognition.steps:ACTS",
+    "tool_use": "claudius.cognition.steps:USE",
     "external_dialogue": "claudius.cognition.steps:DIALOGUE",
     "user_model_check": "claudius.cognition.steps.user_model:CHECK",
     "user_model_update": "claudius.cognition.steps.user_model:UPDATE",
@@ -46,7 +51,7 @@ STEPS: Final[Mapping[str, str]] = {
 }
 """Every cognitive step: its tag → the import string of its `Step`. The parser knows these tags and no others."""
 TAGS: Final = tuple(STEPS)
-FOREIGN: Final = ("think", "thinking", "ant_thinking", "reasoning", "scratchpad", "tool_call", "function_calls")
+FOREIGN: Final = ("think", "thinking", "ant_thinking", "reasoning", "scratchpad", TOOL_CALL, "function_calls")
 """The tags with which models mark their own reasoning and tool calls."""
 
 HEAD_CHARS: Final = 80

@@ -19,7 +19,8 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from claudius.cognition.reply.parser import read_bool, read_state
+from claudius.cognition.reply.parser import read_bool
+from claudius.cognition.reply.state_values import read_state
 from claudius.cognition.reply.tags import STEPS as STEPS
 from claudius.intent import ModelVersion, StateChange, Thought
 from claudius.ledger_types import Proposal
@@ -49,6 +50,8 @@ class Situation(Struct, frozen=True, kw_only=True):
     """Interval of each periodic step, in turns; 0 = never."""
     assesses: bool = False
     """No cortex assesses peers now, so a turn does."""
+    uses: bool = False
+    """Some tool may be used here, by this speaker, now."""
 
 
 class Reading(Struct, frozen=True, kw_only=True):
@@ -209,6 +212,8 @@ ACTS = Step(name="acts", gate=_acts, effect=_done)
 """What the soul does beyond its words: the lines are read and checked by `cognition/acts.py`."""
 MONOLOGUE = Step(name="internal_monologue", gate=always, effect=_thought)
 """Private reasoning, kept in memory and never heard."""
+USE = Step(name="tool_use", gate=lambda situation: situation.speaks and situation.uses)
+"""A tool is used in place of words; what comes of it is asked on with by `cognition/tool_use.py`."""
 DIALOGUE = Step(name="external_dialogue", gate=attrgetter("speaks"))
 QUERY = Step(name="mental_query")
 """Is a statement true? Only programmatic processes ask it, and they supply the statement."""

@@ -20,6 +20,7 @@ from claudius.perception import MessageExtra, Perception, Place
 from claudius.runtime.access import ChannelModes, is_owner
 from claudius.runtime.adapter import Adapter, TellsLacks
 from claudius.runtime.commands.about import About
+from claudius.runtime.commands.consents import Consents
 from claudius.runtime.commands.linking import Linking
 from claudius.runtime.commands.places import OwnerCommands, PlaceCommands, only_an_owner
 from claudius.runtime.commands.words import OWNERS, CommandLine, help_text, read_command, unknown
@@ -47,8 +48,12 @@ class Commands:
         self._refusal = partial(only_an_owner, mind, adapters)
         about, places = About(mind, forgetting), PlaceCommands(mind, modes, lanes.wake, self._lacks, self._refusal)
         linking, self._forgetting = Linking(mind, self.tell), forgetting
+        self.consents = Consents(mind, adapters, lanes)
         self._words: dict[str, Callable[[Perception, str], Awaitable[str]]] = {
             "help": self._help,
+            "tools": self.consents.tools,
+            "allow": self.consents.allow,
+            "deny": self.consents.deny,
             "whoami": about.whoami,
             "home": about.whoami,
             "why": about.why,
@@ -112,6 +117,7 @@ class Commands:
 
     async def close(self, within_s: float) -> None:
         """Let what is said to people end for `within_s` seconds."""
+        await self.consents.close()
         if self._beside:
             _, late = await asyncio.wait(self._beside, timeout=within_s)
             for task in late:

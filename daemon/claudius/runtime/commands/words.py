@@ -37,9 +37,15 @@ _SOMEBODY = r"\S+:\S+:\S+"
 _CODE = r"\w{4}-?\w{4}"
 _NUMBERS = r"\d{1,2}( \d{1,2}){0,19}"
 _WORD = r"[^\s,.;:!?]+"
+_CALL = r"[a-z2-7]{16}/\d{1,3}"
+"""The id of a call of a tool."""
+_ALLOWED = f"({_CALL})?( ?talk)?"
 TABLE: Mapping[str, CommandUsage] = {
     "stop": CommandUsage("cancels the answer that I am writing", "now"),
     "quiet": CommandUsage("silences me in a thread but for mentions, until quiet off", "now", "(off)?"),
+    "tools": CommandUsage("what I can do, and what waits for a word", "now"),
+    "allow": CommandUsage("lets me do what I asked for; talk: again in this talk", "now", _ALLOWED, "[ID] [talk]"),
+    "deny": CommandUsage("forbids it", "now", f"({_CALL})?", "[ID]"),
     "help": CommandUsage("this"),
     "home": CommandUsage("what I know of you"),
     "plans": CommandUsage("what waits here for you", "reminders"),
@@ -74,7 +80,7 @@ TABLE: Mapping[str, CommandUsage] = {
 WORDS = tuple(TABLE)
 OWNERS = tuple(word for word, command in TABLE.items() if command.group == "owners")
 """Commands of nobody but owners."""
-COMMON = ("home", "help", "status")
+COMMON = ("home", "help", "status", "tools")
 """Words that other bots, too, are given after a `!` in a channel; there they are commands only of whoever calls us."""
 STOP = "!stop"
 """The message that asks to cancel an answer; intake obeys it before anything else."""

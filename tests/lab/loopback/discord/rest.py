@@ -107,7 +107,7 @@ class Rest:
             call.status = 404
             return web.Response(status=404, text="This content is no longer available.")
         call.status, call.is_applied = 200, True
-        return web.Response(body=file.content, content_type=file.mimetype)
+        return web.Response(body=file.content, headers={"Content-Type": file.mimetype})
 
 
 def _written(body: Any) -> bytes:

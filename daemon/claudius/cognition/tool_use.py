@@ -1,0 +1,318 @@
+"""Use tools within a turn: read which one a reply asks for, have it done, and ask on with what came of it.
+
+`rounds` goes on from the first reply of a hop until one asks for no tool; each further call begins with the bytes of
+the one before. A call that needs consent is staged on the turn, which then ends with the question. Only
+`runtime/hands.py` does a tool, through `mind.hands`. Source: the tools design, sections 2, 3, 9 and 15.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from claudius.cognition.asking import ModelReply
+from claudius.cognition.asks import SPEECH, THOUGHT
+from claudius.cognition.conclude.conclusion import interpret
+from claudius.cognition.consent import ConsentBasis, decide, is_third, person_behind, usable
+from claudius.cognition.output.gate import has_secret, leaks
+from claudius.cognition.plan import Plan
+from claudius.cognition.prompt.manifest import WORDS
+from claudius.cognition.prompt.rounds import LIMIT, following, next_plan, used_entries
+from claudius.cognition.reply.parser import Dialogue, Section
+from claudius.cognition.reply.tags import TOOL_USE
+from claudius.cognition.turn_state import TurnState
+from claudius.config import blot
+from claudius.perception import internal
+from claudius.prompt import Prompt
+from claudius.recollection import Entry, EntryType, Recollection
+from claudius.tool import (
+    JSON,
+    Asks,
+    Caller,
+    CallState,
+    Decision,
+    Hands,
+    Refuses,
+    Tool,
+    ToolCall,
+    ToolClass,
+    ToolStep,
+)
+
+BAD_ARGS, REPEATED, REFUSED = "bad_args", "repeated", "refused"
+WRITTEN_CHARS = 2000
+"""The most that is kept of a request that cannot be read."""
+WAITING = 3
+"""The most questions that wait in one conversation."""
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,), "array": (list,),
+    "object": (dict,), "null": (type(None),),
+}  # fmt: skip
+
+
+class Wish(Struct, frozen=True):
+    """A request for a tool, as it was written."""
+
+    tool: str = ""
+    args: JSON = {}
+    wrong: str = ""
+    """Why it cannot be read; empty = it can."""
+
+
+def wish_in(reply: ModelReply) -> Section | None:
+    """Return the first complete section that asks for a tool, in our form or a foreign one. Pure."""
+    return next((one for one in reply.parsed.sections if one.is_wish), None)
+
+
+def read_wish(text: str) -> Wish:
+    """Read one JSON object: `{"tool", "args"}`, or `{"name", "arguments"}` as models write it by themselves. Pure."""
+    try:
+        found = msgspec.json.decode(text.strip().removeprefix("```json").strip("`\n "))
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        found = None
+    if not isinstance(found, dict):
+        return Wish(wrong='it is not one JSON object, such as {"tool": "NAME", "args": {}}')
+    tool, args = found.get("tool", found.get("name")), found.get("args", found.get("arguments", {}))
+    if not isinstance(tool, str) or not isinstance(args, dict):
+        return Wish(wrong="`tool` is a name, and `args` an object")
+    return Wish(tool, args)
+
+
+def wrong_in(args: JSON, tool: Tool) -> str:
+    """Say what is wrong with arguments; empty = nothing. Nested values are the tool's own to check. Pure."""
+    known = {name: one for name, one in tool.schema.get("properties", {}).items() if name != tool.key_arg}
+    for name in tool.schema.get("required", ()):
+        if name in known and name not in args:
+            return f"`{name}` is missing"
+    for name, value in args.items():
+        if name not in known:
+            return f"it takes no such argument: it takes {', '.join(known) or 'none'}"
+        if problem := _mistyped(value, known[name]):
+            return f"`{name}` {problem}"
+    return ""
+
+
+def _mistyped(value: Any, schema: Any) -> str:
+    wanted = schema.get("type") if isinstance(schema, dict) else None
+    names = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list) else []
+    kinds = tuple(kind for name in names for kind in _TYPES.get(str(name), (object,)))
+    if kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and not {bool, object} & {*kinds})):
+        return f"is no {' or '.join(map(str, names))}"
+    choices = schema.get("enum") if isinstance(schema, dict) else None
+    return f"is none of {', '.join(map(str, choices))}" if isinstance(choices, list) and value not in choices else ""
+
+
+def hands_of(turn: TurnState) -> Hands | None:
+    """Return what does tools in this turn; None if none are offered in it."""
+    is_small = turn.settings.profile == "plain" and not turn.config.tools.small
+    return turn.mind.hands if turn.config.tools.enabled and not is_small else None
+
+
+async def tools_here(turn: TurnState) -> tuple[str, ...]:
+    """Return the tools that may be used in this turn, as its prompt names them, by name."""
+    hands = hands_of(turn)
+    if hands is None or WORDS not in turn.soul.files:
+        return ()
+    offered = sorted(hands.offered(), key=lambda one: one.name)
+    known = ConsentBasis(recollection=turn.recollection, config=turn.config)
+    if any(one.cls is not ToolClass.LOOK for one in offered):
+        known = await _basis(turn, hands, anew=False)
+    said = [(one.name, usable(one, known)) for one in offered]
+    return tuple([f"{name} ({note})" if note else name for name, note in said if note is not None])
+
+
+async def _basis(turn: TurnState, hands: Hands, *, anew: bool) -> ConsentBasis:
+    """Return what a decision is made from; `anew`: ask the network now who can see the conversation."""
+    known, plan = turn.recollection, turn.plan
+    return ConsentBasis(
+        recollection=known,
+        config=turn.config,
+        onlookers=await hands.onlookers(known.audience, known.perception.person, anew=anew),
+        grants=await hands.grants(known.conversation, person_behind(known)),
+        used=turn.used,
+        hidden=turn.rules.hidden,
+        remembered=plan.remembered,
+        history_from=plan.history_from,
+    )
+
+
+def find(turn: TurnState, name: str) -> Tool | None:
+    """Return a tool that is offered in this turn."""
+    hands = hands_of(turn)
+    return next((one for one in hands.offered() if one.name == name), None) if hands else None
+
+
+Next = Callable[[Prompt, Plan], Awaitable[ModelReply]]
+"""Asks the model for the steps of a plan."""
+
+
+async def rounds(turn: TurnState, first: ModelReply, prompt: Prompt, ask: Next) -> ModelReply:
+    """Use the tools that a reply asks for, one a round; return the last reply, with the thought of the first one.
+
+    `prompt`: what was asked; `ask` makes the call of each further round. Raises: ProviderError, OverBudget, StoreError.
+    """
+    reply, plan, own = first, turn.plan, list[Entry]()
+    thought = tuple([one for one in first.parsed.sections if one.name == THOUGHT])
+    while TOOL_USE in plan.asked and (section := wish_in(reply)):
+        if section.late:
+            return _with(reply, f"late:{TOOL_USE}")
+        done = await _done(turn, section.text)
+        if done is None:
+            return _with(reply, f"dropped:{TOOL_USE}")
+        turn.used.append(done)
+        if done.state in (CallState.WAITING, CallState.STARTED, CallState.UNKNOWN):
+            return _ended(turn, reply, done, thought if reply is not first else ())
+        own = [*(_thoughts(turn, first) if reply is first else ()), *used_entries(done, turn.recollection.now)]
+        turn.guard([one.content for one in own if one.entry_type is EntryType.INTERNAL_MONOLOGUE])
+        plan = next_plan(plan, own[-1])
+        prompt = following(prompt, own, plan, turn.soul, turn.recollection.nonce)
+        flags = (f"held:{SPEECH}",) if reply.parsed.dialogues else ()
+        reply = _with(await ask(prompt, plan), *flags, sections=thought)
+    return reply
+
+
+def _with(reply: ModelReply, *flags: str, sections: tuple[Section, ...] = ()) -> ModelReply:
+    """Return a reply with more flags, and with sections before its own, which then holds no other thought."""
+    parsed = reply.parsed
+    own = tuple([one for one in parsed.sections if not (sections and one.name == THOUGHT)])
+    parsed = replace(parsed, sections=(*sections, *own), flags=tuple(dict.fromkeys((*parsed.flags, *flags))))
+    return replace(reply, parsed=parsed)
+
+
+def _thoughts(turn: TurnState, reply: ModelReply) -> list[Entry]:
+    """Return the thought of a reply as its entry will be stored."""
+    found, _ = interpret(reply.parsed, turn.plan, turn.soul)
+    said = [one for one in found if one.step == THOUGHT and one.content.strip()]
+    return [
+        Entry(
+            entry_type=EntryType.INTERNAL_MONOLOGUE,
+            content=one.content.strip(),
+            verb=one.verb,
+            at=turn.recollection.now,
+        )
+        for one in said
+        if not has_secret(one.content, turn.rules)
+    ]
+
+
+def _ended(turn: TurnState, reply: ModelReply, done: ToolStep, thought: tuple[Section, ...]) -> ModelReply:
+    """End the rounds with words that no model is asked for, or with those that stand beside a question."""
+    parsed = reply.parsed
+    if done.state == CallState.WAITING and parsed.winner:
+        return _with(reply, sections=thought)
+    kind = {CallState.WAITING: "asking", CallState.STARTED: "late"}.get(CallState(done.state), "unknown")
+    line = turn.soul.steps[TOOL_USE].line(kind, tool=done.tool, call=done.id)
+    said = replace(parsed, dialogues=(Dialogue(text=line, state="complete"),), truncated=False)
+    if done.state != CallState.WAITING:  # what it would have done stands on what the tool was to give
+        said = replace(said, sections=tuple([one for one in parsed.sections if one.name == THOUGHT]))
+    return _with(replace(reply, parsed=said, is_canned=True), sections=thought)
+
+
+async def _done(turn: TurnState, text: str) -> ToolStep | None:
+    """Have done what a section asks for; None if it cannot be read, and was told so before."""
+    text = blot(text, turn.mind.secrets)
+    wish = read_wish(text)
+    tool = find(turn, wish.tool)
+    wrong = wish.wrong or (
+        wrong_in(wish.args, tool) if tool else f"there is no such tool: {', '.join(turn.plan.tools)}"
+    )
+    if not wrong and tool:
+        return await carry_out(turn, tool, wish.args)
+    if any(step.state == BAD_ARGS for step in turn.used):
+        return None
+    return ToolStep(id="", tool=tool.name if tool else "", state=BAD_ARGS, text=wrong, written=text[:WRITTEN_CHARS])
+
+
+async def carry_out(turn: TurnState, tool: Tool, args: JSON) -> ToolStep:
+    """Have one call of a tool done as far as it may be now; stage the question where somebody must allow it."""
+    settings, known, hands = turn.config.tools, turn.recollection, hands_of(turn)
+    assert hands is not None  # noqa: S101 - the tool came from there
+    step = ToolStep(id="", tool=tool.name, args=args)
+    count = _before(known) + len([one for one in turn.used if one.state != BAD_ARGS])
+    if count >= settings.per_turn:
+        return replace(step, state=LIMIT, text=f"{settings.per_turn} in one turn are the most")
+    for one in turn.used:
+        if one.id and (one.tool, one.args) == (tool.name, args):
+            return replace(one, state=REPEATED)
+    call, is_begun = await _numbered(turn, hands, _made(turn, tool, args))
+    if not is_begun:
+        decision = await _decided(turn, hands, tool, call)
+        if isinstance(decision, ToolStep):
+            return decision
+        if isinstance(decision, Refuses):
+            return replace(step, state=REFUSED, text=decision.why)
+        if isinstance(decision, Asks):
+            until = known.now + timedelta(hours=settings.consent_hours)
+            turn.asking = replace(call, approvers=decision.approvers, reason=decision.why, until=until)
+            return replace(step, id=call.id, state=CallState.WAITING)
+        call = replace(call, state=CallState.APPROVED, allowed_by=decision.reason, grant=decision.grant)
+    caller = Caller(
+        call=call.id,
+        turn=turn.turn,
+        conversation=known.conversation,
+        audience=known.audience,
+        audiences=known.audiences,
+        person=call.person,
+        now=known.now,
+        zone=turn.settings.zone,
+    )
+    done = await hands.do(call, tool, caller)
+    return replace(step, id=call.id, state=done.state, text=done.result or done.reason, third=call.third)
+
+
+def _before(known: Recollection) -> int:
+    """Return how many calls led to this turn: those of the turn that made the call whose end it hears."""
+    call = internal(known.perception).call
+    return int(call.rpartition("/")[2]) + 1 if call else 0
+
+
+def _made(turn: TurnState, tool: Tool, args: JSON) -> ToolCall:
+    known = turn.recollection
+    return ToolCall(
+        id="",
+        turn=turn.turn,
+        conversation=known.conversation,
+        audience=known.audience,
+        person=person_behind(known) or known.perception.person,
+        tool=tool.name,
+        cls=tool.cls,
+        args=args,
+        pin=tool.pin,
+        asked_at=known.now,
+        is_owner=known.perception.is_owner,
+        third=is_third(tool),
+    )
+
+
+async def _decided(turn: TurnState, hands: Hands, tool: Tool, call: ToolCall) -> Decision | ToolStep:
+    """Decide on a new call, within the limits of its person and its conversation."""
+    settings = turn.config.tools
+    if tool.cls is ToolClass.LOOK:
+        return decide(tool, call.args, ConsentBasis(recollection=turn.recollection, config=turn.config))
+    told = ToolStep(id="", tool=tool.name, args=call.args, state=LIMIT)
+    if await hands.spent(call.person) >= settings.per_person_day:
+        return replace(told, text=f"{settings.per_person_day} for one person in 24 hours are the most")
+    if leaks(json.dumps(call.args, ensure_ascii=False), turn.rules):  # a card is said aloud
+        return Refuses("its arguments hold private text")
+    decision = decide(tool, call.args, await _basis(turn, hands, anew=True))
+    waiting = await hands.waiting(call.conversation) if isinstance(decision, Asks) else ()
+    same = [one.id for one in waiting if (one.tool, one.args) == (tool.name, call.args)]
+    if same:
+        return Refuses(f"{same[0]} asks for the same and waits already")
+    return replace(told, text=f"{WAITING} questions wait here already") if len(waiting) >= WAITING else decision
+
+
+async def _numbered(turn: TurnState, hands: Hands, call: ToolCall) -> tuple[ToolCall, bool]:
+    """Return a call with its id, as an earlier run of the turn left it, and whether there was one."""
+    n = _before(turn.recollection) + len({one.id for one in turn.used if one.id})
+    while found := await hands.known(f"{turn.turn}/{n}"):
+        if (found.tool, found.args) == (call.tool, call.args):
+            return found, True
+        n += 1  # the reply that asked for it was lost before it was kept
+    return replace(call, id=f"{turn.turn}/{n}"), False

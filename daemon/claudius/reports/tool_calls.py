@@ -1,0 +1,57 @@
+"""What the soul asks to do with tools and did, as `claudius tools` prints it; and the owner's decisions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from claudius.errors import ClaudiusError, TryAgain, UsageProblem
+from claudius.home import Home
+from claudius.reports.opened import edit, noted, records
+from claudius.reports.session import wake_and_ask
+
+
+def waiting(home: Home) -> Sequence[Mapping[str, Any]]:
+    """Return what waits for consent, oldest first."""
+    with records(home) as kept:
+        return kept.calls_waiting()
+
+
+def calls(home: Home, most: int) -> Sequence[Mapping[str, Any]]:
+    """Return the last calls, newest first."""
+    with records(home) as kept:
+        return kept.calls(most)
+
+
+def call(home: Home, name: str) -> Mapping[str, Any]:
+    """Return one call with its result. Raises: UsageProblem if there is none."""
+    with records(home) as kept:
+        found = kept.call(name)
+    if found is None:
+        raise UsageProblem(f"there is no call {name}: `claudius tools calls` lists the last ones")
+    return found
+
+
+def grants(home: Home) -> Sequence[Mapping[str, Any]]:
+    """Return the remembered consents that are in force."""
+    with records(home) as kept:
+        return kept.grants(datetime.now(UTC))
+
+
+def decide(home: Home, name: str, verb: str) -> str:
+    """Decide a call by the owner's word, through the soul that runs or in this process. Raises: ClaudiusError."""
+    answer = asyncio.run(wake_and_ask(home, "tool", id=name, verb=verb))
+    if answer.get("event") == "error":
+        raise ClaudiusError(str(answer["message"]))
+    if "said" not in answer:
+        raise TryAgain("the soul went away before it answered: try again")
+    return str(answer["said"])
+
+
+def revoke(home: Home, grant: int) -> None:
+    """End a remembered consent. Raises: UsageProblem if none of this number is in force."""
+    noted(home, "tool_revoke", str(grant))
+    if not edit(home, lambda store: store.calls.revoke(grant, datetime.now(UTC))):
+        raise UsageProblem(f"there is no consent {grant} in force: `claudius tools grants` lists them")

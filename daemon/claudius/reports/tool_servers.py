@@ -1,0 +1,211 @@
+"""Servers of tools as their owner sees them: what each offers, what was agreed to, what differs; and the agreement."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from claudius.config import Loaded, Secret, blot, load, read_env_file, write_table
+from claudius.config.schema import ToolServerSettings
+from claudius.errors import ToolFailed, UsageProblem
+from claudius.home import Home
+from claudius.memory.pins import Pin
+from claudius.reports.opened import edit, noted, records
+from claudius.reports.session import ask
+from claudius.tool import Tool, ToolClass
+from claudius.tools.mcp import Listed, McpHands, spec
+from claudius.tools.pins import SERVER, Definition, differences
+
+MOST_OFFERED = 24
+"""How many tools the system text names at most."""
+
+
+class ServerLook(Struct, frozen=True, kw_only=True):
+    """What a server said when it was started once."""
+
+    server: str
+    error: str = ""
+    """Why it cannot be used; empty = it can."""
+    listed: Listed = Listed(())
+    differs: Mapping[str, str] = {}
+    """What differs from the pins, by tool: `changed`, `vanished` or `new`."""
+    ms: int = 0
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The row of `claudius tools check`."""
+        detail = self.error or ", ".join(f"{tool} {how}" for tool, how in self.differs.items())
+        tools, bad = [one.name for one in self.listed.tools], list(self.listed.bad)
+        return {"server": self.server, "ok": not detail, "detail": detail, "tools": tools, "bad": bad, "ms": self.ms}
+
+
+def look(home: Home, loaded: Loaded, names: Sequence[str]) -> list[ServerLook]:
+    """Start each of these servers once, beside any running process, and compare what it offers with its pins."""
+    with records(home) as kept:
+        pins = kept.pins()
+    secrets = [secret.reveal() for secret in loaded.secrets.values()]
+
+    async def one(hands: McpHands, name: str) -> ServerLook:
+        began = asyncio.get_running_loop().time()
+        try:
+            listed = await hands.list(name, spec(name, loaded))
+        except ToolFailed as error:
+            return ServerLook(server=name, error=blot(error.detail, secrets))
+        ms = round((asyncio.get_running_loop().time() - began) * 1000)
+        agreed = {pin.tool: pin.sha256 for pin in pins if pin.server == name}
+        return ServerLook(server=name, listed=listed, differs=differences(agreed, listed.tools), ms=ms)
+
+    async def all_of_them() -> list[ServerLook]:
+        directory = home.run / f"hands-{os.getpid()}"
+        hands = McpHands(directory)
+        try:
+            return await asyncio.gather(*(one(hands, name) for name in names))
+        finally:
+            await hands.close()
+            shutil.rmtree(directory, ignore_errors=True)
+
+    return asyncio.run(all_of_them())
+
+
+def named(loaded: Loaded, name: str | None) -> list[str]:
+    """Return the servers that a command is about: this one, or all. Raises: UsageProblem."""
+    servers = loaded.config.tools.servers
+    if name and name not in servers:
+        raise UsageProblem(f"there is no server {name!r}: `claudius tools` names them")
+    return [name] if name else sorted(servers)
+
+
+def check(home: Home, name: str | None) -> list[dict[str, Any]]:
+    """Start servers and compare them with their pins; a running process tries those again that were down."""
+    loaded = load(home, os.environ)
+    rows = [one.row for one in look(home, loaded, named(loaded, name))]
+    asyncio.run(ask(home, "tools", again="yes"))
+    return rows
+
+
+def diff(home: Home, name: str) -> list[dict[str, Any]]:
+    """Return what differs of a server from its pins: `{"tool", "change", "lines"}`. Raises: ToolFailed."""
+    loaded = load(home, os.environ)
+    [seen] = look(home, loaded, named(loaded, name))
+    if seen.error:
+        raise ToolFailed(name, seen.error)
+    with records(home) as kept:
+        agreed = {pin.tool: _written(pin.description, pin.schema) for pin in kept.pins() if pin.server == name}
+    now = {one.name: _written(one.description, one.schema) for one in seen.listed.tools}
+    return [
+        {
+            "tool": f"{name}.{tool}",
+            "change": how,
+            "lines": list(difflib.unified_diff(agreed.get(tool, []), now.get(tool, []), "agreed", "now", lineterm="")),
+        }
+        for tool, how in seen.differs.items()
+    ]
+
+
+def _written(description: str, schema: Any) -> list[str]:
+    return [*description.splitlines(), *json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False).splitlines()]
+
+
+def offered(home: Home) -> list[dict[str, Any]]:
+    """Return every tool: `{"tool", "class", "from", "where", "pinned", "up", "off", "purpose"}`, by name."""
+    loaded = load(home, os.environ)
+    said = asyncio.run(ask(home, "tools")) or {}
+    off: Mapping[str, str] = said.get("off", {})
+    return [
+        {
+            "tool": one.name,
+            "class": one.cls.value,
+            "from": one.source,
+            "where": list(one.where),
+            "pinned": bool(one.pin),
+            "up": not off.get(one.name, ""),
+            "off": off.get(one.name, ""),
+            "purpose": one.purpose,
+        }
+        for one in all_tools(home, loaded)
+    ]
+
+
+def all_tools(home: Home, loaded: Loaded) -> Sequence[Tool]:
+    """Return every tool as the settings and the pins make them; nothing of them is run. Raises: BadConfiguration."""
+    from claudius.compose import TOOLS
+    from claudius.tools import built_in
+    from claudius.tools.offered import offered_tools
+
+    with records(home) as kept:
+        pins = kept.pins()
+    others = offered_tools(home, lambda: loaded, lambda: pins, lambda: datetime.now(UTC), TOOLS)
+    return sorted(built_in(TOOLS, None, others)(), key=lambda one: one.name)
+
+
+def begin(home: Home, name: str, server: ToolServerSettings, *, again: bool) -> Loaded:
+    """Return the settings as they would be with a new server, for `look`. Raises: UsageProblem."""
+    loaded = load(home, os.environ)
+    if not SERVER.match(name):
+        raise UsageProblem(f"{name!r} cannot name a server: take a-z, 0-9, - and _, at most 31, a letter first")
+    if name in {one.name for one in all_tools(home, loaded)}:
+        raise UsageProblem(f"{name!r} is a tool's name: choose another")
+    if name in loaded.config.tools.servers and not again:
+        raise UsageProblem(f"there is a server {name!r}: with --again its definitions are agreed to anew")
+    if bool(server.command) == bool(server.url):
+        raise UsageProblem("give its command after --, or --url")
+    if server.url and len(server.env) > 1:
+        raise UsageProblem("with --url, --env names the one variable that holds its bearer token")
+    tools = replace(loaded.config.tools, servers={**loaded.config.tools.servers, name: server})
+    names = [*loaded.secrets, *server.env]
+    given = read_env_file(home.env_file)
+    secrets = {one: loaded.secrets.get(one) or Secret(given.get(one, "")) for one in names}
+    return Loaded(replace(loaded.config, tools=tools), loaded.sources, secrets)
+
+
+def agree(
+    home: Home, name: str, server: ToolServerSettings, found: Sequence[Definition], classes: Mapping[str, ToolClass]
+) -> list[dict[str, Any]]:
+    """Pin what a server offers, and write it into config.toml with the classes of those that are to be offered.
+
+    Raises: UsageProblem, before anything is written.
+    """
+    from claudius.adapters.terminal import own_person
+
+    loaded = load(home, os.environ)
+    others = [one for one in all_tools(home, loaded) if not one.name.startswith(f"{name}.")]
+    if len(others) + len(classes) > MOST_OFFERED:
+        raise UsageProblem(f"{len(classes)} more tools are too many: {len(others)} of {MOST_OFFERED} are taken")
+    now, who = datetime.now(UTC), own_person()
+    pins = [
+        Pin(
+            server=name,
+            tool=one.name,
+            sha256=one.sha256,
+            description=one.description,
+            schema=one.schema,
+            cls=classes.get(one.name, one.proposed),
+            pinned_by=who,
+            pinned_at=now,
+        )
+        for one in found
+    ]
+    noted(home, "tool_add", name)
+    edit(home, lambda store: store.pins.replace(name, pins))
+    default = to_builtins(ToolServerSettings())
+    values = to_builtins(replace(server, tools={tool: cls.value for tool, cls in classes.items()}))
+    write_table(home, f"tools.servers.{name}", {key: one for key, one in values.items() if one != default[key]})
+    asyncio.run(ask(home, "tools", again="yes"))
+    return [{"tool": f"{name}.{pin.tool}", "class": pin.cls.value if pin.tool in classes else None} for pin in pins]
+
+
+def remove(home: Home, name: str) -> None:
+    """Forget a server and its pins. Raises: UsageProblem."""
+    named(load(home, os.environ), name)
+    noted(home, "tool_remove", name)
+    write_table(home, f"tools.servers.{name}", None)
+    edit(home, lambda store: store.pins.replace(name, []))
