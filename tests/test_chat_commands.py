@@ -277,6 +277,24 @@ async def test_what_a_command_must_do(row: Row, home: Home, monkeypatch: pytest.
         assert [("oz" in one, "`" in one) for one in refused] == [(True, False)] * len(says)
 
 
+async def test_a_quiet_that_was_missed_holds_for_what_was_missed_after_it(home: Home) -> None:
+    """What was said while nobody listened is accepted in order, the silence with it."""
+    async with slack_side() as side, contextlib.AsyncExitStack() as stack:
+        place = Thread(side, home, stack)
+        await place.begin("an ensouled thread")
+        before = await place.posts()
+        await stack.aclose()
+        for words in ("!quiet", "hm and tubeless?", f"<@{BOT_USER}> one more thing"):
+            await place.world.say("C1", "U1", words, thread_ts=place.thread, deliver=False)
+        await place.wake(2)
+        async with asyncio.timeout(20):
+            while await place.posts() == before:
+                await asyncio.sleep(0.01)
+        await done(side, place.soul)
+
+        assert await place.posts() - before == 1
+
+
 SIGNS = {"pause sign": "double_vertical_bar"}
 
 

@@ -156,6 +156,9 @@ class CommandExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
     """The conversation in which it was given; empty = the perception's own."""
     is_public: bool | None = None
     """Whether that is a channel; None = its name says."""
+    hushes: str = ""  # the conversation that is quiet from here on
+    receipt: str = ""
+    """The post of ours on which it was given, by a button or a thumb: it is about that post's question alone."""
 
 
 class InternalExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
@@ -356,8 +359,8 @@ class Cause(StrEnum):
 
 
 TALK = frozenset({Kind.MESSAGE, Kind.MENTION, Kind.COMMAND})
-GROUP = "group"
-"""The participation in which the soul may speak without being called."""
+GROUP, CONSUMED = "group", "consume"
+"""The participation in which the soul may speak without being called, and that of a message that gets no answer."""
 GOES_ON = timedelta(minutes=30)
 """A conversation counts as current for this long after a message."""
 
@@ -365,15 +368,15 @@ GOES_ON = timedelta(minutes=30)
 def cause_of(perception: Perception, participation: str, now: datetime) -> Cause:
     """Return why the soul would speak about a perception, at `now`. Pure.
 
-    `participation`: how the conversation is heard; the perception's own value takes precedence.
+    `participation`: how the conversation is heard; the perception's own takes precedence.
     """
     if perception.origin is Origin.INTERNAL:
         why = internal(perception)
         return Cause.ASKED if why.asked_by or why.in_answer else Cause.UNASKED
     if perception.owes:
         return Cause.ANSWERS
-    extra = perception.extra
-    is_group = ((extra.participation if isinstance(extra, MessageExtra) else "") or participation) == GROUP
+    own = perception.extra.participation if isinstance(perception.extra, MessageExtra) else ""
+    is_group = (own or participation) == GROUP
     is_talk = perception.kind in TALK and now - perception.at <= GOES_ON
     return Cause.JOINS if is_group and is_talk else Cause.UNASKED
 

@@ -126,8 +126,9 @@ UNION ALL SELECT 'belief', "key", audience, '' FROM belief WHERE EXISTS (SELECT 
     WHERE i.turn IN (SELECT value FROM json_each(:turns)));
 
 -- name: soul_lines
-SELECT content AS text FROM entry WHERE conversation = :conversation AND number = :number AND person IS NULL
-UNION ALL SELECT body FROM outbox WHERE turn = :turn;
+SELECT content AS text, CASE WHEN metadata LIKE '%"acts"%' THEN 1 ELSE 0 END AS is_acts FROM entry
+WHERE conversation = :conversation AND number = :number AND person IS NULL
+UNION ALL SELECT body, 0 FROM outbox WHERE turn = :turn;
 
 -- name: texts_that_stay
 -- scans: an erasure reads everything once, beside the writer
@@ -254,7 +255,13 @@ DELETE FROM matter WHERE id = :id;
 DELETE FROM promise WHERE id = :id;
 
 -- name: erase_own_plan
-DELETE FROM due WHERE id = :id AND asked_by = '';
+DELETE FROM due WHERE id = :id AND (asked_by = '' OR made_as = 'promise');
+
+-- name: plan_in_own_words
+-- What somebody asked to be reminded of, as they said it; else in no words.
+UPDATE due SET text = coalesce((
+    SELECT m.text FROM turn t JOIN moment m ON m.conversation = t.conversation AND m.turn = t.turn
+    WHERE t.turn = due.made_by AND m.is_own = 0 AND m.person = due.asked_by ORDER BY m.id DESC LIMIT 1), ''), params = '{}' WHERE id = :id;
 
 -- name: told
 -- scans: an erasure reads everything once, beside the writer
@@ -268,12 +275,21 @@ UNION ALL SELECT 'summary', conversation, '', text FROM summary
 UNION ALL SELECT 'moment', CAST(id AS TEXT), '', text || ' ' || pictures FROM moment WHERE person = '' AND is_own = 0
 UNION ALL SELECT 'kept', conversation, name, value FROM kept
 UNION ALL SELECT 'promise', CAST(id AS TEXT), '', what FROM promise WHERE side = 'mine'
-UNION ALL SELECT 'due', CAST(id AS TEXT), '', text || ' ' || params FROM due WHERE asked_by = ''
-UNION ALL SELECT 'fact', CAST(id AS TEXT), '', text || ' ' || keys || ' ' || about || ' ' || why FROM fact
-UNION ALL SELECT 'matter', CAST(id AS TEXT), '', text FROM matter
+UNION ALL SELECT 'due', CAST(id AS TEXT), '', text || ' ' || params FROM due WHERE asked_by = '' OR made_as = 'promise'
 UNION ALL SELECT 'psyche_arc', arc, '', CASE WHEN json_valid(body)
     THEN coalesce(json_extract(body, '$.label'), '') || ' ' || coalesce(json_extract(body, '$.stems'), '') ELSE body END FROM psyche_arc
 UNION ALL SELECT 'conversation', conversation, '', params || ' ' || process_memory FROM conversation WHERE params <> '{}' OR process_memory <> '{}';
+
+-- name: booked
+-- scans: an erasure reads everything once, beside the writer
+-- What a turn booked for others: facts, what is open in their lives, what they asked to be reminded of.
+SELECT 'fact' AS kind, id, turn, text, text || ' ' || keys || ' ' || about || ' ' || why AS whole FROM fact
+UNION ALL SELECT 'matter', id, turn, text, text FROM matter
+UNION ALL SELECT 'asked', id, made_by, text, text FROM due WHERE asked_by <> '' AND made_as <> 'promise';
+
+-- name: said_in_turn
+SELECT m.text FROM turn t JOIN moment m ON m.conversation = t.conversation AND m.turn = t.turn
+WHERE t.turn = :turn AND m.is_own = 0 AND m.person NOT IN (SELECT value FROM json_each(:ids));
 
 -- name: portraits_written
 -- scans: an erasure reads everything once, beside the writer
@@ -325,6 +341,10 @@ SELECT 1 FROM inbox WHERE turn = :turn AND state = 'committed'
 
 -- name: think_anew
 UPDATE inbox SET turn = :anew, state = 'pending', inputs = '{}' WHERE turn = :turn AND state = 'committed';
+
+-- name: moments_unkeyed
+-- The keys of facts, by which a message is found, are the soul's own words.
+UPDATE moment SET pictures = '' WHERE conversation = :conversation AND turn = :turn AND is_own = 0 AND pictures <> '';
 
 -- name: moments_anew
 DELETE FROM moment WHERE conversation = :conversation AND turn = :turn;

@@ -48,10 +48,12 @@ UPDATE matter SET closed_at = :at WHERE id = :id;
 UPDATE matter SET hidden_at = :at, hidden_by = :turn WHERE id = :id AND hidden_at IS NULL;
 
 -- name: fact_of_name
-SELECT id, text FROM fact WHERE person IN (SELECT value FROM json_each(:ids)) AND short = :short AND hidden_at IS NOT NULL;
+SELECT id, text FROM fact
+WHERE person IN (SELECT value FROM json_each(:ids)) AND audience = :audience AND short = :short AND hidden_at IS NOT NULL;
 
 -- name: matter_of_name
-SELECT id, text FROM matter WHERE person IN (SELECT value FROM json_each(:ids)) AND short = :short AND hidden_at IS NOT NULL;
+SELECT id, text FROM matter
+WHERE person IN (SELECT value FROM json_each(:ids)) AND audience = :audience AND short = :short AND hidden_at IS NOT NULL;
 
 -- name: fact_back
 UPDATE fact SET hidden_at = NULL WHERE id = :id;
@@ -79,6 +81,10 @@ SELECT id, person, turn, '' AS hidden_by, text, '' AS about, '' AS keys FROM mom
 -- name: moments_telling
 -- scans: one message is forgotten
 SELECT id, person, text FROM moment WHERE turn = :turn AND is_own = 0 AND person IN (SELECT value FROM json_each(:ids));
+
+-- name: moments_told
+-- scans: one person asks what is kept of them
+SELECT id, audience, at_s, text FROM moment WHERE is_own = 0 AND person IN (SELECT value FROM json_each(:ids)) ORDER BY id DESC LIMIT :most;
 
 -- name: moment_unkeyed
 UPDATE moment SET pictures = trim(replace(pictures, :keys, '')) WHERE id = :id AND :keys <> '';

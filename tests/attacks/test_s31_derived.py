@@ -507,6 +507,63 @@ async def test_s31_nothing_is_said_of_them_after_the_receipt(
     assert right == {}
 
 
+AT = "2030-12-20T09:00"
+OF_TOM = ["seizure", "fits", "epilepsy", "clinic"]
+BOOKED: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "und am Freitag": [
+        {"do": "know", "kind": "home", "text": "Lives in Porto", "keys": ["city", "Portugal", "travel"]},
+        {"do": "open", "text": "talks at the museum"},
+        {"do": "remind", "at": AT, "text": "water the plants"},
+    ],
+    "what did he say": [
+        {"do": "know", "kind": "other", "text": "Fears for a friend with seizures", "keys": OF_TOM},
+        {"do": "know", "kind": "other", "of": "Tom", "text": "Has been to the clinic", "keys": OF_TOM},
+        {"do": "open", "text": "the fits of a friend"},
+        {"do": "promise", "at": AT, "text": "ask after the seizures"},
+        {"do": "remind", "at": AT, "text": "call about the epilepsy"},
+    ],
+}
+"""What the model books from a message of Ben's with these words."""
+BEN_SAID = "{bot} ich wohne jetzt in Porto, und am Freitag bin ich im Museum; the plants want water on the 20th"
+BEN_ASKED = "{bot} what did he say? Remind me to call him"
+
+
+def booked(request: Request) -> str:
+    """Book what a message asks for, and more of it than was said."""
+    heard = request.tail.rpartition("## ")[2]
+    acts = [json.dumps(one) for said, made in BOOKED.items() if said in heard for one in made]
+    written = "\n".join(acts) or "none"
+    return f"<acts>{written}</acts>\n{sections('I see.', 'Somebody speaks.', '', '', '')}"
+
+
+@pytest.mark.parametrize("store", STORES)
+async def test_s31_what_was_booked_for_others_stays_as_far_as_it_is_their_own(
+    home: Home, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    """Facts, matters, plans and keys that come from Tom's line go; what Ben said himself in its sight stays.
+
+    A reminder that Ben asked for stays in his words, if the soul's told of Tom.
+    """
+    monkeypatch.setattr(Obedient, "answer", lambda _, asking: booked(asking))
+    url = str(request.getfixturevalue("postgres_url")) if store == "postgresql" else ""
+    async with living(home, url, lambda _: None, CLAUDIUS_CORTEX_ENABLED="false") as life:
+        await life.say("#ops, a thread", "Tom", "{bot} I have epilepsy, by the way")
+        await life.say("the same thread", "Ben", BEN_SAID)
+        await life.say("the same thread", "Ben", BEN_ASKED)
+        before = life.holding(*OF_TOM)
+        await life.forget_tom()
+        held = life.holding(*OF_TOM)
+        known = life.soul.records().person(BEN_ID)
+        plans = [one["text"] for one in life.soul.records().plans()]
+
+    assert {"row of fact", "row of matter", "row of due", "row of moment"} <= set(before)
+    assert held == []
+    assert known is not None
+    assert [one.text for one in known.facts] == ["Lives in Porto"]
+    assert [one.text for one in known.open] == ["talks at the museum"]
+    assert sorted(plans) == sorted(["water the plants", BEN_ASKED.replace("{bot} ", "")])
+
+
 async def test_s31_a_derivation_that_follows_nothing_is_caught(
     home: Home, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,10 +21,10 @@ KNOW = {"do": "know", "kind": "constraint", "text": f"Has a {SECRET}", "keys": [
 CLOCK = "2026-03-25T09:00:00Z"
 
 
-async def tables(it: Acted, home: Home) -> set[str]:
+async def tables(it: Acted, home: Home, words: str = SECRET) -> set[str]:
     """Return the tables whose rows hold the words, and the files of portraits that do."""
     await it.soul.mind.store.flush()
-    asked = {"ids": [], "folders": [], "excerpts": [SECRET], "git": None, "left_out": []}
+    asked = {"ids": [], "folders": [], "excerpts": [words], "git": None, "left_out": []}
     places = {"database": str(home.database), "places": [str(home.memory)]}
     found = await asyncio.to_thread(search.run, asked | places, within_s=60.0)
     assert found is not None
@@ -116,3 +116,43 @@ async def test_what_was_chosen_from_the_list_is_gone_and_what_was_brought_back_s
     assert re.findall(r"f\d [\w ]+", block(tail, "Known")) == ["f2 Likes tea"]
     assert known is not None
     assert [one.text for one in known.facts] == ["Likes tea"]
+
+
+ABROAD = [
+    ("Mein Knie schmerzt seit der Operation.", "Operation"),
+    ("Mi abuela murió en Valladolid.", "abuela"),
+    ("Ho perso le chiavi di casa.", "chiavi"),
+    ("Я боюсь собак.", "собак"),
+    ("제 동생은 서울에 살아요.", "서울"),
+    ("我的猫叫小白。", "小白"),
+]
+"""A line of somebody's, and the word alone by which they want to have it forgotten."""
+
+
+async def test_a_word_alone_finds_what_holds_it_whatever_its_language(home: Home) -> None:
+    """A single word tells no language, so its letters are looked for as well as its stem."""
+    async with acting(home, "s38 abroad", clock=CLOCK, network="slack") as it:
+        for line, _ in ABROAD:
+            await it.says(line)
+        listed = []
+        for _, word in ABROAD:
+            await it.says(f"!forget {word}")
+            listed.append([one.text for one in await it.side.stage.world.visible()][-1])  # type: ignore[attr-defined] # each has a world
+
+    assert [
+        line for (line, _), shown in zip(ABROAD, listed, strict=True) if f"1. 2026-03-25: “{line}”" not in shown
+    ] == []
+
+
+async def test_what_was_told_in_a_channel_and_what_has_ended_can_be_taken_back_in_private(home: Home) -> None:
+    """Neither has a number that a model may use there; a list by words holds both."""
+    told = {"do": "know", "kind": "work", "text": "Arbeitet in der Kuckucksuhrenfabrik", "keys": ["Beruf"]}
+    ends = lambda tail: acts({"do": "no_longer", "fact": id_of(block(tail, "Known"), told["text"])})  # noqa: E731 - one use
+    async with acting(home, "s38 ended", clock=CLOCK, network="slack") as it:
+        await it.says("Ich bin in der Kuckucksuhrenfabrik.", where=CHANNEL, calls=True, acts=acts(told))
+        await it.says("Nicht mehr.", where=CHANNEL, calls=True, acts=ends)
+        await it.says("!forget Kuckucksuhrenfabrik")
+        await it.says("!forget 1")
+        found = await tables(it, home, "Kuckucksuhrenfabrik")
+
+    assert found <= {"entry"}

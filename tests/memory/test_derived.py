@@ -15,6 +15,7 @@ from claudius.errors import StoreError
 from claudius.home import Home
 from claudius.ledger_types import Reflected, Reflection
 from claudius.memory.erasure import Erasure
+from claudius.memory.ranking import marks
 from claudius.memory.seen import Seen, _names, packed, put_back, seen_in
 from claudius.perception import DeleteExtra, Kind, Perception
 from claudius.provider import Event, Request
@@ -32,6 +33,19 @@ SETTINGS = {"CLAUDIUS_SOUL_STATE_INTERVAL": "1"}
 def version(turn: str | None, **sections: str) -> dict[str, Any]:
     """Return one version of a portrait."""
     return {"turn": turn, "markdown": "\n\n".join(f"## {name}\n{text}" for name, text in sections.items()) + "\n"}
+
+
+@pytest.mark.parametrize(
+    ("said", "written"),
+    [
+        ("Estoy embarazada y no lo sabe nadie.", "embarazada"),
+        ("Ich habe am Montag eine Operation.", "operation, Monday"),
+        ("Ho perso le chiavi di casa.", "currentTopic: chiavi"),
+    ],
+)
+def test_a_word_is_known_again_where_too_few_words_tell_the_language(said: str, written: str) -> None:
+    """A state value is often a single word; its stem is that of a language which is guessed."""
+    assert not marks(said).isdisjoint(marks(written))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 import pytest
@@ -22,9 +22,12 @@ from claudius.memory.postgres import store as postgres_store
 from claudius.memory.postgres.store import PostgresStore
 from claudius.memory.sqlite import SqliteStore
 from claudius.memory.sqlite import store as sqlite_store
+from claudius.perception import Perception
 from claudius.providers.scripted import Scripted
+from claudius.runtime.commands import commands
 from claudius.runtime.forgetting import Forgetting
 from claudius.testing.alive import Alive, alive
+from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from lab.postgres import Server
 
 
@@ -138,9 +141,6 @@ async def test_a_large_file_is_written_anew_in_the_quiet_hour_and_a_second_line_
     async with alive(home, Scripted()) as soul:
         monkeypatch.setattr(soul.server._commands, "tell", lambda _, *told: lines.append(told))
         waiting = len(Erasures(home.state).kept())
-        with monkeypatch.context() as moved:
-            moved.setattr(soul.server._forgetting, "_kind", "server")
-            elsewhere = await soul.server._forgetting.overwrite()
         outcome = [await soul.server._forgetting.overwrite() for _ in range(2)]
         untold = [(one.is_told, (one.receipt or {})["verified"]) for one in Erasures(home.state).kept()]
         lines[0][1]()
@@ -149,12 +149,77 @@ async def test_a_large_file_is_written_anew_in_the_quiet_hour_and_a_second_line_
     assert (later["verified"], later["left"]) == (False, [])
     assert later["later"] == planned.isoformat(timespec="seconds").replace("+00:00", "Z")
     assert (refused, waiting) == (1, 1)
-    assert elsewhere == "nobody was erased since the last time"
     assert outcome == ["what was erased is overwritten", "nobody was erased since the last time"]
     assert untold == [(False, True)]
     assert [line.endswith("and call it verified.") for line, _ in lines] == [True]
     assert Erasures(home.state).kept() == []
     assert not [one for one in home.root.rglob("*") if one.is_file() and b"rehearsal:t:ana" in one.read_bytes()]
+
+
+@pytest.mark.parametrize("between", ["a second one died before it was recorded", "a move to another store"])
+async def test_a_second_line_is_told_whatever_comes_between(
+    home: Home, monkeypatch: pytest.MonkeyPatch, between: str
+) -> None:
+    """What waits for a quiet hour is overwritten and told of; of a file that a move has set aside, too."""
+    monkeypatch.setattr(sqlite_store, "QUICK_BYTES", 0)
+    person, lines = "rehearsal:t:ana", list[str]()
+
+    class Died(BaseException):
+        """The process ends here."""
+
+    def die(*_: object) -> int:
+        raise Died
+
+    async with alive(home, Scripted()) as soul:
+        forgetting, at = soul.server._forgetting, soul.mind.clock()
+        monkeypatch.setattr(forgetting, "_is_daemon", True)
+        heard = await soul.network.hear("a heron nests in my attic", person="ana")
+        await soul.idle()
+        await forgetting.forget(person, at, "owner", asked=heard)
+        forgetting.was_told(person)
+        again = await soul.network.hear("and in my cellar", person="ana")
+        await soul.idle()
+        if "died" in between:
+            with monkeypatch.context() as dying:
+                dying.setattr(Erasures, "begin", die)
+                with pytest.raises(Died):
+                    await forgetting.forget(person, at, "owner", asked=again)
+    async with alive(home, Scripted()) as soul:
+        monkeypatch.setattr(soul.server._commands, "tell", lambda _, text, *__: lines.append(text))
+        forgetting = soul.server._forgetting
+        monkeypatch.setattr(forgetting, "_kind", "server" if "move" in between else "file")
+        monkeypatch.setattr(forgetting, "_is_daemon", True)
+        await forgetting.resume(at, "owner")
+        outcome = await forgetting.overwrite()
+
+    assert outcome == "what was erased is overwritten"
+    assert [line.endswith("and call it verified.") for line in lines] == [True]
+
+
+class Away(RehearsalAdapter):
+    """A network that is away for the first two answers."""
+
+    answers: ClassVar[list[str]] = []
+
+    async def answer(self, _: Perception, text: str) -> None:
+        """Take it, once the network is back."""
+        self.answers.append(text)
+        if len(self.answers) < 3:
+            raise OSError("away")
+
+
+async def test_a_line_that_must_be_told_is_tried_again_while_the_network_is_away(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that could not tell it tries again by itself, with growing waits."""
+    monkeypatch.setattr(commands, "AGAIN_S", 0.01)
+    network, told = Away(), asyncio.Event()
+    async with alive(home, Scripted(), network=network) as soul:
+        heard = await network.hear("a heron nests in my attic", person="ana")
+        soul.server._commands.tell(heard, "It is overwritten now.", told.set)
+        await asyncio.wait_for(told.wait(), 20)
+
+    assert network.answers == ["It is overwritten now."] * 3
 
 
 async def test_nothing_is_rewritten_that_nobody_asked_for(store: PostgresStore) -> None:

@@ -28,6 +28,7 @@ from claudius.runtime.life import HomeLock
 if TYPE_CHECKING:
     from claudius.memory.postgres.moving import MovedTable, Told
     from claudius.memory.postgres.session import Move
+    from claudius.memory.store import Store
 
 KEY = "store.url"
 PAUSED = "runtime.paused"
@@ -110,6 +111,7 @@ def _to_file(home: Home, is_kept: bool) -> dict[str, Any]:  # noqa: FBT001 - cal
     from claudius.memory.postgres import moving
     from claudius.memory.postgres.session import closed_at
     from claudius.reports import soul as reports
+    from claudius.reports.opened import edit
 
     place, began_s = place_of(home), time.monotonic()
     if not place.is_postgres:
@@ -125,6 +127,8 @@ def _to_file(home: Home, is_kept: bool) -> dict[str, Any]:  # noqa: FBT001 - cal
     own: list[str] = []
     if not is_copied:
         if is_kept:
+            if not closed:
+                edit(home, _overwrite)
             _keep(home, move.id)
         with _progress(moving.rows_at(place)) as told:
             moved = moving.to_sqlite(place, fresh, shipped("memory"), told, is_kept=is_kept, move=move)
@@ -140,6 +144,12 @@ def _to_file(home: Home, is_kept: bool) -> dict[str, Any]:  # noqa: FBT001 - cal
         _note_of(home).unlink(missing_ok=True)
         _note(home)
     return _document(place.shown, SQLITE, moved, began_s, is_dry=not is_kept) | {"soul": own}
+
+
+async def _overwrite(store: Store) -> None:
+    """Overwrite on the server what was erased there, which nobody can once the soul has left. Raises: TryAgain."""
+    if await store.erasure.is_to_be_overwritten() and (left := await store.erasure.overwrite()):
+        raise TryAgain(f"somebody was forgotten, and this could not be overwritten yet: {', '.join(left)}")
 
 
 def _begun(home: Home, closed_by: str) -> tuple[Move, bool]:

@@ -178,6 +178,7 @@ def erase_turn(db: Database, person: ErasedPerson, turn: Mapping[str, Any]) -> E
         rows[table] += max(0, run(db, query, values))
     if rows["soul_state"]:
         db.run("history_moved")
+    db.run("moments_unkeyed", conversation=turn["conversation"], turn=turn["turn"])
     if is_unsaid:
         db.run("think_anew", turn=turn["turn"], anew=anew(turn["turn"]))
         db.run("moments_anew", conversation=turn["conversation"], turn=turn["turn"])

@@ -55,8 +55,9 @@ from claudius.memory.erasing import (
     run,
     void,
 )
+from claudius.memory.ranking import marks
 from claudius.memory.rows import dump
-from claudius.memory.seen import BLANK, ERASED, Derived, ErasedSource, SeenTurn, Traces, marks, put_back, traces_of
+from claudius.memory.seen import BLANK, ERASED, Derived, ErasedSource, SeenTurn, Traces, put_back, traces_of
 from claudius.perception import Perception, Place, private
 
 log = logging.getLogger(__name__)
@@ -114,6 +115,8 @@ class Begun(Struct, frozen=True, kw_only=True):
     """What was done, once it is, as long as whoever asked was not told, or what was deleted is not overwritten."""
     is_told: bool = False
     """Whether it was given to whoever asked."""
+    earlier: Begun | None = None
+    """An erasure of the same person that still waits for a quiet hour, until this one is recorded."""
 
     @property
     def probes(self) -> Probes:
@@ -438,6 +441,22 @@ class Erasure:
             key = [int(row["a"]) if name in ("id", "cycle") else row["a"] for name in names[:1]]
             values = dict(zip(names, (*key, row["b"]), strict=False))
             self._count(row["kind"], await self._write(changing(change, [values])), is_derived=True)
+        await self._erase_booked(derived)
+
+    async def _erase_booked(self, derived: Derived) -> None:
+        """Erase what turns booked for others from what is erased; what these said themselves stays theirs.
+
+        In a turn that is derived at first hand it stays where it shares a word with what they said in that turn.
+        """
+        booked, ids = self._beside.dicts("booked"), dump(list(self._person.ids))
+        await in_thread(derived.weigh, self._beside, [one["whole"] for one in booked])
+        for row in booked:
+            is_theirs = row["turn"] not in derived.first or not marks(row["text"]).isdisjoint(
+                marks(" ".join(self._beside.values("said_in_turn", turn=row["turn"], ids=ids)))
+            )
+            if not is_theirs or await in_thread(derived.holds, row["whole"]):
+                table, change = _BOOKED[row["kind"]]
+                self._count(table, await self._write(changing(change, [{"id": row["id"]}])), is_derived=True)
 
     async def _put_back(self, derived: Derived) -> None:
         """Take the sections that are derived out of others' portraits, in every version, and write a new one."""
@@ -571,12 +590,16 @@ _TOLD: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "kept": ("erase_kept", ("conversation", "name")),
     "promise": ("erase_promise", ("id",)),
     "due": ("erase_own_plan", ("id",)),
-    "fact": ("erase_fact", ("id",)),
-    "matter": ("erase_matter", ("id",)),
     "psyche_arc": ("erase_arc", ("subject",)),
     "conversation": ("process_blanked", ("conversation",)),
 }
 """What deletes a row of `told`, by its table, and the names of its key."""
+_BOOKED: Mapping[str, tuple[str, str]] = {
+    "fact": ("fact", "erase_fact"),
+    "matter": ("matter", "erase_matter"),
+    "asked": ("due", "plan_in_own_words"),
+}
+"""The table of each kind of `booked`, and what erases a row's words."""
 _ERASING = ("turn", "conversation", "number", "record")
 _AT_LAST = (
     ("outbox", "said_in_places", "erase_said"),

@@ -9,22 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 
 from msgspec import Struct
 
+from claudius.acts import FactKnown
+from claudius.intent import Intent
 from claudius.memory.database import Core, Database, Row
 from claudius.memory.erasure import Unsaid, note_unsaid
-from claudius.memory.facts import bears_on, ended_line, facts_of, open_matters
+from claudius.memory.facts import bears_on, book_fact, ended_line, facts_of, open_matters
 from claudius.memory.moments import find_moments
 from claudius.memory.ranking import stemmed
 from claudius.memory.rows import dump, instant, stamp
 from claudius.memory.seeing import Seeing, alone, canonical
 from claudius.memory.seen import BLANK
-from claudius.recollection import Fact, Matter
+from claudius.perception import private
+from claudius.recollection import Fact, Matter, ProcessState
 
 HIDDEN = timedelta(hours=1)
 """How long what is asked to be forgotten can be brought back."""
-MOST_LISTED = 20
+MOST_LISTED, MOST_READ = 20, 20_000
 FACT, MATTER, MOMENT = "fact", "matter", "moment"
 
 
@@ -48,24 +52,58 @@ class FactStore:
     def of_theirs(self, person: str, words: str, now: datetime, here: str) -> Sequence[OfTheirs]:
         """Return what is kept of a person and shares a word with these: facts, matters, then messages, newest first.
 
+        Or what holds them all, letter by letter: a word alone does not tell its language, by which it would be stemmed.
         `here` is a channel that they are in.
         """
-        stems = frozenset(stemmed(words))
+        stems, letters = frozenset(stemmed(words)), words.casefold().split()
+
+        def holds(text: str) -> bool:
+            return all(one in text.casefold() for one in letters)
+
         with self._core.snapshot() as db:
             asking = alone(person, now)
             seeing = Seeing(db, asking)
             if here:
                 seeing.stand_in(here)
             ids = seeing.ids(seeing.canonical(person))
-            facts = [one for one in facts_of(db, seeing, ids) if bears_on(one, stems)]
+            facts = [
+                one
+                for one in facts_of(db, seeing, ids)
+                if bears_on(one, stems) or holds(" ".join((one.text, one.about, *one.keys)))
+            ]
             matters = [one for one in open_matters(db, ids, now) if seeing.may((one.audience,))]
             found = find_moments(db, dict.fromkeys(stems, 1.0), asking)
-        said = [one for one in found.moments.values() if one.id in found.hits and one.person in ids and not one.is_own]
+            own = (row for row in db.all("moments_told", ids=dump(ids), most=MOST_READ) if holds(row["text"]))
+            named = islice((row for row in own if seeing.may((row["audience"],))), MOST_LISTED)
+            said = {row["id"]: (row["text"], row["at_s"]) for row in named}
+        hits = [one for one in found.moments.values() if one.id in found.hits and one.person in ids and not one.is_own]
+        said |= {one.id: (one.text, one.at_s) for one in hits}
         told = [OfTheirs(FACT, one.id, _told(one, now)) for one in reversed(facts)]
-        told += [OfTheirs(MATTER, one.id, one.text) for one in matters if stems.intersection(stemmed(one.text))]
-        said.sort(key=lambda one: -one.id)
-        told += [OfTheirs(MOMENT, one.id, one.text, datetime.fromtimestamp(one.at_s, now.tzinfo)) for one in said]
+        told += [
+            OfTheirs(MATTER, one.id, one.text)
+            for one in matters
+            if stems.intersection(stemmed(one.text)) or holds(one.text)
+        ]
+        for number, (text, at_s) in sorted(said.items(), reverse=True):
+            told.append(OfTheirs(MOMENT, number, text, datetime.fromtimestamp(at_s, now.tzinfo)))
         return told[:MOST_LISTED]
+
+    async def told(self, person: str, text: str, turn: str, now: datetime) -> None:
+        """Keep what a person stated of themself outside of a turn, in their own audience, as a fact of kind `other`."""
+        intent = Intent(
+            turn=turn,
+            conversation="",
+            audience=private(person),
+            person=person,
+            at=now,
+            nonce="",
+            answers=(),
+            version=None,
+            process="",
+            next_process=ProcessState(process=""),
+            rung="silent",
+        )
+        await self._core.write(lambda db: book_fact(db, intent, FactKnown(person=person, kind="other", text=text)))
 
     async def delete(self, chosen: Sequence[OfTheirs]) -> int:
         """Destroy what somebody chose of their own; return how much of it was there."""
@@ -74,15 +112,15 @@ class FactStore:
             self._unsaid()
         return gone
 
-    async def keep(self, person: str, name: str) -> str | None:
-        """Bring back what was to be forgotten, by its `f7` or `m2`; return its words, None if there is none."""
+    async def keep(self, person: str, audience: str, name: str) -> str | None:
+        """Bring back what was told here and is to be forgotten, by its `f7` or `m2`; return its words, else None."""
         kind = FACT if name[:1].lower() == "f" else MATTER
 
         def bring(db: Database) -> str | None:
             kept = canonical(db, person)
             ids = dump([kept, *db.values("linked", canonical=kept)])
             named = "fact_of_name" if kind == FACT else "matter_of_name"
-            row = db.one(named, ids=ids, short=int(name[1:]))
+            row = db.one(named, ids=ids, audience=audience, short=int(name[1:]))
             if row is None:
                 return None
             db.run("fact_back" if kind == FACT else "matter_back", id=row["id"])

@@ -28,6 +28,7 @@ from claudius.memory.erasure import Undone, Unsaid, Unsaying, note_unsaid
 from claudius.memory.moments import amend_moment
 from claudius.memory.rows import Decoding, call_of, dump, dump_valid, instant, maybe_instant, parse_object, stamp
 from claudius.perception import (
+    CONSUMED,
     CommandExtra,
     Following,
     Kind,
@@ -130,10 +131,6 @@ class RateVerdict(Enum):
     """Not accepted until the hour is over."""
     DROPPED = auto()
     """A bot's message beyond its turns."""
-
-
-CONSUMED = "consume"
-"""The participation of a message that gets no answer, however its conversation is heard."""
 
 
 def unanswered(perception: Perception) -> Perception:
@@ -526,9 +523,10 @@ def accept_one(db: Database, heard: Perception, at: str) -> bool:
     if perception is None:
         return False
     extra = perception.extra if isinstance(perception.extra, MessageExtra) else MessageExtra()
-    is_answered = extra.participation != CONSUMED
-    said = perception.origin is Origin.EXTERNAL and not perception.is_bot and is_answered
+    said = perception.origin is Origin.EXTERNAL and not perception.is_bot and extra.participation != CONSUMED
     new = keep(db, perception, at, said=said)
+    if new and isinstance(perception.extra, CommandExtra) and perception.extra.hushes:
+        db.run("hush", never=NEVER_CALLED, conversation=perception.extra.hushes, at=at)
     if new and perception.person and perception.origin is Origin.EXTERNAL:
         who = {"person": perception.person, "name": valid(perception.name), "is_bot": perception.is_bot}
         db.run("person_heard", **who, zone=valid(extra.zone), locale=valid(perception.extra.locale), now=at)

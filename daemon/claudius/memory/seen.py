@@ -29,9 +29,9 @@ from claudius.intent import Thought
 from claudius.memory.database import Database, Row
 from claudius.memory.documents import sections
 from claudius.memory.packing import unpacked
-from claudius.memory.ranking import FUNCTION_WORDS, TEXT_CHARS, stemmed
+from claudius.memory.ranking import FUNCTION_WORDS, marks
 from claudius.memory.rows import Decoding, dump, instant, parse
-from claudius.recollection import Entry, EntryType
+from claudius.recollection import Entry
 
 log = logging.getLogger(__name__)
 
@@ -328,9 +328,6 @@ _NOTHING_YET: Mapping[str, Any] = {
 }
 
 
-_NOTHING_MORE: dict[str, Any] = {"failure": None, "tools": []}
-
-
 def unfinished(turn: str, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """Return what is known of a turn that is still tried, or that was given up; None if there is no such turn."""
     if not rows:
@@ -357,9 +354,9 @@ def kept_of(row: dict[str, Any], calls: Sequence[dict[str, Any]]) -> dict[str, A
     """Return the contents of a turn's record, in the current or an older format; attach to each call its reply."""
     packed = row.pop("kept")
     if row["expired_at"]:
-        return {"attention": {}, "changes": {}, "thoughts": [], "steps": [], "snapshot": b"", **_NOTHING_MORE}
+        return {"attention": {}, "changes": {}, "thoughts": [], "steps": [], "snapshot": b"", "failure": None}
     if packed is None:
-        return {name: parse(row[name]) for name in ("attention", "changes", "thoughts", "steps")} | _NOTHING_MORE
+        return {name: parse(row[name]) for name in ("attention", "changes", "thoughts", "steps")} | {"failure": None}
     kept = unpack(packed)
     for call in calls:
         if str(call["n"]) in kept.responses:
@@ -372,48 +369,7 @@ def kept_of(row: dict[str, Any], calls: Sequence[dict[str, Any]]) -> dict[str, A
         "thoughts": [msgspec.to_builtins(one) for one in kept.thoughts],
         "snapshot": snapshot_of(kept),
         "failure": kept.failure.document if kept.failure else None,
-        "tools": tools_in(kept.entries),
     }
-
-
-def tools_in(entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """Return what became of each request for a tool, in order, as `why` tells it. Pure."""
-    found: list[dict[str, Any]] = []
-    for entry in entries:
-        if entry.entry_type is EntryType.TOOL_USE:
-            asked = _object(entry.content)
-            found.append({"id": entry.metadata.get("call"), "tool": asked.get("tool"), "args": asked.get("args")})
-        elif entry.entry_type is EntryType.TOOL_RESULT and found:
-            told = {"state": entry.metadata["state"], "chars": len(entry.content), "text": entry.content}
-            found[-1] |= {"tool": entry.metadata["tool"], **told}
-    return found
-
-
-def tools_told(steps: Sequence[dict[str, Any]], rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield what became of each request of a turn, with what is recorded of its call. Pure."""
-    known = {row["id"]: row for row in rows}
-    blank = {
-        "class": "",
-        "state": "",
-        "reason": "",
-        "allowed_by": "",
-        "attempts": 0,
-        "ms": None,
-        "chars": 0,
-        "text": "",
-    }
-    for step in steps:
-        row = known.pop(step["id"], {}) if step.get("state") != "repeated" else {}
-        yield {**blank, **step, **row}
-    yield from map(dict, known.values())
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        found = parse(text)
-    except msgspec.DecodeError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 class Traces(Struct, frozen=True, kw_only=True):
@@ -546,7 +502,7 @@ class Derived:
             one = self._turns.get(turn)
             if one:
                 self._written.add_line(one.conversation, one.number)
-                self._learn(soul_texts_of(db, one))
+                self._learn(soul_texts_of(db, one, acts=False))
         for row in db.all("written_by", turns=dump(sorted(turns))):
             if row["kind"] == "portrait":
                 where = row["a"], row["b"]
@@ -620,14 +576,14 @@ def seen_by(row: Row) -> Seen:
         return Seen(first=1)
 
 
-def soul_texts_of(db: Database, one: SeenTurn) -> Iterator[str]:
-    """Yield what the soul wrote in a turn."""
+def soul_texts_of(db: Database, one: SeenTurn, *, acts: bool = True) -> Iterator[str]:
+    """Yield what the soul wrote in a turn; without `acts` not what it booked, which may be in the words of others."""
     values = {"turn": one.turn, "conversation": one.conversation, "number": one.number}
-    yield from (text for text in db.values("soul_lines", **values) if text)
+    yield from (row["text"] for row in db.all("soul_lines", **values) if row["text"] and (acts or not row["is_acts"]))
     kept = db.value("record_kept", record=one.record)
     if kept is not None and not is_damaged(kept):
         found: KeptTurn = unpack(kept)
-        yield from (thought.content for thought in found.thoughts)
+        yield from (thought.content for thought in found.thoughts if acts or thought.step != "acts")
 
 
 def put_back(versions: Sequence[Row], is_derived: Callable[[str | None, str], bool]) -> list[str]:
@@ -654,12 +610,6 @@ def put_back(versions: Sequence[Row], is_derived: Callable[[str | None, str], bo
         parts = [f"## {heading}\n{body}".strip() if heading else body for heading, body in left.items()]
         found.append(version["markdown"] if left == now else "\n\n".join(parts) + "\n" * bool(parts))
     return found
-
-
-def marks(text: str) -> set[str]:
-    """Return the stems by which a text may be told from others. Pure."""
-    parts = (text[at : at + TEXT_CHARS] for at in range(0, len(text), TEXT_CHARS))
-    return {one for part in parts for one in stemmed(part) if len(one) > 1}
 
 
 def _names(names: Sequence[str]) -> re.Pattern[str]:

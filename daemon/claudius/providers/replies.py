@@ -62,9 +62,13 @@ _SPENT = re.compile(
     r"credit balance|insufficient[_ ](?:quota|funds|credits)|spending? (?:limit|cap)|billing", re.IGNORECASE
 )
 _TOO_LONG = re.compile(
-    r"(?<!\w)(?:prompt|inputs?|context|conversation)\b[^.;]{0,80}?(?:too (?:long|large|many|big)|exceed|maximum)"
-    r"|(?:too (?:long|large|many)|exceeds?|maximum|(?:greater|longer|larger) than)\b[^.;]{0,60}?\b(?:prompt|context)\b"
-    r"|request (?:is )?(?:too large|exceeds)|too many (?:input )?tokens|reduce the (?:length|size) of",
+    r"(?<!\w)(?:prompt|inputs?|context|conversation)\b[^.;]{0,80}?"
+    r"(?:too (?:long|large|many|big)|exceed|maximum|overflow|(?:greater|longer|larger) than"
+    r"|must (?:be|have) (?:<|less|at most))"
+    r"|(?:too (?:long|large|many)|exceeds?|maximum|(?:greater|longer|larger) than)\b[^.;]{0,60}?"
+    r"\b(?:prompt|context|input)\b"
+    r"|request (?:is )?(?:too large|exceeds)|too many (?:input )?tokens|tokens exceed|reduce the (?:length|size) of"
+    r"|range of input length",
     re.IGNORECASE,
 )
 _MEANINGS = (
@@ -91,6 +95,8 @@ def by_status(
     kind: type[ProviderError]
     if status == 402 or (status in (400, 403, 429) and _SPENT.search(message)):
         kind = SpendLimit
+    elif status == 429 and "request too large" in message.lower():  # more tokens than a minute has: no wait helps
+        kind = TooLong
     elif status == 429:
         kind = SpendLimit if after_s is None else RateLimited
     elif status in (401, 403):

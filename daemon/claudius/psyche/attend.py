@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from claudius.perception import SELF, Kind, Origin, Perception, can_react, internal
+from claudius.perception import CONSUMED, SELF, Kind, MessageExtra, Origin, Perception, can_react, internal
 from claudius.psyche import arcs as subjects
 from claudius.psyche.appraisals import HURT_S, apply_appraisal, coloured, frustrates, moves_only_view
 from claudius.psyche.bands import (
@@ -78,7 +78,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
     speaker = recollection.speaker
     person = speaker.person if speaker else ""
     matches = subjects.matches(psyche.arcs, happening.heard.stems)
-    event = event_of(recollection, perception, happening, matches, earlier, gate_settings, now_s, person)
+    event = event_of(recollection, perception, happening, matches, now_s, person)
     moved = feel(psyche, event, kernel)
     named, about = dict(matches), internal(perception)
     state = PsycheState(
@@ -110,6 +110,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         max_arcs=gate_settings.max_arcs,
         milestone="" if recollection.audience == SELF else gate_settings.milestone,
     )
+    is_answered = not (isinstance(perception.extra, MessageExtra) and perception.extra.participation == CONSUMED)
     by_emoji = outcome == "react" and (not called or gate_settings.acknowledges_by_emoji)
     felt = Felt(
         record=_record(recollection, psyche, state, judged, now_s) if outcome == "think" else {},
@@ -124,7 +125,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         called=called,
         reaction=emoji(happening.heard.classes) if by_emoji and can_react(perception) else "",
         felt=felt,
-        told=_told(happening, judged, state, outcome, event, owed=owed, called=called),
+        told=_told(happening, judged, state, outcome, event, owed=owed, called=called, is_answered=is_answered),
         change=change,
         numbers=state.numbers,
         kernel=kernel,
@@ -179,8 +180,18 @@ def _record(
         (one.name, state.edge if one is recollection.speaker else edge_of(psyche, one.person, now_s, state.kernel))
         for one in recollection.people
     ]
+    present = {edge.person for _, edge in people}
+    names = {one.person: one.name for turn in recollection.past for one in turn.entries if one.person and one.name}
+    absent = [
+        one
+        for turn in reversed(recollection.past)
+        for one in reversed(once(turn, appraisals_of))
+        if one.person not in present and one.person in names
+    ]
+    people += [(str(names[one.person]), Edge(person=one.person, at_s=now_s)) for one in absent]
     is_alone = recollection.audience.startswith("private:")  # they know everything that moved the soul towards them
-    said = sentences(state, judged.salience, people, psyche.appraisals, now_s, is_alone=is_alone)
+    appraised = (*psyche.appraisals, *absent)
+    said = sentences(state, judged.salience, people, appraised, now_s, is_alone=is_alone)
     return {"text": " ".join(said)} if said else {}
 
 
@@ -193,6 +204,7 @@ def _told(
     *,
     owed: bool,
     called: bool,
+    is_answered: bool,
 ) -> dict[str, Any]:
     heard = happening.heard
     bands = state.numbers.bands
@@ -208,7 +220,7 @@ def _told(
         "m": judged.m,
         "theta": judged.theta,
         "parts": judged.parts,
-        "failed": list(judged.failed),
+        "failed": list(judged.failed) if is_answered else ["consumed"],
         "choices": list(judged.choices),
         "features": {
             "classes": sorted(heard.classes),

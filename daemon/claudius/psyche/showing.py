@@ -19,6 +19,7 @@ _FAILED = {
     "trivial": "it needed no thought",
     "cooldown": "the last thought here was too recent",
     "choice": "there was nothing to choose",
+    "consumed": "nothing is answered here: it is quiet, or they are muted",
 }
 _HEARD = {
     "dm": "a direct message",

@@ -119,9 +119,8 @@ class Forgetting:
                 raise ClaudiusError(f"nobody is known as {person!r}: `claudius users list` names everyone")
             self.frozen = frozenset(ids)
             try:
-                begun = Begun(ids=tuple(ids), asked=asked)
                 earlier = next((one for one in self._waiting() if one.ids[0] == ids[0]), None)
-                before = None
+                begun, before = Begun(ids=tuple(ids), asked=asked, earlier=earlier), None
                 try:
                     before = self._record(begun, now, THEMSELF if by == THEMSELF else "owner")
                     await self._note(ids[0], by, origin, now)
@@ -129,8 +128,7 @@ class Forgetting:
                 except ClaudiusError:
                     if before is not None:
                         self._ledger.withdraw(before)
-                    # what the earlier one deleted still waits to be overwritten
-                    self._keep(earlier) if earlier else self._ledger.drop(ids)
+                    self._drop(begun)
                     raise
                 return await self._forget(begun, now, at_once=at_once)
             finally:
@@ -150,10 +148,14 @@ class Forgetting:
         except OSError as error:
             raise _refused(error) from error
 
+    def _drop(self, begun: Begun) -> None:
+        """Keep nothing of an erasure that changed nothing; an earlier one still waits to be overwritten."""
+        self._keep(begun.earlier) if begun.earlier else self._ledger.drop(begun.ids)
+
     async def _looked_up(self, begun: Begun) -> Begun:
         """Save what is to be searched for at the end, before anything is erased."""
         found, traces = await self._store.erasure.probes(begun.ids), await self._store.erasure.traces(begun.ids)
-        begun = replace(begun, folders=found.folders, excerpts=found.excerpts, traces=traces)
+        begun = replace(begun, folders=found.folders, excerpts=found.excerpts, traces=traces, earlier=None)
         self._keep(begun)
         return begun
 
@@ -273,17 +275,16 @@ class Forgetting:
             if is_begun and begun.receipt is None:
                 await self._resume(begun, left, now, owner)
             elif begun.receipt is None:  # it died before it was recorded: nothing was changed, and nobody was told so
-                self._ledger.drop(begun.ids)
+                self._drop(begun)
         if waiting := self._ledger.unfinished():
             if ids := self._ledger.among((await self._store.erasure.everyone())[0], waiting):
                 await self._resume(Begun(ids=tuple(ids), is_resumed=True), waiting, now, owner)
             else:
                 self._ledger.done(sorted(waiting), now)
-        if self._waiting() and self._is_quick:
+        if self._ledger.waiting() and self._is_quick:
             with suppress(StoreError):  # else the quiet hour does it
                 await self.overwrite(tells=False)  # whoever asked is given the whole receipt, below
-        kept = [one for one in self._ledger.kept() if not one.is_told]
-        return [(one.asked, one.receipt) for one in kept if one.receipt and one.asked]
+        return [(of.asked, of.receipt) for of in self._ledger.kept() if of.receipt and of.asked and not of.is_told]
 
     async def _resume(self, begun: Begun, by: Mapping[str, str], now: datetime, owner: str) -> None:
         async with self._one_at_a_time:
@@ -341,11 +342,12 @@ class Forgetting:
 
     async def overwrite(self, *, tells: bool = True) -> str:
         """Overwrite what erasures have left to a quiet hour; return the outcome. Raises: StoreError."""
-        waiting = self._waiting()  # not one that ends meanwhile
+        waiting = self._ledger.waiting()  # not one that ends meanwhile; a move leaves its file among what is set aside
         if not waiting and not await self._store.erasure.is_to_be_overwritten():
             return "nobody was erased since the last time"
         if left := await self._store.erasure.overwrite():
             return f"left until tomorrow: {', '.join(left)}"
+        await self._erase_aside([one for begun in waiting for one in begun.ids])
         self._overwritten(waiting, tells=tells)
         return "what was erased is overwritten"
 
@@ -364,7 +366,7 @@ class Forgetting:
                 self._second_line(begun, overwritten(receipt))
 
     def _waiting(self) -> list[Begun]:
-        """Return each erasure that waits for this store: after a move, what another one was to do is not said of it."""
+        """Return each erasure that waits for this store."""
         return [one for one in self._ledger.waiting() if (one.receipt or {}).get("store") == self._kind]
 
     async def _erase(self, begun: Begun, clock: Callable[[], datetime], at_rest: Sequence[str] = ()) -> dict[str, Any]:
@@ -494,6 +496,5 @@ def _verified(receipt: Mapping[str, Any]) -> dict[str, Any]:
 
 def _refused(error: OSError) -> ClaudiusError:
     """Return what is said of an erasure that could not be recorded. Pure."""
-    if error.errno in _NO_ROOM:
-        return StoreFull(f"the disk is full; {NOTHING_CHANGED}")
-    return ClaudiusError(f"{error.strerror}; {NOTHING_CHANGED}")
+    kind, why = (StoreFull, "the disk is full") if error.errno in _NO_ROOM else (ClaudiusError, error.strerror)
+    return kind(f"{why}; {NOTHING_CHANGED}")

@@ -136,7 +136,7 @@ class Server:
             modes=self._modes,
             forgetting=self._forgetting,
             taken_down=self._taking_back.begin,
-            held=self._commands.show_paused,
+            held=self._commands.show_held,
             failed=self._failed,
         )
         own = {"status": self._status, "forget": self._forget, "tool": self._decide, **self._pairing.handlers}
@@ -374,8 +374,7 @@ class Server:
         if untold:
             await self._networks.tried()
         for asked, receipt in untold:
-            await self._commands.answer(asked, told(receipt))
-            self._forgetting.was_told(asked.person)
+            self._commands.tell(asked, told(receipt), partial(self._forgetting.was_told, asked.person))
 
     def _second_line(self, begun: Begun, text: str) -> None:
         if begun.asked:
@@ -484,6 +483,7 @@ class Server:
                 "adapters": self._networks.status(now),
                 "health": report.document() | {"problems": report.told()},
                 "busy": self.busy,
+                "tools": {"waiting": self._lanes.hands.waiting, "unknown": self._lanes.hands.unknown},
                 "recall": self._semantic.progress() if self._semantic else None,
                 "timers": {name: at.isoformat().replace("+00:00", "Z") for name, at in looks.items() if at},
             }

@@ -240,7 +240,7 @@ async def test_a_guild_that_is_allowed_later_is_heard_from_then_on(
     assert "code" in refused.text
     assert "no server is allowed" in before
     assert GUILD in before
-    assert "Artifex" in answered.text
+    assert "I am Claudius" in answered.text
 
 
 async def detail(home: Home) -> str:
@@ -302,3 +302,23 @@ async def test_a_missing_intent_is_named(home: Home, make: Make, world: DiscordW
     async with alive(home, Scripted(default=echo), adapter=make()) as soul, asyncio.timeout(20):
         with pytest.raises(AdapterRefused, match="enable MESSAGE CONTENT INTENT"):
             await soul.server.wait()
+
+
+async def test_an_edit_that_came_between_two_listeners_is_read_from_the_history(
+    world: DiscordWorld, wake: Wake
+) -> None:
+    """Nobody was told of it: the words that it took away are found by nobody, the new ones are; it answers nothing."""
+    async with wake() as soul:
+        message = await world.say(DM, ANA, "the pass phrase is heron")
+        await world.until_visible(1)
+        await soul.idle()
+    await world.edit(DM, message, "the pass phrase is secret", deliver=False)
+    async with wake() as soul:
+        async with asyncio.timeout(20):
+            while "secret" not in str(soul.records().conversation(f"discord:@me:{DM}:")):
+                await asyncio.sleep(0.01)
+        await soul.idle()
+        kept = str(soul.records().conversation(f"discord:@me:{DM}:"))
+
+    assert "heron" not in kept
+    assert await said(world) == [(DM, "re the pass phrase is heron")]

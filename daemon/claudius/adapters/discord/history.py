@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 
 import discord
 from msgspec.structs import replace
@@ -23,8 +24,10 @@ from claudius.adapters.discord.incoming import (
     KnownChannels,
     Where,
     interpret,
+    moment,
     perceive,
     position,
+    reworded,
     stamp,
     where_is,
 )
@@ -40,6 +43,8 @@ log = logging.getLogger(__name__)
 MOST = 1000
 """How many messages of one channel a sweep processes. Any more are only counted."""
 MOST_LOOKED_AT = 5 * MOST
+EDITED_WITHIN = timedelta(hours=1)
+"""How old a message may be, before what is missed, whose edit is still looked for."""
 NEW_PLACES = 50
 """How many channels without a stored position are read: a first mention may have come while we were away."""
 UNTOLD = 10
@@ -116,11 +121,13 @@ class DiscordHistory:
         floor = max(channel.mark, since)
         furthest = floor
         for where in self._parts(channel, floor):
-            missed = await self._read(where, floor)
+            read = await self._read(where, stamp(moment(floor) - EDITED_WITHIN))
+            missed = [one for one in read if position(str(one.id)) > floor]
+            known = read[: len(read) - len(missed)]
             is_whole = bool(where.thread) or channel.workspace == DIRECT
             yield Swept(
                 channel=name,
-                perceptions=await self._hear(missed[:MOST], where),
+                perceptions=(*await self._edits(known, where), *await self._hear(missed[:MOST], where)),
                 conversation=where.conversation if is_whole else "",
                 left_out=max(0, len(missed) - MOST),
             )
@@ -173,6 +180,12 @@ class DiscordHistory:
                 who = await self._people.know(where.guild, self._client, said.user, message.author)
                 heard.append(perceive(said, self._us, who))
         return tuple(heard)
+
+    async def _edits(self, messages: Sequence[discord.Message], where: Where) -> tuple[Perception, ...]:
+        """Return the edits of messages that were heard before: one that came while nobody listened is not reported."""
+        changed = {position(str(one.id)): one.edited_at for one in messages if one.edited_at}
+        said = await self._hear([one for one in messages if one.edited_at], where)
+        return tuple([one for message in said if (at := changed[message.position]) for one in reworded(message, at)])
 
     def _unmarked(self, gap: Gap) -> list[MarkedChannel]:
         """Find channels without a stored position that hold something newer than the newest stored message.

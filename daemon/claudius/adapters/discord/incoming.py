@@ -254,7 +254,11 @@ async def heeded(
     said, at = interpret(change.message, where, us), change.message.edited_at
     if at is None or not isinstance(said, DiscordMessage):
         return []  # only a link preview was added, or the message is ours
-    message = perceive(said, us, await know(said.user, change.message.author))
+    return reworded(perceive(said, us, await know(said.user, change.message.author)), at)
+
+
+def reworded(message: Perception, at: datetime) -> list[Perception]:
+    """Return the edit of a message, and the message if it calls us by now. Pure."""
     is_call = message.kind is Kind.MENTION and at - message.at <= RECENT  # known, if it called us from the first
     return [edited(message, at, stamp(at)), *([message] if is_call else [])]
 

@@ -289,7 +289,8 @@ _BABBLE = re.compile(
 """Names of our steps. Text without tags that says one is talk about the form, not speech."""
 _MUSING = re.compile(
     r"\W*(?:(?:okay|ok|alright|right|hmm+|so|well|now|first)\b\W*)*"
-    r"(?:the user(?!\w| interface)|(?:i|we) (?:need to|should|must|have to) (?:respond|reply|answer)\b)"
+    r"(?:the user(?!\w| interface)|(?:i|we) (?:need to|should|must|have to) (?:respond|reply|answer)\b"
+    r"|(?:here(?:['’]s| is) (?:my|the) )?(?:thought|thinking|reasoning)(?: process)?:)"
 )
 """How a model begins that thinks aloud without any mark: it speaks of its listener, not to them."""
 _BOM = "\ufeff"

@@ -11,7 +11,7 @@ own, such as `<think>…</think>`. A closing mark without an opening one says th
 backticks is what the reply is about, and stays.
 
 Source: the pipeline design, section 5; the chat templates of models that think (DeepSeek, Qwen, MiniMax, Seed, Kimi,
-Magistral, Command A); the harmony format, cookbook.openai.com/articles/openai-harmony.
+Magistral, Command A, MedGemma); the harmony format, cookbook.openai.com/articles/openai-harmony.
 """
 
 from __future__ import annotations
@@ -347,9 +347,12 @@ _MARK = re.compile(
 )
 _THOUGHTS = frozenset(
     {"think", "thinking", "thought", "thoughts", "reasoning", "reflection", "scratchpad", "antthinking"}
+    | {"思考", "思考过程"}
 )
 _TOKEN = re.compile(r"think|thought|reasoning")
 _PARTS = re.compile(r"[_\-.:]")
+_UNUSED = {"unused94": "think", "unused95": "end_think"}
+"""Tokens of Gemma's that MedGemma thinks between, by what they mean."""
 _ELSEWHERE = re.compile(r"[^\W\d_\u0000-\u036f]+")
 """A name in another script than Latin. At the beginning of a reply it marks a thought: no markup begins speech so."""
 _SHELLS = frozenset({"answer", "response", "final", "solution", "output"})
@@ -430,7 +433,7 @@ class ThoughtFilter:
 
     def _after(self, mark: re.Match[str]) -> State | Literal["void"] | None:
         """Return the state after a mark, `void` if what came before was a thought; None if the mark is text."""
-        if token := mark["token"]:
+        if token := mark["token"] or _UNUSED.get(mark["tag"] or ""):
             return self._after_token(canonical(token))
         written = mark["tag"] or mark["word"]
         name = canonical(written.rpartition(":")[2])

@@ -16,7 +16,7 @@ from claudius.cognition.mind import Mind
 from claudius.errors import ClaudiusError, DeliveryError
 from claudius.foreign import unquoted
 from claudius.memory.inbox import Pending
-from claudius.perception import MessageExtra, Perception, Place
+from claudius.perception import MessageExtra, Perception, Place, is_terminal
 from claudius.runtime.access import ChannelModes, is_owner
 from claudius.runtime.adapter import Adapter, TellsLacks
 from claudius.runtime.commands.about import About
@@ -29,6 +29,11 @@ from claudius.runtime.lane import Lane
 from claudius.runtime.lanes import Lanes
 
 log = logging.getLogger(__name__)
+
+AGAIN_S, MOST_AGAIN_S = 30.0, 3600.0
+"""How soon a line that must be told is tried again; twice as long after each try, up to the second."""
+KEPT_ONLY = "(heard and kept; nothing is answered here: you are muted, or I am switched off)"
+"""What a terminal shows, where somebody would wait for an answer."""
 
 
 class Commands:
@@ -78,6 +83,7 @@ class Commands:
             "unmute": owners.unmute,
         }
         self._beside: set[asyncio.Task[Any]] = set()
+        self._again: dict[str, asyncio.TimerHandle] = {}
 
     @property
     def busy(self) -> int:
@@ -88,18 +94,29 @@ class Commands:
         adapter: object = self._adapters.get(Place.of(conversation).network)
         return await adapter.lacks(conversation) if isinstance(adapter, TellsLacks) else ""
 
-    def tell(self, perception: Perception, text: str, given: Callable[[], None] = lambda: None) -> None:
-        """Send a line to one person, in the background, and call `given` once it was."""
+    def tell(self, perception: Perception, text: str, given: Callable[[], None] | None = None) -> None:
+        """Send a line to one person, in the background.
 
+        With `given` it is tried again until it was sent; then that is called.
+        """
+        self._tell(perception, text, given, AGAIN_S)
+
+    def _tell(self, perception: Perception, text: str, given: Callable[[], None] | None, again_s: float) -> None:
         async def told() -> None:
-            if await self.answer(perception, text):
+            if not await self.answer(perception, text):
+                if given:
+                    later = partial(self._tell, perception, text, given, min(2 * again_s, MOST_AGAIN_S))
+                    self._again[perception.key] = asyncio.get_running_loop().call_later(again_s, later)
+            elif given:
                 given()
 
         self._begin(told(), f"tell {perception.key}")
 
-    def show_paused(self, perception: Perception) -> None:
-        """Put the sign of a pause on a message that is owed an answer, in the background."""
-        self._begin(self._sign(perception), f"paused {perception.key}")
+    def show_held(self, perception: Perception) -> None:
+        """Put the sign of a pause on a message, or tell a terminal that waits for no answer, in the background."""
+        is_waiting = is_terminal(perception.conversation)
+        work = self.answer(perception, KEPT_ONLY) if is_waiting else self._sign(perception)
+        self._begin(work, f"held {perception.key}")
 
     def _begin(self, work: Coroutine[Any, Any, Any], name: str) -> None:
         task = asyncio.create_task(work, name=name)
@@ -123,6 +140,8 @@ class Commands:
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
+        for again in self._again.values():
+            again.cancel()
 
     async def carry_out(self, pending: Pending, lane: Lane) -> None:
         """Do what a command asks, and answer it; the next process runs one that a crash interrupted.
