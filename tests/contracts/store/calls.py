@@ -245,6 +245,8 @@ async def c6(ground: Ground) -> None:
             found = store.calls.find(call.id)
             assert found is not None
             assert found.state is (CallState.WITHDRAWN if by == ANA else CallState.WAITING)
+            anew = [(one.perception.text, one.perception.owes) for one in await store.inbox.unfinished(where)]
+            assert anew == [("!stop", True)][: int(kind is Kind.EDIT)]
 
 
 @case("C7", "a consent holds for its tool, its person and its place, until it expires or is revoked")
