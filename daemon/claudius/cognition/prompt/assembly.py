@@ -276,6 +276,7 @@ def form_of(plan: Plan, soul: SoulText, settings: EngineSettings) -> tuple[FormS
                 value=soul.steps[name].value,
                 verbs=allowed_verbs(name, plan, soul)[0],
                 check=plan.conditional.get(name, ""),
+                may_lack=name == TOOL_USE,
             )
             for name in plan.asked
             if name in soul.steps
@@ -325,7 +326,8 @@ def small_tail(plan: Plan, recollection: Recollection, soul: SoulText, settings:
     rare = [soul.steps[name].instruction for name in plan.asked if name not in (THOUGHT, SPEECH) and name in soul.steps]
     said = [override for name, override in plan.overrides.items() if name in plan.asked]
     now = filter(None, [present(recollection, soul, settings.zone)])
-    return "\n".join([*now, *data, *rare, *said, _wanted(plan, soul, settings)])
+    tools = [soul.text(MANIFEST), *tools_here(plan, soul)] if plan.tools else []
+    return "\n".join([*now, *data, *tools, *rare, *said, _wanted(plan, soul, settings)])
 
 
 def words_tail(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> str:
