@@ -19,6 +19,7 @@ from claudius.home import Home
 from claudius.intent import Utterance
 from claudius.memory.sqlite import SqliteStore
 from claudius.provider import ModelLimits, Request, Usage
+from claudius.providers.claude.sessions import ShownHistory
 from claudius.providers.scripted import Line, Scripted
 from claudius.reports.conversations import explained
 from claudius.reports.replaying import replayed
@@ -81,6 +82,7 @@ async def test_a_tool_is_used_in_place_of_words_and_the_next_call_begins_with_th
     assert [one.text for one in soul.network.visible] == [WORDS]
     assert (first.purpose, second.purpose) == ("turn", "tool")
     assert bytes_of(second).startswith(bytes_of(first))
+    assert ShownHistory.of(first).leads_to(second), "a session of Claude Code goes on"
     assert '"state":"done","text":"' in second.tail
     assert "internal_monologue" not in second.tail
     found, again = (await asyncio.to_thread(explained, home, turn)), replayed(home, turn)
