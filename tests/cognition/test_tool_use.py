@@ -272,6 +272,7 @@ async def test_steps_that_are_asked_one_by_one_use_tools_too(home: Home, mode: s
     assert [one.text for one in soul.network.visible] == [WORDS]
     assert [one["state"] for one in found["tools"]] == ["done"]
     assert [one["tool"] for one in records(prompt_of(said)) if one["kind"] == "tool"] == ["clock"]
+    assert replayed(home, turn)["identical"]
 
 
 async def test_a_process_function_uses_tools_and_is_told_why_not(home: Home) -> None:
