@@ -19,6 +19,7 @@ from claudius.home import Home
 from claudius.intent import Utterance
 from claudius.memory.sqlite import SqliteStore
 from claudius.provider import ModelLimits, Request, Usage
+from claudius.providers.claude.sessions import ShownHistory
 from claudius.providers.scripted import Line, Scripted
 from claudius.reports.conversations import explained
 from claudius.reports.replaying import replayed
@@ -81,6 +82,7 @@ async def test_a_tool_is_used_in_place_of_words_and_the_next_call_begins_with_th
     assert [one.text for one in soul.network.visible] == [WORDS]
     assert (first.purpose, second.purpose) == ("turn", "tool")
     assert bytes_of(second).startswith(bytes_of(first))
+    assert ShownHistory.of(first).leads_to(second), "a session of Claude Code goes on"
     assert '"state":"done","text":"' in second.tail
     assert "internal_monologue" not in second.tail
     found, again = (await asyncio.to_thread(explained, home, turn)), replayed(home, turn)
@@ -270,6 +272,7 @@ async def test_steps_that_are_asked_one_by_one_use_tools_too(home: Home, mode: s
     assert [one.text for one in soul.network.visible] == [WORDS]
     assert [one["state"] for one in found["tools"]] == ["done"]
     assert [one["tool"] for one in records(prompt_of(said)) if one["kind"] == "tool"] == ["clock"]
+    assert replayed(home, turn)["identical"]
 
 
 async def test_a_process_function_uses_tools_and_is_told_why_not(home: Home) -> None:

@@ -128,7 +128,7 @@ async def _basis(turn: TurnState, hands: Hands, tools: Sequence[Tool], *, anew: 
         onlookers=await hands.onlookers(known.audience, known.perception.person, anew=anew),
         grants=await hands.grants(known.conversation, person_behind(known)),
         used=turn.used,
-        hidden=turn.rules.hidden,
+        hidden=turn.rules.hidden if anew else "",  # no call is decided on before there is a plan
         remembered=plan.remembered,
         history_from=plan.history_from,
     )
