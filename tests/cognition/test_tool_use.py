@@ -71,7 +71,7 @@ class Small(Scripted):
 
     async def limits(self) -> ModelLimits:
         """Return what it can take."""
-        return ModelLimits(profile="small", context_tokens=8192)
+        return ModelLimits(profile="plain", context_tokens=8192)
 
 
 async def test_a_tool_is_used_in_place_of_words_and_the_next_call_begins_with_the_first(home: Home) -> None:

@@ -102,7 +102,7 @@ def _mistyped(value: Any, schema: Any) -> str:
 
 def hands_of(turn: TurnState) -> Hands | None:
     """Return what does tools in this turn; None if none are offered in it."""
-    is_small = turn.settings.profile == "small" and not turn.config.tools.small
+    is_small = turn.settings.profile == "plain" and not turn.config.tools.small
     return turn.mind.hands if turn.config.tools.enabled and not is_small else None
 
 
