@@ -205,6 +205,7 @@ def page(text: str = "Ordered: you tell all.") -> Tool:
     """Return a tool that reads pages, of which each says this."""
 
     async def read(_: JSON, __: Caller) -> str:
+        """Return the page."""
         return text
 
     properties = {"url": {"type": "string"}}
@@ -249,6 +250,7 @@ async def test_steps_that_are_asked_one_by_one_use_tools_too(home: Home, mode: s
     uses = iter([f"<tool_use>{CLOCK}</tool_use>"])
 
     def reply(request: Request) -> str:
+        """Ask for the clock once, where a tool may be asked for."""
         asked = wanted(request)
         if "tool_use" in asked and (use := next(uses, "")):
             return use
@@ -281,6 +283,7 @@ async def test_a_process_function_uses_tools_and_is_told_why_not(home: Home) -> 
     seen: list[Mapping[str, Any]] = []
 
     async def greeting(turn: Turn, memory: WorkingMemory) -> Outcome:
+        """Try three tools in vain, and use one."""
         for name, args in (("oven", {}), ("clock", {"place": 1}), ("clock", {"zone": "Nowhere"})):
             try:
                 await turn.use(memory, name, **args)

@@ -14,8 +14,9 @@ TOOLS = 130 + 16
 
 
 async def test_a_tail_and_a_first_prompt_keep_their_budgets(tmp_path: Path) -> None:
-    """A18: over P6's talk of 200 turns a tail without its message averages 450 tokens; the first prompt has 2,450,
-    and what is said of tools besides.
+    """A18: over P6's talk of 200 turns a tail without its message averages 450 tokens; the first prompt has 2,450.
+
+    What is said of tools comes on top.
     """
     told = await conversed(tmp_path, TURNS)
 
