@@ -12,6 +12,7 @@ import aiohttp
 import promql_parser
 import pytest
 import yaml
+from claudius.tools.clock import TOOL
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -22,7 +23,6 @@ from claudius.provider import Usage
 from claudius.providers.chain import Chain
 from claudius.providers.scripted import Line, Scripted
 from claudius.testing.alive import alive
-from claudius.tools.clock import TOOL
 from driven import reply
 from tree import REPOSITORY
 

@@ -12,6 +12,7 @@ from claudius.cognition.craft import Outcome, Turn, WorkingMemory, mental_proces
 from claudius.cognition.ism import problem_solving
 from claudius.cognition.mind import StepVoice
 from claudius.compose import TOOLS
+from claudius.config import Config
 from claudius.errors import ToolError, ToolFailed, ToolRefused, ToolUnknown
 from claudius.home import Home
 from claudius.intent import Utterance
@@ -48,7 +49,7 @@ async def lived(
 ) -> tuple[Scripted, Alive, str]:
     """Say lines to a soul with the tools that ship; return what was asked, and the last turn."""
     voice = Scripted(replies)
-    tools = built_in(TOOLS, SqliteStore(home.database))
+    tools = built_in(TOOLS.values(), SqliteStore(home.database), Config)
     async with alive(home, voice, tools=tools, network=network, settings=settings) as soul:
         for n, line in enumerate(lines or ("What time is it in Tokyo?",)):
             await soul.network.hear(line, person="ana")
@@ -239,7 +240,7 @@ async def test_steps_that_are_asked_one_by_one_use_tools_too(home: Home, mode: s
 
     split = {"CLAUDIUS_PIPELINE_MODE": "split"} if mode == "split" else {}
     voice = Scripted(default=reply)
-    tools = built_in(TOOLS, SqliteStore(home.database))
+    tools = built_in(TOOLS.values(), SqliteStore(home.database), Config)
     async with alive(home, voice, tools=tools, settings=split) as soul:
         if mode == "voices":
             soul.mind.voices["internal_monologue"] = StepVoice(voice)  # type: ignore[index]  # a test's own
@@ -273,7 +274,7 @@ async def test_a_process_function_uses_tools_and_is_told_why_not(home: Home) -> 
         return memory
 
     voice = Scripted(default=by_tag())
-    tools = built_in(TOOLS, SqliteStore(home.database))
+    tools = built_in(TOOLS.values(), SqliteStore(home.database), Config)
     with registered(greeting=mental_process()(greeting)):
         async with alive(home, voice, tools=tools) as soul:
             said = await say(soul, "Six by seven?")

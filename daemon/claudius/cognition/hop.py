@@ -344,7 +344,8 @@ def _ended(turn: TurnState) -> Intent:
     if turn.moves:
         every = {"hops": turn.moves} if len(turn.moves) > 1 else {}
         changes = {**changes, "process": turn.moves[-1] | every}
-    changes = {**changes, **turn.noted}
+    used = [{"id": one.id, "tool": one.tool, "state": str(one.state)} for one in turn.used]
+    changes = {**changes, **turn.noted, **({"tools": used} if used else {})}
     declares: dict[str, str] = {}
     if turn.moves:  # the new home may declare another participation than the old one
         now = participation(turn.process_state.process, turn.soul)

@@ -202,9 +202,8 @@ class Intake:
         if not isinstance(extra, ReactionExtra) or not (extra.is_on and extra.receipt and extra.emoji in THUMBS):
             return perception
         call = self._mind.store.calls.asked_in(Place.of(perception.conversation).of_channel, extra.receipt)
-        if call is None or call.cls is ToolClass.SEND:
-            return perception
-        return decided_by_thumb(perception, THUMBS[extra.emoji], call.id, call.conversation, extra.receipt)
+        is_decided = call is not None and call.cls is not ToolClass.SEND
+        return decided_by_thumb(perception, extra, call) if call and is_decided else perception
 
     async def _is_muted(self, person: str) -> bool:
         now = f"{self._mind.clock():{MUTED_UNTIL}}"

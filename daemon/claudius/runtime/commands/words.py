@@ -22,10 +22,12 @@ from claudius.perception import (
     Origin,
     Perception,
     Place,
+    ReactionExtra,
     given_in,
     is_terminal,
     private,
 )
+from claudius.tool import ToolCall
 
 Group = Literal["now", "reminders", "you", "accounts", "channels", "owners", ""]
 
@@ -145,16 +147,18 @@ THUMBS: Mapping[str, str] = {"👍": "allow", "👎": "deny"}
 """What a reaction on a question decides."""
 
 
-def decided_by_thumb(reaction: Perception, verb: str, call: str, conversation: str, receipt: str) -> Perception:
-    """Return a thumb on a question, which was asked in a conversation, as the command that it is. Pure."""
+def decided_by_thumb(thumb: Perception, extra: ReactionExtra, call: ToolCall) -> Perception:
+    """Return a thumb on a question as the command that it is. Pure."""
     return replace(
-        reaction,
+        thumb,
         kind=Kind.COMMAND,
-        conversation=apart(conversation, reaction.person),
-        audience=private(reaction.person),
-        text=decision(verb, call),
+        conversation=apart(call.conversation, thumb.person),
+        audience=private(thumb.person),
+        text=decision(THUMBS[extra.emoji], call.id),
         owes=False,
-        extra=CommandExtra(where=conversation, is_public=not reaction.audience.startswith("private:"), receipt=receipt),
+        extra=CommandExtra(
+            where=call.conversation, is_public=not thumb.audience.startswith("private:"), receipt=extra.receipt
+        ),
     )
 
 
