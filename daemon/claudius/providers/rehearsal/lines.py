@@ -98,7 +98,7 @@ class Lines:
             fits = [rf"(?!(?:{one.but_not})(?![\w']))(?:{one.only})$" for one in words.facts]
             self.facts = [(fact, _compiled(fit, names)) for fact, fit in zip(words.facts, fits, strict=True)]
         except (msgspec.ValidationError, re.error, KeyError) as error:
-            raise BadSoul(str(file.source), 1, f"its head: {error}", "the shipped one shows what fits") from error
+            raise BadSoul(str(file.source), 1, f"its head: {error}", "the shipped file shows what fits") from error
         self.words, self.sections = words, sections_of(file)
         self.secrets = [cue for text in words.never_keep for cue in cues(text)]
         for name, other in sections_of(shipped).items() if shipped else ():

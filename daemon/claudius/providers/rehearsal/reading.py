@@ -66,9 +66,8 @@ class ReadRequest:
         self.summary = "".join([text_of(one) for one in (*before, *tail) if one.get("kind") == RecordKind.SUMMARY][-1:])
         self.title = "".join(re.findall(r"^# +(.+?) *$", request.system, re.MULTILINE)[:1])
         self.used = found.get(RecordKind.TOOL, {})
-        self.tools = re.findall(
-            r"\w+(?:[.]\w+)*", "".join(re.findall(r"^Tools here: (.*)", request.tail, re.MULTILINE))
-        )
+        here = "".join(re.findall(r"^Tools here: (.*)\.$", request.tail, re.MULTILINE))
+        self.tools = [one.partition(" ")[0] for one in here.split(", ")]
         self.document, self.is_first = request.known, request.is_first
         self.limits = [text for text in self.known.values() if lines.patterns["limit"].search(text)][:6]
         asked = filter(None, map(lines.patterns["forget"].match, self.said))
@@ -182,7 +181,7 @@ def told_of(text: str, lines: Lines) -> str:
 def wished(seen: ReadRequest, lines: Lines) -> Act:
     """Return the tool that a message asks for by plain words, with its arguments; {} for none. Pure."""
     for tool in seen.tools if not seen.used else ():
-        if found := lines.patterns[tool].search(seen.message) if tool in lines.patterns else None:
+        if (form := lines.patterns.get(f"tool {tool}")) and (found := form.search(seen.message)):
             args = {name: words.strip() for name, words in found.groupdict().items()}
             for word, sign in lines.words.arithmetic.items() if tool == "calc" else ():
                 args = {name: re.sub(rf"(?i)\s*(?:{word})\s*", sign, words) for name, words in args.items()}
@@ -240,9 +239,9 @@ def is_open(text: str, seen: ReadRequest, lines: Lines) -> bool:
 
 def warned(seen: ReadRequest, lines: Lines) -> str:
     """Return what is known that the speaker must not, if what they say now touches it; "" if nothing does. Pure."""
-    heard, said = {*stemmed(seen.message)}, plain(seen.message)
+    heard, is_told = {*stemmed(seen.message)}, lines.patterns["limit"].search(seen.message)
     for text, value in [(text, lines.patterns["limit words"].sub(" ", text)) for text in seen.limits]:
-        if heard & {*stemmed(value)} and plain(value)[1:-1] not in said:
+        if heard & {*stemmed(value)} and not is_told:
             return told_of(text, lines)
     return ""
 
