@@ -3,8 +3,8 @@ import { html, render, useCallback, useEffect, useLayoutEffect, useRef, useState
 import { close, enter, follow, hasToken, post } from "./net.js";
 import { count, dollars, Layer, Nothing, plain, Problem, useKeys, useRead, when } from "./parts.js";
 
-const SCREENS = ["Now", "Life", "People", "Beliefs", "Soul", "Clock", "Health"].map((title) => [title.toLowerCase(), title]);
-const KEYS = [["1 to 7", "a screen"], ["/", "what you say"], ["j, k", "the next and the last turn"], ["← →", "along time"], ["v", "veil private text"], ["?", "these keys"]];
+const SCREENS = ["Now", "Life", "People", "Beliefs", "Soul", "Clock", "Hands", "Health"].map((title) => [title.toLowerCase(), title]);
+const KEYS = [["1 to 8", "a screen"], ["/", "what you say"], ["j, k", "the next and the last turn"], ["← →", "along time"], ["v", "veil private text"], ["?", "these keys"]];
 
 const here = () => SCREENS.find(([name]) => `#${name}` === location.hash.split("/")[0]) ?? SCREENS[0];
 

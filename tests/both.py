@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +19,7 @@ from claudius.provider import Provider
 from claudius.runtime.adapter import Adapter
 from claudius.testing.adapter_contract.stage import Stage
 from claudius.testing.alive import Alive, alive
+from claudius.tool import Tool
 from discord_side import QUICK as QUICK_DISCORD
 from lab.loopback.discord import state
 from lab.loopback.discord.server import DiscordServer
@@ -39,19 +40,21 @@ class Side:
     make: Callable[[], Adapter]
 
     def wake(
-        self, home: Home, voice: Provider, *, clean: bool = True, **settings: str
+        self, home: Home, voice: Provider, *, clean: bool = True, tools: Sequence[Tool] = (), **settings: str
     ) -> AbstractAsyncContextManager[Alive]:
         """Start a complete soul that listens to this network and answers each message by itself."""
         given = {"CLAUDIUS_DISCORD_GUILDS": state.GUILD, "CLAUDIUS_RUNTIME_MERGE_WHILE_BUSY": "0"}
-        return _awake(self, home, voice, clean=clean, settings=given | settings)
+        return _awake(self, home, voice, clean=clean, tools=tools, settings=given | settings)
 
 
 @asynccontextmanager
 async def _awake(
-    side: Side, home: Home, voice: Provider, *, clean: bool, settings: dict[str, str]
+    side: Side, home: Home, voice: Provider, *, clean: bool, tools: Sequence[Tool], settings: dict[str, str]
 ) -> AsyncIterator[Alive]:
     adapter = side.make()
-    async with alive(home, voice, adapter=adapter, settings=settings, clean=clean, archives=True) as soul:
+    async with alive(
+        home, voice, adapter=adapter, settings=settings, clean=clean, archives=True, tools=lambda: tools
+    ) as soul:
         async with asyncio.timeout(20):
             await adapter.link.tried()
         yield soul

@@ -73,6 +73,7 @@ NOT_KILLED: dict[str, str] = {
     "completion": PRINTS,
     "daemon install": "writes one unit file outside of the home, and asks the service manager; done again, it is whole",
     "daemon uninstall": "deletes that file",
+    "mcp": ASKS,
     "tools": READS,
     "tools list": READS,
     "tools check": "starts servers, and writes nothing",

@@ -89,6 +89,7 @@ def test_everything_that_reads_prints_json() -> None:
         "claudius daemon uninstall",
         "claudius schedule cancel",
         "claudius tools remove",
+        "claudius mcp",
         "claudius pairing approve",
         "claudius pairing revoke",
         "claudius daimon mute",
@@ -342,7 +343,6 @@ def test_what_was_learned_in_the_picture_is_never_quoted_as_what_was_said(tmp_pa
     asked = machine.ok("chat", "--once", "How do rivers freeze?", "--conversation", "sunday").stdout
     told = machine.ok("chat", "--once", "What did I say?", "--conversation", "sunday").stdout
 
-    assert "“How do rivers freeze?”" in asked
     assert "“How do rivers freeze?”" in told
     assert "Ada" not in asked + told
     assert "Porto" not in asked + told

@@ -12,6 +12,7 @@ import aiohttp
 import promql_parser
 import pytest
 import yaml
+from claudius.tools.clock import TOOL
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -60,10 +61,11 @@ def queries() -> Iterator[str]:
 async def reported(home: Home) -> Mapping[str, set[str]]:
     """Return every metric of a soul that answered and failed, with the labels of its samples."""
     paid = Line(deltas=(reply("Yes."),), usage=Usage(input_tokens=9, output_tokens=9, cost_usd=0.01))
-    failing = Scripted([Overloaded("busy"), paid], default=BadRequest("no"))
+    use = '<tool_use>{"tool": "clock", "args": {}}</tool_use>'
+    failing = Scripted([Overloaded("busy"), use, paid], default=BadRequest("no"))
     voice = Chain([failing], ModelSettings(retries=1), sleep=_at_once)
     settings = {"CLAUDIUS_BUDGET_DAILY_USD": "1"}
-    async with alive(home, voice, settings=settings) as soul:
+    async with alive(home, voice, settings=settings, tools=lambda: (TOOL,)) as soul:
         voice._tally = soul.resources.tally
         await soul.network.hear("are you there?")
         await soul.idle()

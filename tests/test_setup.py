@@ -147,7 +147,10 @@ def test_the_greeting_asks_no_model(machine: Machine) -> None:
     dead = {"CLAUDIUS_PROVIDERS": "openai_compat", "CLAUDIUS_OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
     ran = run(machine, "--no-talk", **dead)
 
-    assert (ran.code, ran.stdout) == (0, "Good day. I am Claudius. We have not met, so my page on you is empty.\n")
+    assert (ran.code, ran.stdout) == (
+        0,
+        "Good day. I am Claudius. Tell me what to keep for you, or ask what I can do.\n",
+    )
     assert turns(machine) == 0
 
 

@@ -79,12 +79,10 @@ EMBEDDERS: dict[str, str] = {"use": "claudius.memory.moments"}
 
 
 TOOLS: dict[str, str] = {
-    "calc": "claudius.tools.calc",
-    "clock": "claudius.tools.clock",
-    "recall": "claudius.tools.recall",
-    "tool_help": "claudius.tools.tool_help",
+    **dict.fromkeys(("calc", "clock", "recall", "tool_help"), "claudius.tools.look"),
+    "web.read": "claudius.tools.web",
 }
-"""Built-in tools by name; each module has `TOOL`, or a `build`."""
+"""Built-in tools by name; each module has `build(store, config, offered)`, which returns its tools."""
 
 
 class Composed(Struct, frozen=True, kw_only=True):
@@ -314,7 +312,7 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
         voices=_step_voices(settings.loaded, given.voice, given.build),
         reflects=second.cortex.is_active,
         consult=second.consult,
-        hands=IdleHands(built_in(TOOLS, store, given.tools)),
+        hands=IdleHands(built_in(TOOLS.values(), store, shared["config"], given.tools)),
     )
     ensouled = Ensouled(mind, home, own_person)
     services = BackgroundServices(

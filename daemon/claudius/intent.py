@@ -96,8 +96,8 @@ class Utterance(Struct, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> str:
-        """The words, the receipts and the question, in paragraphs: what a network without a form of its own shows."""
-        return "\n\n".join(filter(None, (self.body, "\n".join(self.receipts), self.card.text if self.card else "")))
+        """The words and, after a blank line, the receipts: what a network without a form of its own shows."""
+        return "\n\n".join(filter(None, (self.body, "\n".join(self.receipts))))
 
 
 class ModelVersion(Struct, frozen=True, kw_only=True):

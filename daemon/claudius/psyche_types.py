@@ -7,7 +7,7 @@ Times are seconds since 1970 (UTC), so that differences are plain subtraction.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import msgspec
 
@@ -188,6 +188,10 @@ class PsycheChange(Protocol):
     @property
     def hint(self) -> str:
         """The model's own word for the soul's mood; empty = none."""
+        ...
+
+    def about(self, named: str) -> Self:
+        """Return this change with the birth of a subject that was named. Pure."""
         ...
 
     def looks_back(self, psyche: Psyche) -> float | None:

@@ -14,6 +14,8 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct, field
 
+TIMED_OUT = "no answer in time"
+"""Why a call has no result: its tool was silent for too long."""
 JSON = Mapping[str, Any]
 """Arguments by name, or a JSON schema."""
 
@@ -188,6 +190,14 @@ class Card(Struct, frozen=True, kw_only=True):
     """Whether it may be allowed for the talk; of class `read` that is the first button."""
     verdict: str = ""
     """Once decided, the line that stands in place of the buttons: `Allowed by Oz.`"""
+
+    @property
+    def buttons(self) -> tuple[tuple[str, str], ...]:
+        """What may be pressed, the first thing first: a verb, and what stands on it."""
+        once, talk, no = ("allow", "Allow"), ("talk", "Allow for this talk"), ("deny", "No")
+        if not self.for_talk:
+            return once, no
+        return (talk, once, no) if self.cls is ToolClass.READ else (once, talk, no)
 
     @property
     def text(self) -> str:

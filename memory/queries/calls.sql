@@ -4,6 +4,13 @@
 SELECT id, turn, conversation, audience, person, is_owner, tool, class, third, pin, args, args_sha256, state, reason, approvers, allowed_by, grant_id,
     attempts, asked_at, until, started_at, ended_at, result, told_turn FROM tool_call WHERE id = :id;
 
+-- name: call_asked_in
+-- Whose card is this post? A turn asks one question at most.
+SELECT c.id, c.turn, c.conversation, c.audience, c.person, c.is_owner, c.tool, c.class, c.third, c.pin, c.args, c.args_sha256, c.state, c.reason,
+    c.approvers, c.allowed_by, c.grant_id, c.attempts, c.asked_at, c.until, c.started_at, c.ended_at, c.result, c.told_turn
+FROM outbox o JOIN tool_call c ON c.turn = o.turn AND c.until IS NOT NULL
+WHERE o.receipt = :receipt AND o.conversation >= :place AND o.conversation < :until AND o.card <> '';
+
 -- name: calls_of_turn
 SELECT id, turn, conversation, audience, person, is_owner, tool, class, third, pin, args, args_sha256, state, reason, approvers, allowed_by, grant_id,
     attempts, asked_at, until, started_at, ended_at, result, told_turn FROM tool_call WHERE turn = :turn ORDER BY id;

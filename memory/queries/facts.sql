@@ -48,10 +48,12 @@ UPDATE matter SET closed_at = :at WHERE id = :id;
 UPDATE matter SET hidden_at = :at, hidden_by = :turn WHERE id = :id AND hidden_at IS NULL;
 
 -- name: fact_of_name
-SELECT id, text FROM fact WHERE person IN (SELECT value FROM json_each(:ids)) AND short = :short AND hidden_at IS NOT NULL;
+SELECT id, text FROM fact
+WHERE person IN (SELECT value FROM json_each(:ids)) AND audience = :audience AND short = :short AND hidden_at IS NOT NULL;
 
 -- name: matter_of_name
-SELECT id, text FROM matter WHERE person IN (SELECT value FROM json_each(:ids)) AND short = :short AND hidden_at IS NOT NULL;
+SELECT id, text FROM matter
+WHERE person IN (SELECT value FROM json_each(:ids)) AND audience = :audience AND short = :short AND hidden_at IS NOT NULL;
 
 -- name: fact_back
 UPDATE fact SET hidden_at = NULL WHERE id = :id;

@@ -29,20 +29,20 @@ UPDATE due SET short = :short WHERE id = :id;
 -- name: facts_linked
 -- Their numbers go on after those of the one they become.
 UPDATE fact SET person = :kept, short = short + coalesce((
-    SELECT last FROM numbered WHERE person = :kept AND audience = '' AND letter = 'f'), 0) WHERE person = :gone;
+    SELECT last FROM numbered n WHERE n.person = :kept AND n.audience = fact.audience AND letter = 'f'), 0) WHERE person = :gone;
 
 -- name: matters_linked
 UPDATE matter SET person = :kept, short = short + coalesce((
-    SELECT last FROM numbered WHERE person = :kept AND audience = '' AND letter = 'm'), 0) WHERE person = :gone;
+    SELECT last FROM numbered n WHERE n.person = :kept AND n.audience = matter.audience AND letter = 'm'), 0) WHERE person = :gone;
 
 -- name: numbers_kept
 -- scans: one person's facts and matters
 -- No number that a fact or a matter has is given again.
 INSERT INTO numbered (person, audience, letter, last)
-SELECT person, '', letter, max(short) FROM (
-    SELECT person, 'f' AS letter, short FROM fact WHERE person IN (SELECT value FROM json_each(:ids))
-    UNION ALL SELECT person, 'm', short FROM matter WHERE person IN (SELECT value FROM json_each(:ids))) AS told
-WHERE short > 0 GROUP BY person, letter
+SELECT person, audience, letter, max(short) FROM (
+    SELECT person, audience, 'f' AS letter, short FROM fact WHERE person IN (SELECT value FROM json_each(:ids))
+    UNION ALL SELECT person, audience, 'm', short FROM matter WHERE person IN (SELECT value FROM json_each(:ids))) AS told
+WHERE short > 0 GROUP BY person, audience, letter
 ON CONFLICT (person, audience, letter) DO UPDATE SET last = max(numbered.last, excluded.last);
 
 -- name: link_gone

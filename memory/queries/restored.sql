@@ -44,3 +44,23 @@ INSERT INTO outbox (key, turn, part, parts, conversation, kind, body, verb, apol
 VALUES (:key, :turn, :part, :parts, :conversation, :kind, :body, :verb, :apology, :answers, :receipts, :state, :attempts, :receipt, :stream_ref,
     :reason, :at, :sent_at)
 ON CONFLICT (key) DO NOTHING;
+
+-- name: calls_of_unanswered_here
+-- scans: once per restore, no daemon runs
+SELECT id, turn, conversation, audience, person, is_owner, tool, class, third, pin, args, state, reason, approvers,
+    allowed_by, grant_id, boot, token, attempts, asked_at, until, started_at, ended_at, result, told_turn
+FROM tool_call WHERE state <> 'waiting' AND turn IN (SELECT turn FROM inbox WHERE state <> 'settled' AND state <> 'dead');
+
+-- name: calls_restored
+-- What the copy asks was asked long ago, and what it was allowed may have been done since.
+UPDATE tool_call SET state = CASE state WHEN 'waiting' THEN 'lapsed' ELSE 'withdrawn' END, ended_at = :now
+WHERE state IN ('waiting', 'approved', 'started') AND state <> 'started';
+
+-- name: call_as_elsewhere
+INSERT INTO tool_call (id, turn, conversation, audience, person, is_owner, tool, class, third, pin, args, state, reason, approvers,
+    allowed_by, grant_id, boot, token, attempts, asked_at, until, started_at, ended_at, result, told_turn)
+VALUES (:id, :turn, :conversation, :audience, :person, :is_owner, :tool, :class, :third, :pin, :args, :state, :reason,
+    :approvers, :allowed_by, :grant_id, :boot, :token, :attempts, :asked_at, :until, :started_at, :ended_at,
+    :result, :told_turn)
+ON CONFLICT (id) DO UPDATE SET state = excluded.state, reason = excluded.reason, boot = excluded.boot, token = excluded.token,
+    attempts = excluded.attempts, started_at = excluded.started_at, ended_at = excluded.ended_at, result = excluded.result;

@@ -88,7 +88,7 @@ DEEDS = (
     ("What reminders do I have?", r"p1: .*water the fern\n- p2: .*call Ines"),
     ("Move the fern to tomorrow at 10:15.", r"⏰ .*10:15 .*· p1"),
     ("Cancel the reminder about the fern.", r"\n\n✖ p1"),
-    ("Hey, I'm Tom. I live in Leeds and I'm allergic to walnuts.", "Tom.*Leeds.*walnuts"),
+    ("Hey, I'm Tom. I live in Leeds and I'm allergic to walnuts.", "(?s)Tom.*walnuts.*Leeds"),
     ("I moved to Porto last week.", r"\n\n✎ f2"),
     ("Where do I live?", "Porto"),
     ("What must I not eat?", "walnuts"),
@@ -97,15 +97,12 @@ DEEDS = (
     ("I hate coriander.", "coriander"),
     ("Forget that I hate coriander.", r"\n\n✎ f5"),
     ("What do I hate?", "[Nn]othing"),
-    ("My time zone is Asia/Tokyo.", "◷ Asia/Tokyo"),
-    ("I have a job interview on Friday.", "open with me|in mind"),
-    ("I got the job!", "close"),
 )
 """What is said in one conversation, and what the answer holds."""
 
 
 def test_without_a_model_the_books_are_kept_too(machine: Machine) -> None:
-    """A12: remind, list, move, cancel, a name, what is known, moved, no longer so and forgotten, a zone, a matter."""
+    """A12: remind, list, move, cancel, a name, what is known, moved, no longer so and forgotten."""
     shown = [machine.ok("chat", "--once", line).stdout for line, _ in DEEDS]
     document = machine.ok("users", "show", "Tom", "--json").json
 
@@ -113,7 +110,6 @@ def test_without_a_model_the_books_are_kept_too(machine: Machine) -> None:
     assert [(line, said) for (line, holds), said in told if not re.search(holds, said)] == []
     assert [one["text"] for one in document["facts"]] == ["Lives in Porto", "Tom"]
     assert [one["what"] for one in document["plans"]] == ["call Ines"]
-    assert document["open"] == []
 
 
 @pytest.mark.parametrize("name", ["Mara", "mara", "terminal:local:root", "root"])

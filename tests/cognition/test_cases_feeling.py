@@ -127,9 +127,6 @@ async def tell(it: Acted, says: list[Any], of: list[list[str]]) -> str:
     return await it.says("And what goes into a soup?", where=where, thread=thread, calls=is_crowd)
 
 
-QUARREL = pytest.mark.xfail(reason="who is not the speaker has no sentence in a prompt", strict=True)
-
-
 def told_stories() -> list[Any]:
     """Return every story in every language that it is told in; on a push each in one."""
     shared = [(one.values[0], lang) for one in rows("feeling", "story") for lang in one.values[0].input]
@@ -140,7 +137,7 @@ def told_stories() -> list[Any]:
             row,
             row.input[lang],
             id=f"{row.id}-{lang}",
-            marks=[pytest.mark.slow] * is_slow + [QUARREL] * (row.id == "quarrel"),
+            marks=[pytest.mark.slow] * is_slow,
         )
         for (row, lang), is_slow in zip(shared + ours, slow, strict=True)
     ]
@@ -158,7 +155,7 @@ async def test_a_story_leaves_the_feeling_that_a_human_would_have(home: Home, ro
     assert left in moods
     assert left not in row.right.get("never_mood", ())
     assert (left in told) is (left != "even"), told
-    assert person in told
+    assert person.casefold() in told.casefold()
     assert row.id != "quarrel" or "Ana" not in told
     assert row.id != "bereavement" or "## Plans" not in tail
 

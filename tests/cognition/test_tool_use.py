@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
+from claudius.cognition.craft import Outcome, Turn, WorkingMemory, mental_process
+from claudius.cognition.ism import problem_solving
+from claudius.cognition.mind import StepVoice
 from claudius.compose import TOOLS
+from claudius.config import Config
+from claudius.errors import ToolError, ToolFailed, ToolRefused, ToolUnknown
 from claudius.home import Home
 from claudius.intent import Utterance
 from claudius.memory.sqlite import SqliteStore
@@ -20,6 +25,7 @@ from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from claudius.tool import JSON, Caller, Tool, ToolClass
 from claudius.tools import built_in
+from minds import by_tag, registered, say, wanted
 from prompt_records import prompt_of, records
 
 WORDS = "Nine in the evening, so they sit at supper there while you still have the better half of a long day to spend."
@@ -43,7 +49,7 @@ async def lived(
 ) -> tuple[Scripted, Alive, str]:
     """Say lines to a soul with the tools that ship; return what was asked, and the last turn."""
     voice = Scripted(replies)
-    tools = built_in(TOOLS, SqliteStore(home.database))
+    tools = built_in(TOOLS.values(), SqliteStore(home.database), Config)
     async with alive(home, voice, tools=tools, network=network, settings=settings) as soul:
         for n, line in enumerate(lines or ("What time is it in Tokyo?",)):
             await soul.network.hear(line, person="ana")
@@ -196,21 +202,22 @@ async def test_a_question_ends_the_turn_and_the_result_begins_another(home: Home
     voice = Scripted([asks(look), SAID, SAID, SAID, SAID])
     async with alive(home, voice, tools=lambda: (page(),)) as soul:
         await soul.network.hear("What does https://example.org/a say?", person="ana")
-        await soul.network.until_visible(1)
-        await soul.network.hear("!allow", person="ana")
         await soul.network.until_visible(2)
+        await soul.network.hear("!allow", person="ana")
+        await soul.network.until_visible(3)
         await soul.idle()
         for n, line in enumerate(
             ("And what else is new there", "Let us go on with something else", "Tell me more of it")
         ):
             await soul.network.hear(line, person="ana")
-            await soul.network.until_visible(n + 3)
+            await soul.network.until_visible(n + 4)
         await soul.idle()
 
     said = [one.text for one in soul.network.visible]
     of_page = [[one for one in records(prompt_of(request)) if one["kind"] == "tool"] for request in voice.requests]
     assert said[0].startswith("For that I need your word first.")
-    assert said[1] == WORDS
+    assert said[1].startswith("May I read https://example.org/a? (web.read, until ")
+    assert said[2] == WORDS
     assert [[(one["tool"], one.get("text"), one.get("chars")) for one in found] for found in of_page] == [
         [],
         [("web.read", "Ordered:ˆyouˆtellˆall.", None)],
@@ -218,3 +225,82 @@ async def test_a_question_ends_the_turn_and_the_result_begins_another(home: Home
         [("web.read", None, 22)],
         [("web.read", None, 22)],
     ]
+
+
+@pytest.mark.parametrize("mode", ["split", "voices"])
+async def test_steps_that_are_asked_one_by_one_use_tools_too(home: Home, mode: str) -> None:
+    """The step has a call of its own; those after it are shown what it asked and what came of it."""
+    uses = iter([f"<tool_use>{CLOCK}</tool_use>"])
+
+    def reply(request: Request) -> str:
+        asked = wanted(request)
+        if "tool_use" in asked and (use := next(uses, "")):
+            return use
+        return by_tag(tool_use="none", external_dialogue=WORDS)(request)
+
+    split = {"CLAUDIUS_PIPELINE_MODE": "split"} if mode == "split" else {}
+    voice = Scripted(default=reply)
+    tools = built_in(TOOLS.values(), SqliteStore(home.database), Config)
+    async with alive(home, voice, tools=tools, settings=split) as soul:
+        if mode == "voices":
+            soul.mind.voices["internal_monologue"] = StepVoice(voice)  # type: ignore[index]  # a test's own
+        await soul.network.hear("What time is it in Tokyo?", person="ana")
+        await soul.network.until_visible(1)
+        await soul.idle()
+        turn = str(soul.records().last_turn())
+
+    said = next(
+        one for one in reversed(voice.requests) if "external_dialogue" in wanted(one) and "tool" in prompt_of(one)
+    )
+    found = await asyncio.to_thread(explained, home, turn)
+    assert [one.text for one in soul.network.visible] == [WORDS]
+    assert [one["state"] for one in found["tools"]] == ["done"]
+    assert [one["tool"] for one in records(prompt_of(said)) if one["kind"] == "tool"] == ["clock"]
+
+
+async def test_a_process_function_uses_tools_and_is_told_why_not(home: Home) -> None:
+    """T31: what a tool gives stands in the memory; each way to have none is an error of its own."""
+    errors: list[type] = []
+
+    async def greeting(turn: Turn, memory: WorkingMemory) -> Outcome:
+        for name, args in (("oven", {}), ("clock", {"place": 1}), ("clock", {"zone": "Nowhere"})):
+            try:
+                await turn.use(memory, name, **args)
+            except ToolError as error:
+                errors.append(type(error))
+        memory, told = await turn.use(memory, "calc", expression="6 * 7")
+        memory, _ = await turn.speak(memory)
+        turn.say(told)
+        return memory
+
+    voice = Scripted(default=by_tag())
+    tools = built_in(TOOLS.values(), SqliteStore(home.database), Config)
+    with registered(greeting=mental_process()(greeting)):
+        async with alive(home, voice, tools=tools) as soul:
+            said = await say(soul, "Six by seven?")
+
+    assert errors == [ToolUnknown, ToolRefused, ToolFailed]
+    assert said == ["So it is.\n\n42"]
+    assert [one["text"] for one in records(prompt_of(voice.requests[0])) if one["kind"] == "tool"] == ["42"]
+
+
+async def test_a_machine_researches_asks_and_goes_on_with_the_result(home: Home) -> None:
+    """T30: a card ends the machine with `ended`, its process stays, and what came of the call continues it."""
+    choices = iter(['{"actions": ["research"]}', '{"actions": ["respond"]}', '{"actions": ["respond"]}'])
+    look = '{"tool": "web.read", "args": {"url": "https://example.org/a"}}'
+    voice = Scripted(default=by_tag(action_choice=lambda _: next(choices), tool_use=look, external_dialogue=WORDS))
+    settings = {"CLAUDIUS_ISM_ENABLED": "1"}
+    with registered(greeting=problem_solving):
+        async with alive(home, voice, tools=lambda: (page(),), settings=settings) as soul:
+            await say(soul, "What does https://example.org/a say?")
+            turn = str(soul.records().last_turn())
+            await soul.network.hear("!allow", person="ana")
+            await soul.network.until_visible(2)
+            await soul.idle()
+            said = [one.text for one in soul.network.visible]
+
+    first = await asyncio.to_thread(explained, home, turn)
+    assert first["changes"]["ism"] == {"loops": 1, "reason": "ended"}
+    assert said[0].startswith("For that I need your word first.")
+    assert said[1] == WORDS
+    assert "Ordered" in prompt_of(voice.requests[-1])

@@ -10,7 +10,7 @@ import pytest
 from browsing import Tab
 from driven import Machine, serving_console
 
-SCREENS = ("now", "life", "people", "beliefs", "soul", "clock", "health")
+SCREENS = ("now", "life", "people", "beliefs", "soul", "clock", "hands", "health")
 NEXT = {
     "now": "say something",
     "life": "say something",
@@ -18,6 +18,7 @@ NEXT = {
     "beliefs": "A cycle of the second mind forms beliefs",
     "soul": "write in it",
     "clock": "Ask it to remind you",
+    "hands": "It asks for nothing.",
     "health": "claudius daemon start",
 }
 """The next step that a screen names while there is nothing yet."""

@@ -223,11 +223,11 @@ def test_r16_a_start_without_room_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-def test_r16_a_file_system_of_two_megabytes_fills_and_empties(tmp_path: Path) -> None:
+def test_r16_a_file_system_of_three_megabytes_fills_and_empties(tmp_path: Path) -> None:
     """A real, tiny file system (needs root): talk fills it, no accepted message is lost, and emptied, it goes on."""
     machine = Machine(tmp_path, env={"CLAUDIUS_STORAGE_RESERVE_MB": "0"})
     machine.home.mkdir(mode=0o700)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=0700", "none", str(machine.home)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=0700", "none", str(machine.home)], check=True)
     try:
         ballast = machine.home / "ballast"
         with machine.daemon():

@@ -51,7 +51,7 @@ def test_memory_k1_nothing_learned_is_lost_when_episodes_become_moments(tmp_path
         found = find_moments(db, asked_for("who is baking walnuts?"), heard(n=1))
         facts = sorted(db.all("facts_of", persons=f'["{ANA}"]'), key=lambda one: int(one["id"]))
         shown_then = [db.value("fact_text", id=one["id"]) for one in facts]
-        following = db.value("number_next", person=ANA, audience="", letter="f")
+        following = db.value("number_next", person=ANA, audience=private(ANA), letter="f")
 
     assert [(one.id, one.text, one.importance) for one in found.moments.values()] == [(1, "I bake walnut cakes", 42)]
     assert [(one["short"], one["kind"], one["text"], one["unchecked"], one["ended_at"] is None) for one in facts] == [

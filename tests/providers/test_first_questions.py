@@ -24,7 +24,9 @@ TABLE: Mapping[str, Any] = tomllib.loads(
 )
 OWN = [line for part in TABLE["told"] if "as" not in part for line in part["lines"]]
 OTHERS = [line for part in TABLE["told"] if "as" in part for line in part["lines"]]
-DECLINES = re.compile(r"no model|wants thinking|needs a mind|[Nn]othing|do not know|cannot|never told|not been told")
+DECLINES = re.compile(
+    r"(?i)no model|nothing|do(n't| not) know|can't|cannot|no answer|by their words|ohne Modell|mein Deutsch"
+)
 QUOTED = re.compile(r"“([^”]*)”")
 SETTINGS = {"CLAUDIUS_CLOCK_TIMEZONE": "UTC"}
 
@@ -86,7 +88,7 @@ def is_false(question: Mapping[str, Any], reply: str) -> bool:
         said = reply[: found.start()].rpartition("\n")[2]
         is_own = any(words in line for line in (*OWN, question["text"]))
         is_note = re.search(r"wrote|written|notes?|page", said)
-        is_offered = re.search(r"try|ask me|tell me|as $", said)
+        is_offered = re.search(r"try|ask me|tell me|as $|^I (find|remind|correct|forget)", said)
         is_named = "sam" in said.lower() and any(words in line for line in OTHERS)
         if words and not (is_own or is_note or is_offered or is_named):
             return True

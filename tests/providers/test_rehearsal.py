@@ -26,7 +26,6 @@ from claudius.prompt import RecordKind, Scalar, data_line, fence, nested_line
 from claudius.provider import Delta, Done, Message, Provider, Request
 from claudius.providers.rehearsal import Lines, build, reply
 from claudius.providers.rehearsal.lines import answer
-from claudius.recollection import MOODS
 from claudius.soul import SoulFile, SoulSource, SoulText
 
 NONCE = "0123456789abcdef0123456789abcdef"
@@ -36,10 +35,10 @@ EVERY = (
     "model_change_note; soul_state_check; if true: soul_state_update."
 )
 PRESENT = "It is Wednesday, 25 March 2026, 10:00 (Europe/Berlin). The speaker last spoke here a day ago."
-UNWRITTEN = ("user_model_update", "model_change_note")
+UNWRITTEN = ("tool_use", "user_model_update", "model_change_note", "soul_state_update")
 UNATTACHED = "no model is attached"
 SOUL: SoulText = SoulSource(shipped("soul"), shipped("soul"), tuple(STEPS)).current()
-LINES = Lines.of(SOUL.files["rehearsal.md"])
+LINES = Lines(SOUL.files["rehearsal.md"])
 
 
 def data(**record: Scalar) -> str:
@@ -104,9 +103,11 @@ class Scene:
     def document(self) -> str:
         """Word who the speaker is, as the soul engine does, near enough."""
         lines = [line.partition(" ")[2] for line in self.known]
-        said = [*lines, *filter(None, self.model.splitlines())]
+        told = [
+            f"- {line.removeprefix('- ')}" for line in (*lines, *self.model.splitlines()) if line and line[0] != "#"
+        ]
         name = next((line.removeprefix("called ") for line in lines if line.startswith("called ")), self.name)
-        return "\n".join([f"You are {name} to me.", *(said or [NOTHING])])
+        return "\n".join([f"You are {name} to me.", *(told or [NOTHING])])
 
     def block(self, kind: str, lines: Sequence[str]) -> str:
         """Fence the lines of a block that bear ids."""
@@ -124,7 +125,7 @@ class Scene:
 
     def say(self, text: str) -> Parsed:
         """Say something, keep both sides in the history, and return the reply as the soul engine reads it."""
-        parsed = read(reply(self.request(text), LINES))
+        parsed = read(reply(self.request(text), LINES, "/home/of/ada/.env"))
         own = (
             f'<internal_monologue verb="thought">{thought(parsed)}</internal_monologue>\n'
             f'<external_dialogue verb="said">{speech(parsed)}</external_dialogue>'
@@ -168,14 +169,8 @@ def acts(parsed: Parsed) -> list[dict[str, Any]]:
     return [] if written in ("", "none") else [json.loads(line) for line in written.splitlines()]
 
 
-def state_of(parsed: Parsed) -> dict[str, str]:
-    """Return the soul-state lines by key."""
-    return dict(line.split(": ", 1) for line in value(parsed, "soul_state_update").splitlines())
-
-
 PAGE = "# Tom\n\n## Persona\n- Is called Tom.\n- Is a weaver.\n\n## Interests & Domains\n- Likes green tea."
-WEAVER, WARP = "# Tom\n\n## Persona\n- Is a weaver.", "The warp is too tight on the left side."
-NOTHING_HELD, DATED = r"[Nn]othing|still empty", "15 December 2025, three weeks ago: "
+NOTHING_HELD, DATED = r"[Nn]othing", "15 December 2025, three weeks ago: "
 SAM: dict[str, Scalar] = {"who": "p999999"}
 
 
@@ -206,46 +201,43 @@ HERE: dict[str, Any] = {
     "matters": ("m1 interview at the museum, was on Monday", "m2 wedding, is on Friday"),
 }
 ANSWERS: list[tuple[dict[str, Any], str | list[str], list[str], list[str]]] = [
-    # It says once a home that no model is attached, and at any time how to attach one.
-    ({"is_first": True}, "Hello!", [UNATTACHED, "ANTHROPIC_API_KEY", r"\.env", "claudius config set openai.base_url"], []),
+    # It says once a home that no model is attached, and at any time how to attach one; where, in the home that it is.
+    ({"is_first": True}, "Hello!", [UNATTACHED, "claudius onboard"], []),
     ({}, "How are you?", [], [UNATTACHED]),
-    ({}, "How do I attach a model?", ["ANTHROPIC_API_KEY"], []),
-    # A question that needs a model is quoted and declined.
-    ({}, "What is the capital of Mongolia?", ["“What is the capital of Mongolia\\?”", "no model"], ["Ulaanbaatar"]),
+    ({}, "How do I attach a model?", ["ANTHROPIC_API_KEY", r"/home/of/ada/\.env", "claudius config set openai.base_url"], []),
+    # A question that needs a model is declined, and not quoted.
+    ({}, "What is the capital of Mongolia?", ["model|don't know"], ["Ulaanbaatar", "Mongolia"]),
     # Asked for what the prompt does not contain, it says so.
     *(({"name": ""}, asked, [NOTHING_HELD], []) for asked in ("Who am I?", "What do you remember?", "What were we talking about?", "What did I say?")),
-    # Asked who they are, a person hears their portrait word for word; without one their name, and that this is all.
-    *(({"model": PAGE, "name": "tom77"}, asked, ["- Is a weaver.", "- Likes green tea.", "Tom"], []) for asked in ("Who am I?", "who am i to you", "Do you know me?", "What do you know about me?", "What is my name?", "what do I like", "What do you remember about me?")),
+    # Asked who they are, a person hears all that is kept of them; without any their name, and that this is all.
+    *(({"model": PAGE, "name": "tom77"}, asked, ["- Is a weaver.", "- Likes green tea.", "tom77"], []) for asked in ("Who am I?", "who am i to you", "Do you know me?", "What do you know about me?", "What is my name?", "what do I like", "What do you remember about me?")),
     ({"name": "Ada"}, "Who am I to you?", ["Ada", re.escape(NOTHING)], []),
-    ({"model": PAGE, "state": {"currentTopic": "the new loom"}}, "What do you remember?", ["- Is a weaver."], []),
-    ({}, [WARP, "What do you remember?"], [WARP], []),
-    # The topic is the state's, else the history's; the speaker's own words are quoted, the newest last.
-    ({"state": {"currentTopic": "the new loom"}}, "What are we talking about?", ["the new loom"], []),
+    # The thread is the speaker's own last words, the newest last.
     ({}, ["The warp of the second loom is too tight.", "What were we talking about?"], ["warp of the second loom"], []),
     ({}, ["The warp is too tight.", "Is it the beam?", "What did I say?"], ["(?s)“The warp is too tight.”.*“Is it the beam\\?”"], []),
     # Another person's message or portrait is not the speaker's; folded turns are recalled from the summary.
     (above(kind="message", **SAM | {"from": "Sam"}, text="I broke the loom."), "What did I say?", [], ["broke the loom"]),
     (above(kind="user_model", **SAM, version=3, text="- Owes Tom money."), "Who am I?", [], ["money"]),
     (above(kind="summary", text="Tom asked for a loom with nine heddles."), "What did I say?", ["nine heddles"], []),
-    # Itself: its title and headings, its mood, what it can do.
-    ({}, "Who are you?", ["Claudius, Artifex Maximus", "Persona"], []),
-    ({"state": {"emotionalState": "sardonic"}}, "How are you?", ["sardonic"], []),
-    ({}, "What can you do?", ["my name is|your name", "odel"], []),
-    # A question about oneself is answered in one's own words with the date, else with the fact, never quoted.
+    # Itself: what it is, how it is, what it can do.
+    ({}, "Who are you?", ["Claudius"], []),
+    ({}, "What can you do?", ["(?s)keep.*find.*remind.*correct.*forget.*can't", "(?:[^\n]+\n){4}[^\n]+$"], []),
+    # A question about oneself is answered in one's own words with the date, else with the fact, which is told to oneself.
     (known("birthday: 3 May", "My birthday is on 3 May."), "When is my birthday?", [f"{DATED}“My birthday is on 3 May.”"], []),
-    ({"known": ["f1 Their birthday is 3 May"]}, "What's my birthday?", ["Their birthday is 3 May"], ["“Their"]),
-    ({}, "I am allergic to walnuts", ["stands on your page|have it written down"], []),
+    ({"known": ["f1 Their birthday is 3 May"]}, "What's my birthday?", ["your birthday is 3 May"], ["“"]),
+    ({"known": ["f1 Likes dogs because they are loyal"]}, "Do I like dogs?", ["Likes dogs because they are loyal"], []),
     # An allergy, a ban and a diet are found whatever the words of the question; a liking is none of them.
-    *(({"known": ["f1 Must not eat shellfish", "f2 Loves pears", "f3 Is a teacher"]}, ["I am allergic to walnuts", "I'm vegan", asked], ["allergic to walnuts", "vegan", "Must not eat shellfish"], ["pears", "teacher"]) for asked in ("What must I not eat?", "Am I allergic to anything?", "What can't I eat?")),
+    *(({"known": ["f1 Must not eat shellfish", "f2 Loves pears", "f3 Is a teacher"]}, ["I am allergic to walnuts", "I'm vegan", asked], ["allergic to walnuts", "vegan", "must not eat shellfish"], ["pears", "teacher"]) for asked in ("What must I not eat?", "What should I not eat?", "Am I allergic to anything?", "What can't I eat?")),
     ({}, "What must I not eat?", ["You have told me of nothing that you must not"], []),
-    ({}, ["I am allergic to walnuts", "Shall we bake a walnut cake?"], ["Is allergic to walnuts"], []),
-    (HERE, "I am baking a walnut cake.", ["Is allergic to walnuts"], []),
+    ({}, ["I am allergic to walnuts", "Shall we bake a walnut cake?"], ["allergic to walnuts"], []),
+    (HERE, "I am baking a walnut cake.", ["allergic to walnuts"], []),
     (HERE, "I am baking an apple cake.", [], ["allergic"]),
-    # What was ended or forgotten is no longer said.
+    # What was ended, forgotten or put right is no longer said.
     *(({}, ["I hate coriander", "forget that I hate coriander", asked], [], ["“.*coriander"]) for asked in ("what do I hate?", "what do you know about me?", "what did I say?")),
     ({"known": ["f3 Lives in Porto"]}, ["I'm a bike mechanic in Lisbon.", "where do I live?"], ["Porto"], ["Lisbon"]),
+    ({"known": ["f1 Is moving to Berlin in June"]}, ["I'm moving to Berlin in May", "when am I moving?"], ["June"], ["“"]),
     # It finds by words, not by date, and says so.
-    *(({}, ["my sister Mia visits me tomorrow", f"What did we talk about {day}?"], ["by its words, not by its date"], []) for day in ("last week", "yesterday", "on Friday", "this morning")),
+    *(({}, ["my sister Mia visits me tomorrow", f"What did we talk about {day}?"], ["by their words, not by their date"], []) for day in ("last week", "yesterday", "on Friday", "this morning")),
     # What looks like a secret is quoted in no answer, and that is said.
     ({}, "my password is hunter2", ["looks like a secret"], ["hunter2"]),
     *((known("my password is hunter2"), ["my password is hunter2", asked], [], ["hunter2"]) for asked in ("What is my password?", "What did I say?", "What did I say about my password?", "What do you remember?")),
@@ -257,22 +249,19 @@ ANSWERS: list[tuple[dict[str, Any], str | list[str], list[str], list[str]]] = [
     # A newer word here goes before an older one elsewhere; an earlier question is no answer.
     (known("My loom is made of oak."), ["My loom is made of ash now.", "What is my loom made of?"], ["here: “My loom is made of ash now.”"], []),
     (known("What is my loom made of?"), "What is my loom made of?", ["[Nn]othing"], []),
-    (known("The kiln broke again on Monday."), "Why does a kiln break?", ["no model", "“The kiln broke again on Monday.”"], []),
+    (known("The kiln broke again on Monday."), "Why does a kiln break on Monday?", ["no model", "“The kiln broke again on Monday.”"], []),
     # What they like is not what it likes.
     *((known("I like coffee."), asked, [], ["I like coffee"]) for asked in ("Do you like coffee?", "Are you fond of coffee?", "Would you drink coffee?")),
     # The clock's promises: a request is agreed to in few words; without a time it is asked for it.
     ({}, "Remind me in half an hour to stretch.", ["^.{,39}$"], ["\\?"]),
     ({}, "Remind me to stretch.", ["date and hour"], []),
-    # A stranger is greeted by name and asked one thing; somebody known by the last thing written, and by the page's name.
-    ({"name": "Ada"}, "Hello Claudius", ["Ada", r"\?$"], []),
-    ({"model": WEAVER}, "Hi!", ["“Is a weaver.”"], []),
+    # A greeting uses the name that was told; a greeting before a question is not the message.
+    ({"name": "Ada"}, "Hello Claudius", ["Ada"], []),
     ({"known": ["f1 called Ada"], "name": "user_4711"}, "Hello", ["Ada"], ["4711"]),
-    # Farewells and thanks are not answered with a question; a greeting before a question is not the message.
-    *(({}, ["Hello", text], [], [r"\?"]) for text in ("Goodbye!", "bye", "See you tomorrow", "thanks", "Thank you!", "Good night")),
-    ({}, "Hello, what is the status of the port of the script extender to the new machine?", ["“Hello, what is the status"], []),
+    ({}, "Hello, what is the status of the port of the script extender to the new machine?", ["model|don't know"], ["Tom"]),
     # No words, and words of any script.
-    *(({}, text, ["no words|nothing in that"], []) for text in ("", "   ", "…", "👍", "?!")),
-    *(({}, text, [text], []) for text in ("我喜欢绿茶", "Привет, как дела", "مرحبا", "नमस्ते दुनिया", "γειά σου", "やあ")),
+    *(({}, text, ["no words|words I can do"], []) for text in ("", "   ", "…", "👍", "?!")),
+    *(({}, text, ["^.{4,80}$"], []) for text in ("我喜欢绿茶", "Привет, как дела", "مرحبا", "नमस्ते दुनिया", "γειά σου", "やあ")),
 ]  # fmt: skip
 """A scene, what is said in it (of several lines the last is asked), what the answer holds, and what it does not."""
 
@@ -293,17 +282,6 @@ def test_an_answer_is_honest_and_of_what_the_prompt_holds(
     assert [one for one in lacks if re.search(one, answer)] == [], answer
 
 
-def test_a_portrait_shown_earlier_is_still_known() -> None:
-    """A pointer in the tail refers to the portrait in the history."""
-    shown: dict[str, Scalar] = {"kind": "user_model", "who": WHO, "version": 2, "writable": True, "text": PAGE}
-    pointer: dict[str, Scalar] = {"kind": "user_model", "who": WHO, "version": 2, "above": True}
-    request = Scene(**above(**shown)).request("What do you remember?")
-    version_0: dict[str, Scalar] = {"kind": "user_model", "who": WHO, "version": 0, "writable": True}
-    request = replace(request, tail=request.tail.replace(data(**version_0), data(**pointer)))
-
-    assert "- Is a weaver." in speech(read(reply(request, LINES)))
-
-
 def test_what_comes_due_is_said_in_the_words_that_asked() -> None:
     """At its time the reminder is said, quoted from the perception."""
     request = Scene().request("x")
@@ -313,25 +291,21 @@ def test_what_comes_due_is_said_in_the_words_that_asked() -> None:
     assert "“Remind me at 5 to stretch.”" in speech(read(reply(request, LINES)))
 
 
-@pytest.mark.parametrize("text", ["Hello", "The warp is too tight.", "I like tea.", "Is it the beam?"])
-def test_it_asks_one_thing_at_a_time(text: str) -> None:
-    """A reply contains exactly one question, apart from what it quotes, and ends with it."""
+def test_it_asks_only_after_a_new_fact_and_never_twice_in_a_row() -> None:
+    """Nothing ends in a question but what answers a fact told for the first time, and not after another question."""
     scene = Scene()
-    scene.say("Hi")
-    said = re.sub("“[^”]*”", "", speech(scene.say(text)))
+    said = [
+        "Hi",
+        "I like tea.",
+        "I like jam.",
+        "I build looms.",
+        "I like tea.",
+        "The warp is too tight.",
+        "Is it the beam?",
+    ]
+    ends = [speech(scene.say(one)).endswith("?") for one in said]
 
-    assert said.count("?") == 1
-    assert said.endswith("?")
-
-
-def test_its_lines_vary() -> None:
-    """Different messages of one kind get different answers, and the same one twice does not get the same line."""
-    said = {speech(Scene().say(f"The warp number {number} is too tight.")) for number in range(20)}
-    scene = Scene()
-    scene.say("Hello")
-
-    assert len({re.sub(r"\d+", "", one) for one in said}) > 4
-    assert speech(scene.say("How are you?")).split("\n")[0] != speech(scene.say("How are you?")).split("\n")[0]
+    assert ends == [False, True, False, True, False, False, False]
 
 
 KNOWN = {
@@ -366,21 +340,29 @@ MOVED = {
     "instead_of": "f3",
 }
 DONE: dict[str, list[dict[str, Any]]] = {
-    "remind me tomorrow at 9 to call Ines": [{"do": "remind", "at": "2026-03-26T09:00", "text": "call Ines"}],
-    "Could you please remind me to call mum at 6pm?": [{"do": "remind", "at": "2026-03-25T18:00", "text": "call mum"}],
+    "remind me tomorrow at 9 to call Ines": [{"do": "remind", "at": "2026-03-26T09:00+01:00", "text": "call Ines"}],
+    "Could you please remind me to call mum at 6pm?": [
+        {"do": "remind", "at": "2026-03-25T18:00+01:00", "text": "call mum"}
+    ],
     "Set a timer for 1 minute.": [{"do": "remind", "at": "2026-03-25T10:01+01:00", "text": "timer"}],
     "Every day at 7:15, nudge me to feed the cat.": [
-        {"do": "remind", "at": "2026-03-26T07:15", "text": "feed the cat", "repeat": "daily"}
+        {"do": "remind", "at": "2026-03-26T07:15+01:00", "text": "feed the cat", "repeat": "daily"}
     ],
     "Remind me every Monday at 9 until 24 December to water the ferns.": [
-        {"do": "remind", "at": "2026-03-30T09:00", "text": "water the ferns", "repeat": "mon", "until": "2026-12-24"}
+        {
+            "do": "remind",
+            "at": "2026-03-30T09:00+02:00",
+            "text": "water the ferns",
+            "repeat": "mon",
+            "until": "2026-12-24",
+        }
     ],
     "cancel p1": [{"do": "cancel", "plan": "p1"}],
     "Cancel the reminder about the ferns, please.": [{"do": "cancel", "plan": "p4"}],
     "Cancel that reminder.": [{"do": "cancel", "plan": "p4"}],
     "Forget all my reminders.": [{"do": "cancel", "plan": "all"}],
-    "Move the call to Ines to 16:00.": [{"do": "move", "plan": "p1", "at": "2026-03-26T16:00"}],
-    "Please postpone p4 to Monday at 10": [{"do": "move", "plan": "p4", "at": "2026-03-30T10:00"}],
+    "Move the call to Ines to 16:00.": [{"do": "move", "plan": "p1", "at": "2026-03-26T16:00+01:00"}],
+    "Please postpone p4 to Monday at 10": [{"do": "move", "plan": "p4", "at": "2026-03-30T10:00+02:00"}],
     "I moved to Porto last week": [MOVED],
     "No, I'm not allergic any more": [{"do": "no_longer", "fact": "f2", "text": "No, I'm not allergic any more"}],
     "I'm not allergic to walnuts": [{"do": "no_longer", "fact": "f2", "text": "I'm not allergic to walnuts"}],
@@ -388,14 +370,7 @@ DONE: dict[str, list[dict[str, Any]]] = {
     "I left the mill.": [{"do": "no_longer", "fact": "f4", "text": "I left the mill."}],
     "Forget that I hate coriander": [{"do": "forget", "fact": "f5"}],
     "please forget f2": [{"do": "forget", "fact": "f2"}],
-    "Forget about the wedding": [{"do": "forget", "matter": "m2"}],
-    "I have a job interview at the zoo on Friday": [
-        {"do": "open", "text": "job interview at the zoo", "when": "2026-03-27"}
-    ],
-    "I got the job!!!": [{"do": "close", "matter": "m1"}],
-    "The wedding was great": [{"do": "close", "matter": "m2"}],
-    "My time zone is Asia/Tokyo.": [{"do": "zone", "zone": "Asia/Tokyo"}],
-    "I live in New York time": [{"do": "zone", "zone": "America/New_York"}],
+    "it's parsley, not coriander": [{"do": "know", "text": "Hates parsley", "kind": "other", "instead_of": "f5"}],
 }
 """What asks for something of the books, with all of `HERE` in the prompt: the acts."""
 NOTHING_DONE = {
@@ -405,11 +380,10 @@ NOTHING_DONE = {
     "Remind me at 14:00 UTC to join.": "date and hour",
     "Move the call to half past": "date and hour",
     "Which reminders do I have?": "p1: Thu 26 Mar 9:00: call Ines",
-    "Cancel p9": "Which one",
-    "Cancel the call to the ferns": "Which one",
+    "Cancel p9": "Name one by its number",
+    "Cancel the call to the ferns": "Name one by its number",
     "Forget that I like jazz": "find nothing",
-    "My time zone is Foo": "do not know that zone",
-    "My name is Tom": "Is called Tom",
+    "My name is Tom": "called Tom",
     "I am allergic to walnuts": "allergic to walnuts",
 }
 """What books nothing, and what is said of it."""
@@ -462,14 +436,14 @@ class TestDoing:
         parsed = Scene().say(text)
 
         assert value(parsed, "acts") == "none"
-        assert not re.search("written down:|Dropped|Forgotten|your page|slate", speech(parsed))
+        assert not re.search("Dropped|Forgotten|see to it|I'll remember that", speech(parsed))
 
     def test_a_time_that_it_asked_for_completes_the_reminder(self) -> None:
         """Asked when, the answer books what was to be said."""
         scene = Scene()
         scene.say("Remind me to stretch.")
 
-        assert acts(scene.say("at 6pm")) == [{"do": "remind", "at": "2026-03-25T18:00", "text": "stretch"}]
+        assert acts(scene.say("at 6pm")) == [{"do": "remind", "at": "2026-03-25T18:00+01:00", "text": "stretch"}]
 
     def test_nothing_waits(self) -> None:
         """Without plans there is nothing to list or to drop, and that is said."""
@@ -521,7 +495,7 @@ class TestDoing:
         scene = Scene(wanted="internal_monologue, external_dialogue.")
 
         for text in ("I like green tea", "remind me at 6pm to stretch", "cancel p1"):
-            assert not re.search("written down:|your page|slate|Gladly|Dropped", speech(scene.say(text)))
+            assert not re.search("emember|Gladly|clock|see to it|Dropped", speech(scene.say(text)))
 
     @pytest.mark.parametrize(
         ("text", "kind"),
@@ -540,33 +514,7 @@ class TestDoing:
     )
     def test_what_lands_is_appraised(self, text: str, kind: str) -> None:
         """How something lands is one closed word, and the plain case is nothing."""
-        assert value(Scene().say(text), "appraisal") == kind
-
-
-class TestState:
-    """Simple moods change the soul's state, and nothing else does."""
-
-    @pytest.mark.parametrize(
-        ("text", "mood"),
-        [
-            ("The build is still broken!", "frustrated"),
-            ("That is fascinating, what if we doubled it?", "engaged"),
-            ("We have a deadline, step by step please.", "focused"),
-            ("haha, what could go wrong", "sardonic"),
-        ],
-    )
-    def test_a_plain_mood_moves_the_state(self, text: str, mood: str) -> None:
-        """Plain words for a mood set that mood, and the verb follows it."""
-        parsed = Scene().say(text)
-
-        assert state_of(parsed)["emotionalState"] == mood
-        assert parsed.winner
-        assert parsed.winner.verb in LINES.words.moods[mood].verbs
-
-    def test_a_mood_passes(self) -> None:
-        """Without further cause the mood returns to neutral; unchanged, it is not written."""
-        assert value(Scene().say("Hello"), "soul_state_check") == "false"
-        assert state_of(Scene(state={"emotionalState": "frustrated"}).say("Hello"))["emotionalState"] == "neutral"
+        assert value(Scene().say(text), "appraisal").partition(",")[0] == kind
 
 
 class TestForm:
@@ -574,7 +522,7 @@ class TestForm:
 
     def test_every_section_that_is_asked_comes_in_order(self) -> None:
         """Every step that a process lists comes once, in the order asked; of a portrait the check alone."""
-        parsed = Scene().say("My name is Ada. The loom is still broken.")
+        parsed = Scene().say("My name is Ada.")
 
         of_a_turn = [
             name
@@ -598,11 +546,8 @@ class TestForm:
 
     def test_every_verb_is_one_of_the_steps_own(self) -> None:
         """All verbs of thought and speech are in the parser's lists."""
-        spoken = {verb for mood in LINES.words.moods.values() for verb in mood.verbs}
-
         assert set(LINES.words.thinks) <= set(SOUL.steps["internal_monologue"].verbs)
-        assert spoken <= set(SOUL.steps["external_dialogue"].verbs)
-        assert set(LINES.words.moods) == set(MOODS)
+        assert set(LINES.words.speaks) <= set(SOUL.steps["external_dialogue"].verbs)
 
     def test_an_inner_occasion_is_not_quoted(self) -> None:
         """The soul's own occasions are nobody's message, so they are not quoted."""
@@ -640,7 +585,7 @@ class TestForm:
         assert "Claudius" in speech(read(text))
         assert "S1" not in text
 
-    @pytest.mark.parametrize(("is_kept", "said"), [(True, "Gladly|slate|kept"), (False, "could not do")])
+    @pytest.mark.parametrize(("is_kept", "said"), [(True, "Gladly|see to it|clock"), (False, "could not do")])
     def test_asked_step_by_step_the_words_agree_with_the_acts(self, *, is_kept: bool, said: str) -> None:
         """Where the acts were written in an earlier call, the words say what stands there."""
         text = "remind me at 6pm to stretch"
@@ -805,9 +750,7 @@ class TestProperties:
 
 def test_no_line_of_thought_can_be_heard() -> None:
     """No shipped line of thought shares 64 characters in a row with a spoken line."""
-    said = "\n".join(
-        line for section in LINES.sections.values() for lines in (*section.groups, section.questions) for line in lines
-    )
+    said = "\n".join(line for section in LINES.sections.values() for lines in section.groups for line in lines)
 
     for section in LINES.sections.values():
         for line in section.thoughts:
@@ -816,12 +759,12 @@ def test_no_line_of_thought_can_be_heard() -> None:
 
 def test_every_occasion_can_be_answered_with_nothing_known() -> None:
     """Each section has a line that needs no knowledge, so that every turn has words."""
-    never_empty = {"learned": "kept", "already known": "kept", "due": "due", "beware": "recalled"}
-    never_empty |= {"plans": "plans", "which plan": "plans", "zone": "about"}
+    never_empty = {"learned": "told", "already known": "told", "due": "due", "beware": "recalled", "corrected": "about"}
+    never_empty |= {"plans": "plans", "which plan": "plans"}
     never_empty |= dict.fromkeys(("recalled", "recalled beside", "recalled of others", "recalled of mine"), "recalled")
 
     for name, section in LINES.sections.items():
-        known = {"mood": "neutral", "soul": "Claudius", never_empty.get(name, "soul"): "something"}
+        known = {"title": "Claudius", "soul": "Claudius", never_empty.get(name, "soul"): "something"}
         assert answer(section, known, 0), name
 
 
@@ -831,7 +774,7 @@ class TestTheFile:
     def lines(self, text: str) -> Lines:
         """Parse an edited file."""
         shown = SOUL.files["rehearsal.md"]
-        return Lines.of(SoulFile(shown.name, text, Path("rehearsal.md"), "", shown.head, 10))
+        return Lines(SoulFile(shown.name, text, Path("rehearsal.md"), "", shown.head, 10))
 
     def test_an_unknown_placeholder_names_file_and_line(self) -> None:
         """A line with an unknown placeholder is refused, with its file and line."""
@@ -845,16 +788,11 @@ class TestTheFile:
         with pytest.raises(BadSoul, match=r"\$name"):
             self.lines(SOUL.text("rehearsal.md") + "\n\n## weather\n~ I wonder about $name.")
 
-    def test_a_missing_section_is_named(self) -> None:
-        """The sections that the provider needs must be in the shipped file; the error names a missing one."""
-        with pytest.raises(BadSoul, match="## silence"):
-            self.lines(SOUL.text("rehearsal.md").replace("## silence", "## quiet"))
-
     def test_an_owners_file_may_hold_only_what_it_changes(self) -> None:
         """Another soul's lines give another voice; cues, sections and words that the file leaves out are the shipped."""
         shown = SOUL.files["rehearsal.md"]
-        text = "## greeting\n- Ahoy. Mira here.\n\n## how are you\n- Salty.\n\n## weather\n> how is the sea\n- Wet."
-        lines = Lines.of(SoulFile(shown.name, text, Path("rehearsal.md"), "", {}, 1), shown)
+        text = "## greeting\n- Ahoy. Mira here.\n\n## how are you\n- Salty.\n\n## sea\n> how is the sea\n- Wet."
+        lines = Lines(SoulFile(shown.name, text, Path("rehearsal.md"), "", {}, 1), shown)
 
         said = [
             speech(read(reply(Scene().request(one), lines))) for one in ("Hello", "How are you?", "How is the sea?")
@@ -865,9 +803,9 @@ class TestTheFile:
 
     def test_an_owners_section_is_answered(self) -> None:
         """A new section in the file adds an occasion that is answered."""
-        lines = self.lines(SOUL.text("rehearsal.md") + "\n\n## weather\n> how is the weather\n~ Weather.\n- It is dry.")
+        lines = self.lines(SOUL.text("rehearsal.md") + "\n\n## sea\n> how is the sea\n~ The sea.\n- It is dry.")
 
-        assert "It is dry." in speech(read(reply(Scene().request("And how is the weather?"), lines)))
+        assert "It is dry." in speech(read(reply(Scene().request("And how is the sea?"), lines)))
 
 
 class TestTheProvider:

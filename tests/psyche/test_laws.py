@@ -322,24 +322,15 @@ def test_m6_an_arc_is_warmed_by_a_match_and_always_fades() -> None:
     assert subjects.advance_arcs(warmed, 365 * DAY_S) == ()
 
 
-def test_m6_an_arc_is_born_of_three_likenesses() -> None:
-    """M6: three similar messages of one place within a week create an arc; two, or old ones, do not."""
-    said = [
-        subjects.Said(f"the release pipeline failed {word}", n * DAY_S, "ana")
-        for n, word in enumerate(("again", "today"))
-    ]
-    now = subjects.Said("release pipeline failed", 3 * DAY_S, "ben")
-
-    born = subjects.birth("t", now, said, "shared:x:y:z", "claudius")
+def test_m6_an_arc_begins_with_what_was_named() -> None:
+    """M6: its label and stems are the words that say something, in order; words that say nothing begin none."""
+    born = subjects.subject("t", "The release pipeline failed again on Friday", 5.0, "shared:x:y:z", "ana")
 
     assert born is not None
-    assert born.intensity == subjects.BORN
-    assert born.label == "release pipeline failed"
-    assert born.sources == ("shared:x:y:z",)
-    assert set(born.persons) == {"ana", "ben"}
-    assert subjects.birth("t", now, said[:1], "shared:x:y:z", "claudius") is None
-    late = subjects.Said(now.text, 9 * DAY_S, now.person)
-    assert subjects.birth("t", late, said, "shared:x:y:z", "claudius") is None
+    assert (born.label, born.intensity, born.at_s) == ("release pipeline failed", BORN, 5.0)
+    assert set(born.stems) == {"release", "pipeline", "fail", "friday"}
+    assert (born.sources, born.persons) == (("shared:x:y:z",), ("ana",))
+    assert subjects.subject("t", "It is what it is.", 5.0, "shared:x:y:z", "ana") is None
 
 
 def test_m6_a_subject_of_another_place_keeps_none_from_being_born() -> None:

@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from claudius.addresses import Refused, check_address
 from claudius.config import Config
 from claudius.config.schema import ToolsSettings, ToolWebSettings
 from claudius.errors import ToolFailed, ToolRefused
+from claudius.memory.sqlite import SqliteStore
 from claudius.tool import Caller
 from claudius.tools import web as tool
 from claudius.tools.web import build, checked, inside, page_text
@@ -54,7 +56,8 @@ async def site(**pages: Any) -> AsyncIterator[tuple[str, list[str]]]:
 async def read(url: str, *hosts: str, start: int = 0, chars: int = 16_000) -> str:
     """Read a page with these hosts allowed."""
     settings = ToolsSettings(web=ToolWebSettings(hosts=hosts), result_chars=chars)
-    return await build(lambda: Config(tools=settings)).run({"url": url, "from": start}, CALLER)
+    (reader,) = build(SqliteStore(Path()), lambda: Config(tools=settings), tuple)
+    return await reader.run({"url": url, "from": start}, CALLER)
 
 
 async def test_a_page_is_its_words_and_where_its_links_lead() -> None:

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from claudius.acts import TEXT_CHARS
 from claudius.claude_code.hooks import CONTEXT_CHARS, REMEMBERED_CHARS, cut, is_session, mark, spool_of
 from claudius.cognition.mind import Mind
 from claudius.config import daimon_modes
@@ -27,18 +28,19 @@ from claudius.memory.inbox import Pending
 from claudius.memory.recall import RecallLimits
 from claudius.perception import Kind, MessageExtra, Perception, private
 from claudius.prompt import RecordKind, Scalar, data_line, fence
-from claudius.recollection import Recollection, turn_of
+from claudius.recollection import EntryType, Recollection, turn_of
 from claudius.runtime.control import ControlConnection
 
 log = logging.getLogger(__name__)
 
 NETWORK = "claude_code"
+MOST_FOUND = 8
 SOUL_CHARS, MODEL_CHARS, BELIEF_CHARS, BELIEFS = 4500, 1500, 200, 5
 _NOT_A_NAME = re.compile(r"[^0-9A-Za-z._-]+")
 
 
 class Ensouled:
-    """Serves the hooks of the sessions of one home."""
+    """Serves the hooks of the sessions of one home, and `claudius mcp`."""
 
     def __init__(self, mind: Mind, home: Home, owner: Callable[[], str]) -> None:
         """Serve for `mind`; `owner` returns the owner of this terminal."""
@@ -47,8 +49,11 @@ class Ensouled:
 
     @property
     def handlers(self) -> Mapping[str, Any]:
-        """The operations that the control socket answers for the hooks."""
-        return {"ensouled": self._ensouled, "remember": self._remember}
+        """The operations that the control socket answers for both."""
+        return {
+            "ensouled": self._ensouled, "remember": self._remember,
+            "recalled": self._recalled, "told": self._told, "mood": self._mood,
+        }  # fmt: skip
 
     async def start(self, wake: Callable[[str], None]) -> None:
         """Start, and take in what hooks spooled while the soul was not running."""
@@ -68,21 +73,32 @@ class Ensouled:
         is_kept = isinstance(told, dict) and await self._keep(told)
         await connection.send({"event": "remembered" if is_kept else "error", "message": "" if is_kept else "not kept"})
 
+    async def _recalled(self, connection: ControlConnection, frame: Mapping[str, Any]) -> None:
+        """Send what the owner alone said and was answered, and shares words with what is looked for."""
+        words, store = str(frame.get("words", "")), self._mind.store
+        found = store.moments.search(self._perception(), words, MOST_FOUND, own_only=True)
+        lines = [
+            f"{one.at:%Y-%m-%d} {'I' if one.entry_type is EntryType.EXTERNAL_DIALOG else 'you'}: {one.content}"
+            for one in found
+            if one.entry_type in (EntryType.EXTERNAL_DIALOG, EntryType.USER_MESSAGE)
+        ]
+        await connection.send({"event": "recalled", "text": "\n".join(lines)})
+
+    async def _told(self, connection: ControlConnection, frame: Mapping[str, Any]) -> None:
+        """Keep a fact of the owner's. No model is asked."""
+        text, asked = " ".join(str(frame.get("text", "")).split()), self._perception()
+        if not text or len(text) > TEXT_CHARS:
+            await connection.send({"event": "error", "message": f"a fact has 1 to {TEXT_CHARS} characters"})
+            return
+        await self._mind.store.facts.told(asked.person, text, turn_of(asked.key), asked.at)
+        await connection.send({"event": "kept", "text": text})
+
+    async def _mood(self, connection: ControlConnection, _: Mapping[str, Any]) -> None:
+        await connection.send({"event": "mood", "text": self._mind.store.whispers.scene(None).mood})
+
     async def text(self) -> str:
         """Return the text for a session: a mark, the soul, its state, the owner's user model, beliefs, an intuition."""
-        mind, soul = self._mind, self._mind.soul()
-        now, owner = mind.clock(), self._owner()
-        perception = Perception(  # the owner's own audience, with nobody else in it
-            key=f"{NETWORK}:{now.isoformat()}",
-            conversation=f"{NETWORK}:here:look:look",
-            audience=private(owner),
-            person=owner,
-            name="",
-            text="",
-            at=now,
-            position="",
-            owes=False,
-        )
+        mind, soul, perception = self._mind, self._mind.soul(), self._perception()
         known = await self._recall(perception)
         modes = daimon_modes(mind.config())
         own_only = not mind.config().ensoul.shared
@@ -96,6 +112,21 @@ class Ensouled:
         while len("\n\n".join(parts)) > CONTEXT_CHARS and len(parts) > 3:
             parts.pop()
         return "\n\n".join(parts)[:CONTEXT_CHARS]
+
+    def _perception(self) -> Perception:
+        """Return a look from the owner's own audience, with nobody else in it."""
+        now, owner = self._mind.clock(), self._owner()
+        return Perception(
+            key=f"{NETWORK}:{now.isoformat()}",
+            conversation=f"{NETWORK}:here:look:look",
+            audience=private(owner),
+            person=owner,
+            name="",
+            text="",
+            at=now,
+            position="",
+            owes=False,
+        )
 
     async def _keep(self, told: Mapping[str, Any]) -> bool:
         """Store a prompt and its answer as an interaction in the owner's own audience. Raises: StoreError."""

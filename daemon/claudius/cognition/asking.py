@@ -78,7 +78,7 @@ class ModelReply(Struct, frozen=True):
     streamed: str = ""
     """The part of the reply that was already shown."""
     prompt: Prompt | None = None
-    """What it answers, if a further call is to begin with that."""
+    """What it answers; None if several were asked."""
     is_canned: bool = False
     """Its words are a fixed line."""
 

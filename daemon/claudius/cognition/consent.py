@@ -35,10 +35,12 @@ WEB_READ: Final = "web.read"
 LEAK_CHARS = 16
 """So many letters and digits of a private text in an argument are no accident; as in a link that is said aloud."""
 PASSAGE_CHARS = 80
+MOST_CHARS = 1000
+"""The longest address, and the most of a `send`: every network shows so much in the post that asks for it."""
 NO_OWNER: Final = "I have no owner here who could allow that."
 ASKS_FIRST: Final = "asks first"
 MCP: Final = "mcp"
-"""The terminal's thread in which a client of `claudius mcp` speaks."""
+"""The terminal's thread in which a client speaks over MCP."""
 _PUBLIC = frozenset({"clock", "calc", "tool_help", WEB_READ})
 """Tools whose results hold nothing that is private to this conversation."""
 _EDGES = "<>()[]{}\"'`“”‘’«»*_~.,;:!?…。、，！？"
@@ -68,7 +70,10 @@ def decide(tool: Tool, args: Mapping[str, Any], known: ConsentBasis) -> Decision
         return Refuses(why)
     if tool.cls is ToolClass.LOOK:
         return Runs("look")
-    passage, is_web = carried(tool, args, known), tool.name == WEB_READ
+    is_web = tool.name == WEB_READ
+    if (tool.cls is ToolClass.SEND or is_web) and sum(map(len, _scalars(args))) > MOST_CHARS:
+        return Refuses(f"too_long: a person who may allow it is shown {MOST_CHARS} characters of it at most")
+    passage = carried(tool, args, known)
     why = f"it would carry “{passage}” out of this conversation" if passage else ""
     if is_web and passage:
         return Refuses(why)
@@ -116,7 +121,7 @@ def _is_offered(where: Sequence[str], known: ConsentBasis) -> bool:
 def person_behind(known: Recollection) -> str:
     """Return the person on whose behalf a turn may do more than look; empty = there is none. Pure.
 
-    A guest, a bot, somebody at the terminal who is not its user, and a client of `claudius mcp` may only look, and so
+    A guest, a bot, somebody at the terminal who is not its user, and a client over MCP may only look, and so
     may whatever the soul does by itself. The turn that hears a result acts for the person who asked for it.
     """
     heard = known.perception
@@ -283,7 +288,7 @@ def _windows(texts: Iterable[str]) -> frozenset[str]:
 
 
 def _scalars(value: object) -> Iterator[str]:
-    """Yield the texts and numbers that arguments hold, names of keys included."""
+    """Yield the texts and numbers that arguments hold, names of keys included. Pure."""
     if isinstance(value, Mapping):
         yield from [one for pair in value.items() for part in pair for one in _scalars(part)]
     elif isinstance(value, list | tuple):

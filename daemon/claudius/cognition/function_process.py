@@ -17,8 +17,10 @@ from claudius.cognition.asks import QUERY, SPEECH, THOUGHT, Ask, acts, external_
 from claudius.cognition.mind import Stage
 from claudius.cognition.proactive import PROCESS as PROACTIVE
 from claudius.cognition.processes import Interruption, sections
+from claudius.cognition.prompt.rounds import used_entries
+from claudius.cognition.tool_use import ending_line, given, has_ended, used
 from claudius.cognition.turn_state import TurnState, Words, kept_json
-from claudius.cognition.working_memory import MemoryEntry, WorkingMemory
+from claudius.cognition.working_memory import MemoryEntry, Role, WorkingMemory
 from claudius.config import Config
 from claudius.perception import Cause, Perception, cause_of
 from claudius.recollection import EntryType, Recollection
@@ -41,6 +43,14 @@ class Yielded(Exception):
 def internal(text: str) -> str:
     """Word an internal perception, in the soul's own voice. Pure."""
     return text
+
+
+class Asked(Exception):
+    """Raised to end the turn with the question for a tool, or with the line that says what became of it."""
+
+    def __init__(self, memory: WorkingMemory) -> None:
+        super().__init__()
+        self.memory = memory
 
 
 class Thinker:
@@ -291,6 +301,28 @@ class Turn(Thinker):
         found = ReadActs(written=written, done=(done,))
         keep_acts(self._state, found)
         return memory + self._entry(acts(), found, written)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools that may be used here, by this speaker, now, as a prompt names them."""
+        return self._state.settings.tools
+
+    async def use(self, memory: WorkingMemory, name: str, /, **args: Any) -> tuple[WorkingMemory, str]:
+        """Use a tool. Returns a memory with what was asked and what it gave, and that.
+
+        Raises: ToolUnknown, ToolRefused, ToolFailed, ToolTimedOut; Asked, which ends the turn, where somebody must
+        allow it, or where it goes on by itself.
+        """
+        await self._before(memory)
+        done = await used(self._state, name, args)
+        count = len(self._state.used)
+        for n, entry in enumerate(used_entries(done, self.now)):
+            role: Role = "user" if entry.entry_type is EntryType.TOOL_RESULT else "assistant"
+            memory = memory + MemoryEntry.of(entry, f"{self.recollection.turn}+{self._name}+tool{count}.{n}", role)
+        if has_ended(self._state):
+            self.say(Words.of(ending_line(self._state)))
+            raise Asked(memory)
+        return memory, given(done)
 
     def close(self) -> None:
         """Drop this conversation's schedules and waiting perceptions until someone addresses the soul here again."""

@@ -19,7 +19,7 @@ from claudius.cognition.asking import ModelReply, acts_of, answers, ask_model, t
 from claudius.cognition.asks import QUERY, SPEECH, THOUGHT, external_dialogue
 from claudius.cognition.conclude.conclusion import conclude, heard
 from claudius.cognition.conclude.transitions import allowed, joined, judge, moved, stayed
-from claudius.cognition.function_process import Turn, Yielded
+from claudius.cognition.function_process import Asked, Turn, Yielded
 from claudius.cognition.history import section
 from claudius.cognition.mind import StepVoice
 from claudius.cognition.output.gate import has_secret
@@ -32,18 +32,21 @@ from claudius.cognition.prompt.assembly import (
     shows_intuition,
     this_turn,
 )
-from claudius.cognition.prompt.function_prompts import PromptSource, Wanted, draw, fresh, prompt_of
+from claudius.cognition.prompt.function_prompts import Drawn, Wanted, draw, fresh, given_by, prompt_of
+from claudius.cognition.prompt.rounds import used_entries
 from claudius.cognition.reply.parser import Parsed, read_bool
-from claudius.cognition.tool_use import rounds
+from claudius.cognition.reply.tags import TOOL_USE
+from claudius.cognition.tool_use import has_ended, rounds
 from claudius.cognition.turn_state import Superseded, TurnState, Words, is_more, recorded
 from claudius.cognition.working_memory import DEFAULT, MemoryEntry, WorkingMemory
 from claudius.errors import ProcessError
 from claudius.intent import USED, Intent, Thought, Thoughts
 from claudius.perception import internal
 from claudius.prompt import Prompt
+from claudius.provider import Message
 from claudius.recollection import EntryType, ProcessState, StateKey
 from claudius.soul import SoulText
-from claudius.tool import CallState
+from claudius.tool import CallState, ToolStep
 
 MAX_HOPS = 10
 """The most processes that may run one after the other in one turn."""
@@ -144,6 +147,8 @@ async def _function(turn: TurnState) -> Transition | None:
         outcome = await process.run(facade, memory, **state.params)
     except Yielded as yielded:
         outcome, turn.has_yielded = yielded.memory, True
+    except Asked as asked:
+        outcome = asked.memory
     wanted = outcome if isinstance(outcome, Transition) else None
     left = (wanted.memory or memory) if wanted else outcome
     if not isinstance(left, WorkingMemory):
@@ -187,67 +192,95 @@ async def _asked(turn: TurnState) -> ModelReply:
     turn.asked += [name for name in planned.asked if name not in turn.asked]
     if turn.process.is_simple and not is_split and not mind.voices:
         prompt = build_prompt(planned, turn.recollection, turn.soul, turn.settings)
-        return await rounds(turn, await _fused(turn, prompt, planned), prompt, partial(_fused, turn, purpose=USED))
+        ask = partial(_ask, turn, session=turn.recollection.conversation)
+        return await rounds(turn, await ask(prompt, planned, "turn"), planned, ask)
     source = turn.source()
     memory = source.base + turn.entries
     turn.guard(line.content for line in turn.entries if line.entry_type is EntryType.INTERNAL_MONOLOGUE)
     found: list[Answer] = []
     earlier: list[str] = []
+    used: tuple[Message, ...] = ()
     for group in groups(planned, mind.voices, split=is_split):
         if not _is_open(planned, group, found):
             continue
         for _, before in found:
             turn.guard(before.parsed.private)
-        reply = await _ask_group(
-            turn, source, memory, group, "\n".join(earlier), may_show=_may_show(turn, group, found)
+        count, narrowed = len(turn.used), _narrowed(planned, group)
+        wanted = Wanted(
+            tags=group, lines=(), head=this_turn(narrowed, turn.soul), earlier="\n".join(earlier), used=used
         )
+        is_one = len(group) == 1
+        voice = mind.voices.get(group[0]) if is_one else None
+        ask = partial(_ask, turn, voice=voice, may_show=SPEECH in group and _may_show(turn, group, found))
+        prompt, drawn = prompt_of(source, memory, wanted), draw(source, memory, wanted) if turn.first is None else None
+        reply = await ask(prompt, narrowed, group[0] if is_one else "turn", drawn=drawn)
+        reply = await rounds(turn, reply, narrowed, ask)
+        if has_ended(turn):
+            found.append(((*group, SPEECH), reply))
+            break
         found.append((group, reply))
+        if steps := turn.used[count:]:
+            used = (*used, *_used(turn, steps, earlier))
+            earlier = []
         earlier += _given(reply.parsed, group)
     return _joined(planned, found)
 
 
-async def _fused(turn: TurnState, prompt: Prompt, asked: Plan, purpose: str = "turn") -> ModelReply:
-    """Ask all steps of a plan in one call."""
+def _used(turn: TurnState, steps: Sequence[ToolStep], earlier: Sequence[str]) -> Iterator[Message]:
+    """Yield what was asked of tools after the earlier sections of a turn, and what they gave."""
+    said = [*earlier]
+    for step in steps:
+        use, result = used_entries(step, turn.recollection.now)
+        yield Message("assistant", "\n".join([*said, section(TOOL_USE, use.content)]))
+        yield given_by(result.content, result.metadata, turn.recollection.nonce)
+        said = []
+
+
+async def _ask(
+    turn: TurnState,
+    prompt: Prompt,
+    asked: Plan,
+    purpose: str = USED,
+    *,
+    drawn: Drawn | None = None,
+    voice: StepVoice | None = None,
+    may_show: bool = True,
+    session: str = "",
+) -> ModelReply:
+    """Ask the steps of a plan in one call."""
     return await ask_model(
         turn,
         prompt,
         purpose,
         steps=asked.asked,
-        streams=asked.speaks,
+        streams=asked.speaks and may_show,
         form=form_of(asked, turn.soul, turn.settings),
-        conversation=turn.recollection.conversation,
-        keep_session=not shows_intuition(turn.plan, turn.recollection),
+        drawn=drawn,
+        voice=voice,
+        conversation=session,
+        keep_session=not session or not shows_intuition(turn.plan, turn.recollection),
     )
 
 
 def groups(plan: Plan, voices: Mapping[str, StepVoice], *, split: bool) -> tuple[Group, ...]:
-    """Group the asked steps into calls: one call each, or one for all steps without their own voice. Pure."""
+    """Group the asked steps into calls: one call each, or one for all steps without their own voice. Pure.
+
+    The use of a tool is asked for with the words that it stands in place of.
+    """
     if split:
         return tuple((name,) for name in plan.asked)
     found: dict[str, list[str]] = {}
     for name in plan.asked:
         check = plan.conditional.get(name, "")
-        found.setdefault(name if name in voices else f"if {check}" if check in voices else "", []).append(name)
+        found.setdefault(
+            name if name in voices and name != TOOL_USE else f"if {check}" if check in voices else "", []
+        ).append(name)
     return tuple(tuple(group) for group in found.values())
 
 
-async def _ask_group(
-    turn: TurnState, source: PromptSource, memory: WorkingMemory, group: Group, earlier: str, *, may_show: bool
-) -> ModelReply:
-    conditional = {name: check for name, check in turn.plan.conditional.items() if name in group and check in group}
-    narrowed = replace(turn.plan, asked=group, conditional=conditional)
-    wanted = Wanted(tags=group, lines=(), head=this_turn(narrowed, turn.soul), earlier=earlier)
-    is_one = len(group) == 1
-    return await ask_model(
-        turn,
-        prompt_of(source, memory, wanted),
-        group[0] if is_one else "turn",
-        steps=group,
-        form=form_of(narrowed, turn.soul, turn.settings),
-        drawn=draw(source, memory, wanted) if turn.first is None else None,
-        voice=turn.mind.voices.get(group[0]) if is_one else None,
-        streams=SPEECH in group and turn.plan.speaks and may_show,
-    )
+def _narrowed(plan: Plan, group: Group) -> Plan:
+    conditional = {name: check for name, check in plan.conditional.items() if name in group and check in group}
+    return replace(plan, asked=group, conditional=conditional, tools=plan.tools if TOOL_USE in group else ())
 
 
 def _may_show(turn: TurnState, group: Group, found: Sequence[Answer]) -> bool:
@@ -311,7 +344,8 @@ def _ended(turn: TurnState) -> Intent:
     if turn.moves:
         every = {"hops": turn.moves} if len(turn.moves) > 1 else {}
         changes = {**changes, "process": turn.moves[-1] | every}
-    changes = {**changes, **turn.noted}
+    used = [{"id": one.id, "tool": one.tool, "state": str(one.state)} for one in turn.used]
+    changes = {**changes, **turn.noted, **({"tools": used} if used else {})}
     declares: dict[str, str] = {}
     if turn.moves:  # the new home may declare another participation than the old one
         now = participation(turn.process_state.process, turn.soul)
@@ -328,7 +362,7 @@ def _ended(turn: TurnState) -> Intent:
     )
     intent = replace(
         recorded(turn, unlearned(intent, turn.tainted)),
-        asking=turn.asking,
+        asking=None if turn.has_yielded else turn.asking,
         late=tuple([one.id for one in turn.used if one.state == CallState.STARTED]),
     )
     if not turn.has_yielded:
@@ -381,6 +415,7 @@ def _gathered(turn: TurnState) -> Intent:
     kept = [line for line in kept if line.region == DEFAULT]
     secret = [line for line in kept if has_secret(line.content, turn.rules)]
     own = [line for line in kept if line not in secret]
+    thought = [line for line in own if line.entry_type is not EntryType.TOOL_RESULT]
     spoken = tuple(one for one in said.entries if one.entry_type is EntryType.EXTERNAL_DIALOG)
     changes: dict[str, Any] = {}
     for part in turn.parts:
@@ -393,7 +428,7 @@ def _gathered(turn: TurnState) -> Intent:
     return replace(
         said,
         entries=(*heard(turn.recollection), *[line.stored(turn.recollection.now) for line in own], *spoken),
-        thoughts=(*(Thought(step=_step(line), content=line.content, verb=line.verb) for line in own), *said.thoughts),
+        thoughts=(*(Thought(step=_step(one), content=one.content, verb=one.verb) for one in thought), *said.thoughts),
         state=tuple(dict.fromkeys((*said.state, *(one for part in turn.parts for one in part.state)))),
         psyche=joined(said.psyche, [part.psyche for part in turn.parts]),
         appraisals=tuple(one for part in turn.parts for one in part.appraisals),
@@ -404,6 +439,8 @@ def _gathered(turn: TurnState) -> Intent:
 
 
 def _step(line: MemoryEntry) -> str:
+    if line.entry_type is EntryType.TOOL_USE:
+        return TOOL_USE
     if line.entry_type is EntryType.INTERNAL_MONOLOGUE:
         return THOUGHT
     return str(line.metadata.get("step") or line.metadata.get("query") or QUERY)

@@ -16,11 +16,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.cognition.asks import Ask, cognitive_step, external_dialogue, internal_monologue, readable
-from claudius.cognition.function_process import Turn
+from claudius.cognition.function_process import Asked, Turn
 from claudius.cognition.processes import Interruption, Outcome, Transition, mental_process
 from claudius.cognition.prompt.function_prompts import REMEMBERED
+from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.working_memory import MemoryEntry, WorkingMemory
-from claudius.errors import ProcessError, Unreadable
+from claudius.errors import ProcessError, ToolError, Unreadable
 
 MAX_CALLS, MAX_TOKENS, MAX_SECONDS = 12, 20_000, 120.0
 """What one turn may take in which the soul chooses its own steps."""
@@ -157,7 +158,10 @@ class _Machine(Struct):
             return IsmResult(self.memory, End.DONE)
         for name in choice.actions:
             chosen = next(one for one in self.actions if one.name == name)
-            outcome: Any = await chosen.do(self.turn, self.memory)
+            try:
+                outcome: Any = await chosen.do(self.turn, self.memory)
+            except Asked as asked:
+                return IsmResult(asked.memory, End.ENDED)
             if isinstance(outcome, Transition):
                 left = outcome.memory or self.memory
                 return IsmResult(left, End.TRANSITION, replace(outcome, memory=left))
@@ -202,6 +206,30 @@ async def recall(turn: Turn, memory: WorkingMemory) -> Continue:
     return Continue(memory.note(line, region=REMEMBERED, role="user"))
 
 
+class ToolWish(msgspec.Struct, frozen=True):
+    """The model's request for a tool."""
+
+    tool: str
+    args: dict[str, Any] = {}
+
+
+@cognitive_step(TOOL_USE)
+def tool_use(tools: Sequence[str]) -> Ask[ToolWish]:
+    """Choose one of the tools that may be used here, and its arguments."""
+    return Ask(slots={"instruction": f"Tools here: {', '.join(tools)}."}, schema=ToolWish, remember=None)
+
+
+@action("Use one of your tools: find out or work out what you do not know.")
+async def research(turn: Turn, memory: WorkingMemory) -> Continue:
+    """Use a tool; a question for consent ends the machine, and what came of it continues it."""
+    try:
+        _, wish = await turn.think(memory, tool_use(turn.tools))
+        memory, _ = await turn.use(memory, wish.tool, **wish.args)
+    except (ToolError, Unreadable) as error:
+        memory = memory.note(error.message, region="research", role="user")
+    return Continue(memory)
+
+
 @action("Say aloud what you have found, or ask the one question that an answer hangs on; then wait for the reply.")
 async def respond(turn: Turn, memory: WorkingMemory) -> WorkingMemory:
     """Speak, and wait."""
@@ -221,7 +249,7 @@ async def hand_over(turn: Turn, memory: WorkingMemory) -> Transition:
 )
 async def problem_solving(turn: Turn, memory: WorkingMemory) -> Outcome:
     """Let the soul choose its own way to an answer."""
-    actions = (think, recall, respond, hand_over)
+    actions = (think, recall, *((research,) if turn.tools else ()), respond, hand_over)
     end = await run_ism(turn, memory, turn.text("goal"), turn.text("playbook"), actions)
     stay = end.transition or end.reason in (End.INTERRUPTED, End.ENDED)
     return end.outcome if stay else Transition(end.memory, "main_process")

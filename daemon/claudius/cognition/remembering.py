@@ -165,18 +165,15 @@ def shown(recollection: Recollection, found: Found, asked: Mapping[str, float], 
         ranked = tuple([one for one in ranked if one.moment.id in found.hits or one.moment.id in found.nearest])
     taken: set[int] = set()
     for one in ranked:
-        right = Ranked(one.correction, None, None) if one.correction else None
-        for found_one in (right, one) if right else (one,):
-            moment = found_one.moment
-            if most <= 0 or moment.id in taken or moment.turn in rendered:
-                continue
-            line, row = _line(found_one, asked, taken, rendered, recollection, names)
-            if _cost(line) > left:
-                break  # a corrected line is not shown without its correction
-            left, most = left - _cost(line), most - 1
-            taken |= {moment.id} | ({found_one.before.id} if found_one.before and "before" in line else set())
-            lines.append(line)
-            rows.append(row)
+        if most <= 0 or one.moment.id in taken or one.moment.turn in rendered:
+            continue
+        line, row = _line(one, asked, taken, rendered, recollection, names)
+        if _cost(line) > left:
+            continue
+        left, most = left - _cost(line), most - 1
+        taken |= {one.moment.id} | ({one.before.id} if one.before and "before" in line else set())
+        lines.append(line)
+        rows.append(row)
     return Remembered(lines=tuple(lines), rows=tuple(rows))
 
 

@@ -8,12 +8,11 @@ the one before. A call that needs consent is staged on the turn, which then ends
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from claudius.cognition.asking import ModelReply
@@ -26,13 +25,15 @@ from claudius.cognition.prompt.manifest import WORDS
 from claudius.cognition.prompt.rounds import LIMIT, following, next_plan, used_entries
 from claudius.cognition.reply.parser import Dialogue, Section
 from claudius.cognition.reply.tags import TOOL_USE
-from claudius.cognition.turn_state import TurnState
+from claudius.cognition.turn_state import TurnState, kept_json
 from claudius.config import blot
+from claudius.errors import ToolFailed, ToolRefused, ToolTimedOut, ToolUnknown
 from claudius.perception import internal
 from claudius.prompt import Prompt
 from claudius.recollection import Entry, EntryType, Recollection
 from claudius.tool import (
     JSON,
+    TIMED_OUT,
     Asks,
     Caller,
     CallState,
@@ -56,32 +57,19 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }  # fmt: skip
 
 
-class Wish(Struct, frozen=True):
-    """A request for a tool, as it was written."""
+def read_wish(text: str) -> tuple[str, JSON] | str:
+    """Read one JSON object: `{"tool", "args"}`, or `{"name", "arguments"}` as models write it by themselves. Pure.
 
-    tool: str = ""
-    args: JSON = {}
-    wrong: str = ""
-    """Why it cannot be read; empty = it can."""
-
-
-def wish_in(reply: ModelReply) -> Section | None:
-    """Return the first complete section that asks for a tool, in our form or a foreign one. Pure."""
-    return next((one for one in reply.parsed.sections if one.is_wish), None)
-
-
-def read_wish(text: str) -> Wish:
-    """Read one JSON object: `{"tool", "args"}`, or `{"name", "arguments"}` as models write it by themselves. Pure."""
+    Returns the tool's name and the arguments, or what is wrong with the text.
+    """
     try:
         found = msgspec.json.decode(text.strip().removeprefix("```json").strip("`\n "))
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        found = None
-    if not isinstance(found, dict):
-        return Wish(wrong='it is not one JSON object, such as {"tool": "NAME", "args": {}}')
-    tool, args = found.get("tool", found.get("name")), found.get("args", found.get("arguments", {}))
-    if not isinstance(tool, str) or not isinstance(args, dict):
-        return Wish(wrong="`tool` is a name, and `args` an object")
-    return Wish(tool, args)
+        tool, args = found.get("tool", found.get("name")), found.get("args", found.get("arguments", {}))
+    except (msgspec.MsgspecError, RecursionError, AttributeError):
+        tool, args = None, None
+    if isinstance(tool, str) and isinstance(args, dict):
+        return tool, args
+    return 'it is not one JSON object such as {"tool": "NAME", "args": {}}'
 
 
 def wrong_in(args: JSON, tool: Tool) -> str:
@@ -99,12 +87,13 @@ def wrong_in(args: JSON, tool: Tool) -> str:
 
 
 def _mistyped(value: Any, schema: Any) -> str:
-    wanted = schema.get("type") if isinstance(schema, dict) else None
-    names = [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list) else []
-    kinds = tuple(kind for name in names for kind in _TYPES.get(str(name), (object,)))
-    if kinds and (not isinstance(value, kinds) or (isinstance(value, bool) and not {bool, object} & {*kinds})):
-        return f"is no {' or '.join(map(str, names))}"
-    choices = schema.get("enum") if isinstance(schema, dict) else None
+    schema = schema if isinstance(schema, dict) else {}
+    named = schema.get("type", [])
+    names = [str(one) for one in (named if isinstance(named, list) else [named])]
+    kinds = {kind for name in names for kind in _TYPES.get(name, (object,))}
+    if kinds and object not in kinds and type(value) not in kinds:
+        return f"is no {' or '.join(names)}"
+    choices = schema.get("enum")
     return f"is none of {', '.join(map(str, choices))}" if isinstance(choices, list) and value not in choices else ""
 
 
@@ -120,16 +109,16 @@ async def tools_here(turn: TurnState) -> tuple[str, ...]:
     if hands is None or WORDS not in turn.soul.files:
         return ()
     offered = sorted(hands.offered(), key=lambda one: one.name)
-    known = ConsentBasis(recollection=turn.recollection, config=turn.config)
-    if any(one.cls is not ToolClass.LOOK for one in offered):
-        known = await _basis(turn, hands, anew=False)
+    known = await _basis(turn, hands, offered)
     said = [(one.name, usable(one, known)) for one in offered]
     return tuple([f"{name} ({note})" if note else name for name, note in said if note is not None])
 
 
-async def _basis(turn: TurnState, hands: Hands, *, anew: bool) -> ConsentBasis:
-    """Return what a decision is made from; `anew`: ask the network now who can see the conversation."""
+async def _basis(turn: TurnState, hands: Hands, tools: Sequence[Tool], *, anew: bool = False) -> ConsentBasis:
+    """Return what decisions on tools are made from; `anew`: ask the network now who can see the conversation."""
     known, plan = turn.recollection, turn.plan
+    if all(one.cls is ToolClass.LOOK and not one.where for one in tools):  # nothing depends on who is there
+        return ConsentBasis(recollection=known, config=turn.config)
     return ConsentBasis(
         recollection=known,
         config=turn.config,
@@ -152,29 +141,35 @@ Next = Callable[[Prompt, Plan], Awaitable[ModelReply]]
 """Asks the model for the steps of a plan."""
 
 
-async def rounds(turn: TurnState, first: ModelReply, prompt: Prompt, ask: Next) -> ModelReply:
+async def rounds(turn: TurnState, first: ModelReply, plan: Plan, ask: Next) -> ModelReply:
     """Use the tools that a reply asks for, one a round; return the last reply, with the thought of the first one.
 
-    `prompt`: what was asked; `ask` makes the call of each further round. Raises: ProviderError, OverBudget, StoreError.
+    `plan`: what was asked; `ask` makes the call of each further round. Raises: ProviderError, OverBudget, StoreError.
     """
-    reply, plan, own = first, turn.plan, list[Entry]()
+    reply = first
     thought = tuple([one for one in first.parsed.sections if one.name == THOUGHT])
-    while TOOL_USE in plan.asked and (section := wish_in(reply)):
+    while TOOL_USE in plan.asked and (section := next((one for one in reply.parsed.sections if one.is_wish), None)):
         if section.late:
             return _with(reply, f"late:{TOOL_USE}")
         done = await _done(turn, section.text)
         if done is None:
             return _with(reply, f"dropped:{TOOL_USE}")
         turn.used.append(done)
-        if done.state in (CallState.WAITING, CallState.STARTED, CallState.UNKNOWN):
+        if has_ended(turn):
             return _ended(turn, reply, done, thought if reply is not first else ())
         own = [*(_thoughts(turn, first) if reply is first else ()), *used_entries(done, turn.recollection.now)]
         turn.guard([one.content for one in own if one.entry_type is EntryType.INTERNAL_MONOLOGUE])
         plan = next_plan(plan, own[-1])
-        prompt = following(prompt, own, plan, turn.soul, turn.recollection.nonce)
+        assert reply.prompt is not None  # noqa: S101 - one call gave it
+        prompt = following(reply.prompt, own, plan, turn.soul, turn.recollection.nonce)
         flags = (f"held:{SPEECH}",) if reply.parsed.dialogues else ()
         reply = _with(await ask(prompt, plan), *flags, sections=thought)
     return reply
+
+
+def has_ended(turn: TurnState) -> bool:
+    """Return whether the use of a tool ended the turn's thoughts: with a question, or with a line that says it all."""
+    return bool(turn.used) and turn.used[-1].state in (CallState.WAITING, CallState.STARTED, CallState.UNKNOWN)
 
 
 def _with(reply: ModelReply, *flags: str, sections: tuple[Section, ...] = ()) -> ModelReply:
@@ -206,26 +201,53 @@ def _ended(turn: TurnState, reply: ModelReply, done: ToolStep, thought: tuple[Se
     parsed = reply.parsed
     if done.state == CallState.WAITING and parsed.winner:
         return _with(reply, sections=thought)
-    kind = {CallState.WAITING: "asking", CallState.STARTED: "late"}.get(CallState(done.state), "unknown")
-    line = turn.soul.steps[TOOL_USE].line(kind, tool=done.tool, call=done.id)
-    said = replace(parsed, dialogues=(Dialogue(text=line, state="complete"),), truncated=False)
+    line = Dialogue(text=ending_line(turn), state="complete")
+    said = replace(parsed, dialogues=(line,), truncated=False)
     if done.state != CallState.WAITING:  # what it would have done stands on what the tool was to give
         said = replace(said, sections=tuple([one for one in parsed.sections if one.name == THOUGHT]))
     return _with(replace(reply, parsed=said, is_canned=True), sections=thought)
+
+
+def ending_line(turn: TurnState) -> str:
+    """Return the fixed line with which the use of a tool ended the turn."""
+    done = turn.used[-1]
+    kind = {CallState.WAITING: "asking", CallState.STARTED: "late"}.get(CallState(done.state), "unknown")
+    return turn.soul.steps[TOOL_USE].line(kind, tool=done.tool, call=done.id)
+
+
+async def used(turn: TurnState, name: str, args: JSON) -> ToolStep:
+    """Have a tool done for a process function. Raises: ToolUnknown, ToolRefused."""
+    tool = find(turn, name)
+    if tool is None:
+        raise ToolUnknown(name, f"there is no such tool here: {', '.join(turn.settings.tools) or 'none'}")
+    if wrong := wrong_in(args, tool):
+        raise ToolRefused(name, wrong)
+    done = await carry_out(turn, tool, kept_json(args))
+    turn.used.append(done)
+    return done
+
+
+def given(done: ToolStep) -> str:
+    """Return what a tool gave. Raises: ToolRefused, ToolTimedOut, ToolFailed."""
+    if done.state in (REFUSED, LIMIT):
+        raise ToolRefused(done.tool, done.text)
+    if done.state == CallState.FAILED:
+        raise (ToolTimedOut if done.text == TIMED_OUT else ToolFailed)(done.tool, done.text)
+    return done.text
 
 
 async def _done(turn: TurnState, text: str) -> ToolStep | None:
     """Have done what a section asks for; None if it cannot be read, and was told so before."""
     text = blot(text, turn.mind.secrets)
     wish = read_wish(text)
-    tool = find(turn, wish.tool)
-    wrong = wish.wrong or (
-        wrong_in(wish.args, tool) if tool else f"there is no such tool: {', '.join(turn.plan.tools)}"
-    )
-    if not wrong and tool:
-        return await carry_out(turn, tool, wish.args)
+    name, args = ("", {}) if isinstance(wish, str) else wish
+    tool = find(turn, name)
+    wrong = wrong_in(args, tool) if tool else f"there is no such tool: {', '.join(turn.plan.tools)}"
+    if tool and not wrong:
+        return await carry_out(turn, tool, args)
     if any(step.state == BAD_ARGS for step in turn.used):
         return None
+    wrong = wish if isinstance(wish, str) else wrong
     return ToolStep(id="", tool=tool.name if tool else "", state=BAD_ARGS, text=wrong, written=text[:WRITTEN_CHARS])
 
 
@@ -294,13 +316,13 @@ async def _decided(turn: TurnState, hands: Hands, tool: Tool, call: ToolCall) ->
     """Decide on a new call, within the limits of its person and its conversation."""
     settings = turn.config.tools
     if tool.cls is ToolClass.LOOK:
-        return decide(tool, call.args, ConsentBasis(recollection=turn.recollection, config=turn.config))
+        return decide(tool, call.args, await _basis(turn, hands, (tool,)))
     told = ToolStep(id="", tool=tool.name, args=call.args, state=LIMIT)
     if await hands.spent(call.person) >= settings.per_person_day:
         return replace(told, text=f"{settings.per_person_day} for one person in 24 hours are the most")
     if leaks(json.dumps(call.args, ensure_ascii=False), turn.rules):  # a card is said aloud
         return Refuses("its arguments hold private text")
-    decision = decide(tool, call.args, await _basis(turn, hands, anew=True))
+    decision = decide(tool, call.args, await _basis(turn, hands, (tool,), anew=True))
     waiting = await hands.waiting(call.conversation) if isinstance(decision, Asks) else ()
     same = [one.id for one in waiting if (one.tool, one.args) == (tool.name, call.args)]
     if same:

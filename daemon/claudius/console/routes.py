@@ -31,6 +31,8 @@ from claudius.reports import (
     replaying,
     soul,
     status,
+    tool_calls,
+    tool_servers,
 )
 from claudius.reports.plain import encode
 from claudius.runtime import receipts
@@ -132,6 +134,10 @@ READS: Mapping[str, Read] = {
     "/api/schedule": lambda home, _: clock.schedule(home, life.clock_now()),
     "/api/whispers": lambda home, query: clock.whispers(home, min(_number(query, "n", 50), MOST_ROWS)),
     "/api/daimons": lambda home, _: clock.daimons(home, datetime.now(UTC)),
+    "/api/tools": lambda home, _: tool_servers.offered(home),
+    "/api/tools/pending": lambda home, _: tool_calls.waiting(home),
+    "/api/tools/calls": lambda home, query: tool_calls.calls(home, min(_number(query, "n", 20), MOST_ROWS)),
+    "/api/tools/grants": lambda home, _: tool_calls.grants(home),
 }
 """Each GET and the document that it answers, that of its command's `--json`. `{…}` and the query are one mapping."""
 
@@ -161,6 +167,7 @@ class Routes:
             "schedule/{id}/cancel": self._cancel,
             "schedule/{id}/move": self._move,
             "daimons/{name}": self._daimon,
+            "tools/{id}": self._decide,
             "soul/check": self._check,
             "soul/{file}": self._save,
             "replay": self._replay,
@@ -257,6 +264,13 @@ class Routes:
             raise Refusal(400, "usage", f"{mode!r} is not a mode", "whisper, speak, both or off")
         await asyncio.to_thread(clock.set_mode, self._home, name, mode)
         return document({"daimon": name, "mode": mode}, encode=encode)
+
+    async def _decide(self, request: web.Request) -> web.Response:
+        call, verb = request.match_info["id"], str((await body(request)).get("verb"))
+        if verb not in ("allow", "talk", "deny"):
+            raise Refusal(400, "usage", f"{verb!r} decides nothing", "allow, talk or deny")
+        said = await asyncio.to_thread(tool_calls.decide, self._home, call, verb)
+        return document({"id": call, "said": said}, encode=encode)
 
     async def _check(self, request: web.Request) -> web.Response:
         files = drafts(await body(request))

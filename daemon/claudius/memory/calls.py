@@ -200,6 +200,11 @@ class CallStore:
         """
         return await self._core.write(partial(decide, call=call, by=by, now=now, allows=allows, grant=grant))
 
+    def asked_in(self, channel: str, receipt: str) -> ToolCall | None:
+        """Return the call whose question is this post of a channel; None if the post asks nothing (any more)."""
+        found = self._core.find("call_asked_in", receipt=receipt, place=f"{channel}:", until=f"{channel};")
+        return call_of(found) if found else None
+
     def decided_cards(self) -> tuple[DecidedCard, ...]:
         """Return the posts whose question is decided, and which do not say so yet."""
         found = []

@@ -89,7 +89,7 @@ def _known(db: Database, intent: Intent, act: FactKnown) -> str:
                 ended.append(_ended(db, intent, row["id"], ""))
     db.run(
         "fact_keep",
-        short=db.value("number_next", person=person, audience="", letter="f"),
+        short=db.value("number_next", person=person, audience=intent.audience, letter="f"),
         person=person,
         audience=intent.audience,
         text=text,
@@ -151,7 +151,7 @@ def _opened(db: Database, intent: Intent, act: MatterOpened) -> None:
         db.run("matter_closed", id=undated[0], at=stamp(intent.at))
     db.run(
         "matter_keep",
-        short=db.value("number_next", person=person, audience="", letter="m"),
+        short=db.value("number_next", person=person, audience=intent.audience, letter="m"),
         person=person,
         audience=intent.audience,
         text=text,

@@ -13,15 +13,18 @@ from itertools import islice
 
 from msgspec import Struct
 
+from claudius.acts import FactKnown
+from claudius.intent import Intent
 from claudius.memory.database import Core, Database, Row
 from claudius.memory.erasure import Unsaid, note_unsaid
-from claudius.memory.facts import bears_on, ended_line, facts_of, open_matters
+from claudius.memory.facts import bears_on, book_fact, ended_line, facts_of, open_matters
 from claudius.memory.moments import find_moments
 from claudius.memory.ranking import stemmed
 from claudius.memory.rows import dump, instant, stamp
 from claudius.memory.seeing import Seeing, alone, canonical
 from claudius.memory.seen import BLANK
-from claudius.recollection import Fact, Matter
+from claudius.perception import private
+from claudius.recollection import Fact, Matter, ProcessState
 
 HIDDEN = timedelta(hours=1)
 """How long what is asked to be forgotten can be brought back."""
@@ -85,6 +88,23 @@ class FactStore:
             told.append(OfTheirs(MOMENT, number, text, datetime.fromtimestamp(at_s, now.tzinfo)))
         return told[:MOST_LISTED]
 
+    async def told(self, person: str, text: str, turn: str, now: datetime) -> None:
+        """Keep what a person stated of themself outside of a turn, in their own audience, as a fact of kind `other`."""
+        intent = Intent(
+            turn=turn,
+            conversation="",
+            audience=private(person),
+            person=person,
+            at=now,
+            nonce="",
+            answers=(),
+            version=None,
+            process="",
+            next_process=ProcessState(process=""),
+            rung="silent",
+        )
+        await self._core.write(lambda db: book_fact(db, intent, FactKnown(person=person, kind="other", text=text)))
+
     async def delete(self, chosen: Sequence[OfTheirs]) -> int:
         """Destroy what somebody chose of their own; return how much of it was there."""
         gone = await self._core.write(lambda db: sum(destroyed(db, one.kind, one.id) for one in chosen))
@@ -92,15 +112,15 @@ class FactStore:
             self._unsaid()
         return gone
 
-    async def keep(self, person: str, name: str) -> str | None:
-        """Bring back what was to be forgotten, by its `f7` or `m2`; return its words, None if there is none."""
+    async def keep(self, person: str, audience: str, name: str) -> str | None:
+        """Bring back what was told here and is to be forgotten, by its `f7` or `m2`; return its words, else None."""
         kind = FACT if name[:1].lower() == "f" else MATTER
 
         def bring(db: Database) -> str | None:
             kept = canonical(db, person)
             ids = dump([kept, *db.values("linked", canonical=kept)])
             named = "fact_of_name" if kind == FACT else "matter_of_name"
-            row = db.one(named, ids=ids, short=int(name[1:]))
+            row = db.one(named, ids=ids, audience=audience, short=int(name[1:]))
             if row is None:
                 return None
             db.run("fact_back" if kind == FACT else "matter_back", id=row["id"])

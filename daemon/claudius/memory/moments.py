@@ -112,12 +112,15 @@ class MomentStore:
         rows = [dict(zip(names, one, strict=True)) | {"embedder": embedder} for one in made]
         await self._core.write(lambda db: db.each("vector_keep", rows))
 
-    def search(self, perception: Perception, words: str, limit: int) -> Sequence[Entry]:
-        """Return recent entries that contain most of these words and may be shown here, best first."""
+    def search(self, perception: Perception, words: str, limit: int, *, own_only: bool = False) -> Sequence[Entry]:
+        """Return recent entries that contain most of these words and may be shown here, best first.
+
+        `own_only`: only what was learned from the speaker alone, or from no one.
+        """
         wanted = _words(words)
         found: list[tuple[int, Entry]] = []
         with self._core.snapshot() as db:
-            seeing = Seeing(db, perception)
+            seeing = Seeing(db, perception, own_only=own_only)
             for turn in db.all("newest_turns", most=SEARCHED):
                 conversation, number = turn["conversation"], turn["number"]
                 if not seeing.may((turn["audience"],)):

@@ -26,13 +26,9 @@ NAMED, RECENCY, IMPORTANCE = 0.2, 0.05, 0.10
 RECENCY_HALF_S = 30 * 86_400
 SITTING_S = 3600
 """Moments of one conversation at most this far apart belong to the same sitting."""
-_NONE: frozenset[str] = frozenset()
 RESTATED = 0.5
-"""The share of their words that two messages of a person have in common if the newer one restates the older."""
-_CORRECTS = re.compile(
-    r"(?:no|sorry|oops|wait|actually|correction|i mean|i meant|not the|nein|non|não|nee|нет)\b", re.IGNORECASE
-)
-"""How a message begins that corrects the one before it."""
+"""The share of the shorter one's words that two messages of a person have in common if the newer restates the older."""
+_NONE: frozenset[str] = frozenset()
 BEFORE_SHARE = 0.5
 """The weight of the words of the message before the one that was heard."""
 _ASKS = re.compile("[?？؟՞⁇⁈\u037e፧]")
@@ -74,11 +70,10 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 class Ranked(Struct, frozen=True):
-    """One moment found, the one before it in the same sitting, and its speaker's correction right after it."""
+    """One moment found, and the one before it in the same sitting."""
 
     moment: Moment
     before: Moment | None
-    correction: Moment | None
 
 
 def asked_for(heard: str, before: str = "", *, name: str = "") -> dict[str, float]:
@@ -165,7 +160,7 @@ def rank(
             key for key in order if key in found.nearest or _shared(weights, hits[key], whole, moments[key]) >= least
         ]
     order = _newest_first([moments[key] for key in order], hits)
-    return tuple([Ranked(moments[key], _before(found, near, key), _correction(found, key)) for key in order])
+    return tuple([Ranked(moments[key], _before(found, near, key)) for key in order])
 
 
 def _shared(weights: Mapping[str, float], held: frozenset[str], whole: float, moment: Moment) -> float:
@@ -195,9 +190,9 @@ def _fused(raw: Mapping[int, float], found: Found, near: Mapping[int, Sequence[i
 
 
 def _newest_first(ranked: Sequence[Moment], hits: Mapping[int, frozenset[str]]) -> list[int]:
-    """Return the ids, each moment after newer ones in which its speaker puts it right or says nearly the same.
+    """Return the ids, each moment after newer ones that restate it and hold all that it holds of what is asked.
 
-    `hits`: what each holds of what is asked; a newer one that holds less of it says something else.
+    `hits`: what each holds of that. So what was put right stands before what it was, in any language.
     """
     order: list[int] = []
     for one in ranked:
@@ -208,25 +203,15 @@ def _newest_first(ranked: Sequence[Moment], hits: Mapping[int, frozenset[str]]) 
             and other.person == one.person
             and other.is_own == one.is_own
             and hits[other.id] >= hits[one.id]
-            and (_CORRECTS.match(other.text) or _restates(other.text, one.text))
+            and _restates(other.text, one.text)
         ]
         order += [other.id for other in sorted(again, key=lambda other: -other.id)] + [one.id]
     return list(dict.fromkeys(order))
 
 
-def _correction(found: Found, key: int) -> Moment | None:
-    """Return the next message if its speaker corrects this moment in it."""
-    beside, one = found.beside.get(key), found.moments[key]
-    other = found.moments.get(beside.after) if beside else None
-    if other is None or other.person != one.person or not _is_one_sitting(one, other):
-        return None
-    return other if _CORRECTS.match(other.text) else None
-
-
 def _restates(newer: str, older: str) -> bool:
     one, other = frozenset(stemmed(newer)), frozenset(stemmed(older))
-    both = len(one & other)
-    return both >= RESTATED * (len(one) + len(other) - both)
+    return len(one & other) >= RESTATED * min(len(one), len(other))
 
 
 def _raw(
@@ -405,14 +390,14 @@ def begins_alike(term: str) -> str:
 def is_alike(term: str, other: str) -> bool:
     """Return whether a term that is nowhere may stand for another: a pair of its one character, or a slip. Pure.
 
-    A slip is one letter too many, missing or wrong, or two in each other's place.
+    A slip is one letter too many or missing, or two in each other's place; another letter makes another word.
     """
     if len(term) == 1:
         return other.startswith(term)
     pairs = enumerate(zip(term, other, strict=False))
     at = next((n for n, (one, two) in pairs if one != two), min(len(term), len(other)))
     mine, its = term[at:], other[at:]
-    return mine[1:] in (its, its[1:]) or mine == its[1:] or (mine[:2] == its[1::-1] and mine[2:] == its[2:])
+    return mine[1:] == its or mine == its[1:] or (mine[:2] == its[1::-1] and mine[2:] == its[2:])
 
 
 @lru_cache(maxsize=16_384)

@@ -37,7 +37,6 @@ from claudius.memory.seen import (
     kept_of,
     perception_of,
     remembered,
-    tools_told,
     unfinished,
     unpack,
     usage_of,
@@ -220,7 +219,7 @@ class Records:
             "response": thought[0]["response"] if thought else None,
             "utterance": "".join(part.pop("body") for part in parts) or None,
             "acts": row["changes"].pop("acts", []),
-            "tools": [*tools_told(row.pop("tools"), self.calls_of(turn))],
+            "tools": [*_used(row["changes"].pop("tools", []), self.calls_of(turn))],
             "appraisal": row["changes"].pop("appraisal", None),
             "receipts": [line for part in parts for line in parse(part.pop("receipts"))],
             "apology": apology,
@@ -574,6 +573,16 @@ class Records:
 def _told(perception: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a record keeps of a perception, without a name that is empty."""
     return {key: value for key, value in perception.items() if key != "name" or value}
+
+
+def _used(steps: Sequence[Mapping[str, Any]], calls: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield what became of each request for a tool, with what is recorded of its call."""
+    rows = {one["id"]: one for one in calls}
+    blank: dict[str, Any] = dict.fromkeys(("class", "reason", "allowed_by", "text"), "")
+    blank |= {"args": {}, "attempts": 0, "ms": None, "chars": 0}
+    for one in steps:
+        row = rows.get(one["id"])
+        yield {**blank, **one} if row is None else {**row, "state": "repeated"} if one["state"] == "repeated" else row
 
 
 def _number(db: Database, query: str, **values: Any) -> int:

@@ -31,7 +31,7 @@ from claudius.memory.documents import sections
 from claudius.memory.packing import unpacked
 from claudius.memory.ranking import FUNCTION_WORDS, marks
 from claudius.memory.rows import Decoding, dump, instant, parse
-from claudius.recollection import Entry, EntryType
+from claudius.recollection import Entry
 
 log = logging.getLogger(__name__)
 
@@ -328,9 +328,6 @@ _NOTHING_YET: Mapping[str, Any] = {
 }
 
 
-_NOTHING_MORE: dict[str, Any] = {"failure": None, "tools": []}
-
-
 def unfinished(turn: str, rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """Return what is known of a turn that is still tried, or that was given up; None if there is no such turn."""
     if not rows:
@@ -357,9 +354,9 @@ def kept_of(row: dict[str, Any], calls: Sequence[dict[str, Any]]) -> dict[str, A
     """Return the contents of a turn's record, in the current or an older format; attach to each call its reply."""
     packed = row.pop("kept")
     if row["expired_at"]:
-        return {"attention": {}, "changes": {}, "thoughts": [], "steps": [], "snapshot": b"", **_NOTHING_MORE}
+        return {"attention": {}, "changes": {}, "thoughts": [], "steps": [], "snapshot": b"", "failure": None}
     if packed is None:
-        return {name: parse(row[name]) for name in ("attention", "changes", "thoughts", "steps")} | _NOTHING_MORE
+        return {name: parse(row[name]) for name in ("attention", "changes", "thoughts", "steps")} | {"failure": None}
     kept = unpack(packed)
     for call in calls:
         if str(call["n"]) in kept.responses:
@@ -372,48 +369,7 @@ def kept_of(row: dict[str, Any], calls: Sequence[dict[str, Any]]) -> dict[str, A
         "thoughts": [msgspec.to_builtins(one) for one in kept.thoughts],
         "snapshot": snapshot_of(kept),
         "failure": kept.failure.document if kept.failure else None,
-        "tools": tools_in(kept.entries),
     }
-
-
-def tools_in(entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    """Return what became of each request for a tool, in order, as `why` tells it. Pure."""
-    found: list[dict[str, Any]] = []
-    for entry in entries:
-        if entry.entry_type is EntryType.TOOL_USE:
-            asked = _object(entry.content)
-            found.append({"id": entry.metadata.get("call"), "tool": asked.get("tool"), "args": asked.get("args")})
-        elif entry.entry_type is EntryType.TOOL_RESULT and found:
-            told = {"state": entry.metadata["state"], "chars": len(entry.content), "text": entry.content}
-            found[-1] |= {"tool": entry.metadata["tool"], **told}
-    return found
-
-
-def tools_told(steps: Sequence[dict[str, Any]], rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield what became of each request of a turn, with what is recorded of its call. Pure."""
-    known = {row["id"]: row for row in rows}
-    blank = {
-        "class": "",
-        "state": "",
-        "reason": "",
-        "allowed_by": "",
-        "attempts": 0,
-        "ms": None,
-        "chars": 0,
-        "text": "",
-    }
-    for step in steps:
-        row = known.pop(step["id"], {}) if step.get("state") != "repeated" else {}
-        yield {**blank, **step, **row}
-    yield from map(dict, known.values())
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        found = parse(text)
-    except msgspec.DecodeError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 class Traces(Struct, frozen=True, kw_only=True):

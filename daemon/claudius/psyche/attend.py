@@ -78,7 +78,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
     speaker = recollection.speaker
     person = speaker.person if speaker else ""
     matches = subjects.matches(psyche.arcs, happening.heard.stems)
-    event = event_of(recollection, perception, happening, matches, earlier, gate_settings, now_s, person)
+    event = event_of(recollection, perception, happening, matches, now_s, person)
     moved = feel(psyche, event, kernel)
     named, about = dict(matches), internal(perception)
     state = PsycheState(
@@ -180,8 +180,18 @@ def _record(
         (one.name, state.edge if one is recollection.speaker else edge_of(psyche, one.person, now_s, state.kernel))
         for one in recollection.people
     ]
+    present = {edge.person for _, edge in people}
+    names = {one.person: one.name for turn in recollection.past for one in turn.entries if one.person and one.name}
+    absent = [
+        one
+        for turn in reversed(recollection.past)
+        for one in reversed(once(turn, appraisals_of))
+        if one.person not in present and one.person in names
+    ]
+    people += [(str(names[one.person]), Edge(person=one.person, at_s=now_s)) for one in absent]
     is_alone = recollection.audience.startswith("private:")  # they know everything that moved the soul towards them
-    said = sentences(state, judged.salience, people, psyche.appraisals, now_s, is_alone=is_alone)
+    appraised = (*psyche.appraisals, *absent)
+    said = sentences(state, judged.salience, people, appraised, now_s, is_alone=is_alone)
     return {"text": " ".join(said)} if said else {}
 
 

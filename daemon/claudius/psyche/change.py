@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
 from msgspec.structs import asdict, astuple, replace
@@ -90,7 +90,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     matches: tuple[tuple[str, float], ...] = ()
     """Arcs that the event is about, each with its match score."""
     birth: Arc | None = None
-    """A new arc that the event creates, if it matches no existing one."""
+    """A new arc that was named in the turn, if none is about the same."""
 
 
 class Moved(NamedTuple):
@@ -162,6 +162,11 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     def importance(self) -> float:
         """How much the event, and how it landed, matters, in [0, 1]."""
         return min(1.0, self.event.importance + importance_of(self.appraisals))
+
+    def about(self, named: str) -> Self:
+        """Return this change with the birth of a subject that was named. Pure."""
+        born = subjects.subject(self.turn, named, self.event.at_s, self.audience, self.event.person)
+        return replace(self, event=replace(self.event, birth=born))
 
     def looks_back(self, psyche: Psyche) -> float | None:
         """Return the instant since which appraisals are needed to fold this change; None if none are. Pure."""

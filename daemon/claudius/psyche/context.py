@@ -26,7 +26,6 @@ from claudius.perception import (
     cause_of,
     internal,
 )
-from claudius.psyche import arcs as subjects
 from claudius.psyche.change import Event
 from claudius.psyche.classify import classify
 from claudius.psyche.events import (
@@ -124,11 +123,11 @@ def calls_the_soul(text: str, soul_name: str) -> bool:
     return greeted or "," in called[2] or not QUESTION_MARKS.isdisjoint(said) or _PLEA.match(called[3]) is not None
 
 
-def messages_of(past: PastTurn) -> tuple[subjects.Said, ...]:
-    """Return what others said in a past turn, oldest first. Pure."""
+def messages_of(past: PastTurn) -> tuple[frozenset[str], ...]:
+    """Return the stems of what others said in a past turn, oldest first. Pure."""
     return tuple(
         [
-            subjects.Said(entry.content, entry.at.timestamp(), entry.person or "", frozenset(entry.stems.split()))
+            frozenset(entry.stems.split()) or stems(entry.content)
             for entry in past.entries
             if entry.entry_type is EntryType.USER_MESSAGE
         ]
@@ -146,13 +145,13 @@ def appraisals_of(past: PastTurn) -> tuple[Appraised, ...]:
     )
 
 
-def novelty_of(text: str, earlier: tuple[subjects.Said, ...], soul_name: str) -> float:
+def novelty_of(text: str, earlier: Sequence[frozenset[str]], soul_name: str) -> float:
     """Return the share of a text's content stems that are new in this conversation, at most 0.8. Pure."""
     left = whole = stems(text, soul_name)
     if not whole or not earlier:
         return 0.3
     for one in reversed(earlier):
-        left = left - one.stems(soul_name)
+        left = left - one
         if not left:
             return 0.0
     return min(0.8, len(left) / len(whole))
@@ -249,7 +248,7 @@ def _nodded_lately(recollection: Recollection) -> bool:
 
 
 def happening_of(
-    perception: Perception, recollection: Recollection, earlier: Sequence[subjects.Said], gate_settings: GateSettings
+    perception: Perception, recollection: Recollection, earlier: Sequence[frozenset[str]], gate_settings: GateSettings
 ) -> Happening:
     """Classify a perception. Pure."""
     kind, address = kind_of(perception), address_of(perception, recollection, gate_settings.soul_name)
@@ -260,7 +259,7 @@ def happening_of(
             text,
             address if kind in MESSAGES else "ambient",
             soul_name=gate_settings.soul_name,
-            novelty=novelty_of(text, tuple(earlier), gate_settings.soul_name),
+            novelty=novelty_of(text, earlier, gate_settings.soul_name),
         )
     return Happening(
         kind=kind,
@@ -301,16 +300,12 @@ def event_of(
     perception: Perception,
     happening: Happening,
     matches: tuple[tuple[str, float], ...],
-    earlier: Sequence[subjects.Said],
-    gate_settings: GateSettings,
     now_s: float,
     person: str,
 ) -> Event:
     """Return the event of a perception. Only arcs of its own audience are matched, so only they strengthen. Pure."""
     heard, psyche = happening.heard, recollection.psyche or Psyche()
     heat = max([arc.intensity for arc in psyche.arcs if arc.arc in dict(matches)], default=0.0)
-    spoke = [one.text for one in recollection.perceptions if one.person == recollection.perception.person]
-    said = subjects.Said("\n".join(spoke), now_s, person)  # without other people's messages in the same turn
     is_message = happening.kind in MESSAGES
     is_removed = isinstance(perception.extra, ReactionExtra) and perception.extra.is_removed
     of_here = {arc.arc for arc in psyche.arcs if arc.sources == (recollection.audience,)}
@@ -332,9 +327,6 @@ def event_of(
         if is_message
         else 0.0,
         matches=tuple([(arc, match) for arc, match in matches if arc in of_here]),
-        birth=subjects.birth(recollection.turn, said, earlier, recollection.audience, gate_settings.soul_name)
-        if is_message and not matches
-        else None,
     )
 
 

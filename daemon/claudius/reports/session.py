@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from msgspec import Struct, field
 
-from claudius.errors import AlreadyRunning, BadHome, TryAgain, UsageProblem
+from claudius.errors import AlreadyRunning, BadHome, ClaudiusError, TryAgain, UsageProblem
 from claudius.home import Home
 from claudius.runtime.control import ControlConnection, connect
 
@@ -91,6 +91,31 @@ async def attach(connection: ControlConnection, hello: Mapping[str, Any]) -> dic
     if answer is not None and answer.get("event") != "attached":
         raise UsageProblem(f"that conversation cannot be joined: {answer.get('message')}")
     return answer
+
+
+async def say_once(home: Home, conversation: str, text: str, within_s: float) -> str:
+    """Say one line to the running soul and return its reply, with its receipts.
+
+    Raises: OSError if none is running; ClaudiusError if the line is not accepted, or no reply comes in time.
+    """
+    line, said = SentLine(text), ""
+    try:
+        async with asyncio.timeout(within_s), connect(home.socket) as connection:
+            if not await attach(connection, {"op": "chat", "conversation": conversation}):
+                raise TryAgain("the soul went away: try again")
+            await connection.send({"op": "say", "id": line.id, "text": text})
+            while (frame := await connection.receive()) is not None:
+                if frame["event"] == "refused":
+                    raise ClaudiusError(f"not accepted: {frame['message']}")
+                if frame["event"] == "speech":
+                    if line.key in frame["answers"]:
+                        said = "\n".join([frame["body"], *frame.get("receipts", ())])
+                    await connection.send({"op": "shown", "key": frame["key"]})
+                if said and frame["event"] == "noted":
+                    return said
+    except TimeoutError:
+        raise TryAgain(f"no reply within {within_s:g} s; what you said is kept") from None
+    raise TryAgain("the soul went away; what you said is kept")
 
 
 async def ask(home: Home, op: str, **words: str) -> dict[str, Any] | None:

@@ -274,13 +274,12 @@ def problems_of(home: Home, drafted: Path | None = None) -> list[BadSoul]:
 
     `drafted` is read in place of the home's files.
     """
-    from claudius.providers.rehearsal import misfits
     from claudius.psyche.personality import BadPersonality, Fingerprint
 
     own = drafted or home.soul
     found = SoulSource(own, shipped("soul"), steps=tuple(STEPS)).current()
     problems = list(check_soul(own, shipped("soul"), tuple(STEPS), own_steps(found)))
-    problems += [*process_problems(found), *subprocess_problems(found), *misfits(own)]
+    problems += [*process_problems(found), *subprocess_problems(found), *_misfits(own)]
     personality = found.files["soul.md"]
     try:
         Fingerprint.of(personality.head)
@@ -288,6 +287,32 @@ def problems_of(home: Home, drafted: Path | None = None) -> list[BadSoul]:
         fix = "correct it; until then the default personality is used"
         problems.append(BadSoul(str(personality.source), 1, f"its head: {error}", fix))
     return problems
+
+
+def _misfits(directory: Path) -> Iterator[BadSoul]:
+    """Yield what does not fit in a home's own rehearsed lines: why they are not in force, or what is never used."""
+    from claudius.providers.rehearsal import FILE, Lines
+    from claudius.providers.rehearsal.lines import sections_of
+
+    found = [SoulSource(one, shipped("soul"), ()).current().files.get(FILE) for one in (directory, shipped("soul"))]
+    own, soul = found
+    if own is None or soul is None or own.source == soul.source:
+        return
+    try:
+        Lines(own, soul)
+    except BadSoul as problem:
+        yield problem
+        return
+    file, known, sections = str(own.source), sections_of(soul), sections_of(own)
+    if not (sections or own.head):
+        yield BadSoul(file, own.line, "nothing in it is used: it has no section", "begin one with `## ` and its name")
+    for name, section in sections.items():
+        if name not in known and not section.cues:
+            detail = f"## {name} is never said: there is no such section, and it has no `>` line"
+            yield BadSoul(file, section.line, detail, f"correct its name, or give it one{near(name, known)}")
+        for line in section.stray:
+            detail = "is not used: it begins with none of `>`, `~` and `-`"
+            yield BadSoul(file, line, detail, "begin it with `- ` to have it said")
 
 
 def processes(home: Home) -> list[dict[str, Any]]:

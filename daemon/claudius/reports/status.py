@@ -116,6 +116,7 @@ def status(home: Home) -> dict[str, Any]:
         "careful": False,
         "disk": {"accepting": live is not None, "problem": None},
         "recall": None,
+        "tools": None,
         "offers": offered(load(home, os.environ).config),
     }
     document |= live or {}

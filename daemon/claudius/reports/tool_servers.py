@@ -144,7 +144,7 @@ def all_tools(home: Home, loaded: Loaded) -> Sequence[Tool]:
     with records(home) as kept:
         pins = kept.pins()
     others = offered_tools(home, lambda: loaded, lambda: pins, lambda: datetime.now(UTC), TOOLS)
-    return sorted(built_in(TOOLS, None, others)(), key=lambda one: one.name)
+    return sorted(built_in(TOOLS.values(), None, lambda: loaded.config, others)(), key=lambda one: one.name)
 
 
 def begin(home: Home, name: str, server: ToolServerSettings, *, again: bool) -> Loaded:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct, field
 
 from claudius.config import Config
+from claudius.errors import DeliveryError
 from claudius.failure import Failure
 from claudius.intent import Utterance
 from claudius.perception import Perception
@@ -385,6 +387,14 @@ class NamesPerson(Protocol):
     async def name_of(self, person: str) -> str:
         """Return the name that the network shows of a person; empty = none. Raises: DeliveryError, OSError."""
         ...
+
+
+async def shown_name(adapter: object, person: str) -> str:
+    """Return the name that a network shows of a person; empty if it shows none, or cannot be asked now."""
+    if isinstance(adapter, NamesPerson):
+        with suppress(DeliveryError, OSError, TimeoutError):
+            return await adapter.name_of(person)
+    return ""
 
 
 @runtime_checkable

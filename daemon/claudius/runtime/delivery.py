@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.cognition.conclude.conclusion import draft_utterance
 from claudius.cognition.hooks import Hooks, show_sending
@@ -33,7 +34,7 @@ from claudius.memory.inbox import Pending
 from claudius.memory.outbox import Delivery
 from claudius.memory.store import Store
 from claudius.perception import Perception, Place
-from claudius.runtime.adapter import Adapter, Holds, Reacts, TakesBack
+from claudius.runtime.adapter import Adapter, Holds, Reacts, TakesBack, shown_name
 from claudius.runtime.failures import AGAIN, Retry, backoff_s
 
 log = logging.getLogger(__name__)
@@ -142,7 +143,7 @@ async def _try(part: Delivery, post: Post) -> Retry | _GivenUp | None:
     utterance = part.utterance
     show_sending(post.hooks, utterance, post.clock())
     try:
-        receipt = await _send(utterance, post.adapter)
+        receipt = await _send(await _named(utterance, post.adapter), post.adapter)
     except DeliveryRefused as error:
         return await _refused(utterance, post, error)
     except DeliveryLater as error:
@@ -170,6 +171,16 @@ async def _refused(utterance: Utterance, post: Post, error: DeliveryRefused) -> 
         return AGAIN
     await post.store.outbox.undeliverable(utterance.key, error.code)
     return _GivenUp()
+
+
+async def _named(utterance: Utterance, adapter: Adapter) -> Utterance:
+    """Return a question with the names that its network shows of those who may decide it."""
+    card = utterance.card
+    names = [await shown_name(adapter, one) for one in card.approvers] if card else []
+    if not card or not all(names):
+        return utterance
+    card = replace(card, who=" or ".join(names))
+    return replace(utterance, card=card, body=card.text)
 
 
 async def _send(utterance: Utterance, adapter: Adapter) -> str:

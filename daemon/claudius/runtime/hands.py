@@ -25,12 +25,12 @@ from claudius.foreign import plain_message, unquoted
 from claudius.memory.calls import args_sha256
 from claudius.memory.store import Store
 from claudius.runtime.access import Membership
-from claudius.tool import Caller, CallState, Grant, Onlookers, Tool, ToolCall
+from claudius.tool import TIMED_OUT, Caller, CallState, Grant, Onlookers, Tool, ToolCall
 
 log = logging.getLogger(__name__)
 
 A_DAY = timedelta(days=1)
-TIMED_OUT, STOPPED, GONE = "no answer in time", "stopped", "this tool is not there any more"
+STOPPED, GONE = "stopped", "this tool is not there any more"
 
 
 class IdleHands:
@@ -81,8 +81,18 @@ class ToolRunner:
         self.tools: Callable[[], Sequence[Tool]] = mind.hands.offered if mind.hands else tuple
         self._running: dict[str, _Running] = {}
         self._is_closing = False
-        self.ended = Counter[tuple[str, str]]()
+        self.ended = Counter[tuple[str, ...]]()
         """How many calls ended since the start, by tool and state."""
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for consent."""
+        return len(self._mind.store.calls.waiting())
+
+    @property
+    def unknown(self) -> int:
+        """Of how many calls nobody knows whether they happened, since the start."""
+        return sum(count for (_, state), count in self.ended.items() if state == CallState.UNKNOWN)
 
     def of(self, store: Store, conversation: str) -> LaneHands:
         """Return what does the calls of one conversation, and writes to the store as the holder of its lane."""
@@ -113,10 +123,11 @@ class ToolRunner:
         task.add_done_callback(lambda done: self._ended(call, done))
         return task
 
-    def stop(self, conversation: str, turn: str = "") -> None:
-        """Cancel what only looks or reads there, or in one turn; anything else goes on, and is told."""
+    def stop(self, conversation: str, whose: Sequence[str]) -> None:
+        """Cancel what only looks or reads there, for these people (none = for anybody); anything else goes on."""
         for one in self._running.values():
-            if one.call.conversation == conversation and turn in ("", one.call.turn) and one.call.cls.is_safe:
+            is_theirs = not whose or one.call.person in whose
+            if one.call.conversation == conversation and is_theirs and one.call.cls.is_safe:
                 one.task.cancel(STOPPED)
 
     async def close(self, within_s: float = 0.0) -> None:

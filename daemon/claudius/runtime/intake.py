@@ -28,10 +28,11 @@ from claudius.perception import (
     is_terminal,
 )
 from claudius.runtime.access import MUTED_UNTIL, ChannelModes, Pairing, admit, is_owner, taking_part
-from claudius.runtime.commands.words import SIGN, STOP, as_command
+from claudius.runtime.commands.words import SIGN, STOP, THUMBS, as_command, decided_by_thumb, is_lent
 from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.lanes import Lanes
 from claudius.runtime.process_resources import ProcessResources
+from claudius.tool import ToolClass
 
 log = logging.getLogger(__name__)
 
@@ -154,6 +155,8 @@ class Intake:
         if is_stop(perception):
             by_owner = is_owner(perception, self._mind.config())
             amended = await self._write(lambda: store.inbox.stop(perception, now, by_owner=by_owner))
+            whose = () if by_owner else (perception.person, *await store.people.ids_of(perception.person))
+            self._lanes.hands.stop(perception.conversation, whose)
         else:
             amended = await self._write(lambda: store.inbox.amend(perception, now))
         if amended.is_new:
@@ -189,9 +192,18 @@ class Intake:
                 await self._pairing.offer(perception)
             log.debug("not heard", extra={"person": perception.person, "standing": perception.standing})
             return None
-        heard = taking_part(as_command(admitted), mode)
+        heard = taking_part(as_command(self._as_decision(admitted)), mode)
         is_talk = heard.kind in (Kind.MESSAGE, Kind.MENTION) and heard.origin is Origin.EXTERNAL
         return unanswered(heard) if is_talk and config.access.muted and await self._is_muted(heard.person) else heard
+
+    def _as_decision(self, perception: Perception) -> Perception:
+        """Return a thumb on a question as the command that decides it; one on a `send` decides nothing."""
+        extra = perception.extra
+        if not isinstance(extra, ReactionExtra) or not (extra.is_on and extra.receipt and extra.emoji in THUMBS):
+            return perception
+        call = self._mind.store.calls.asked_in(Place.of(perception.conversation).of_channel, extra.receipt)
+        is_decided = call is not None and call.cls is not ToolClass.SEND
+        return decided_by_thumb(perception, extra, call) if call and is_decided else perception
 
     async def _is_muted(self, person: str) -> bool:
         now = f"{self._mind.clock():{MUTED_UNTIL}}"
@@ -205,4 +217,5 @@ def is_stop(perception: Perception) -> bool:
     extra = perception.extra
     if isinstance(extra, ReactionExtra):
         return bool(extra.emoji == SIGN and extra.is_on and extra.of)
-    return perception.kind in (Kind.MESSAGE, Kind.MENTION) and perception.text.strip().casefold() == STOP
+    is_talk = perception.kind in (Kind.MESSAGE, Kind.MENTION) and not is_lent(perception.conversation)
+    return is_talk and perception.text.strip().casefold() == STOP

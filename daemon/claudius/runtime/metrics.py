@@ -40,6 +40,8 @@ def render(
         *_of_turns(lanes.turn_log),
         *_of_calls(resources.tally),
         _gauge("lanes", "Conversations that have something to do.", {(): lanes.busy}),
+        _counter("tool_calls", "How calls of tools ended.", lanes.hands.ended, "tool", "state"),
+        _gauge("tool_waiting", "Calls of tools that wait for consent.", {(): lanes.hands.waiting}),
         *(_of_share(share) if share.is_shared else ()),
         _counter("log_dropped_lines", "Lines that could not be logged.", {(): resources.log_dropped()}),
         _gauge("uptime_seconds", "Seconds since the start.", {(): uptime_s}),

@@ -483,6 +483,7 @@ class Server:
                 "adapters": self._networks.status(now),
                 "health": report.document() | {"problems": report.told()},
                 "busy": self.busy,
+                "tools": {"waiting": self._lanes.hands.waiting, "unknown": self._lanes.hands.unknown},
                 "recall": self._semantic.progress() if self._semantic else None,
                 "timers": {name: at.isoformat().replace("+00:00", "Z") for name, at in looks.items() if at},
             }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from claudius.config import Config
 from claudius.memory.store import Store
 from claudius.tool import Tool
 
@@ -13,22 +14,23 @@ HELP = "tool_help"
 
 
 def built_in(
-    paths: Mapping[str, str], store: Store | None, others: Callable[[], Sequence[Tool]] = tuple
+    modules: Iterable[str],
+    store: Store | None,
+    config: Callable[[], Config],
+    others: Callable[[], Sequence[Tool]] = tuple,
 ) -> Callable[[], Sequence[Tool]]:
-    """Return what lists every tool, by name: those that ship, and `others`; the same tuple while these are the same.
+    """Return what lists every tool: those that ship, and `others`; the same tuple while these are the same.
 
-    `store`: where they look; None = they are only named.
+    `store`: None = they are only listed.
     """
-    made: dict[str, Tool] = {}
     last: list[tuple[Sequence[Tool], Sequence[Tool]]] = []
 
     def listed() -> Sequence[Tool]:
         found = others()
-        if not last or last[-1][0] != found:
-            last[:] = [(found, (*[one for name, one in made.items() if found or name != HELP], *found))]
+        if not last or last[-1][0] is not found:
+            last[:] = [(found, (*[one for one in ours if found or one.name != HELP], *found))]
         return last[-1][1]
 
-    for name, path in paths.items():
-        module = importlib.import_module(path)
-        made[name] = module.build(listed if name == HELP else store) if hasattr(module, "build") else module.TOOL
+    made = [importlib.import_module(module).build(store, config, listed) for module in dict.fromkeys(modules)]
+    ours = [tool for tools in made for tool in tools]
     return listed

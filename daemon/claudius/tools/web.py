@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from html import unescape
 from typing import Final
 from urllib.parse import urljoin, urlsplit
@@ -15,6 +15,7 @@ from yarl import URL
 from claudius.addresses import Address, Once, Refused, check_literal
 from claudius.config import Config
 from claudius.errors import ToolFailed, ToolRefused
+from claudius.memory.store import Store
 from claudius.tool import JSON, Caller, Tool, ToolClass
 
 NAME: Final = "web.read"
@@ -29,7 +30,7 @@ _TEXTS = re.compile(r"text/[\w.+-]+|application/(?:[\w.-]+\+)?(?:json|xml)|appli
 _HOST = re.compile(r"[a-z0-9.-]+|[0-9a-f:.]+")
 
 
-def build(config: Callable[[], Config]) -> Tool:
+def build(_: Store, config: Callable[[], Config], __: Callable[[], Sequence[Tool]]) -> tuple[Tool, ...]:
     """Return the tool; `config` returns the settings in force."""
 
     async def read(args: JSON, _: Caller) -> str:
@@ -51,9 +52,9 @@ def build(config: Callable[[], Config]) -> Tool:
         text = await asyncio.to_thread(page_text, body, kind, charset, url)
         return _part(url, text, start, chars, is_cut=len(body) >= MOST_BYTES)
 
-    return Tool(
+    made = Tool(
         name=NAME,
-        purpose="Read a page of the web as text; `from`: the character to begin at.",
+        purpose="Read a web page as text, from a character on.",
         cls=ToolClass.READ,
         schema={
             "type": "object",
@@ -66,6 +67,7 @@ def build(config: Callable[[], Config]) -> Tool:
         },
         run=read,
     )
+    return (made,)
 
 
 def checked(written: str, hosts: Collection[str]) -> URL:

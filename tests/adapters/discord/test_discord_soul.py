@@ -240,7 +240,7 @@ async def test_a_guild_that_is_allowed_later_is_heard_from_then_on(
     assert "code" in refused.text
     assert "no server is allowed" in before
     assert GUILD in before
-    assert "Artifex" in answered.text
+    assert "I am Claudius" in answered.text
 
 
 async def detail(home: Home) -> str:

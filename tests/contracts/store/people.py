@@ -145,8 +145,8 @@ async def _(ground: Ground) -> None:
         speakers = [(await recalled(store, PLACES[place])).speaker for place in ("DM Ana", "#ops")]
     assert (alone.name, aloud.name) == ("Annabel", "Ana")
     assert [(one.id, one.text) for one in alone.facts] == [
-        ("f3", "Lives in Leeds"),
-        ("f2", "Annabel"),
+        ("f2", "Lives in Leeds"),
+        ("f1", "Annabel"),
         ("f1", "Vegan"),
     ]
     assert [(one.id, one.text) for one in aloud.facts] == [("f1", "Vegan")]

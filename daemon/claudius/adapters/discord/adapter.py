@@ -50,7 +50,7 @@ from claudius.adapters.discord.incoming import (
     perceive,
     position,
 )
-from claudius.adapters.discord.outgoing import DiscordPoster, DiscordTypingIndicators
+from claudius.adapters.discord.outgoing import PRESSED, DiscordPoster, DiscordTypingIndicators
 from claudius.adapters.discord.people import ChannelVisibility, DiscordPeople
 from claudius.adapters.discord.text import fetch, title
 from claudius.adapters.incoming import Ignored
@@ -59,6 +59,8 @@ from claudius.errors import AdapterRefused, ClaudiusError, OverBudget
 from claudius.foreign import unquoted
 from claudius.perception import Kind, Perception
 from claudius.runtime.adapter import Accept, Fetched
+from claudius.runtime.commands.words import decision
+from claudius.tool import Card
 
 log = logging.getLogger(__name__)
 
@@ -159,6 +161,7 @@ class DiscordAdapter(ChatAdapter[_Session]):
             "disconnect": self._disconnected,
             "socket_event_type": self._arrived,
             "message": partial(self._receive, self._hear),
+            "interaction": partial(self._receive, self._press),
             **dict.fromkeys(CHANGES, partial(self._receive, self._hear_change)),
         }
         return Gateway(handlers, self._timings, self._outage)
@@ -204,6 +207,17 @@ class DiscordAdapter(ChatAdapter[_Session]):
         find = partial(self._places.find, interaction.channel_id or 0, interaction.guild_id, inside.gateway)
         know = partial(self._people.know, client=inside.gateway, user=str(interaction.user.id), author=interaction.user)
         await ask(interaction, text, find, know, accept)
+
+    async def _press(self, interaction: discord.Interaction, inside: _Session, accept: Accept) -> None:
+        """Hear the button of a question for consent; the tree hears commands."""
+        facts: Mapping[str, Any] = interaction.data or {}
+        pressed = PRESSED.fullmatch(str(facts.get("custom_id")))
+        if pressed:
+            await self._ask(interaction, decision(pressed[1], pressed[2]), inside, accept)
+
+    async def settles(self, conversation: str, receipt: str, card: Card) -> None:
+        """Put the verdict in place of a question's buttons. Raises: as `speak`."""
+        await self._in().poster.settles(conversation, receipt, card)
 
     async def answer(self, perception: Perception, text: str) -> None:
         """Answer a command so that only the person who gave it sees the answer. Raises: DeliveryError."""

@@ -194,6 +194,7 @@ def perceive_command(interaction: discord.Interaction, text: str, where: Where, 
         is_bot=interaction.user.bot,
         extra=CommandExtra(
             where=conversation,
+            receipt=str(interaction.message.id) if interaction.message else "",
             guilds=who.guilds,
             roles=who.roles,
             locale=str(interaction.locale),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from base64 import b32encode
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -37,6 +38,7 @@ from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown
 from claudius.foreign import unquoted
 from claudius.intent import Utterance
 from claudius.perception import Perception, Place
+from claudius.tool import Card
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +56,36 @@ NO_REPLY = "160002"
 
 
 def _written(utterance: Utterance) -> str:
-    """Return a part as it is posted: its receipts follow in small text. Pure."""
+    """Return a part as it is posted: its receipts follow in small text, and arguments are no format. Pure."""
+    if utterance.card:
+        return _asked(utterance.card)
     return replace(utterance, receipts=tuple([f"-# {line}" for line in utterance.receipts])).whole
+
+
+def _is(content: str, utterance: Utterance) -> bool:
+    """Return whether a post is this part: a question may name those who decide it otherwise now. Pure."""
+    written = _written(utterance).strip()
+    return content.startswith(written.rpartition("\n")[0]) if utterance.card else content == written
+
+
+def _asked(card: Card) -> str:
+    """Return a question for consent, or what was decided. Pure."""
+    args = f"```\n{card.args}\n```" if card.args else ""
+    told = card.verdict or f"Only {card.who} may decide this: by a button, 👍 or 👎, or with !allow and !deny."
+    return "\n".join(filter(None, (card.question, args, f"-# {told}")))
+
+
+def _buttons(card: Card) -> discord.ui.View:
+    """Return the buttons of a question. The library keeps no view: a press is heard after any restart."""
+    view = discord.ui.View(timeout=None)
+    for verb, label in card.buttons:
+        view.add_item(discord.ui.Button(label=label, custom_id=f"tool:{verb}:{card.call}"))
+    view.stop()
+    return view
+
+
+PRESSED = re.compile(r"tool:(allow|talk|deny):([a-z2-7]{16}/\d{1,3})")
+"""The id of a button of a question: the verb, and the call."""
 
 
 class DiscordPoster:
@@ -121,6 +151,23 @@ class DiscordPoster:
                 if code_of(error) not in (UNKNOWN_CHANNEL, UNKNOWN_MESSAGE):
                     raise classify(error) from error
 
+    async def settles(self, conversation: str, receipt: str, card: Card) -> None:
+        """Put the verdict in place of a question's buttons. A post that is gone is no error. Raises: as `speak`."""
+        place = Place.of(conversation)
+        quiet = discord.AllowedMentions.none()
+        for target in filter(None, (place.thread, place.channel)):
+            channel = self._client.get_partial_messageable(int(target), guild_id=_guild(place))
+            try:
+                async with asyncio.timeout(self._call_s):
+                    await channel.get_partial_message(int(receipt)).edit(
+                        content=_asked(card), view=None, allowed_mentions=quiet
+                    )
+            except FAILURES as error:
+                if code_of(error) not in (UNKNOWN_CHANNEL, UNKNOWN_MESSAGE):
+                    raise classify(error) from error
+            else:
+                return
+
     async def find(self, utterance: Utterance, decided_at: datetime) -> str | None:
         """Look whether a part is visible and return its id, or None if it is not or posting again cannot duplicate it.
 
@@ -157,6 +204,8 @@ class DiscordPoster:
             options["reference"] = discord.MessageReference(
                 message_id=int(answers), channel_id=int(target), guild_id=_guild(place), fail_if_not_exists=False
             )
+        if utterance.card:
+            options["view"] = _buttons(utterance.card)
         async with self._call():
             return await channel.send(
                 _written(utterance),
@@ -224,7 +273,7 @@ class DiscordPoster:
         # Earlier parts were posted before this one, so none of them is this part, even if the text is the same.
         for message in ours[utterance.part :]:
             known = self._places.spoken.get(str(message.id), utterance.key)
-            if known == utterance.key and message.content.strip() == _written(utterance).strip():
+            if known == utterance.key and _is(message.content.strip(), utterance):
                 return str(message.id)
         if looked_at >= LOOKED_AT:
             raise DeliveryUnknown("too much was said since to look through")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from time import time
 from typing import Any
 
@@ -24,7 +24,7 @@ from claudius.adapters.chat_adapter import (
     until,
 )
 from claudius.adapters.incoming import Ignored
-from claudius.adapters.slack.commands import HOME_OPENED, answer, asked_by, commanded, tell_person
+from claudius.adapters.slack.commands import HOME_OPENED, answer, asked_by, commanded, is_decision, tell_person
 from claudius.adapters.slack.connection import (
     BOT_TOKEN,
     SlackProbe,
@@ -57,6 +57,7 @@ from claudius.errors import AdapterRefused, ClaudiusError, OverBudget
 from claudius.foreign import unquoted
 from claudius.perception import Kind, Perception, Place, Standing
 from claudius.runtime.adapter import Accept, Fetched
+from claudius.tool import Card
 
 log = logging.getLogger(__name__)
 
@@ -216,9 +217,30 @@ class SlackAdapter(ChatAdapter[_Session]):
         perception = commanded(body, inside.us, who, time())
         if perception is None:
             self.ignored[str(body.get("command") or body.get("type"))] += 1
+        elif is_decision(body):
+            await self._in_time(accept(perception))
         else:
             await accept(perception)
         return BoltResponse(status=200)
+
+    async def _in_time(self, keeping: Awaitable[bool]) -> None:
+        """Store a press; on a slow disk it is acknowledged before it is stored, as Slack waits three seconds only."""
+        task = asyncio.ensure_future(keeping)
+        done, _ = await asyncio.wait([task], timeout=self._timings.press_s)
+        if done:
+            task.result()
+            return
+        self._hearing.add(task)
+        task.add_done_callback(self._pressed)
+
+    def _pressed(self, task: asyncio.Task[Any]) -> None:
+        self._hearing.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.warning("a press is lost: it shows nothing, and may be made again", extra={"error": unquoted(error)})
+
+    async def settles(self, conversation: str, receipt: str, card: Card) -> None:
+        """Put the verdict in place of a question's buttons. Raises: as `speak`."""
+        await self._in().poster.settles(Place.of(conversation).channel, receipt, card)
 
     async def answer(self, perception: Perception, text: str) -> None:
         """Answer a command, where Slack allows it so that only the person who gave it sees it.

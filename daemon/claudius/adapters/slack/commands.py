@@ -16,14 +16,15 @@ from typing import Any
 from slack_sdk.web.async_client import AsyncWebClient
 
 from claudius.adapters.slack.incoming import NETWORK, SlackBot, Who
-from claudius.adapters.slack.text import mrkdwn, read
+from claudius.adapters.slack.outgoing import BUTTON
+from claudius.adapters.slack.text import mrkdwn, object_of, read, text_of
 from claudius.adapters.slack.web_api import FAILURES, classify, classify_read
 from claudius.cognition.output.splitting import in_posts
 from claudius.errors import DeliveryRefused
 from claudius.perception import CommandExtra, Kind, Perception, Place, Standing, given_in, private
 from claudius.prompt import valid
 from claudius.proxies import proxy_of
-from claudius.runtime.commands.words import apart, by_ids
+from claudius.runtime.commands.words import apart, by_ids, decision
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,14 @@ def asked_by(body: Mapping[str, Any]) -> str:
     return str(user or "")
 
 
+def is_decision(body: Mapping[str, Any]) -> bool:
+    """Return whether a payload is a button of a question for consent, pressed on the post that asks it. Pure."""
+    if body.get("type") != "block_actions" or object_of(body, "container").get("type") != "message":
+        return False
+    pressed = (body.get("actions") or [{}])[0]
+    return str(pressed.get("action_id")).startswith(BUTTON)
+
+
 def commanded(body: Mapping[str, Any], us: SlackBot, who: Who, now_s: float) -> Perception | None:
     """Return a command, a button press or an opened App Home as a perception, or None for anything else. Pure.
 
@@ -56,12 +65,15 @@ def commanded(body: Mapping[str, Any], us: SlackBot, who: Who, now_s: float) -> 
     if not (text and key and user):
         return None
     team = str(body.get("team_id") or (body.get("team") or {}).get("id") or us.team)
-    where = f"{NETWORK}:{us.team}:{channel or user}:"
+    receipt = str(object_of(body, "container").get("message_ts") or "") if is_decision(body) else ""
+    thread = str(object_of(body, "message").get("thread_ts") or "") if receipt else ""
+    where = f"{NETWORK}:{us.team}:{channel or user}:{thread}"
     said = read(text, us.user, {})
-    is_home = body.get("type") == "block_actions" or "event" in body
+    is_home = (body.get("type") == "block_actions" and not receipt) or "event" in body
     extra = CommandExtra(
         where=where,
         is_public=None if is_home else not channel.startswith(("D", "U", "W")),
+        receipt=receipt,
         locale=who.locale,
         own={"home": user} if is_home else {"response_url": str(body.get("response_url") or "")},
     )
@@ -91,7 +103,11 @@ def _asked(body: Mapping[str, Any], person: str) -> tuple[str, str, str]:
     if event.get("type") == HOME_OPENED and event.get("tab", "home") == "home":
         return "home", f"{NETWORK}:home:{person}:{event.get('event_ts')}", ""
     if body.get("type") == "block_actions":
-        action = str(((body.get("actions") or [{}])[0]).get("action_id"))
+        pressed = (body.get("actions") or [{}])[0]
+        action, value = str(pressed.get("action_id")), str(pressed.get("value"))
+        if is_decision(body):
+            asked = decision(action.removeprefix(BUTTON), value)
+            return asked, f"{NETWORK}:cmd:{body.get('trigger_id')}", text_of(object_of(body, "channel"), "id")
         return BUTTONS.get(action, ""), f"{NETWORK}:cmd:{body.get('trigger_id')}", ""
     return "", "", ""
 

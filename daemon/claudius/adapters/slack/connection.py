@@ -176,6 +176,8 @@ class SlackTimings(Timings, frozen=True):
     """After this long without a connection, the client counts as dead."""
     transcribed_s: tuple[float, ...] = (0.0, 1.0, 2.0, 4.0, 4.0)
     """The pauses between looks for the transcript of a clip."""
+    press_s: float = 2.5
+    """How long the press of a button may take to be stored before it is acknowledged."""
     silent_s: float = 30.0
     """How long a connected socket may be silent, without even a pong."""
 

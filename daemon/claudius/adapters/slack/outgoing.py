@@ -38,6 +38,7 @@ from claudius.errors import DeliveryError, DeliveryLater, DeliveryRefused, Deliv
 from claudius.foreign import unquoted
 from claudius.intent import Utterance
 from claudius.perception import Perception, Place
+from claudius.tool import Card
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,10 @@ SIGNS = {
 }
 """Slack's names for the emoji with which the soul reacts to messages."""
 NO_MESSAGE, ALREADY, MISSING_SCOPE = "message_not_found", "already_reacted", "missing_scope"
+BUTTON = "tool_"
+"""How the actions of a question's buttons begin; the verb follows."""
+ARGS_CHARS = 2000
+"""The most of arguments in one section, which holds 3,000 characters when they are escaped."""
 LOOKED_AT = 200
 """Messages per page of history."""
 MOST_PAGES = 10
@@ -97,7 +102,7 @@ class SlackPoster:
         if not self._knows_markdown:
             return await self._post(post, **plain)
         try:
-            return await self._post(post, **_with_receipts(utterance, plain["text"]))
+            return await self._post(post, **_formed(utterance, plain["text"]))
         except _NotUnderstood as error:
             log.warning("this Slack does not know markdown", extra={"error": unquoted(error)})
             ts = await self._post(post, **plain)
@@ -124,6 +129,16 @@ class SlackPoster:
         """Delete the post at `ts`. One that is already gone is no error. Raises: as `speak`."""
         try:
             await self._client.chat_delete(channel=channel, ts=ts)
+        except FAILURES as error:
+            if code_of(error) != NO_MESSAGE:
+                raise classify(error) from error
+
+    async def settles(self, channel: str, ts: str, card: Card) -> None:
+        """Put the verdict in place of a question's buttons. A post that is gone is no error. Raises: as `speak`."""
+        try:
+            await self._client.chat_update(
+                channel=channel, ts=ts, text=escape(card.text, quote=False), blocks=card_blocks(card)
+            )
         except FAILURES as error:
             if code_of(error) != NO_MESSAGE:
                 raise classify(error) from error
@@ -198,11 +213,35 @@ class _NotUnderstood(Exception):
     """The server does not know an argument, and has posted nothing."""
 
 
-def _with_receipts(utterance: Utterance, text: str) -> dict[str, Any]:
+def card_blocks(card: Card) -> list[dict[str, Any]]:
+    """Return a question for consent: what is asked, with which arguments, and its buttons or the verdict. Pure.
+
+    Everything stands as it is: nothing in it is a mention, a link or a format.
+    """
+    args = [card.args[at : at + ARGS_CHARS] for at in range(0, len(card.args), ARGS_CHARS)]
+    shown = [card.question, *args]
+    blocks: list[dict[str, Any]] = [{"type": "section", "text": _plain(one)} for one in shown]
+    if not card.verdict:
+        buttons = [
+            {"type": "button", "action_id": f"{BUTTON}{verb}", "value": card.call, "text": _plain(label)}
+            for verb, label in card.buttons
+        ]
+        blocks.append({"type": "actions", "elements": buttons})
+    told = card.verdict or f"Only {card.who} may decide this: by a button, 👍 or 👎, or with !allow and !deny."
+    return [*blocks, {"type": "context", "elements": [_plain(told)]}]
+
+
+def _plain(text: str) -> dict[str, Any]:
+    return {"type": "plain_text", "text": escape(text, quote=False), "emoji": False}
+
+
+def _formed(utterance: Utterance, text: str) -> dict[str, Any]:
     """Return the arguments that say a part; `text` stands for it where no blocks are shown. Pure.
 
     Slack takes no blocks beside `markdown_text`, so where a context block follows, the words are a block as well.
     """
+    if utterance.card:
+        return {"text": text, "blocks": card_blocks(utterance.card)}
     if not utterance.receipts:
         return {"markdown_text": utterance.body}
     lines = [{"type": "plain_text", "text": line, "emoji": False} for line in utterance.receipts]

@@ -6,9 +6,10 @@ without a text. Source: the process design, section 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace as replace_line
 from itertools import groupby
+from operator import attrgetter
 from string import Template
 from typing import Any
 
@@ -17,9 +18,10 @@ from msgspec.structs import replace
 
 from claudius.cognition.acts import ACTS
 from claudius.cognition.asks import QUERY, SPEECH, Ask
-from claudius.cognition.history import feels, merged, section
+from claudius.cognition.history import feels, merged, section, tool_record
 from claudius.cognition.plan import EngineSettings, Plan
 from claudius.cognition.prompt.assembly import PRESENT, context_blocks, history, system_text
+from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.steps import STEPS
 from claudius.cognition.working_memory import CORE, DEFAULT, ORDER, SUMMARY, MemoryEntry, WorkingMemory
 from claudius.errors import BadSoul
@@ -48,7 +50,12 @@ REGIONS = {
     "Current Message": MESSAGE,
 }
 """Heading in the tail → region of the memory."""
-_TAGS = {EntryType.INTERNAL_MONOLOGUE: "internal_monologue", EntryType.EXTERNAL_DIALOG: SPEECH}
+_TAGS = {
+    EntryType.INTERNAL_MONOLOGUE: "internal_monologue",
+    EntryType.EXTERNAL_DIALOG: SPEECH,
+    EntryType.TOOL_USE: TOOL_USE,
+}
+_OF_OTHERS = (EntryType.USER_MESSAGE, EntryType.EVENT, EntryType.DAIMON_SPEECH, EntryType.TOOL_RESULT)
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -62,6 +69,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """The whole This Turn part if a declarative process words it; `lines` is then unused."""
     earlier: str = ""
     """The sections given by earlier calls of the same hop."""
+    used: tuple[Message, ...] = ()
+    """What stands before those: sections that asked for tools, each with what came of it."""
 
 
 class Drawn(Struct, frozen=True, kw_only=True):
@@ -114,7 +123,7 @@ def _past(past: PastTurn) -> Iterator[MemoryEntry]:
                 metadata={"turn": past.turn, "shown": n},
             )
     for n, entry in enumerate(past.entries):
-        is_own = entry.entry_type not in (EntryType.USER_MESSAGE, EntryType.EVENT, EntryType.DAIMON_SPEECH)
+        is_own = entry.entry_type not in _OF_OTHERS
         line = MemoryEntry.of(entry, f"{past.turn}/{n}", "assistant" if is_own else "user")
         yield replace_line(line, metadata={**entry.metadata, "turn": past.turn, "n": n})
 
@@ -130,12 +139,14 @@ def prompt_of(source: PromptSource, memory: WorkingMemory, asked: Wanted) -> Pro
     system = "\n\n".join(entry.content for entry in memory.region(CORE))
     messages, cached = _history(source, memory)
     opening = _opening(source, memory, asked)
-    own = "\n".join(part for part in (_own(fresh(memory, source.base)), asked.earlier) if part)
+    own = _own(fresh(memory, source.base), asked, source.recollection.nonce)
     wanted = _wanted(source, asked)
     if not own:
         return Prompt(system, messages, "\n".join([*opening, wanted]), cached)
-    now = (Message("user", "\n".join(opening)), Message("assistant", own))
-    return Prompt(system, merged((*messages, *now)), "\n".join([source.soul.text("more.md").strip(), wanted]), cached)
+    given = [own.pop().content] if own[-1].role == "user" else []
+    now = (Message("user", "\n".join(opening)), *own)
+    tail = "\n".join([*given, source.soul.text("more.md").strip(), wanted])
+    return Prompt(system, merged((*messages, *now)), tail, cached)
 
 
 def _history(source: PromptSource, memory: WorkingMemory) -> tuple[tuple[Message, ...], int]:
@@ -189,7 +200,7 @@ def _opening(source: PromptSource, memory: WorkingMemory, asked: Wanted) -> list
     regions: dict[str, list[MemoryEntry]] = {}
     for entry in memory.entries:
         is_own = entry.role == "assistant" and entry.region == DEFAULT
-        if entry.id not in base and not is_own and entry.region != CORE:
+        if entry.id not in base and not is_own and entry.region != CORE and not _is_result(entry):
             regions.setdefault(entry.region, []).append(entry)
     for region, entries in regions.items():
         blocks.append(_block(region, entries, source.recollection.nonce))
@@ -209,10 +220,27 @@ def _noted(entry: MemoryEntry, region: str, nonce: str) -> str:
     return fence(data_line({"kind": kind, "text": entry.content}), nonce)
 
 
-def _own(entries: Sequence[MemoryEntry]) -> str:
-    """Write what the soul added this turn as its own sections."""
-    own = (entry for entry in entries if entry.role == "assistant" and entry.region == DEFAULT)
-    return "\n".join(section(_tag(entry), entry.content, entry.verb) for entry in own)
+def _own(entries: Sequence[MemoryEntry], asked: Wanted, nonce: str) -> list[Message]:
+    """Write what the soul added this turn as its own sections, and what tools gave between them."""
+    messages: list[Message] = []
+    for entry in entries:
+        if _is_result(entry):
+            messages.append(given_by(entry.content, entry.metadata, nonce))
+        elif entry.role == "assistant" and entry.region == DEFAULT:
+            messages.append(Message("assistant", section(_tag(entry), entry.content, entry.verb)))
+    messages += [*asked.used, *([Message("assistant", asked.earlier)] if asked.earlier else [])]
+    return [
+        Message(role, "\n".join([one.content for one in run])) for role, run in groupby(messages, attrgetter("role"))
+    ]
+
+
+def given_by(text: str, about: Mapping[str, Any], nonce: str) -> Message:
+    """Return what a tool gave as a message. Pure."""
+    return Message("user", fence(data_line(tool_record(text, about)), nonce))
+
+
+def _is_result(entry: MemoryEntry) -> bool:
+    return entry.entry_type is EntryType.TOOL_RESULT
 
 
 def _tag(entry: MemoryEntry) -> str:

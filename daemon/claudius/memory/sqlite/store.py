@@ -156,11 +156,18 @@ class HeardBefore(Struct, frozen=True):
     """What it has accepted and not answered, oldest first."""
     said: Sequence[Mapping[str, Any]]
     """What it has decided to say to that, delivered or not."""
+    calls: Sequence[Mapping[str, Any]] = ()
+    """What it has begun to do for that with tools."""
 
 
 def heard(db: Database) -> HeardBefore:
     """Return what a store has heard."""
-    return HeardBefore(db.values("answered_here"), db.dicts("unanswered_here"), db.dicts("said_of_unanswered_here"))
+    return HeardBefore(
+        db.values("answered_here"),
+        db.dicts("unanswered_here"),
+        db.dicts("said_of_unanswered_here"),
+        db.dicts("calls_of_unanswered_here"),
+    )
 
 
 def heard_in(path: Path) -> HeardBefore | None:
@@ -195,10 +202,11 @@ def acts_in(path: Path) -> Sequence[Mapping[str, Any]]:
 async def take_over(core: Core, before: HeardBefore | None, now: datetime) -> None:
     """Settle in a copy what was answered `before`, and have wait there what waited; nobody knows (None): settle all.
 
-    Raises: StoreError.
+    Nobody allows any more what the copy asked. Raises: StoreError.
     """
 
     def write(db: Database) -> None:
+        db.run("calls_restored", now=stamp(now))
         for key in [row["key"] for row in db.all("unanswered_here")] if before is None else before.answered:
             db.run("said_elsewhere", key=key, reason=REASON, now=stamp(now))
             db.run("answered_elsewhere", key=key, reason=REASON, now=stamp(now))
@@ -210,6 +218,7 @@ async def take_over(core: Core, before: HeardBefore | None, now: datetime) -> No
                 _wait(db, row)
         for row in before.said:
             db.run("said_as_elsewhere", **row)
+        db.each("call_as_elsewhere", before.calls)
 
     await core.write(write)
 

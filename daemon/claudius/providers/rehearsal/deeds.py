@@ -3,298 +3,218 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from math import ceil
 from typing import Any
-from zoneinfo import available_timezones
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from claudius.acts import MOST_ACTS
 from claudius.memory.ranking import stemmed
-from claudius.providers.rehearsal.lines import Lines, plain
-from claudius.providers.rehearsal.reading import FORGET, Noticed, ReadRequest, Short, facts_in, quoted, sentences
-from claudius.providers.rehearsal.times import TimeTold, is_unread, peel, zone_named
+from claudius.providers.rehearsal import reading as reads
+from claudius.providers.rehearsal.lines import Lines
+from claudius.recurrence import DAYS, following
+
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 Act = Mapping[str, Any]
-
-_I = re.IGNORECASE
-_OPENS = (
-    r"^\W*(?:(?:please|hey|hi|hello|ok|okay|and|then|so|also|claudius|thanks|yes|no|actually|oh|well|"
-    r"(?:can|could|would|will) you(?: please)?|i(?:'d| would) like you to|i (?:want|need) you to)\b[,\s]*)*+"
-)
-_REMIND = re.compile(rf"{_OPENS}(.*?),? ?(?:please )?\b(?:remind|nudge|ping|wake) (?:me|us)(?: up)?\b(.*)$", _I)
-_SET = re.compile(
-    rf"{_OPENS}(?:set|make|add|create|give|i need|i want)(?: me| us| up)? an? (reminder|alarm|timer|shout)\b(.*)$", _I
-)
-_LET = re.compile(rf"{_OPENS}(?:don't|do not) let me forget\b(.*)$|{_OPENS}reminder:(.*)$", _I)
-_ASKS = re.compile(r"\W*(?:what|why|how|who|whom|whose|where|which|if|whether|when)\b", _I)
-_TASK = re.compile(r"\s*\b(?:to|that|about|of)\b\s+(?=\D)|, ", _I)
-_FILLER = re.compile(r"\b(?:again|please|once|then|just)\b|\W+", _I)
-NAMELESS = "what you asked for"
-
-_LIST = re.compile(
-    r"\b(?:what|which|list|show|tell me)\b.*\b(?:reminders?|plans)\b|\bwhat(?:'s| is| have you) planned\b"
-    r"|\bwhat will you remind me\b",
-    _I,
-)
-_CANCEL = re.compile(rf"{_OPENS}(cancel|drop|delete|remove|stop|forget|scrap) (.+)$", _I)
-_MOVE = re.compile(
-    rf"{_OPENS}(?:move|postpone|reschedule|change|shift|push|put off|delay) (.+) (?:back )?(?:to|until|till|for) (.+)$",
-    _I,
-)
-_PLAN = re.compile(r"\b(?:remind(?:ers?|ing)|plans?|alarms?|timers?|p\d+)\b", _I)
-_PLAN_WORDS = re.compile(
-    r"\b(?:remind\w*|plans?|alarms?|timers?|me|us|about|for|to|of|the|my|please|that|this|last)\b", _I
-)
-_ZONE = re.compile(
-    r"\bmy time ?zone is(?: now)? ([\w/+ -]+)"
-    r"|\b(?:i(?:'m| am)?|we(?:'re| are)?)(?: now)?(?: live| work)? (?:in|on) ([\w/ ]+?) time\b",
-    _I,
-)
-_OPENED = re.compile(
-    r"\b(?:driving |job |final )?(?:interview|exam|test|appointment|surgery|operation|wedding|presentation|viewing"
-    r"|audition|hearing|check-?up|race|match)\b.*",
-    _I,
-)
-_CLOSED = re.compile(
-    r"\b(?:i|we)(?:'ve| have)?(?: just| finally)? (?:got|passed|failed|won|lost|aced|nailed|made it"
-    r"|(?:didn't|did not) (?:get|pass|make))\b|\bit's over\b"
-    r"|\b(?:it|that|the \w+) (?:went|is over|was (?:cancelled|great|fine|awful|terrible|good|bad))\b",
-    _I,
-)
-_NEGATION = re.compile(r"\b(?:do|does|did)(?:n't| not)\b|\bnot\b|n't\b|\bno longer\b|\bany ?more\b|\bnever\b", _I)
-_ENDED = re.compile(
-    r"\bno longer\b|\bany ?more\b|\b(?:i|we)(?:'ve| have)?(?: just| finally)? (?:left|quit|stopped|gave up|given up)\b",
-    _I,
-)
+Told = Mapping[str, str]
+"""What a phrase names of a time, by the names of the groups of its patterns."""
 
 
-class Deeds(Struct, frozen=True, kw_only=True):
-    """What a message asks of the books."""
+class Deeds(Struct, frozen=True):
+    """What a message asks of the books, and the sections of the lines that answer it. `known` was `learned` before."""
 
-    acts: tuple[Act, ...] = ()
     sections: tuple[str, ...] = ()
-    """The sections of the lines that answer."""
+    acts: tuple[Act, ...] = ()
     about: str = ""
-    """What they are about: a plan, a fact, a zone."""
-    learned: tuple[Noticed, ...] = ()
-    known: tuple[Noticed, ...] = ()
-    """What was told before, and stands under `## Known`."""
+    learned: tuple[reads.Noticed, ...] = ()
+    known: tuple[reads.Noticed, ...] = ()
 
 
-class Errand(Struct, frozen=True):
-    """A reminder that somebody asks for."""
-
-    task: str
-    when: TimeTold | None
-    """None = no time is told in a form that is read."""
-
-
-def deeds_of(seen: ReadRequest, lines: Lines) -> Deeds:
+def deeds_of(seen: reads.ReadRequest, lines: Lines) -> Deeds:
     """Return what a message asks of the books: one thing of the clock, or what it tells of its speaker. Pure."""
-    for read in (_reminder, _plans, _cancelled, _moved, _forgotten, _zoned):
-        if found := read(seen, lines):
-            return found
-    return _told(seen, lines)
+    readers = (_reminder, _changed, _forgotten, _corrected)
+    return next(filter(None, [read(seen, lines) for read in readers]), None) or _told(seen, lines)
 
 
-def _reminder(seen: ReadRequest, lines: Lines) -> Deeds | None:
-    wanted = wanted_in(seen.message, seen.now) if seen.now else None
-    if wanted is None and seen.now and _asked_when(seen, lines):
-        rest, told = peel(seen.message, seen.now)
-        before = wanted_in(seen.said[-1], seen.now)
-        if before and told.is_any and not _FILLER.sub("", rest):
-            wanted = Errand(before.task, told)
+def _reminder(seen: reads.ReadRequest, lines: Lines) -> Deeds | None:
+    wanted = _wanted_in(seen.message, lines)
+    asked = [line for group in lines.sections["reminder without a time"].groups for line in group]
+    if not wanted and seen.said and seen.spoken and any(line in seen.spoken[-1] for line in asked):
+        rest, told = _peel(seen.message, lines)
+        before = _wanted_in(seen.said[-1], lines)
+        wanted = (before[0], told) if before and told and not lines.patterns["filler"].sub("", rest) else None
     if wanted is None or seen.now is None:
         return None
-    if wanted.when is None:
-        return Deeds(sections=("reminder without a time",))
-    act = {
-        "do": "remind",
-        "at": wanted.when.at(seen.now),
-        "text": quoted(wanted.task, 200),
-        "repeat": wanted.when.repeat,
-    }
-    act["until"] = wanted.when.until.isoformat() if wanted.when.until else ""
-    return Deeds(acts=({key: value for key, value in act.items() if value},), sections=("reminder",))
+    if not (plan := _planned(wanted[1], seen.now, lines)):
+        return Deeds(("reminder without a time",))
+    return Deeds(("reminder",), ({"do": "remind", "text": reads.quoted(wanted[0], 200), **plan},))
 
 
-def _asked_when(seen: ReadRequest, lines: Lines) -> bool:
-    asked = [line for group in lines.sections["reminder without a time"].groups for line in group]
-    return bool(seen.said and seen.spoken and any(line in seen.spoken[-1] for line in asked))
-
-
-def wanted_in(text: str, now: datetime) -> Errand | None:
-    """Return the first reminder that a message asks for, or None. Pure."""
-    for sentence in sentences(text):
-        if found := _REMIND.match(sentence):
-            if not _ASKS.match(found[2]) and not _FILLER.sub("", peel(found[1], now)[0]):
-                return _wanted(found[1], found[2], "", now)
-        elif found := _SET.match(sentence):
-            rest = re.sub(r"^ for (?=an? |half |\w+ (?:min|hour|day|week))", " in ", found[2])
-            return _wanted("", re.sub(r"^ for ", " at " if re.match(r" for \d", rest) else " ", rest), found[1], now)
-        elif found := _LET.match(sentence):
-            return _wanted("", f" to {(found[1] or found[2]).strip().removeprefix('to ')}", "", now)
+def _wanted_in(text: str, lines: Lines) -> tuple[str, Told] | None:
+    """Return what the first reminder that a message asks for is to say, and when; no time if none is read."""
+    filler = lines.patterns["filler"]
+    for found in filter(None, map(lines.patterns["remind"].match, reads.sentences(text))):
+        rest = found["rest"] or found["task"] or ""
+        before, told = _peel(found["before"] or "", lines)
+        if filler.sub("", before) or lines.patterns["asks"].match(rest):
+            continue
+        head, *tasks = lines.patterns["task"].split(rest, maxsplit=1)
+        task, (left, told) = "".join(tasks), _peel(head, lines, told)
+        if left := filler.sub("", left):
+            return task or left, {}
+        task, told = (task, told) if {"hour", "name", "count"} & {*told} else _peel(task, lines, told)
+        is_unread = lines.patterns["unread"].search(task)
+        return task.strip(" ,.!?") or found["name"] or found["wake"] or "what you asked for", {} if is_unread else told
     return None
 
 
-def _wanted(before: str, rest: str, name: str, now: datetime) -> Errand:
-    head, *tasks = _TASK.split(rest, maxsplit=1)
-    task = tasks[0] if tasks else ""
-    left, told = peel(f"{before} {head}", now)
-    if _FILLER.sub("", left):
-        return Errand(task or left.strip(), None)
-    if not told.is_whole:
-        task, told = peel(task, now, told)
-        if is_unread(task):
-            return Errand(task, None)
-    return Errand(task.strip(" ,.!?") or name or NAMELESS, told if told.is_any else None)
-
-
-def _plans(seen: ReadRequest, _lines: Lines) -> Deeds | None:
-    if not _LIST.search(seen.message):
+def _changed(seen: reads.ReadRequest, lines: Lines) -> Deeds | None:
+    text = seen.message.strip().rstrip(".!? ")
+    if lines.patterns["list"].search(text):
+        return Deeds(("plans" if seen.plans else "no plan",))
+    found = lines.patterns["move"].match(text) or lines.patterns["cancel"].match(text)
+    if found is None or seen.now is None:
         return None
-    return Deeds(sections=("plans" if seen.plans else "no plan",))
-
-
-def _cancelled(seen: ReadRequest, lines: Lines) -> Deeds | None:
-    found = _CANCEL.match(seen.message.strip().rstrip(".!? "))
-    if found is None or not (found[1].lower() == "cancel" or _PLAN.search(found[2])):
+    meant, when = _meant(found["plan"], seen.plans, lines), found.groupdict().get("when")
+    if not (lines.patterns["plan"].search(found["plan"]) or (meant if when else found["verb"].lower() == "cancel")):
         return None
-    if re.search(r"\b(?:all|every|everything)\b", found[2], _I) and seen.plans:
-        return Deeds(acts=({"do": "cancel", "plan": "all"},), sections=("cancelled",))
-    meant = _meant(found[2], seen.plans, lines)
-    if len(meant) != 1 and not re.findall(r"\bp\d+\b", found[2]):
-        return Deeds(sections=("which plan" if seen.plans else "no plan",))
-    acts = tuple([{"do": "cancel", "plan": one.id} for one in meant[:MOST_ACTS]])
-    return Deeds(acts=acts, sections=("cancelled" if acts else "which plan" if seen.plans else "no plan",))
+    is_all = not when and seen.plans and lines.patterns["all"].search(found["plan"])
+    if len(meant) != 1 and not is_all:
+        return Deeds(("which plan" if seen.plans else "no plan",))
+    if not when:
+        return Deeds(("cancelled",), ({"do": "cancel", "plan": "all" if is_all else meant[0]},))
+    rest, told = min(_peel(when, lines), _peel(f"at {when}", lines), key=lambda one: len(one[0]))
+    dated = re.match(r"\w+ (\d{1,2} \w+)", seen.plans[meant[0]])
+    if dated and "hour" in told and not _day(told, seen.now):  # on the day that `Thu 27 Nov 9:00: …` names
+        told = {**told, "iso": str(_day(_peel(dated[1], lines)[1], seen.now - timedelta(days=1)))}
+    at = {} if rest else _planned(told, seen.now, lines)
+    return Deeds(("moved",), ({"do": "move", "plan": meant[0], **at},)) if at else Deeds(("reminder without a time",))
 
 
-def _moved(seen: ReadRequest, lines: Lines) -> Deeds | None:
-    found = _MOVE.match(seen.message.strip().rstrip(".!? "))
-    meant = _meant(found[1], seen.plans, lines) if found else ()
-    if found is None or seen.now is None or not (meant or _PLAN.search(found[1])):
+def _meant(words: str, among: Mapping[str, str], lines: Lines) -> list[str]:
+    """Return the ids that somebody means: as named, the last one, or by what is shared with one line alone."""
+    if ids := re.findall(r"\b[pf]\d+\b", words.lower()):
+        return [one for one in among if one in ids]
+    wanted = reads.stems(lines.patterns["plan words"].sub(" ", words), lines)
+    if not wanted and (len(among) == 1 or lines.patterns["last"].search(words)):
+        return [*among][:1]
+    near = {one: len(wanted & {*stemmed(text)}) for one, text in among.items()}
+    best = max(near.values(), default=0)
+    return [one for one, share in near.items() if share == best and best * 2 >= len(wanted) > 0]
+
+
+def _forgotten(seen: reads.ReadRequest, lines: Lines) -> Deeds | None:
+    if (found := lines.patterns["forget"].match(seen.message)) is None:
         return None
-    if len(meant) != 1:
-        return Deeds(sections=("which plan" if seen.plans else "no plan",))
-    words = (
-        found[2] if re.match(r"\D*(?:\d{4}-|\d{1,2}(?:st|nd|rd|th|\s+[a-z]))|[a-z]", found[2], _I) else f"at {found[2]}"
-    )
-    rest, told = peel(words, seen.now)
-    if rest or not told.is_any:
-        return Deeds(sections=("reminder without a time",))
-    if told.hour and not told.day and not told.span_min:
-        told = replace(told, day=_day_of(meant[0], seen.now))
-    act = {"do": "move", "plan": meant[0].id, "at": told.at(seen.now)}
-    return Deeds(acts=(act | ({"repeat": told.repeat} if told.repeat else {}),), sections=("moved",))
+    meant = [one for fact in reads.facts_in(found[1], lines) for one, text in seen.known.items() if fact.is_in(text)]
+    acts = [{"do": "forget", "fact": one} for one in meant or _meant(found[1], seen.known, lines)]
+    return Deeds(("forgotten" if acts else "no such fact",), tuple(acts[:MOST_ACTS]))
 
 
-def _day_of(plan: Short, now: datetime) -> date | None:
-    """Return the day that a line of `## Plans` names: `Thu 27 Nov 9:00: call Ines`."""
-    found = re.match(r"\w+ (\d{1,2} \w+)", plan.text)
-    return peel(found[1], now - timedelta(days=1))[1].day if found else None
+def _corrected(seen: reads.ReadRequest, lines: Lines) -> Deeds | None:
+    """Put "June, not May" into the newest fact that holds May."""
+    if found := lines.patterns["correct"].match(seen.message.strip().rstrip(".! ")):
+        old, new = rf"(?i)\b{re.escape(found[3])}\b", reads.quoted(found[1] or found[2], 100)
+        for short, text in seen.known.items():
+            if re.search(old, text):
+                right, kind = re.sub(old, lambda _: new, text), "name" if text.startswith("called ") else "other"
+                act = {"do": "know", "text": right.removeprefix("called "), "kind": kind, "instead_of": short}
+                return Deeds(("corrected",), (act,), reads.told_of(right, lines))
+    return None
 
 
-def _meant(words: str, among: Sequence[Short], lines: Lines) -> tuple[Short, ...]:
-    """Return which lines somebody means: by id, as the last one, or by what is shared with one line alone."""
-    if ids := re.findall(r"\b[pfm]\d+\b", words.lower()):
-        return tuple([one for one in among if one.id in ids])
-    wanted = _stems(_PLAN_WORDS.sub(" ", words), lines)
-    if not wanted and (re.search(r"\b(?:that|this|it|last)\b", words, _I) or len(among) == 1):
-        return tuple(sorted(among, key=lambda one: int(one.id[1:]))[-1:])
-    near = [(len(wanted & frozenset(stemmed(one.text))), one) for one in among]
-    best = max([share for share, _ in near], default=0)
-    return tuple([one for share, one in near if share == best and best * 2 >= len(wanted) > 0])
+def _told(seen: reads.ReadRequest, lines: Lines) -> Deeds:
+    """Return what a message tells of its speaker: facts that hold and that end."""
+    told = [one for one in reads.sentences(seen.message) if not reads.is_question(one)]
+    ended = dict.fromkeys([(short, sentence) for sentence in told for short in _ended(sentence, seen, lines)])
+    acts: list[Act] = [{"do": "no_longer", "fact": short, "text": reads.quoted(text, 100)} for short, text in ended]
+    facts = reads.facts_in(seen.message, lines)
+    known = [fact for fact in facts if any(map(fact.is_in, seen.known.values()))]
+    learned = [fact for fact in facts if fact not in known][: MOST_ACTS - len(acts)]
+    for one in learned:
+        act = {"do": "know", "text": one.shown.removeprefix("called "), "kind": one.fact.kind, "keys": [*one.fact.keys]}
+        before = one.fact.keeps.partition("$")[0]
+        older = [short for short, text in seen.known.items() if one.fact.single and text.startswith(before)]
+        acts.append(act | ({"instead_of": older[0]} if older else {}))
+    return Deeds(("no longer",) if ended else (), tuple(acts), "", tuple(learned), tuple(known))
 
 
-def _stems(words: str, lines: Lines) -> frozenset[str]:
-    return frozenset(stemmed(" ".join(word for word in plain(words).split() if word not in lines.words.small_words)))
-
-
-def _forgotten(seen: ReadRequest, lines: Lines) -> Deeds | None:
-    found = FORGET.match(seen.message)
-    if found is None:
-        return None
-    kept = [one for fact in facts_in(found[1], lines)[0] for one in seen.known if fact.is_in(one)]
-    meant = kept or _meant(found[1], [*seen.known, *seen.matters], lines)
-    acts = tuple([{"do": "forget", "fact" if one.id[0] == "f" else "matter": one.id} for one in meant[:MOST_ACTS]])
-    return Deeds(acts=acts, sections=("forgotten" if acts else "no such fact",))
-
-
-def _zoned(seen: ReadRequest, _lines: Lines) -> Deeds | None:
-    found = _ZONE.search(seen.message)
-    if found is None or "?" in seen.message:
-        return None
-    zone = zone_named(found[1] or found[2], available_timezones())
-    acts = ({"do": "zone", "zone": zone},) if zone else ()
-    return Deeds(acts=acts, sections=("zone" if zone else "no such zone",), about=zone)
-
-
-def _told(seen: ReadRequest, lines: Lines) -> Deeds:
-    """Return what a message tells of its speaker: matters that begin and end, facts that hold and that end."""
-    acts: list[Act] = []
-    sections: list[str] = []
-    learned: list[Noticed] = []
-    known: list[Noticed] = []
-    for sentence in sentences(seen.message):
-        if sentence.endswith("?"):
-            continue
-        if found := _matter(sentence, seen, lines):
-            acts.append(found)
-            sections.append("closed" if found["do"] == "close" else "opened")
-            continue
-        told = [fact for fact in facts_in(sentence, lines)[0] if fact not in learned]
-        for one in _ended(sentence, seen, lines, is_told=bool(told)):
-            acts.append({"do": "no_longer", "fact": one.id, "text": quoted(sentence, 100)})
-            sections.append("no longer")
-        for fact in told:
-            if any(fact.is_in(one) for one in seen.known):
-                known.append(fact)
-            elif len(acts) < MOST_ACTS:
-                learned.append(fact)
-                acts.append(_known(fact, seen))
-    return Deeds(
-        acts=tuple(acts[:MOST_ACTS]),
-        sections=tuple(dict.fromkeys(sections)),
-        learned=tuple(learned),
-        known=tuple(known),
-    )
-
-
-def _known(fact: Noticed, seen: ReadRequest) -> Act:
-    kind = fact.fact
-    before = plain(kind.keeps.partition("$")[0])
-    older = [one.id for one in seen.known if kind.single and plain(one.text).startswith(before)]
-    act = {"do": "know", "text": fact.text, "kind": kind.kind, "keys": list(kind.keys)}
-    return act | ({"instead_of": older[-1]} if older else {})
-
-
-def _matter(sentence: str, seen: ReadRequest, lines: Lines) -> Act | None:
-    """Return the act by which a matter of somebody's life begins or ends; None if the sentence tells of none."""
-    if _CLOSED.search(sentence) and seen.matters:
-        shared = _meant(sentence, seen.matters, lines)
-        due = [one for one in seen.matters if re.search(r", (?:was on|is today)\b", one.text)]
-        if meant := shared or tuple(due[:1]):
-            return {"do": "close", "matter": meant[0].id}
-    found = _OPENED.search(sentence)
-    if found is None or seen.now is None or re.search(r"\b(?:was|no|not|if)\b|n't\b", sentence, _I):
-        return None
-    rest, told = peel(found[0], seen.now)
-    if told.day is None:
-        return None
-    return {"do": "open", "text": quoted(re.sub(r"\W+(?:is|be)$", "", rest), 120), "when": told.day.isoformat()}
-
-
-def _ended(sentence: str, seen: ReadRequest, lines: Lines, *, is_told: bool) -> Iterator[Short]:
+def _ended(sentence: str, seen: reads.ReadRequest, lines: Lines) -> Iterator[str]:
     """Yield what is no longer so: a fact that the sentence denies, or says to have ended."""
-    positive = " ".join(_NEGATION.sub(" ", sentence).split())
-    if positive != sentence.strip():
-        denied = [one for fact in facts_in(positive, lines)[0] for one in seen.known if fact.is_in(one)]
-        if denied:
-            yield from denied
-            return
-    if _ENDED.search(sentence) and not is_told:
-        wanted = _stems(_ENDED.sub(" ", positive), lines)
-        yield from [one for one in seen.known if wanted and wanted <= frozenset(stemmed(one.text))]
+    positive = " ".join(lines.patterns["negation"].sub(" ", sentence).split())
+    if positive != sentence and (told := reads.facts_in(positive, lines)):
+        yield from [short for fact in told for short, text in seen.known.items() if fact.is_in(text)]
+    elif lines.patterns["ended"].search(sentence) and not reads.facts_in(sentence, lines):
+        wanted = reads.stems(lines.patterns["ended"].sub(" ", positive), lines)
+        yield from [short for short, text in seen.known.items() if wanted and wanted <= {*stemmed(text)}]
+
+
+def _peel(text: str, lines: Lines, told: Told | None = None) -> tuple[str, Told]:
+    """Return a text without the words at its end that say when, and what they say beside what was told."""
+    told, text = told or {}, text.rstrip(" ,.!?;")
+    while found := next(filter(None, [form.search(text) for form in lines.times]), None):
+        new = {name: words.lower() for name, words in found.groupdict().items() if words}
+        if new.keys() & told.keys():
+            break
+        told, text = {**told, **new}, text[: found.start()].rstrip(" ,;")
+    return text, told
+
+
+def _day(told: Told, now: datetime) -> date | None:
+    """Return the day that is named; None = none is. Raises: ValueError for a day that no calendar has."""
+    today = now.date()
+    if "iso" in told:
+        return date.fromisoformat(told["iso"])
+    if near := told.get("near"):
+        return today + timedelta(days=2 if "after" in near else near == "tomorrow")
+    if "weekday" in told:
+        ahead = (DAYS.index(told["weekday"][:3]) - now.weekday()) % 7 or 7
+        return today + timedelta(days=ahead + 7 * (told.get("which") == "next" and now.weekday() + ahead < 7))
+    if "month" in told:
+        named = f"{told['date']} {told['month'][:3]} {told.get('year', now.year)}"
+        day = datetime.strptime(named, "%d %b %Y").replace(tzinfo=now.tzinfo).date()
+        return day if "year" in told or day >= today else day.replace(year=day.year + 1)
+    return None
+
+
+def _planned(told: Told, now: datetime, lines: Lines) -> Told:
+    """Return `at`, `repeat` and `until` of an act: the first such instant after `now`; {} if it names none."""
+    try:
+        day, until = _day(told, now), _day(_peel(told.get("until", ""), lines)[1], now)
+    except ValueError:
+        return {}
+    if not told or ("until" in told and until is None):
+        return {}
+    zone, words = now.tzinfo or UTC, told.get("every", "")
+    days, rhythm = [one for one in DAYS if re.search(rf"\b{one}\w*day", words)], lines.words.rhythms.get(words, "")
+    repeat = ",".join(days) or rhythm
+    at, is_timed = now, bool({"hour", "name"} & {*told})
+    if "count" in told:
+        count = (lines.words.counts.get(told["count"]) or float(told["count"])) + ("more" in told) / 2
+        ahead = timedelta(minutes=ceil(SECONDS[told["unit"][0]] * count / 60))  # The Present names whole minutes
+        at = now + ahead if told["unit"][0] in "dw" else (now.astimezone(UTC) + ahead).astimezone(zone)
+        day = at.date() if is_timed else None
+    if is_timed or "count" not in told:
+        firsts = [datetime.combine(day or now.date(), hour, zone) for hour in _hours(told, lines)]
+        comes = [following(one, zone, repeat or "daily", now) or one for one in firsts]
+        late = next((one for one in firsts if one > now), firsts[0])
+        at = late if day else comes[0] if repeat else min(comes)
+    named = {"at": at.astimezone(zone).isoformat(timespec="minutes"), "repeat": repeat, "until": str(until or "")}
+    return {key: value for key, value in named.items() if value}
+
+
+def _hours(told: Told, lines: Lines) -> list[time]:
+    """Return the hours that may be meant, the likeliest first."""
+    named = " ".join([told.get(key, "") for key in ("half", "name", "part", "near", "every")])
+    if "hour" not in told:
+        return [time(next((hour for name, hour in lines.words.hours.items() if name in named), 9))]
+    hour, minute = int(lines.words.counts.get(told["hour"]) or told["hour"]), int(told.get("minute", 0))
+    if not 0 < hour <= 12 or (not named.strip() and "minute" in told and len(told["hour"]) > 1):
+        return [time(hour, minute)]
+    halves = [time(hour % 12, minute), time(hour % 12 + 12, minute)]
+    if half := re.search(r"\b(?:a|morning)\b|\b(?:p|afternoon|evening|\w*night)\b", named):
+        return [halves[half[0] not in ("a", "morning")]]
+    return [one for one in halves if 7 <= one.hour <= 22] or halves  # nobody asks for three at night without saying so

@@ -162,7 +162,7 @@ class About:
 
     async def keep(self, perception: Perception, name: str) -> str:
         """Bring back what was to be forgotten."""
-        text = await self._mind.store.facts.keep(perception.person, name)
+        text = await self._mind.store.facts.keep(perception.person, perception.audience, name)
         return f"I keep it: {text}" if text is not None else f"There is no {name.lower()} that I am about to forget."
 
     async def _was_asked(self, person: str, now: datetime) -> bool:

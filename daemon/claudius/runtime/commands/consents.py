@@ -19,8 +19,8 @@ from claudius.cognition.mind import Mind
 from claudius.errors import ClaudiusError, DeliveryError, DeliveryLater, UsageProblem
 from claudius.foreign import unquoted
 from claudius.memory.audit import CLI, AuditEntry
-from claudius.perception import Perception, Place, given_in
-from claudius.runtime.adapter import Adapter, Settles
+from claudius.perception import CommandExtra, Perception, Place, given_in
+from claudius.runtime.adapter import Adapter, Settles, shown_name
 from claudius.runtime.auditing import origin_of
 from claudius.runtime.control import ControlConnection
 from claudius.runtime.lanes import Lanes
@@ -74,9 +74,12 @@ class Consents:
         if call is None or not (ids & {*call.approvers, call.person} or _channel(call) == Place.of(where).of_channel):
             return "\n".join(["Which one?", *map(_asked, here)]) if here and not name else NO_QUESTION
         if call.state is not CallState.WAITING:
-            return self._decided_before(call)
+            return await self._decided_before(call)
+        receipt = perception.extra.receipt if isinstance(perception.extra, CommandExtra) else ""
+        if receipt and store.calls.asked_in(Place.of(where).of_channel, receipt) != call:
+            return NO_QUESTION
         if not (perception.is_owner or ids & await self._deciders(call)):
-            names = " or ".join(store.people.name(one) for one in call.approvers)
+            names = " or ".join([await self._name(one) for one in call.approvers])
             return f"Only {names or 'an owner'} may decide this."
         verb: Verb = "deny" if talk is None else "talk" if talk else "allow"
         return await self._decide(call, verb, person, origin_of(perception))
@@ -97,7 +100,7 @@ class Consents:
             if call.state is CallState.WAITING:
                 said = await self._decide(call, verb, owner, CLI)
             else:
-                said = self._decided_before(call)
+                said = await self._decided_before(call)
         except (ClaudiusError, msgspec.ValidationError) as error:
             await connection.send({"event": "error", "message": str(error)})
             return
@@ -114,10 +117,15 @@ class Consents:
         await store.audit.note(AuditEntry(who=by, act=act, target=call.tool, origin=origin), now)
         decided = await store.calls.decide(call, by, now, allows=verb != "deny", grant=grant)
         if decided is None:
-            return self._decided_before(store.calls.find(call.id) or call)
+            return await self._decided_before(store.calls.find(call.id) or call)
         self._lanes.wake(call.conversation)
         self.settle()
-        return verdict(decided.state, store.people.name(by))
+        return verdict(decided.state, await self._name(by))
+
+    async def _name(self, person: str) -> str:
+        """Return what a person is called: by their network, else as they were heard last."""
+        shown = await shown_name(self._adapters.get(person.partition(":")[0]), person)
+        return shown or self._mind.store.people.name(person)
 
     def _grant(self, call: ToolCall, verb: Verb, by: str) -> Grant | None:
         """Return what is remembered with a decision; None if nothing is, or may be."""
@@ -137,9 +145,9 @@ class Consents:
             expires_at=now + (TALK if scope == "talk" else timedelta(days=days)),
         )
 
-    def _decided_before(self, call: ToolCall) -> str:
+    async def _decided_before(self, call: ToolCall) -> str:
         state = CallState.LAPSED if call.state is CallState.WAITING else call.state  # its time is over
-        return f"That is decided: {verdict(state, self._mind.store.people.name(call.allowed_by))}"
+        return f"That is decided: {verdict(state, await self._name(call.allowed_by) if call.allowed_by else '')}"
 
     def _waiting_in(self, where: str) -> Sequence[ToolCall]:
         """Return what waits in a conversation, else anywhere in its channel."""
@@ -156,7 +164,7 @@ class Consents:
         store = self._mind.store
         for one in store.calls.decided_cards():
             adapter: object = self._adapters.get(Place.of(one.conversation).network)
-            card = replace(one.card, verdict=verdict(one.state, store.people.name(one.by)))
+            card = replace(one.card, verdict=verdict(one.state, await self._name(one.by) if one.by else ""))
             try:
                 if isinstance(adapter, Settles):
                     await adapter.settles(one.conversation, one.receipt, card)

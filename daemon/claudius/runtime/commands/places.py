@@ -9,18 +9,16 @@ import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
 from datetime import timedelta
 from typing import Literal
 
 from claudius.cognition.mind import FRESH_S, Cap, Mind
 from claudius.config import KOTHAR, overriding, write_setting
-from claudius.errors import DeliveryError
 from claudius.home import Home
 from claudius.memory.people import Mode
 from claudius.perception import DirectiveExtra, Kind, Origin, Perception, Place, given_in, is_terminal, shared
 from claudius.runtime.access import MUTED_UNTIL, ChannelModes, OwnerCode, is_owner
-from claudius.runtime.adapter import Adapter, NamesPerson
+from claudius.runtime.adapter import Adapter, shown_name
 from claudius.runtime.auditing import note
 from claudius.runtime.commands.words import about, is_direct
 
@@ -176,10 +174,7 @@ async def only_an_owner(mind: Mind, adapters: Mapping[str, Adapter]) -> str:
     """Return the refusal of an owner's command, which names the owners as their networks do."""
     names: dict[str, None] = {}
     for owner in mind.config().owners:
-        adapter: object = adapters.get(owner.partition(":")[0])
-        if isinstance(adapter, NamesPerson):
-            with suppress(DeliveryError, OSError, TimeoutError):
-                names[await adapter.name_of(owner)] = None
+        names[await shown_name(adapters.get(owner.partition(":")[0]), owner)] = None
     return f"{NOT_AN_OWNER}: {', '.join(filter(None, names))}." if any(names) else f"{NOT_AN_OWNER}."
 
 

@@ -13,7 +13,21 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from claudius.perception import COMMANDS, CommandExtra, Kind, MessageExtra, Origin, Perception, Place, given_in, private
+from claudius.cognition.consent import MCP
+from claudius.perception import (
+    COMMANDS,
+    CommandExtra,
+    Kind,
+    MessageExtra,
+    Origin,
+    Perception,
+    Place,
+    ReactionExtra,
+    given_in,
+    is_terminal,
+    private,
+)
+from claudius.tool import ToolCall
 
 Group = Literal["now", "reminders", "you", "accounts", "channels", "owners", ""]
 
@@ -124,6 +138,30 @@ def usage(word: str) -> str:
     return f"{SIGNED.get(word, word)} {TABLE[word].shown}".rstrip()
 
 
+def decision(verb: str, call: str) -> str:
+    """Return the command that decides a question: by `allow`, `talk` or `deny`. Pure."""
+    return f"allow {call} talk" if verb == "talk" else f"{verb} {call}"
+
+
+THUMBS: Mapping[str, str] = {"👍": "allow", "👎": "deny"}
+"""What a reaction on a question decides."""
+
+
+def decided_by_thumb(thumb: Perception, extra: ReactionExtra, call: ToolCall) -> Perception:
+    """Return a thumb on a question as the command that it is. Pure."""
+    return replace(
+        thumb,
+        kind=Kind.COMMAND,
+        conversation=apart(call.conversation, thumb.person),
+        audience=private(thumb.person),
+        text=decision(THUMBS[extra.emoji], call.id),
+        owes=False,
+        extra=CommandExtra(
+            where=call.conversation, is_public=not thumb.audience.startswith("private:"), receipt=extra.receipt
+        ),
+    )
+
+
 def help_text(network: str) -> str:
     """Return what can be said to the soul in a network, a line for each kind. Pure."""
     lines = [TALK.get(network, TALK[""])]
@@ -166,11 +204,16 @@ def command_in(text: str, *, is_called: bool = False) -> str:
     return body if is_command and not body[:1].isspace() else ""
 
 
+def is_lent(conversation: str) -> bool:
+    """Return whether a program speaks there, through `claudius mcp`: nothing that it says is a command. Pure."""
+    return is_terminal(conversation) and Place.of(conversation).thread == MCP
+
+
 def as_command(perception: Perception) -> Perception:
     """Return a message that is a command as a command perception; return anything else unchanged. Pure."""
     is_said = perception.kind in (Kind.MESSAGE, Kind.MENTION) and perception.origin is Origin.EXTERNAL
     is_public = not perception.audience.startswith("private:")
-    if not is_said or perception.is_bot:
+    if not is_said or perception.is_bot or is_lent(perception.conversation):
         return perception
     is_called = not is_public or perception.kind is Kind.MENTION
     extra = perception.extra

@@ -10,9 +10,10 @@ from lab.loopback.discord.events import Event
 from lab.loopback.discord.interactions import Interaction
 from lab.loopback.discord.rules import allowed
 from lab.loopback.discord.service import Service
-from lab.loopback.discord.state import APP, BOT_USER, Channel
+from lab.loopback.discord.state import APP, BOT_USER, Channel, Message
 
-COMMAND = 2
+COMMAND, COMPONENT = 2, 3
+BUTTON = 2
 _SUBCOMMANDS = (1, 2)
 
 
@@ -42,6 +43,26 @@ class Pressing:
         )
         return one.id
 
+    async def press(self, channel: str, message: str, user: str, custom_id: str, *, deliver: bool = True) -> str:
+        """Press a button on a message; give the interaction's id. An id that no button has is a forged one."""
+        place = self.service.space.channels[channel]
+        found = place.find(message)
+        if found is None:
+            raise LookupError(f"no message {message} in {channel}")
+        one = self.service.interactions.begin(self.service.space.next_id(), COMPONENT, user, place, custom_id)
+        self._tell(one, {"custom_id": custom_id, "component_type": BUTTON}, deliver=deliver, message=found)
+        self.service.journal.enter(
+            "person",
+            "press",
+            channel,
+            message=message,
+            user=user,
+            text=custom_id,
+            reference=one.id,
+            is_delivered=deliver,
+        )
+        return one.id
+
     def _registered(self, place: Channel, name: str) -> dict[str, Any]:
         commands = self.service.space.commands
         for one in [*commands.get(place.guild or "-", []), *commands.get("", [])]:
@@ -49,7 +70,7 @@ class Pressing:
                 return one
         raise LookupError(f"no command {name!r} is registered here")
 
-    def _tell(self, one: Interaction, data: dict[str, Any], *, deliver: bool) -> None:
+    def _tell(self, one: Interaction, data: dict[str, Any], *, deliver: bool, message: Message | None = None) -> None:
         service, place = self.service, one.channel
         body: dict[str, Any] = {
             "id": one.id,
@@ -67,6 +88,8 @@ class Pressing:
             "context": 0 if place.guild else 1,
             "attachment_size_limit": service.settings.file_bytes,
         }
+        if message:
+            body["message"] = service.shapes.message(message)
         if place.guild:
             guild = service.space.guilds[place.guild]
             member = service.shapes.member(guild, guild.members[one.user])

@@ -10,7 +10,7 @@ from lab.loopback.watch import Changes
 
 EntryKind = Literal[
     "post", "edit", "delete", "react", "unreact", "unfurl", "typing", "thread", "archive", "unarchive", "rename",
-    "join", "leave", "slash", "click", "defer", "response", "failed",
+    "join", "leave", "slash", "click", "press", "defer", "response", "failed",
 ]  # fmt: skip
 By = Literal["person", "app"]
 Fate = Literal["sent", "kept", "replayed", "offline", "lost", "deaf"]

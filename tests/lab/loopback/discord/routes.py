@@ -67,6 +67,7 @@ TABLE: tuple[Route, ...] = (
     Route("get_channel_messages", "GET", _MESSAGES),
     Route("create_message", "POST", _MESSAGES),
     Route("get_channel_message", "GET", _MESSAGE),
+    Route("edit_message", "PATCH", _MESSAGE),
     Route("delete_message", "DELETE", _MESSAGE),
     Route("start_thread_from_message", "POST", f"{_MESSAGE}/threads"),
     Route("create_reaction", "PUT", f"{_REACTION}/@me"),

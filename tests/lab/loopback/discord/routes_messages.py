@@ -88,6 +88,18 @@ def get(asking: Asking) -> tuple[int, Any]:
     return 200, _shown(asking, message_of(channel, asking.path["message_id"]))
 
 
+def edit(asking: Asking) -> tuple[int, Any]:
+    """Change a message of our own. Raises: Refused: 50005: it is another's."""
+    channel, message = _found(asking)
+    if message.author != BOT_USER:
+        raise Refused(50005)
+    drafts.fill(asking, message)
+    message.edited_at = asking.service.space.clock.now()
+    asking.service.changed(channel, message)
+    _enter(asking, "edit", channel, message)
+    return 200, _shown(asking, message)
+
+
 def delete(asking: Asking) -> tuple[int, Any]:
     """Take a message down; another's only with permission."""
     channel, message = _found(asking)
@@ -149,6 +161,7 @@ ROUTES: Mapping[str, Any] = {
     "create_message": create,
     "get_channel_messages": history,
     "get_channel_message": get,
+    "edit_message": edit,
     "delete_message": delete,
     "create_reaction": react,
     "delete_own_reaction": unreact,

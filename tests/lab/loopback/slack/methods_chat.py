@@ -1,4 +1,4 @@
-"""chat.*: posting, deleting.
+"""chat.*: posting, changing, deleting.
 
 Source: docs.slack.dev/reference/methods/<method>.
 """
@@ -59,6 +59,16 @@ def post_ephemeral(service: Service, arguments: Arguments, call: Call) -> dict[s
     entry = _entry(message, call) | {"to": arguments.text("user")}
     service.journal.enter("app", "ephemeral", channel.id, **entry)
     return {"message_ts": message.ts}
+
+
+def update(service: Service, arguments: Arguments, call: Call) -> dict[str, Any]:
+    """Change a message of ours. Without blocks those that it has are taken away. Source: …/methods/chat.update."""
+    channel, message = own_message(service, arguments, error="cant_update_message")
+    text, before = content(arguments), service.snapshot(message)
+    message.text, message.blocks = text[:TEXT_CHARS], list(arguments.get("blocks") or [])
+    service.changed(message, before)
+    service.journal.enter("app", "edit", channel.id, **_entry(message, call))
+    return {"channel": channel.id, "ts": message.ts, "text": message.text}
 
 
 def delete(service: Service, arguments: Arguments, call: Call) -> dict[str, Any]:
@@ -162,5 +172,6 @@ def _shown(service: Service, message: Message) -> dict[str, Any]:
 METHODS: Mapping[str, Callable[[Service, Arguments, Call], dict[str, Any]]] = {
     "chat.postMessage": post_message,
     "chat.postEphemeral": post_ephemeral,
+    "chat.update": update,
     "chat.delete": delete,
 }

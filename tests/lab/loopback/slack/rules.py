@@ -42,6 +42,7 @@ METHODS: Mapping[str, Rule] = {
     "apps.connections.open": _rule("connections:write", 1, kind="app"),
     "chat.postMessage": _rule("chat:write", 5, "channel"),
     "chat.postEphemeral": _rule("chat:write", 4, "channel user"),
+    "chat.update": _rule("chat:write", 3, "channel ts"),
     "chat.delete": _rule("chat:write", 3, "channel ts"),
     "assistant.threads.setStatus": _rule("assistant:write chat:write", 5, "channel_id thread_ts status"),
     "conversations.list": _rule("", 2),

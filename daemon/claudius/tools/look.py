@@ -1,0 +1,123 @@
+"""The tools that only look: the clock, arithmetic, what was said before, and the whole definition of another tool."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from claudius.cognition.prompt.present import WEEKDAYS
+from claudius.config import Config
+from claudius.errors import ToolFailed
+from claudius.memory.store import Store
+from claudius.perception import Perception
+from claudius.prompt import MONTHS
+from claudius.tool import JSON, Caller, Runner, Tool, ToolClass
+
+CHARS, BITS = 300, 4096
+"""The longest expression, and the largest whole number on the way."""
+MOST, LINE_CHARS = 8, 300
+"""The most lines that `recall` gives, and how long each may be."""
+_BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow,
+}  # fmt: skip
+_KNOWN: Mapping[str, Any] = {"abs": abs, "max": max, "min": min, "round": round} | {
+    name: getattr(math, name)
+    for name in ("pi", "e", "ceil", "cos", "exp", "floor", "log", "log10", "sin", "sqrt", "tan")
+}
+
+
+def build(store: Store, _: Callable[[], Config], offered: Callable[[], Sequence[Tool]]) -> tuple[Tool, ...]:
+    """Return them. `recall` looks in `store`, `tool_help` tells of what is `offered`."""
+
+    async def recall(args: JSON, caller: Caller) -> str:
+        """Return the lines that share most words, best first, each with who said it when."""
+        asked = Perception(
+            key="", conversation=caller.conversation, audience=caller.audience, person=caller.person, name="", text="",
+            at=caller.now, position="",
+        )  # fmt: skip
+        found = store.moments.search(asked, args["words"], MOST)
+        lines = [f"{one.at:%Y-%m-%d} {one.name or 'you'}: {' '.join(one.content.split())}" for one in found]
+        return "\n".join([line[:LINE_CHARS] for line in lines]) or "Nothing of it comes back."
+
+    async def tool_help(args: JSON, _: Caller) -> str:
+        """Return what a tool does and the JSON schema of its arguments. Raises: ToolFailed."""
+        found = next((one for one in offered() if one.name == args["name"]), None)
+        if found is None:
+            raise ToolFailed("tool_help", "there is no such tool")
+        properties = {name: one for name, one in found.schema.get("properties", {}).items() if name != found.key_arg}
+        return f"{found.purpose}\n{json.dumps({**found.schema, 'properties': properties}, ensure_ascii=False)}"
+
+    return (
+        _look("calc", "Work out arithmetic.", calc, "expression"),
+        _look("clock", "Tell date and time in an IANA zone.", clock, "zone?"),
+        _look("recall", "Search what was said before.", recall, "words"),
+        _look("tool_help", "Show a tool's whole definition.", tool_help, "name"),
+    )
+
+
+def _look(name: str, purpose: str, run: Runner, arg: str) -> Tool:
+    bare = arg.rstrip("?")
+    schema = {
+        "type": "object",
+        "properties": {bare: {"type": "string"}},
+        "required": [bare] * (bare == arg),
+        "additionalProperties": False,
+    }
+    return Tool(name=name, purpose=purpose, cls=ToolClass.LOOK, schema=schema, run=run)
+
+
+async def clock(args: JSON, caller: Caller) -> str:
+    """Return the time of the turn in a zone, by default the asker's. Raises: ToolFailed."""
+    name = args.get("zone") or caller.zone or "UTC"
+    try:
+        now = caller.now.astimezone(ZoneInfo(name))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ToolFailed("clock", "there is no such zone: use an IANA name, such as Asia/Tokyo") from None
+    return f"{WEEKDAYS[now.weekday()]}, {now.day} {MONTHS[now.month - 1]} {now.year}, {now:%H:%M} ({name}, UTC{now:%z})"
+
+
+async def calc(args: JSON, _: Caller) -> str:
+    """Work an expression out. Raises: ToolFailed."""
+    try:
+        return worked_out(args["expression"])
+    except (ValueError, SyntaxError, RecursionError, MemoryError, ArithmeticError, TypeError) as error:
+        why = error if isinstance(error, ZeroDivisionError | ValueError) else "it is no arithmetic with a finite value"
+        raise ToolFailed("calc", str(why)) from error
+
+
+def worked_out(expression: str) -> str:
+    """Return the value of an arithmetic expression. Pure. Raises: ValueError, and whatever Python raises for it."""
+    if len(expression) > CHARS:
+        raise ValueError(f"it is longer than {CHARS} characters")
+    value = _value(ast.parse(expression.strip(), mode="eval").body)
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def _value(node: ast.expr) -> int | float:
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return _finite(value)
+        case ast.Name(id="pi" | "e" as name):
+            return float(_KNOWN[name])
+        case ast.UnaryOp(op=ast.UAdd() | ast.USub() as sign, operand=one):
+            return _value(one) * (-1 if isinstance(sign, ast.USub) else 1)
+        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _BINARY:
+            a, b = _value(left), _value(right)
+            if isinstance(sign, ast.Pow) and isinstance(a, int) and abs(b) * max(1, a.bit_length()) > BITS:
+                raise ValueError("a power in it is too large")
+            return _finite(_BINARY[type(sign)](a, b))
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if callable(_KNOWN.get(name)):
+            return _finite(_KNOWN[name](*[_value(one) for one in args]))
+    raise ValueError(f"only numbers, + - * / // % **, brackets, {', '.join(_KNOWN)}")
+
+
+def _finite(value: Any) -> int | float:
+    if (isinstance(value, int) and value.bit_length() <= BITS) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise ValueError("it has no finite value that fits")

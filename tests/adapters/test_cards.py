@@ -1,0 +1,233 @@
+"""T8 to T10: a question for consent as both networks show it, and whose press, thumb or word decides it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from both import BEN_ON_DISCORD, BEN_ON_SLACK, SIDES, Side
+from claudius.home import Home
+from claudius.provider import Request
+from claudius.providers.scripted import Scripted
+from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL
+from claudius.testing.alive import Alive
+from claudius.tool import JSON, Caller, Tool, ToolCall, ToolClass
+from lab.stages.discord import PEOPLE as ON_DISCORD
+from lab.stages.slack import PEOPLE as ON_SLACK
+from minds import until
+
+OWNER = {"slack": f"slack:T1:{BEN_ON_SLACK}", "discord": f"discord:@me:{BEN_ON_DISCORD}"}
+ARGS = {"path": "notes/<@U1> `x` \u202e&amp; a.md"}
+SHOWN = r'path: "notes/\u003c@U1\u003e \u0060x\u0060 \u202e\u0026amp; a.md"'
+SCHEMA = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}},
+    "required": ["path"],
+    "additionalProperties": False,
+}
+ALONE = "Only ben may decide this."
+
+
+@dataclass
+class Asked:
+    """A soul that has asked for something in a thread of a channel whose owner, Ben, reads along."""
+
+    side: Side
+    soul: Alive
+    used: list[JSON] = field(default_factory=list)
+    id: str = ""
+
+    @property
+    def world(self) -> Any:
+        """The network."""
+        return self.side.stage.world  # type: ignore[attr-defined]
+
+    @property
+    def is_slack(self) -> bool:
+        """Whether it is Slack."""
+        return self.side.stage.name == "slack"
+
+    async def posts(self) -> list[Any]:
+        """Return what everybody can read where it was asked."""
+        found = [one for one in await self.world.visible() if not one.to]
+        return [one for one in found if one.channel == found[0].channel]
+
+    async def told(self, who: str) -> list[str]:
+        """Return what one person alone could read."""
+        to = (ON_SLACK if self.is_slack else ON_DISCORD)[who]
+        return [one.text for one in await self.world.visible() if one.to == to]
+
+    async def press(self, who: str, verb: str, call: str = "", post: int = -1) -> None:
+        """Have somebody press a button, by default of the question itself."""
+        on, value = (await self.posts())[post], call or self.call.id
+        if self.is_slack:
+            await self.world.click(on.channel, on.ts, ON_SLACK[who], f"tool_{verb}", value)
+        else:
+            await self.world.press(on.channel, on.message, ON_DISCORD[who], f"tool:{verb}:{value}")
+
+    async def thumb(self, who: str, sign: str, post: int = -1) -> None:
+        """Have somebody put a thumb on a post."""
+        on = (await self.posts())[post]
+        await self.side.stage.react(CHANNEL, on.ts if self.is_slack else on.message, sign, by=who, thread=on.channel)
+
+    async def say(self, who: str, text: str) -> None:
+        """Have somebody say something where it was asked."""
+        on = (await self.posts())[0]
+        thread = on.thread_ts if self.is_slack else on.channel
+        await self.side.stage.say(CHANNEL, text, by=who, thread=thread)
+
+    @property
+    def call(self) -> ToolCall:
+        """The call that was asked for."""
+        found = self.soul.mind.store.calls.find(self.id)
+        assert found
+        return found
+
+    async def sees(self, look: Callable[[], Awaitable[bool]]) -> None:
+        """Wait until it is so."""
+        async with asyncio.timeout(10):
+            while not await look():
+                await asyncio.sleep(0.01)
+
+    async def is_told(self, who: str, line: str) -> None:
+        """Wait until one person alone could read a line."""
+        await self.sees(lambda: _in(line, self.told(who)))
+
+    async def says(self, verdict: str) -> None:
+        """Wait until the question's post says what was decided."""
+        await self.sees(lambda: _in(verdict, self.shown()))
+
+    async def shown(self) -> str:
+        """Return what the question's post says now."""
+        return (await self.card())[0]
+
+    async def card(self) -> tuple[str, list[str]]:
+        """Return what the question's post says now, and what stands on its buttons."""
+        on = (await self.posts())[1]
+        if self.is_slack:
+            message = self.world.service.space.channels[on.channel].find(on.ts)
+            words = [one["text"]["text"] for one in message.blocks if one["type"] == "section"]
+            words += [one["elements"][0]["text"] for one in message.blocks if one["type"] == "context"]
+            labels = [
+                one["text"]["text"] for row in message.blocks if row["type"] == "actions" for one in row["elements"]
+            ]
+            return "\n".join(words).replace("&amp;", "&"), labels
+        message = self.world.service.space.channels[on.channel].find(on.message)
+        return message.content, [one["label"] for row in message.components for one in row["components"]]
+
+
+async def _in(part: str, whole: Awaitable[Any]) -> bool:
+    return part in await whole
+
+
+async def _many(count: int, found: Awaitable[Sequence[Any]]) -> bool:
+    return len(await found) >= count
+
+
+@asynccontextmanager
+async def asking(home: Home, network: str, cls: str = "read") -> AsyncIterator[Asked]:
+    """Let Ana's mention end in a question that Ben may decide."""
+    used: list[JSON] = []
+
+    async def run(args: JSON, _: Caller) -> str:
+        used.append(args)
+        return "42"
+
+    tool = Tool(name="test.do", purpose="Does it.", cls=ToolClass(cls), schema=SCHEMA, run=run)
+
+    def voice(request: Request) -> str:
+        """Ask once; say what became of it."""
+        if '"kind":"tool"' in request.tail:
+            return "<external_dialogue>It says 42.</external_dialogue>"
+        if "please" not in request.tail.rpartition('"text"')[2]:
+            return "<external_dialogue>Mhm.</external_dialogue>"
+        wish = json.dumps({"tool": tool.name, "args": ARGS})
+        return f"<tool_use>{wish}</tool_use><external_dialogue>Shall I?</external_dialogue>"
+
+    async with (
+        SIDES[network]() as side,
+        side.wake(home, Scripted(default=voice), tools=[tool], CLAUDIUS_OWNERS=OWNER[network]) as soul,
+    ):
+        here = Asked(side, soul, used)
+        await side.stage.say(CHANNEL, "Do it, please.", calls=True)
+        await until(lambda: len(soul.mind.store.calls.waiting()) == 1)
+        here.id = soul.mind.store.calls.waiting()[0].id
+        await side.stage.until_visible(2)
+        await soul.idle()
+        yield here
+
+
+BOTH = pytest.mark.parametrize("network", ["slack", "discord"])
+
+
+@BOTH
+async def test_a_question_is_a_post_with_its_arguments_and_buttons(network: str, home: Home) -> None:
+    """The words stand apart; the arguments are the row's, and nothing in them is a mention, a format or hidden."""
+    async with asking(home, network) as here:
+        words, question = [one.text for one in await here.posts()]
+        text, labels = await here.card()
+
+    assert words == "Shall I?"
+    assert "May I use test.do? (read, until " in question
+    assert SHOWN in text
+    assert "Only ben may decide this" in text
+    assert labels == ["Allow for this talk", "Allow", "No"]
+
+
+@BOTH
+@pytest.mark.parametrize("way", ["press", "thumb", "word"])
+async def test_the_first_of_the_owners_decisions_counts_once(network: str, way: str, home: Home) -> None:
+    """T8, T9: a member is told alone; Ben decides, in any way; his second press is told that it is decided."""
+    async with asking(home, network) as here:
+        await here.press(ANA, "allow")
+        await here.is_told(ANA, ALONE)
+        assert here.used == []
+        match way:
+            case "press":
+                await here.press(BEN, "allow")
+            case "thumb":
+                await here.thumb(BEN, "👍")
+            case "word":
+                await here.say(BEN, "!allow")
+        await until(lambda: len(here.used) == 1)
+        await here.sees(lambda: _many(3, here.posts()))
+        await here.says("Allowed by ben.")
+        await here.press(BEN, "deny", post=1)
+        await here.is_told(BEN, "That is decided: Allowed by ben.")
+        text, labels = await here.card()
+        said = [one.text for one in await here.posts()]
+        state = here.call.state
+
+    assert state == "done"
+    assert here.used == [ARGS]
+    assert labels == []
+    assert SHOWN in text
+    assert said[2:] == ["It says 42."]
+
+
+@BOTH
+async def test_what_is_no_consent_starts_nothing(network: str, home: Home) -> None:
+    """T10: "yes", a press on another post or for another call; and a thumb decides no `send`."""
+    async with asking(home, network, "send") as here:
+        await here.say(BEN, "yes")
+        await here.press(BEN, "allow", post=0)
+        await here.press(BEN, "allow", "a" * 16 + "/0")
+        await here.press(BEN, "talk")
+        await here.thumb(BEN, "👍", post=1)
+        await here.sees(lambda: _many(3, here.told(BEN)))
+        await here.soul.idle()
+        told = await here.told(BEN)
+        assert (here.call.state, here.used) == ("waiting", [])
+
+        await here.press(BEN, "deny", post=1)
+        await here.says("Refused by ben: I leave it.")
+        state = here.call.state
+
+    assert sorted(told) == ["Nothing waits here for a word of yours."] * 2 + ["That can be allowed only once."]
+    assert (state, here.used) == ("refused", [])
