@@ -264,7 +264,7 @@ INSERT INTO audience_member (audience, person) VALUES (:audience, :person) ON CO
 DELETE FROM audience_member WHERE audience = :audience;
 
 -- name: codes
-SELECT kind, person, name, network, asked_at, about, payload, code, wrong FROM code WHERE kind = :kind ORDER BY asked_at, code;
+SELECT kind, person, name, network, asked_at, about, payload, code, wrong FROM code WHERE kind = :kind;
 
 -- name: code_opened
 INSERT INTO code (kind, person, name, network, asked_at, about, payload, code, wrong)
@@ -284,5 +284,11 @@ UPDATE code SET wrong = wrong + 1 WHERE kind = :kind;
 -- name: codes_void
 DELETE FROM code WHERE kind = :kind AND wrong >= :most;
 
+-- name: codes_of_earlier
+-- scans: a handful of rows
+-- A restart voids what lets somebody in or links accounts; what somebody chooses of their own to be erased outlives it.
+DELETE FROM code WHERE kind NOT IN ('forget', 'choice');
+
 -- name: codes_past
+-- scans: a handful of rows
 DELETE FROM code WHERE asked_at <= :before;

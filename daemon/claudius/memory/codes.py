@@ -114,7 +114,7 @@ class CodeStore:
 
 
 def _valid(rows: Sequence[Row], now: datetime) -> list[OpenCode]:
-    return [one for one in map(_code, rows) if one.is_valid(now)]
+    return sorted((one for one in map(_code, rows) if one.is_valid(now)), key=lambda one: (one.asked_at, one.code))
 
 
 def _code(row: Row) -> OpenCode:
