@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from both import BEN_ON_DISCORD, BEN_ON_SLACK, SIDES, Side
 from claudius.home import Home
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
-from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL
+from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL, DM
 from claudius.testing.alive import Alive
 from claudius.tool import JSON, Caller, Tool, ToolCall, ToolClass
 from lab.stages.discord import PEOPLE as ON_DISCORD
@@ -130,37 +133,53 @@ async def _many(count: int, found: Awaitable[Sequence[Any]]) -> bool:
     return len(await found) >= count
 
 
-@asynccontextmanager
-async def asking(home: Home, network: str, cls: str = "read") -> AsyncIterator[Asked]:
-    """Let Ana's mention end in a question that Ben may decide."""
-    used: list[JSON] = []
+def voice(request: Request) -> str:
+    """Ask for what is wanted with "please"; say what became of it."""
+    heard = request.tail.rpartition("## Current Message")[2]
+    if '"kind":"tool"' in heard:
+        return "<external_dialogue>It says 42.</external_dialogue>"
+    if "please" not in heard:
+        return "<external_dialogue>Mhm.</external_dialogue>"
+    args = {"url": found[0]} if (found := re.findall(r"https://[\w./]+", heard)) else ARGS
+    wish = json.dumps({"tool": "web.read" if found else "test.do", "args": args})
+    return f"<tool_use>{wish}</tool_use><external_dialogue>Shall I?</external_dialogue>"
+
+
+def doing(used: list[JSON], cls: str) -> list[Tool]:
+    """Return the tools, which keep what they were used with."""
 
     async def run(args: JSON, _: Caller) -> str:
         used.append(args)
         return "42"
 
-    tool = Tool(name="test.do", purpose="Does it.", cls=ToolClass(cls), schema=SCHEMA, run=run)
+    web = SCHEMA | {"properties": {"url": {"type": "string"}}, "required": ["url"]}
+    return [
+        Tool(name="test.do", purpose="Does it.", cls=ToolClass(cls), schema=SCHEMA, run=run),
+        Tool(name="web.read", purpose="Reads.", cls=ToolClass.READ, schema=web, run=run),
+    ]
 
-    def voice(request: Request) -> str:
-        """Ask once; say what became of it."""
-        if '"kind":"tool"' in request.tail:
-            return "<external_dialogue>It says 42.</external_dialogue>"
-        if "please" not in request.tail.rpartition('"text"')[2]:
-            return "<external_dialogue>Mhm.</external_dialogue>"
-        wish = json.dumps({"tool": tool.name, "args": ARGS})
-        return f"<tool_use>{wish}</tool_use><external_dialogue>Shall I?</external_dialogue>"
 
-    async with (
-        SIDES[network]() as side,
-        side.wake(home, Scripted(default=voice), tools=[tool], CLAUDIUS_OWNERS=OWNER[network]) as soul,
-    ):
-        here = Asked(side, soul, used)
-        await side.stage.say(CHANNEL, "Do it, please.", calls=True)
-        await until(lambda: len(soul.mind.store.calls.waiting()) == 1)
-        here.id = soul.mind.store.calls.waiting()[0].id
-        await side.stage.until_visible(2)
-        await soul.idle()
-        yield here
+@asynccontextmanager
+async def asking(
+    home: Home, network: str, cls: str = "read", *, where: str = CHANNEL, again: int = 0
+) -> AsyncIterator[Asked]:
+    """Let what Ana says end in a question; in the channel Ben may decide it. The soul is woken `again` meanwhile."""
+    used: list[JSON] = []
+    words = "Do it, please." if where == CHANNEL else "Read https://example.org/1 please."
+    async with SIDES[network]() as side:
+        for n in range(again + 1):
+            async with side.wake(
+                home, Scripted(default=voice), tools=doing(used, cls), CLAUDIUS_OWNERS=OWNER[network]
+            ) as soul:
+                here = Asked(side, soul, used)
+                if n == 0:
+                    await side.stage.say(where, words, calls=where == CHANNEL)
+                await until(lambda: len(soul.mind.store.calls.waiting()) == 1)
+                here.id = soul.mind.store.calls.waiting()[0].id
+                await side.stage.until_visible(2)
+                await soul.idle()
+                if n == again:
+                    yield here
 
 
 BOTH = pytest.mark.parametrize("network", ["slack", "discord"])
@@ -231,3 +250,61 @@ async def test_what_is_no_consent_starts_nothing(network: str, home: Home) -> No
 
     assert sorted(told) == ["Nothing waits here for a word of yours."] * 2 + ["That can be allowed only once."]
     assert (state, here.used) == ("refused", [])
+
+
+@BOTH
+async def test_in_private_its_person_allows_a_talk_once(network: str, home: Home) -> None:
+    """T7, T38: three links that she wrote in one talk ask one question."""
+    async with asking(home, network, where=DM) as here:
+        await here.press(ANA, "talk")
+        await here.sees(partial(_used, here, 1))
+        for n in (2, 3):
+            await here.side.stage.say(DM, f"And https://example.org/{n} please.")
+            await here.sees(partial(_used, here, n))
+        await here.soul.idle()
+        waiting = here.soul.mind.store.calls.waiting()
+
+    assert [one["url"] for one in here.used] == [f"https://example.org/{n}" for n in (1, 2, 3)]
+    assert waiting == ()
+
+
+async def _used(here: Asked, times: int) -> bool:
+    return len(here.used) == times
+
+
+@BOTH
+async def test_the_button_of_an_old_question_works_after_restarts(network: str, home: Home) -> None:
+    """T12: two restarts later the very post decides; there is one card, and one start."""
+    async with asking(home, network, again=2) as here:
+        await here.press(BEN, "allow", post=1)
+        await here.says("Allowed by ben.")
+        await here.sees(lambda: _many(3, here.posts()))
+        said = [one.text for one in await here.posts()]
+
+    assert said[2:] == ["It says 42."]
+    assert here.used == [ARGS]
+
+
+async def test_a_press_is_acknowledged_in_time_on_a_slow_disk(home: Home) -> None:
+    """T9: Slack waits three seconds; the press is stored when the disk is free, and counts."""
+    async with asking(home, "slack") as here:
+        adapter: Any = here.soul.server._lanes._adapters["slack"]
+        adapter._timings = replace(adapter._timings, press_s=0.05)
+        free, accept = asyncio.Event(), adapter._accept
+
+        async def slow(perception: Any) -> bool:
+            await free.wait()
+            return bool(await accept(perception))
+
+        adapter._accept = slow
+        await here.press(BEN, "allow")
+        await here.sees(lambda: _acked(here))
+        before = here.call.state
+        free.set()
+        await here.says("Allowed by ben.")
+
+    assert before == "waiting"
+
+
+async def _acked(here: Asked) -> bool:
+    return [one.fate for one in await here.world.deliveries() if one.kind == "interactive"] == ["acked"]

@@ -249,42 +249,25 @@ def _words(text: str) -> set[str]:
 
 
 def carried(tool: Tool, args: Mapping[str, Any], known: ConsentBasis) -> str:
-    """Return a passage of an argument that repeats a private text of this prompt, which no message here holds. Pure."""
+    """Return what an argument repeats of a private text of this prompt, which no message here holds. Pure."""
     written = [_squashed(unquote_plus(unquote_plus(text))) for text in _scalars(args)]
-    if all(len(one.letters) < LEAK_CHARS for one in written):
-        return ""
-    private = _windows(_private(tool, known)) - _windows(_aloud(known))
-    return next((passage for one in written if (passage := one.repeated(private))), "")
+    private = _pieces(_private(tool, known)) - _pieces(_aloud(known))
+    for text in written:
+        found = [at for at in range(len(text) - LEAK_CHARS + 1) if text[at : at + LEAK_CHARS] in private]
+        if found:
+            end = next((at for at in range(found[0], len(text)) if at not in found), len(text))
+            return text[found[0] : end + LEAK_CHARS - 1][:PASSAGE_CHARS]
+    return ""
 
 
-class _Squashed(Struct, frozen=True):
-    """A text's letters and digits without case, and where each stands in it."""
-
-    text: str
-    letters: str
-    places: Sequence[int]
-
-    def windows(self) -> Iterator[str]:
-        """Yield every run of `LEAK_CHARS`."""
-        return (self.letters[at : at + LEAK_CHARS] for at in range(len(self.letters) - LEAK_CHARS + 1))
-
-    def repeated(self, private: frozenset[str]) -> str:
-        """Return the first passage that consists of these runs."""
-        found = [is_it for one in self.windows() for is_it in [one in private]]
-        if True not in found:
-            return ""
-        start = found.index(True)
-        end = found.index(False, start) if False in found[start:] else len(found)
-        return self.text[self.places[start] : self.places[end + LEAK_CHARS - 2] + 1][:PASSAGE_CHARS]
+def _squashed(text: str) -> str:
+    """Return the letters and digits of a text, without case."""
+    return "".join(filter(str.isalnum, text)).casefold()
 
 
-def _squashed(text: str) -> _Squashed:
-    found = [(one, at) for at, letter in enumerate(text) if letter.isalnum() for one in letter.casefold()]
-    return _Squashed(text, "".join([one for one, _ in found]), [at for _, at in found])
-
-
-def _windows(texts: Iterable[str]) -> frozenset[str]:
-    return frozenset([one for text in texts for one in _squashed(text).windows()])
+def _pieces(texts: Iterable[str]) -> set[str]:
+    found = map(_squashed, texts)
+    return {text[at : at + LEAK_CHARS] for text in found for at in range(len(text) - LEAK_CHARS + 1)}
 
 
 def _scalars(value: object) -> Iterator[str]:

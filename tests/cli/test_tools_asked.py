@@ -1,0 +1,102 @@
+"""T7, T9, T10, T12 at the terminal: the soul asks before it reaches out, a letter or a command decides, a word does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from driven import Machine, reply, until
+
+MODULE = """
+from pathlib import Path
+
+from claudius.tool import tool
+
+
+@tool("Send a mail.", cls="send")
+def mail(to: str) -> str:
+    with Path("SENT").open("a") as file:
+        file.write(to + "\\n")
+    return "accepted by the mail server"
+"""
+USE = '<internal_monologue>I send it.</internal_monologue><tool_use>{"tool": "mail", "args": {"to": "bo@example.org"}}</tool_use>'
+SENT = "It is on its way to Bo."
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Iterator[tuple[Machine, int]]:
+    """Return a machine whose soul can send mail, and the process of its daemon."""
+    machine = Machine(tmp_path)
+    (machine.user / "post.py").write_text(MODULE.replace("SENT", str(machine.root / "sent")))
+    machine.env["PYTHONPATH"] = str(machine.user)
+    machine.home.mkdir()
+    (machine.home / "config.toml").write_text('[tools.own]\nmail = "post:mail"\n')
+    machine.scripted(USE, reply(SENT), reply("I hear you."), reply("And again."))
+    with machine.daemon() as pid:
+        yield machine, pid
+
+
+def sent(machine: Machine) -> list[str]:
+    """Return whom mail was sent to."""
+    path = machine.root / "sent"
+    return path.read_text().split() if path.exists() else []
+
+
+def states(machine: Machine) -> list[str]:
+    """Return where each call stands, newest first."""
+    return [one["state"] for one in machine.ok("tools", "calls", "--json").json]
+
+
+def test_a_command_decides_and_the_next_words_tell_what_came_of_it(asked: tuple[Machine, int]) -> None:
+    """`--once` names what waits and ends well; allowed once, it is done once; a second decision is told that it was."""
+    machine, pid = asked
+    said = machine.ok("chat", "--once", "Mail Bo.", "--json").json
+    (waiting,) = said["waiting"]
+    (pending,) = machine.ok("tools", "pending", "--json").json
+    assert (pending["id"], pending["tool"], pending["class"], pending["state"]) == (waiting, "mail", "send", "waiting")
+    assert pending["args"] == {"to": "bo@example.org"}
+    assert sent(machine) == []
+
+    assert machine.ok("tools", "allow", waiting).stdout == "Allowed by ada.\n"
+    until(pid, lambda: states(machine) == ["done"])
+    assert machine.ok("tools", "deny", waiting).stdout == "That is decided: Allowed by ada.\n"
+    later = machine.ok("chat", "--once", "Thank you.", "--json").json
+
+    assert (sent(machine), [one["reply"] for one in later["earlier"]]) == (["bo@example.org"], [SENT])
+    shown = machine.ok("tools", "show", waiting, "--json").json
+    assert (shown["text"], shown["allowed_by"], shown["attempts"]) == (
+        "accepted by the mail server",
+        "terminal:local:ada",
+        1,
+    )
+    acts = [one["act"] for one in machine.ok("audit", "--json").json if one["act"].startswith("tool")]
+    assert acts == ["tool_allow", "tool_start"]
+    assert "there is no call" in machine.run("tools", "allow", "nothing/0").stderr
+
+
+@pytest.mark.parametrize(("letter", "state"), [("o", "done"), ("n", "refused"), ("yes", "waiting")])
+def test_a_letter_decides_and_a_word_does_not(asked: tuple[Machine, int], letter: str, state: str) -> None:
+    """The letter alone as the next line; anything else is talk, and the question goes on waiting, over a restart, too."""
+    machine, _ = asked
+    with machine.terminal("chat") as terminal:
+        terminal.type("Mail Bo.")
+        terminal.until("May I use mail? (send, until ")
+        terminal.until("bo@example.org")
+        terminal.until("[o]nce, [N]o")
+        terminal.type(letter)
+        terminal.until({"o": SENT, "n": "Refused by ada: I leave it.", "yes": SENT}[letter])
+        terminal.type("/quit")
+        terminal.rest()
+
+    assert states(machine) == [state]
+    assert sent(machine) == ["bo@example.org"][: int(letter == "o")]
+    if letter == "yes":
+        machine.scripted(reply("So it went."))
+        machine.ok("daemon", "restart")
+        with machine.terminal("chat") as terminal:
+            terminal.type("!allow")
+            terminal.until("Allowed by ada.")
+            terminal.until("So it went.")
+        assert (states(machine), sent(machine)) == (["done"], ["bo@example.org"])
