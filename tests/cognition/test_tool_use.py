@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -261,6 +261,7 @@ async def test_steps_that_are_asked_one_by_one_use_tools_too(home: Home, mode: s
 async def test_a_process_function_uses_tools_and_is_told_why_not(home: Home) -> None:
     """T31: what a tool gives stands in the memory; each way to have none is an error of its own."""
     errors: list[type] = []
+    seen: list[Mapping[str, Any]] = []
 
     async def greeting(turn: Turn, memory: WorkingMemory) -> Outcome:
         for name, args in (("oven", {}), ("clock", {"place": 1}), ("clock", {"zone": "Nowhere"})):
@@ -277,10 +278,15 @@ async def test_a_process_function_uses_tools_and_is_told_why_not(home: Home) -> 
     tools = built_in(TOOLS.values(), SqliteStore(home.database), Config)
     with registered(greeting=mental_process()(greeting)):
         async with alive(home, voice, tools=tools) as soul:
+            for point in ("loop.before_tool", "loop.after_tool"):
+                soul.mind.hooks.register(point, seen.append)
             said = await say(soul, "Six by seven?")
 
     assert errors == [ToolUnknown, ToolRefused, ToolFailed]
     assert said == ["So it is.\n\n42"]
+    assert [(one["tool"], one["cls"], one.get("ok")) for one in seen] == [
+        ("clock", "look", None), ("clock", "look", False), ("calc", "look", None), ("calc", "look", True),
+    ]  # fmt: skip
     assert [one["text"] for one in records(prompt_of(voice.requests[0])) if one["kind"] == "tool"] == ["42"]
 
 
@@ -295,12 +301,13 @@ async def test_a_machine_researches_asks_and_goes_on_with_the_result(home: Home)
             await say(soul, "What does https://example.org/a say?")
             turn = str(soul.records().last_turn())
             await soul.network.hear("!allow", person="ana")
-            await soul.network.until_visible(2)
+            await soul.network.until_visible(3)
             await soul.idle()
             said = [one.text for one in soul.network.visible]
 
     first = await asyncio.to_thread(explained, home, turn)
     assert first["changes"]["ism"] == {"loops": 1, "reason": "ended"}
-    assert said[0].startswith("For that I need your word first.")
-    assert said[1] == WORDS
+    assert said[0] == "For that I need your word first."
+    assert said[1].startswith("May I read https://example.org/a?")
+    assert said[2] == WORDS
     assert "Ordered" in prompt_of(voice.requests[-1])

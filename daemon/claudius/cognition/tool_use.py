@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from claudius.cognition.asking import ModelReply
 from claudius.cognition.asks import SPEECH, THOUGHT
 from claudius.cognition.conclude.conclusion import interpret
 from claudius.cognition.consent import ConsentBasis, decide, is_third, person_behind, usable
+from claudius.cognition.hooks import show_tool
 from claudius.cognition.output.gate import has_secret, leaks
 from claudius.cognition.plan import Plan
 from claudius.cognition.prompt.manifest import WORDS
@@ -284,7 +286,10 @@ async def carry_out(turn: TurnState, tool: Tool, args: JSON) -> ToolStep:
         now=known.now,
         zone=turn.settings.zone,
     )
+    began_s = monotonic()
+    show_tool(turn.mind.hooks, known, call)
     done = await hands.do(call, tool, caller)
+    show_tool(turn.mind.hooks, known, done, began_s)
     return replace(step, id=call.id, state=done.state, text=done.result or done.reason, third=call.third)
 
 
