@@ -135,7 +135,7 @@ async def live(root: Path, flow: str, cls: str, point: str, url: str) -> None:
     if url:
         from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
 
-        store = PostgresStore(StorePlace(url), times=LeaseTimes(lease_s=1.0, renew_s=0.3, look_s=0.05))
+        store = PostgresStore(StorePlace(url), times=LeaseTimes(lease_s=4.0, renew_s=1.0, look_s=0.05))
     network, owner = Network(root=root, at=at), {"CLAUDIUS_OWNERS": ANA}
     async with alive(
         Home(root), Scripted(default=speak), adapter=network, tools=lambda: (tool,), store=store, settings=owner
