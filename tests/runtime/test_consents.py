@@ -50,6 +50,7 @@ async def asking(
     done: list[JSON] = []
 
     async def run(args: JSON, _: Caller) -> str:
+        """Note the use."""
         done.append(args)
         return "It says hello."
 

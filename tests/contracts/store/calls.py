@@ -12,7 +12,7 @@ from claudius.intent import Intent
 from claudius.memory.sqlite.store import heard as known_before
 from claudius.memory.sqlite.store import take_over
 from claudius.memory.store import Store
-from claudius.perception import Kind, Perception, ToolExtra, private
+from claudius.perception import Kind, Perception, Place, ToolExtra, private
 from claudius.tool import CallState, Card, Grant, ToolCall, ToolClass
 from contracts.store.ground import (
     ANA,
@@ -94,6 +94,12 @@ async def c1(ground: Ground) -> None:
         assert (before, store.calls.next_lapse()) == ((), UNTIL)
         assert waits == replace(call, asked_at=known.now)
         assert (delivery.utterance.card, store.calls.find(call.id)) == (card, waits)
+        await store.outbox.settle(delivery.utterance.key, "post-1", NOW)
+        channel = Place.of(DM).of_channel
+        assert store.calls.asked_in(channel, "post-1") == waits  # by the very post, and while it asks
+        assert (store.calls.asked_in(channel, "post-2"), store.calls.asked_in("slack:T:C9", "post-1")) == (None, None)
+        await store.calls.card_settled(delivery.utterance.key)
+        assert store.calls.asked_in(channel, "post-1") is None
 
 
 @case("C2", "of all who decide a question, one does; what is allowed is started by its lane, a refusal is heard there")
@@ -269,6 +275,7 @@ async def c7(ground: Ground) -> None:
         ]
 
         def seen(where: str, person: str, at: Any = NOW) -> list[int]:
+            """Return which consents are in force."""
             return sorted(one.id for one in store.calls.grants(where, person, at))
 
         assert seen(OPS, ANA) == made
