@@ -193,8 +193,6 @@ class Intent(Struct, frozen=True, kw_only=True):
     flags: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     """The steps that the model was asked for."""
-    later: tuple[str, ...] = ()
-    """The steps that it is asked for while the conversation is idle."""
     attention: Mapping[str, Any] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
     """What changed and what was refused, in words for `claudius why`."""

@@ -30,7 +30,7 @@ class Image(Struct, frozen=True):
     data: bytes
 
 
-Profile = Literal["full", "small"]
+Profile = Literal["full", "plain"]
 Form = Literal["tags", "grammar", "json", "words"]
 """How a reply gets its sections: by instruction alone, or by a grammar or a JSON schema that the server enforces. With
 `words` it has none, because only the words aloud are asked."""
@@ -54,11 +54,15 @@ class FormStep(Struct, frozen=True, kw_only=True):
 
     name: str
     value: str = "text"
-    """What it holds: `text`, `bool`, `line`, `lines` or `markdown`."""
+    """What it holds: `text`, `bool`, `line`, `lines`, `markdown`, or `acts` of a few kinds."""
+    choices: tuple[str, ...] = ()
+    """The only texts that it may hold; empty = any."""
     verbs: tuple[str, ...] = ()
     """The verbs from which it has one; empty = it has no verb."""
     check: str = ""
     """The step that must be true for this one to be written; empty = it is always written."""
+    may_lack: bool = False
+    """Whether the model may leave it out."""
 
 
 class Request(Struct, frozen=True, kw_only=True):

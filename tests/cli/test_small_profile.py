@@ -33,16 +33,16 @@ async def test_local_l1_status_doctor_and_why_name_the_profile(tmp_path: Path) -
         why = await asyncio.to_thread(machine.ok, "why")
         told = json.loads((await asyncio.to_thread(machine.ok, "why", "--json")).stdout)
 
-    assert (before.json["provider"]["profile"], before.json["provider"]["form"]) == ("small", None)
+    assert (before.json["provider"]["profile"], before.json["provider"]["form"]) == ("plain", None)
     assert {key: after.json["provider"][key] for key in ("profile", "form", "context_tokens")} == {
-        "profile": "small", "form": "grammar", "context_tokens": CONTEXT,
+        "profile": "plain", "form": "grammar", "context_tokens": CONTEXT,
     }  # fmt: skip
-    words = "(profile small, its form held by a grammar, 8,192 tokens)"
+    words = "(profile plain, its form held by a grammar, 8,192 tokens)"
     assert words in status.stdout
     assert f"voice: openai_compat {words}" in doctor.stdout
     assert f"answered {words}" in live.stdout
-    assert "(profile small, form: grammar)" in why.stdout
-    assert (told["profile"], told["form"]) == ("small", "grammar")
+    assert "(profile plain, form: grammar)" in why.stdout
+    assert (told["profile"], told["form"]) == ("plain", "grammar")
 
 
 def test_local_l1_without_a_model_at_home_the_profile_is_full(tmp_path: Path) -> None:

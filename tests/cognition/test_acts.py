@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from claudius.cognition import ism
 from claudius.cognition.acts import ActsBasis, read_acts
-from claudius.cognition.asking import _Reading
 from claudius.cognition.function_process import Turn
 from claudius.cognition.output.forged import Unforged, unforged
 from claudius.cognition.output.gate import StreamGate
 from claudius.cognition.output.rules import OutputRules
 from claudius.cognition.processes import Process
+from claudius.cognition.reading import ReplyReading
 from claudius.cognition.reply.parser import Parser
 from claudius.cognition.working_memory import WorkingMemory
 from claudius.errors import DeliveryLater
@@ -271,10 +271,10 @@ class Shown:
         self.text += piece
 
 
-def reading_of(shown: Shown) -> _Reading:
+def reading_of(shown: Shown) -> ReplyReading:
     """Return a reading that shows what it may, where acts are asked."""
     known = ActsBasis(recollection=KNOWN, zone="Europe/Berlin")
-    return _Reading(
+    return ReplyReading(
         Parser(), StreamGate(OutputRules()), shown, may_show=lambda section: not read_acts(section.text, known).refused
     )
 

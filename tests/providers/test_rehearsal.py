@@ -125,7 +125,7 @@ class Scene:
 
     def say(self, text: str) -> Parsed:
         """Say something, keep both sides in the history, and return the reply as the soul engine reads it."""
-        parsed = read(reply(self.request(text), LINES, "/home/of/ada/.env"))
+        parsed = read(reply(self.request(text), LINES, "/souls/ada/.env"))
         own = (
             f'<internal_monologue verb="thought">{thought(parsed)}</internal_monologue>\n'
             f'<external_dialogue verb="said">{speech(parsed)}</external_dialogue>'
@@ -204,7 +204,7 @@ ANSWERS: list[tuple[dict[str, Any], str | list[str], list[str], list[str]]] = [
     # It says once a home that no model is attached, and at any time how to attach one; where, in the home that it is.
     ({"is_first": True}, "Hello!", [UNATTACHED, "claudius onboard"], []),
     ({}, "How are you?", [], [UNATTACHED]),
-    ({}, "How do I attach a model?", ["ANTHROPIC_API_KEY", r"/home/of/ada/\.env", "claudius config set openai.base_url"], []),
+    ({}, "How do I attach a model?", ["ANTHROPIC_API_KEY", r"/souls/ada/\.env", "claudius config set openai.base_url"], []),
     # A question that needs a model is declined, and not quoted.
     ({}, "What is the capital of Mongolia?", ["model|don't know"], ["Ulaanbaatar", "Mongolia"]),
     # Asked for what the prompt does not contain, it says so.

@@ -244,8 +244,8 @@ def _voice(found: Mapping[str, Any]) -> Iterator[str]:
     if found["provider"]:
         model = found["model"] if found["model"] != found["provider"] else ""
         many = f", {len(found['calls'])} calls" if len(found["calls"]) > 1 else ""
-        small = f" (profile small, form: {found['form']})" if found["profile"] == "small" else ""
-        yield f"voice {found['provider']} {model}".rstrip() + small + many
+        plain = f" (profile plain, form: {found['form']})" if found["profile"] == "plain" else ""
+        yield f"voice {found['provider']} {model}".rstrip() + plain + many
 
 
 def _changed(changes: Mapping[str, Any]) -> Iterator[str]:

@@ -23,11 +23,12 @@ from claudius.cognition.asks import SPEECH, THOUGHT, Ask, read, without_prefix
 from claudius.cognition.conclude.conclusion import interpret
 from claudius.cognition.hooks import ThoughtStream, show_prompt
 from claudius.cognition.mind import StepVoice
+from claudius.cognition.output.alone import Alone
 from claudius.cognition.output.forged import without_forged
 from claudius.cognition.output.gate import StreamGate
 from claudius.cognition.output.rules import NeedsRepair, Spoken, climb
-from claudius.cognition.plan import allowed_verbs
-from claudius.cognition.prompt.assembly import BROKEN_CHARS, build_prompt, prompt_sha256, repair_tail, words_tail
+from claudius.cognition.plan import allowed_verbs, soul_name
+from claudius.cognition.prompt.assembly import BROKEN_CHARS, build_prompt, prompt_sha256, repair_tail
 from claudius.cognition.prompt.function_prompts import (
     NAME,
     Drawn,
@@ -39,7 +40,7 @@ from claudius.cognition.prompt.function_prompts import (
     is_told_apart,
     prompt_of,
 )
-from claudius.cognition.prompt.rounds import used_entries
+from claudius.cognition.prompt.plain import again_tail
 from claudius.cognition.reading import ReplyReading
 from claudius.cognition.remembering import REHEARSAL
 from claudius.cognition.reply.parser import Parsed, Parser, Section, clean_text, read_verb
@@ -109,15 +110,8 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
         turn.first = FirstCall(sha, turn.plan, drawn)
     turn.asked += [step for step in steps if step not in turn.asked]
     provider = voice.provider if voice else mind.provider
-    is_final = not turn.process.may_execute_now and not turn.lines  # nothing may be shown before the last hop
-    show = turn.surface.show if streams and is_final else None
-    thoughts = ThoughtStream(mind.hooks, turn.recollection, mind.secrets) if mind.hooks.has(Thinking.point) else None
-    gate = StreamGate(turn.rules) if show else None
-    parser = Parser(think=thoughts.tell if thoughts else None)
-    reading = ReplyReading(parser, gate, show, turn.surface.tell, thoughts)
-    if ACTS in steps:
-        reading.may_show = partial(_is_done, turn)
-    reading.uses = TOOL_USE in steps
+    reading = _reading(turn, purpose, steps, streams=streams)
+    thoughts = reading.thoughts
     made = turn.paid.get(sha)
     if made is not None:
         await reading.take(made.response)
@@ -148,16 +142,13 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
                 undo.callback(thoughts.void)
             show_prompt(mind.hooks, turn.recollection, steps, prompt, provider.model)
             started = time.monotonic()
-            if turn.surface.read and patience_of(provider, request):
+            if turn.surface.read and not turn.streamed and patience_of(provider, request):
                 await turn.surface.read(f"… reading about {estimate(request, '').input_tokens:,} tokens")
             with turn.surface.waiting():
                 done = await _read(turn, provider, request, reading)
             undo.pop_all()
-        if number is None:  # above every call of this turn and of earlier runs
-            known = (*turn.calls, *turn.paid.values())
-            number = max([call.n for call in known if call.n < SUMMARY_CALL], default=-1) + 1
         made = Call(
-            n=number,
+            n=_next_number(turn) if number is None else number,
             purpose=purpose,
             request_sha256=sha,
             response=blot(reading.text, mind.secrets),
@@ -168,12 +159,35 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             ms=round((time.monotonic() - started) * 1000),
         )
         mind.store.turns.keep_call(turn.turn, made)
+    if made.stop_reason != "max_tokens":
+        await reading.close()
     turn.calls.append(made)
     turn.streamed += reading.shown
     parsed = without_forged(reading.parser.finish(truncated=made.stop_reason == "max_tokens"))
     if thoughts:
         thoughts.end()
     return ModelReply(parsed, made.response, made.stop_reason == "refusal", reading.shown, prompt)
+
+
+def _next_number(turn: TurnState) -> int:
+    """Return a number above every call of this turn and of earlier runs."""
+    known = (*turn.calls, *turn.paid.values())
+    return max([call.n for call in known if call.n < SUMMARY_CALL], default=-1) + 1
+
+
+def _reading(turn: TurnState, purpose: str, steps: Sequence[str], *, streams: bool) -> ReplyReading:
+    mind = turn.mind
+    is_final = not turn.process.may_execute_now and not turn.lines  # nothing may be shown before the last hop
+    show = turn.surface.show if streams and is_final else None
+    thoughts = ThoughtStream(mind.hooks, turn.recollection, mind.secrets) if mind.hooks.has(Thinking.point) else None
+    gate = StreamGate(turn.rules) if show else None
+    reading = ReplyReading(Parser(think=thoughts.tell if thoughts else None), gate, show, turn.surface.tell, thoughts)
+    if turn.settings.profile == "plain" and purpose in ALONE:
+        reading.alone = Alone(turn.rules, soul_name(turn.soul.text("soul.md")))
+    if ACTS in steps:
+        reading.may_show = partial(_is_done, turn)
+    reading.uses = TOOL_USE in steps
+    return reading
 
 
 async def _known(turn: TurnState) -> str:
@@ -183,6 +197,10 @@ async def _known(turn: TurnState) -> str:
         return ""
     known = await turn.mind.store.people.known_in(perception)
     return "\n".join([greeted(known), *told(known, known_zone(known.zone, turn.settings.zone))])
+
+
+ALONE = ("turn", "repair")
+"""The calls that ask a model of the plain profile for its words."""
 
 
 def _is_done(turn: TurnState, section: Section) -> bool:
@@ -311,8 +329,8 @@ async def thoughts(turn: TurnState, reply: ModelReply) -> Thoughts:
         refused = failed[0].detail if failed[0].name == ACTS else ""
         prompt = reply.prompt or build_prompt(turn.plan, turn.recollection, turn.soul, turn.settings)
         tail = (
-            words_tail(turn.plan, turn.recollection, turn.soul, turn.settings)
-            if turn.settings.profile == "small"
+            again_tail(prompt.tail, turn.recollection, turn.soul)
+            if turn.settings.profile == "plain"
             else repair_tail(turn.recollection, turn.soul, reply.parsed.raw, turn.settings.message_chars, refused)
         )
         try:
@@ -350,7 +368,6 @@ def thoughts_of(turn: TurnState, reply: ModelReply, decided: Decided) -> Thought
         flags=tuple(dict.fromkeys((*spoken.flags, *flags))),
         streamed=reply.streamed,
         truncated=spoken.truncated,
-        used=tuple([entry for step in turn.used for entry in used_entries(step, turn.recollection.now)]),
         is_canned=reply.is_canned,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
@@ -12,8 +13,8 @@ from msgspec.structs import asdict
 from claudius.cognition.reply.tags import TOOL_USE, escape_heads
 from claudius.cognition.steps import STEPS
 from claudius.perception import MessageExtra, Origin, Perception, ToolExtra
-from claudius.prompt import RecordKind, Scalar, data_line, datamark, fence, short_name
-from claudius.provider import Message
+from claudius.prompt import RecordKind, Scalar, data_line, datamark, fence, short_name, valid
+from claudius.provider import Message, Profile
 from claudius.recollection import (
     RECEIPTS,
     Entry,
@@ -35,6 +36,10 @@ _STEP_OF = {
 }
 _HEARD = (EntryType.USER_MESSAGE, EntryType.EVENT, EntryType.DAIMON_SPEECH)
 _ORDER = {name: place for place, name in enumerate(STEPS)}
+
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_STRUCTURE = re.compile(r"<(?=[|/!a-zA-Z_\uff5c])|\[(?=/?(?:INST|SYS|AVAILABLE_TOOLS|TOOL_))")
+"""The beginning of what a chat template, or this program, might take for a turn, a role or a section."""
 
 REACTION = RecordKind.REACTION.value
 _NO_EXTRA = MessageExtra()
@@ -239,6 +244,44 @@ def _fixed(past: PastTurn, *, is_aged: bool = False) -> Fixed:
     messages = tuple([message for message in turn if message.content])
     chars = sum([len(message.content) for message in messages])
     return Fixed(messages, sum([tokens_of(message.content) for message in messages]), chars)
+
+
+def said_plainly(text: str) -> str:
+    """Write what somebody said so that it begins no role, section or line of another speaker."""
+    clean = _STRUCTURE.sub(lambda found: found[0] + " ", _UNSEEN.sub("", valid(text)))
+    return clean.strip().replace("\n", "\n  ")
+
+
+def spoken_by(name: str, text: str) -> str:
+    """Return the turn of one speaker; of one without a name, the words alone. Pure."""
+    called = " ".join(said_plainly(name).split()).replace(":", "")
+    return f"{called}: {said_plainly(text)}" if called else said_plainly(text)
+
+
+def plainly(past: PastTurn) -> Fixed:
+    """Render one past turn as two: what was heard, each with its speaker, and what the soul said."""
+    heard = [
+        spoken_by(one.name or "", whole_text(_capped(one.content))) for one in past.entries if one.entry_type in _HEARD
+    ]
+    said = [
+        said_plainly(one.content)
+        for one in past.entries
+        if one.entry_type is EntryType.EXTERNAL_DIALOG and not one.is_canned
+    ]
+    turn = (Message("user", "\n".join(heard)), Message("assistant", "\n".join(said)))
+    messages = tuple([message for message in turn if message.content])
+    chars = sum([len(message.content) for message in messages])
+    return Fixed(messages, sum([tokens_of(message.content) for message in messages]), chars)
+
+
+def whole_text(record: Mapping[str, Scalar]) -> str:
+    """Return the text of a record, with the place where it was cut. Pure."""
+    return f"{record['text']} … {record['end']}" if "end" in record else str(record.get("text", ""))
+
+
+def rendered(past: PastTurn, profile: Profile, *, is_newest: bool = True) -> Fixed:
+    """Render one past turn for a model of this profile, once. Pure."""
+    return once(past, plainly if profile == "plain" else fixed if is_newest else aged)
 
 
 def _written(parts: Sequence[str]) -> Message:

@@ -21,6 +21,7 @@ from claudius.cognition.conclude.conclusion import conclude, heard
 from claudius.cognition.conclude.transitions import allowed, joined, judge, moved, stayed
 from claudius.cognition.function_process import Asked, Turn, Yielded
 from claudius.cognition.history import section
+from claudius.cognition.judging import judged
 from claudius.cognition.mind import StepVoice
 from claudius.cognition.output.gate import has_secret
 from claudius.cognition.output.rules import SAID
@@ -168,9 +169,13 @@ async def _function(turn: TurnState) -> Transition | None:
 
 async def _declared(turn: TurnState) -> Transition | None:
     """Run a declarative process: its steps in one or several calls, then its transition rule."""
+    known, count = turn.recollection, len(turn.used)
     found = await thoughts(turn, await _asked(turn))
+    found = replace(found, used=tuple([one for step in turn.used[count:] for one in used_entries(step, known.now)]))
+    if turn.plan.judged:
+        found = await judged(turn, found)
     turn.hops.append(turn.process.name)
-    known, rules = turn.recollection, turn.rules
+    rules = turn.rules
     part = conclude(turn.plan, known, found, turn.soul, turn.said_settings, rules, turn.attention)
     transition = _granted(turn, judge(turn.process, part, turn.recollection))
     if transition and transition.execute_now:
@@ -356,7 +361,6 @@ def _ended(turn: TurnState) -> Intent:
         process=turn.process.name,
         next_process=turn.recollection.process if turn.is_guest else turn.process_state,
         steps=tuple(turn.asked),
-        later=turn.plan.later,
         planned=turn.planned(**declares),
         changes=changes,
     )
@@ -385,7 +389,6 @@ def unlearned(intent: Intent, tainted: str) -> Intent:
         model=None,
         state=state,
         noted=replace(intent.noted, proposal=None) if intent.noted else None,
-        later=(),
         changes={**intent.changes, **left, "tainted": tainted},
     )
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from claudius.cognition.history import MESSAGE_CHARS, fixed
+from claudius.cognition.history import MESSAGE_CHARS, rendered
 from claudius.cognition.proactive import PROCESS
 from claudius.cognition.processes import Process, sections
 from claudius.cognition.remembering import remember
@@ -39,9 +39,9 @@ from claudius.soul import SoulFile, SoulText
 OTHER_MODELS = 2
 SPEECH, THOUGHT = "external_dialogue", "internal_monologue"
 BEFORE_WORDS = (THOUGHT, "chosen_action")
-"""The steps that decide what is said, or whether anything is."""
+"""The steps that decide what is said, or whether anything is: not asked of a model that writes its words alone."""
 DECIDED = ("appraisal", "acts")
-"""Before the words of every process; not of a small model: they would fill its prompt, and after its words be late."""
+"""Asked in every process that speaks."""
 MAX_UNANSWERED = 2
 """After this many true checks in a row whose update was missing or refused, a true check shows nothing."""
 
@@ -203,8 +203,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """The lines of memory in the prompt."""
     tools: tuple[str, ...] = ()
     """The tools that may be used, as the prompt names them; none if the use of one is not asked."""
-    later: tuple[str, ...] = ()
-    """Steps that a small model is asked while the conversation is idle, each in a call of its own."""
+    judged: tuple[str, ...] = ()
+    """Steps that a model of the plain profile is asked after its words, all in one call."""
 
     @property
     def speaks(self) -> bool:
@@ -245,7 +245,7 @@ def plan(
     listed = [name for name in STEPS if name in (felt.asks if name in PSYCHE_STEPS else steps)]
     is_open = {name for name in listed if step(name).gate(situation)}
     wanted = tuple([name for name in listed if name in is_open and (step(name).after or name) in is_open])
-    asked, later = (wanted, ()) if settings.profile == "full" and settings.form != "words" else aloud(wanted, settings)
+    asked, judged = (wanted, ()) if settings.profile == "full" and settings.form != "words" else aloud(wanted, settings)
     # an empty portrait would only cost tokens
     written = [one.shown for one in (showing, *others) if [shown for shown in one.shown if shown.version]]
     return Plan(
@@ -262,18 +262,26 @@ def plan(
         felt=felt,
         remembered=attention.remembered if attention else Remembered(),
         tools=settings.tools if TOOL_USE in asked else (),
-        later=later,
+        judged=judged,
     )
 
 
 def aloud(steps: tuple[str, ...], settings: EngineSettings) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Divide the steps of a small model's turn into those asked now and those asked later. Pure.
+    """Divide the steps into the words aloud, which are asked alone, and those that judge them afterwards. Pure.
 
-    It is asked for its words first: after its thought where the form is enforced, else alone.
+    Nothing is judged where the server does not enforce the form: what such a model writes of it cannot be used.
     """
-    first = BEFORE_WORDS if settings.form != "words" else () if SPEECH in steps else (THOUGHT,)
-    now = tuple([name for name in steps if name in (*first, TOOL_USE, SPEECH)])
-    return now, tuple([name for name in steps if name not in (*now, *BEFORE_WORDS, *DECIDED)])
+    now = tuple([name for name in steps if name == SPEECH]) or steps[:1]
+    is_judged = settings.profile == "plain" and settings.form != "words"
+    return now, tuple([name for name in steps if name not in (*now, *BEFORE_WORDS, TOOL_USE)]) if is_judged else ()
+
+
+def portrait(speaker: Person | None) -> tuple[Shown, ...]:
+    """Return the speaker's portrait, which an update may write; nothing of a bot. Pure."""
+    if speaker is None or speaker.is_bot or not speaker.models:
+        return ()
+    own = speaker.models[0]
+    return (Shown(person=own.person, audience=own.audience, version=own.version, writable=True, text=own.markdown),)
 
 
 def silent_plan(process: str, recollection: Recollection, settings: EngineSettings) -> Plan:
@@ -302,7 +310,7 @@ def compact(past: Sequence[PastTurn], settings: EngineSettings, *, share: float 
     of the budget to use. Source: the pipeline design, section 10.
     """
     first = past[0].number if past else 1
-    sizes = [once(turn, fixed).tokens for turn in past]
+    sizes = [rendered(turn, settings.profile).tokens for turn in past]
     left, budget_tokens = sum(sizes), max(1, int(settings.budget_tokens * share))
     if left <= budget_tokens:
         return first

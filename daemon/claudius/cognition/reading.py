@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from claudius.cognition.acts import ACTS
 from claudius.cognition.hooks import ThoughtStream
 from claudius.cognition.mind import Show
+from claudius.cognition.output.alone import Alone
 from claudius.cognition.output.forged import Unforged
 from claudius.cognition.output.gate import StreamGate
 from claudius.cognition.reply.parser import Parser, Section
@@ -31,6 +32,8 @@ class ReplyReading(Struct):
     """Words that wait for the acts."""
     uses: bool = False
     """Whether a tool may be asked for: words after that are not shown."""
+    alone: Alone | None = None
+    """Reads words that come without a section; None = they have one."""
     unforged: Unforged = field(default_factory=Unforged)
     shown: str = ""
     text: str = ""
@@ -54,6 +57,15 @@ class ReplyReading(Struct):
     async def take(self, piece: str) -> None:
         """Read the next piece."""
         self.text += piece
+        await self._feed(self.alone.take(piece) if self.alone else piece)
+
+    async def close(self) -> None:
+        """End a reply that is whole."""
+        if self.alone:
+            await self._feed(self.alone.end())
+
+    async def _feed(self, piece: str) -> None:
+        self.is_void = self.is_void or (self.alone is not None and self.alone.is_unfit)
         visible = self.held + self.parser.feed(piece)
         self.held = ""
         if self.uses and visible:
@@ -75,6 +87,7 @@ class ReplyReading(Struct):
         """Start over: discard the text so far. The final utterance will replace what was shown of it."""
         self.parser = Parser(think=self.thoughts.tell if self.thoughts else None)
         self.text, self.shown, self.held, self.is_void = "", "", "", True
+        self.alone = self.alone and self.alone.anew()
         self.unforged = Unforged()
         if self.thoughts:
             self.thoughts.void()

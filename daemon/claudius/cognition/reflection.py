@@ -1,8 +1,7 @@
 """Run subprocesses, in order, while a conversation is idle; they are cancelled as soon as someone speaks.
 
-Two ship: `summarise` folds old turns into the summary ahead of need, so that the next turn is quicker, and `judge` asks
-a small model the steps that a turn left for later. A turn folds by itself what has expired; if the model fails, the
-turns are kept as they are. Source: the process design, section 7.
+One ships: `summarise` folds old turns into the summary ahead of need, so that the next turn is quicker. A turn folds by
+itself what has expired; if the model fails, the turns are kept as they are. Source: the process design, section 7.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ from msgspec.structs import replace
 
 from claudius.cognition.asking import ask_model
 from claudius.cognition.commit import commit_whole
-from claudius.cognition.conclude.conclusion import conclude, conclude_reflection, heard, interpret
+from claudius.cognition.conclude.conclusion import conclude_reflection
 from claudius.cognition.conclude.transitions import allowed, moved
 from claudius.cognition.function_process import Thinker
-from claudius.cognition.history import fixed, merged, render_summary
+from claudius.cognition.history import merged, render_summary, rendered
 from claudius.cognition.mind import Mind
 from claudius.cognition.plan import EngineSettings, compact, gate_settings_of
 from claudius.cognition.processes import Transition, find, module_of, process
-from claudius.cognition.prompt.assembly import build_prompt, form_of, system_text
+from claudius.cognition.prompt.assembly import system_text
 from claudius.cognition.prompt.function_prompts import fresh
 from claudius.cognition.remembering import REHEARSAL
-from claudius.cognition.reply.parser import plain_reply, read_bool
+from claudius.cognition.reply.parser import plain_reply
 from claudius.cognition.reply.state_values import read_state
 from claudius.cognition.steps import STEPS, step
 from claudius.cognition.turn_state import SUMMARY_CALL, TurnState, recorded, settings_now, silent_turn
@@ -37,25 +36,22 @@ from claudius.cognition.working_memory import DEFAULT, WorkingMemory
 from claudius.config import Config
 from claudius.errors import BadSoul, ProcessError, ProviderError, StaleTurn, StoreError, TooLong
 from claudius.foreign import unquoted
-from claudius.intent import Intent, StateChange, Thought, Thoughts
+from claudius.intent import Intent, StateChange
 from claudius.memory.inbox import Pending
 from claudius.memory.ranking import stem
 from claudius.memory.recall import RecallLimits
 from claudius.perception import SELF
 from claudius.prompt import Prompt
-from claudius.provider import Message, quiet
+from claudius.provider import Message, Profile, quiet
 from claudius.psyche.appraisals import kinds
 from claudius.psyche.classify import lexicon
 from claudius.recollection import (
     EntryType,
     PastTurn,
-    Person,
     ProcessState,
     Recollection,
-    Shown,
     StateKey,
     Summary,
-    once,
     turn_of,
 )
 from claudius.shape import unfit_for
@@ -66,10 +62,7 @@ log = logging.getLogger(__name__)
 MAX_SECONDS = 300.0
 """The most seconds of one subprocess."""
 
-SUBPROCESSES: dict[str, str] = {
-    "summarise": "claudius.cognition.reflection:summarise",
-    "judge": "claudius.cognition.reflection:judge",
-}
+SUBPROCESSES: dict[str, str] = {"summarise": "claudius.cognition.reflection:summarise"}
 """Built-in subprocesses by name; an owner's own are named in `soul/subprocesses/NAME.md`, by import string."""
 
 Think = Callable[["ReflectionTurn", WorkingMemory], Awaitable[Any]]
@@ -92,8 +85,6 @@ class Subprocess(Struct, frozen=True, kw_only=True):
     order: int
     every: int = 1
     """It runs after every Nth turn of the conversation in which a person spoke."""
-    is_for_later: bool = False
-    """It runs only after a turn that left steps for later."""
     think: Think | None = None
     work: Callable[[Idle, Mind], Awaitable[None]] | None = None
     """Housekeeping that needs no memory and writes by itself."""
@@ -199,7 +190,7 @@ async def reflect(idle: Idle, mind: Mind) -> None:
     number = idle.recollection.spoken + 1 if idle.recollection.speaker else None
     for one in subprocesses(mind.soul()):
         is_its_turn = one.every == 1 or (number is not None and number % one.every == 0)
-        if not is_its_turn or (one.is_for_later and not idle.intent.later):
+        if not is_its_turn:
             continue
         await quiet(mind.provider)
         try:
@@ -282,7 +273,7 @@ ROOM = 0.85
 async def fold_expired(turn: TurnState) -> None:
     """Summarise expired turns when a conversation resumes; if the model fails, the old summary stays."""
     known = turn.recollection
-    summary = await _summarise(turn, known.expired, _history(known, known.expired), is_over=True)
+    summary = await _summarise(turn, known.expired, _history(known, known.expired, turn.settings.profile), is_over=True)
     turn.recollection = replace(known, summary=summary or known.summary, expired=())
 
 
@@ -295,16 +286,16 @@ async def fold_for_room(idle: Idle, mind: Mind) -> None:
     if not leaving:
         return
     is_whole = idle.history_from <= past[0].number  # then the same history as in the last turn is in the cache
-    await _fold(recollection, leaving, _history(recollection, past if is_whole else leaving), mind)
+    await _fold(recollection, leaving, _history(recollection, past if is_whole else leaving, settings.profile), mind)
 
 
 async def fold_whole(recollection: Recollection, mind: Mind) -> bool:
     """Fold all expired turns of an idle conversation. Returns False if nothing was folded."""
     if not recollection.expired:
         return False
-    return await _fold(
-        recollection, recollection.expired, _history(recollection, recollection.expired), mind, is_over=True
-    )
+    settings = await settings_now(mind, recollection, EngineSettings.of(mind.config()))
+    history = _history(recollection, recollection.expired, settings.profile)
+    return await _fold(recollection, recollection.expired, history, mind, is_over=True)
 
 
 async def _fold(
@@ -337,7 +328,7 @@ async def _summarise(
         reply = await ask_model(turn, prompt, "summary", number=SUMMARY_CALL)
     except ProviderError as error:
         if isinstance(error, TooLong) and (half := turns[: len(turns) // 2]):
-            return await _summarise(turn, half, _history(known, half), is_over=is_over)
+            return await _summarise(turn, half, _history(known, half, settings.profile), is_over=is_over)
         log.warning("nothing was folded", extra={"turn": known.turn, "error": unquoted(error)})
         return None
     text, keys = _divided(plain_reply(reply.text).strip())
@@ -364,79 +355,10 @@ def _divided(text: str) -> tuple[str, tuple[str, ...]]:
     return body, tuple(list(filter(None, [one.strip(" .*_") for one in keys.split(",")]))[:MOST_KEYS])
 
 
-def _history(recollection: Recollection, turns: Sequence[PastTurn]) -> tuple[Message, ...]:
+def _history(recollection: Recollection, turns: Sequence[PastTurn], profile: Profile) -> tuple[Message, ...]:
     before = [render_summary(recollection.summary)] if recollection.summary else []
-    messages = merged([*before, *(message for turn in turns for message in once(turn, fixed).messages)])
+    messages = merged([*before, *(message for turn in turns for message in rendered(turn, profile).messages)])
     return (Message("user", "…"), *messages) if messages and messages[0].role == "assistant" else messages
 
 
 summarise = Subprocess(name="summarise", order=0, work=fold_for_room, description="Fold old turns into the summary.")
-
-
-async def judge_later(idle: Idle, mind: Mind) -> None:
-    """Ask the steps that the last turn left, and commit what they change. Raises: StaleTurn, StoreError."""
-    later = idle.intent.later
-    pending = replace(idle.pending, turn=turn_of(f"{idle.intent.turn}/judge"))
-    limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours, aged_at=mind.aged_at())
-    known = await mind.store.turns.recall(pending, nonce=mind.nonce(), now=mind.clock(), limits=limits)
-    turn = await silent_turn("judge", known, mind)
-    plan = replace(
-        turn.plan,
-        process=idle.intent.process,
-        asked=later,
-        conditional={name: check for name in later if (check := step(name).after)},
-        shown=_portrait(known.speaker),
-        seen=known.speaker is not None and not known.speaker.is_bot,
-    )
-    turn.plan = plan
-    found: list[Thought] = []
-    for name in later:
-        check = plan.conditional.get(name)
-        if check in later and not read_bool(one.content for one in found if one.step == check):
-            continue
-        try:
-            found += await _judged(turn, name)
-        except ProviderError:
-            break  # what was judged so far counts; the next turn judges again
-    turn.plan = plan
-    if not found:
-        return
-    thoughts = Thoughts(thoughts=tuple(found), speech="", verb="", rung="silent", flags=(), streamed="")
-    intent = conclude(plan, known, thoughts, turn.soul, turn.settings, turn.rules, None)
-    intent = replace(
-        recorded(turn, intent),
-        answers=(),
-        entries=intent.entries[len(heard(known)) :],
-        shown=(),
-        utterances=(),
-        next_process=known.process,
-        attention={"outcome": "reflect", "reason": "idle"},
-        steps=later,
-    )
-    await commit_whole(intent, known, mind)
-
-
-async def _judged(turn: TurnState, name: str) -> tuple[Thought, ...]:
-    """Ask one step in a call of its own. Raises: ProviderError, StoreError."""
-    plan = turn.plan
-    turn.plan = replace(plan, asked=(name,), conditional={})
-    try:
-        prompt = build_prompt(turn.plan, turn.recollection, turn.soul, turn.settings)
-        form = form_of(turn.plan, turn.soul, turn.settings)
-        reply = await ask_model(turn, prompt, name, steps=(name,), form=form)
-        return interpret(reply.parsed, turn.plan, turn.soul)[0]
-    finally:
-        turn.plan = plan
-
-
-def _portrait(speaker: Person | None) -> tuple[Shown, ...]:
-    """Return the speaker's portrait that an update may write."""
-    if speaker is None or speaker.is_bot or not speaker.models:
-        return ()
-    own = speaker.models[0]
-    return (Shown(person=own.person, audience=own.audience, version=own.version, writable=True, text=own.markdown),)
-
-
-judge = Subprocess(
-    name="judge", order=1, is_for_later=True, work=judge_later, description="Judge what a turn left for later."
-)

@@ -23,7 +23,7 @@ from claudius.cognition.conclude.conclusion import (
     lines_for,
 )
 from claudius.cognition.conclude.transitions import mood_before
-from claudius.cognition.history import fixed, lengths
+from claudius.cognition.history import lengths, rendered
 from claudius.cognition.hooks import show_heard
 from claudius.cognition.hop import begin, run
 from claudius.cognition.mind import Mind, Stage
@@ -52,7 +52,7 @@ from claudius.memory.recall import RecallLimits
 from claudius.perception import SELF, Kind, MessageExtra, Origin, Perception, ScheduledExtra, ToolExtra, internal
 from claudius.psyche import Attention
 from claudius.psyche.context import ANNOUNCED
-from claudius.recollection import once, unrecalled
+from claudius.recollection import unrecalled
 from claudius.soul import SoulText
 from claudius.tool import CallState
 
@@ -293,7 +293,8 @@ def _is_made_easier(turn: TurnState, error: TooLong | BadRequest) -> bool:
     """Reset the turn with a shorter prompt, or without images. Returns False if that cannot be."""
     settings, files, known = turn.settings, turn.surface.files, turn.recollection
     if isinstance(error, TooLong):
-        sent = sum(once(past, fixed).tokens for past in known.past if past.number >= turn.plan.history_from)
+        shown = [past for past in known.past if past.number >= turn.plan.history_from]
+        sent = sum(rendered(past, settings.profile).tokens for past in shown)
         if sent > 1:  # no budget is less than 1
             turn.restart(replace(settings, budget_tokens=sent - 1, window=0))
             return True

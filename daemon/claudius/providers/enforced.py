@@ -33,9 +33,10 @@ def grammar(steps: Sequence[FormStep]) -> str:
         if step.check and any(one.name == step.check for one in steps):
             continue  # it is part of its check's rule
         rules.append(f"s{place} ::= {_rule(step, place, depending)}")
-        names.append(f"s{place}")
+        names.append(f"s{place}{'?' * step.may_lack}")
         rules += [f"v{place} ::= {' | '.join(map(_literal, step.verbs))}"] if step.verbs else []
-    return "\n".join([f"root ::= {' '.join(names)}", *rules, *_VALUES]) + "\n"
+    acts = _ACTS if any(step.value == "acts" for step in steps) else ()
+    return "\n".join([f"root ::= {' '.join(names)}", *rules, *_VALUES, *acts]) + "\n"
 
 
 def _rule(step: FormStep, place: int, depending: Sequence[FormStep]) -> str:
@@ -58,8 +59,10 @@ def _literal(text: str) -> str:
 
 
 def _value(step: FormStep) -> str:
-    if step.value == "bool":
-        return "truth"
+    if step.choices:
+        return f"({' | '.join(map(_literal, step.choices))})"
+    if step.value in ("bool", "acts"):
+        return "truth" if step.value == "bool" else "acts"
     if step.name == SPEECH or step.value == "markdown":
         return "speech"
     return "thought" if step.value in ("text", "lines") else "line"
@@ -73,20 +76,38 @@ _VALUES = (
 )
 
 
+_KINDS = ("constraint", "kin", "home", "work", "plan", "taste", "other")
+_ACTS = (
+    'acts ::= "none" | act ("\\n" act){0,2}',
+    "act ::= know | remind | open",
+    r"""know ::= "{\"do\": \"know\", \"text\": " words ", \"kind\": \"" kind "\", \"keys\": [" keys "]}" """,
+    'keys ::= word (", " word){2,5}',
+    r"""remind ::= "{\"do\": \"remind\", \"at\": \"" at "\", \"text\": " words "}" """,
+    r"""open ::= "{\"do\": \"open\", \"text\": " words "}" """,
+    f"kind ::= {' | '.join(map(_literal, _KINDS))}",
+    r"""words ::= "\"" [^"\\<>\t\r\n]{3,160} "\"" """,
+    r"""word ::= "\"" [^"\\<>\t\r\n]{1,24} "\"" """,
+    'at ::= "20" [0-9][0-9] "-" [01][0-9] "-" [0-3][0-9] "T" [0-2][0-9] ":" [0-5][0-9]',
+)
+"""Up to three of the acts that a small model can be trusted to write, each whole."""
+
+
 def schema(steps: Sequence[FormStep]) -> dict[str, Any]:
     """Return the JSON schema with one string for each section, in order. Pure."""
     return {
         "type": "object",
         "properties": {step.name: _property(step) for step in steps},
-        "required": [step.name for step in steps if not step.check],
+        "required": [step.name for step in steps if not (step.check or step.may_lack)],
         "additionalProperties": False,
     }
 
 
 def _property(step: FormStep) -> dict[str, Any]:
-    if step.value == "bool":
-        return {"type": "string", "enum": ["true", "false"]}
-    longest = {"speech": SPEECH_CHARS, "thought": THOUGHT_CHARS, "line": LINE_CHARS}[_value(step)]
+    if closed := ("true", "false") if step.value == "bool" else step.choices:
+        return {"type": "string", "enum": [*closed]}
+    longest = {"speech": SPEECH_CHARS, "thought": THOUGHT_CHARS, "acts": THOUGHT_CHARS, "line": LINE_CHARS}[
+        _value(step)
+    ]
     return {"type": "string", "minLength": 1, "maxLength": longest}
 
 

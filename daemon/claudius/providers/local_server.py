@@ -117,10 +117,10 @@ def is_large(model: str) -> bool:
 
 
 def profile_of(setting: str, host: str, model: str) -> Profile:
-    """Return the profile of a model: as set, or small if its server is at home and it is not large. Pure."""
-    if setting in ("full", "small"):
-        return "small" if setting == "small" else "full"
-    return "small" if is_at_home(host) and not is_large(model) else "full"
+    """Return the profile of a model: as set, or plain if its server is at home and it is not large. Pure."""
+    if setting in ("full", "plain"):
+        return "plain" if setting == "plain" else "full"
+    return "plain" if is_at_home(host) and not is_large(model) else "full"
 
 
 def chars_of(request: Request) -> int:
@@ -348,7 +348,7 @@ def enforcing(enforces: Enforces, steps: tuple[FormStep, ...]) -> dict[str, Any]
 def limits(facts: Facts, profile: Profile) -> ModelLimits:
     """Return what a turn has to know of a model. Pure."""
     form = _FORMS.get(facts.enforces, "tags")
-    if facts.is_formless or (form == "tags" and profile == "small"):
+    if facts.is_formless or (form == "tags" and profile == "plain"):
         form = "words"
     return ModelLimits(
         profile=profile,

@@ -9,6 +9,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from claudius.intent import Intent
+from claudius.memory.sqlite.store import heard as known_before
+from claudius.memory.sqlite.store import take_over
 from claudius.memory.store import Store
 from claudius.perception import Kind, Perception, Place, ToolExtra, private
 from claudius.tool import CallState, Card, Grant, ToolCall, ToolClass
@@ -251,6 +253,8 @@ async def c6(ground: Ground) -> None:
             found = store.calls.find(call.id)
             assert found is not None
             assert found.state is (CallState.WITHDRAWN if by == ANA else CallState.WAITING)
+            anew = [(one.perception.text, one.perception.owes) for one in await store.inbox.unfinished(where)]
+            assert anew == [("!stop", True)][: int(kind is Kind.EDIT)]
 
 
 @case("C7", "a consent holds for its tool, its person and its place, until it expires or is revoked")
@@ -316,3 +320,28 @@ async def c9(ground: Ground) -> None:
         found = store.calls.find(theirs.id)
         assert found is not None
         assert found.state is CallState.WAITING
+
+
+@case(
+    "C10", "in a restored copy no question waits and nothing allowed is done; what was begun since is not begun again"
+)
+async def c10(ground: Ground) -> None:
+    """Take over into the same database what it knew while a call was under way, as if that had happened since."""
+    async with awake(ground) as store:
+        waits = await asked(store, heard(at=f"{DM}1"))
+        allowed = await asked(store, heard(at=f"{DM}2"))
+        await store.calls.decide(allowed, OZ, NOW, allows=True)
+        under_way, _ = await store.calls.start(used((await recalled(store, heard())).turn, cls="send"), NOW)
+        before = await store.core.write(known_before)
+        await store.core.write(
+            lambda db: db.connection.execute("DELETE FROM tool_call WHERE class = :c", {"c": "send"})
+        )
+
+        await take_over(store.core, before, NOW)
+
+        found = [one and one.state for one in map(store.calls.find, (waits.id, allowed.id, under_way.id))]
+        assert found == [CallState.LAPSED, CallState.WITHDRAWN, CallState.STARTED]
+    async with awake(ground, "boot-2") as store:
+        assert await store.calls.recover(DM, NOW, _never) == ()
+        known, is_begun = await store.calls.start(under_way, NOW)
+        assert (known.state, is_begun) == (CallState.UNKNOWN, False)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
 from itertools import islice
 
@@ -182,6 +183,8 @@ class OutputRules(Struct, frozen=True, kw_only=True):
     """Repair calls left."""
     is_words_alone: bool = False
     """The words aloud were asked, and nothing else."""
+    heard: tuple[str, ...] = ()
+    """What is answered: words alone that only repeat it are none."""
     private: Overlap = field(default_factory=Overlap)
     """The private entries and whispers in this prompt."""
     nonces: tuple[str, ...] = ()
@@ -223,7 +226,7 @@ def output_rules(
     """
     instructions = soul.derived.get("instructions")
     if not isinstance(instructions, Overlap):
-        samples = [soul.text(name) for name in ("example.md", "exchanges.md", "small.md")]
+        samples = [soul.text(name) for name in ("example.md", "exchanges.md", "plain.md")]
         instructions = Overlap([*[step.instruction for step in soul.steps.values()], *samples])
         soul.derived["instructions"] = instructions
     verbs, default = allowed_verbs(SPEECH, plan, soul)
@@ -236,7 +239,8 @@ def output_rules(
         default_verb=default,
         owed=plan.owes,
         repairs=settings.repairs,
-        is_words_alone=settings.form == "words",
+        is_words_alone=settings.profile == "plain" or settings.form == "words",
+        heard=tuple([one.text for one in heard]),
         nonces=(recollection.nonce, next_nonce(recollection.nonce), *[nonce for nonce, _, _ in past]),
         private=Overlap(
             [
@@ -324,19 +328,19 @@ def climb(
     winner = newest.winner
     text = winner.text if winner else newest.raw.removeprefix(_BOM).strip()
     is_broken = newest.truncated and not (rules.is_words_alone and ends_a_sentence(text))
-    is_plain = not (winner or is_broken or is_structured(newest.raw) or _why_not_plain(newest))
+    is_plain = not (winner or is_broken or is_structured(newest.raw) or _why_not_plain(newest.raw))
     if (winner or is_plain) and not _is_unfit(text, rules):
         rung: Rung = "repair" if repair else "complete" if winner else "plain"
         return _spoken(text, rung, winner.verb if winner else None, rules, flags)
-    flags = (*flags, *_why_not_plain(newest))
+    flags = (*flags, *(why_not_alone(text, rules) if rules.is_words_alone else _why_not_plain(newest.raw)))
     if not rules.owed:
         return Spoken(speech="", rung="silent", verb=rules.default_verb, flags=flags)
-    if repair is None and rules.repairs > 0 and not refused:
+    is_cut_well = rules.is_words_alone and _cut(newest, rules) is not None
+    if repair is None and rules.repairs > 0 and not (refused or is_cut_well):
         return NeedsRepair(flags)
-    for candidate in (repair, reply):
-        cut = _cut(candidate, rules) if candidate else None
-        if cut:
-            return _spoken(cut[0], "cut", cut[1], rules, flags)
+    cuts = [_cut(candidate, rules) for candidate in (repair, reply) if candidate]
+    if cut := next(filter(None, cuts), None):
+        return _spoken(cut[0], "cut", cut[1], rules, flags)
     return Spoken(speech=rules.fallback, rung="fixed", verb=SAID, flags=flags)
 
 
@@ -363,15 +367,43 @@ def _is_tainted(text: str, rules: OutputRules) -> bool:
 def _is_unfit(text: str, rules: OutputRules) -> bool:
     feels = rules.feels and any(map(text.lower().__contains__, FEELINGS))
     is_numbers_only = feels and is_blank(spoken_without_numbers(text))
-    return is_numbers_only or _is_tainted(text, rules)
+    is_no_answer = rules.is_words_alone and why_not_alone(text, rules) != ()
+    return is_numbers_only or is_no_answer or _is_tainted(text, rules)
 
 
-def _why_not_plain(reply: Parsed) -> tuple[str, ...]:
-    """Return flags for what prevents a reply without tags from being spoken as it is."""
-    if is_blank(reply.raw):
+def why_not_alone(text: str, rules: OutputRules) -> tuple[str, ...]:
+    """Return flags for what prevents the words of a small model from being said. Pure."""
+    if is_structured(text):
+        return ("structured",)
+    is_echo = any(echoes(text, one) for one in rules.heard) or rules.instructions.repeated_in(text)
+    return (*_why_not_plain(text), *(("echo",) if is_echo else ()))
+
+
+_WORDS = re.compile(r"\w+")
+ECHO_SHARE, ECHO_WORDS = 0.6, 4
+"""The share of a message that a reply repeats in one piece, and is made of, to count as its echo; and the least words
+of one, and the share of the reply that may be its own."""
+
+
+def echoes(reply: str, message: str) -> bool:
+    """Return whether a reply is mostly the message that it answers, and says nothing of its own. Pure."""
+    heard, said = _WORDS.findall(message.casefold()), _WORDS.findall(reply.casefold())
+    if len(heard) < ECHO_WORDS or len(said) < ECHO_WORDS:
+        return False
+    same = SequenceMatcher(None, heard, said, autojunk=False).find_longest_match()
+    own = [word for word in said if word not in heard]
+    if not own:
+        return same.size >= ECHO_SHARE * len(heard)
+    is_long = len(heard) >= 3 * ECHO_WORDS
+    return is_long and same.size >= ECHO_SHARE * max(len(heard), len(said))
+
+
+def _why_not_plain(raw: str) -> tuple[str, ...]:
+    """Return flags for what prevents a text without tags from being spoken as it is."""
+    if is_blank(raw):
         return ("empty",)
-    plain = plain_form(reply.raw)
-    if find_head(reply.raw) is not None:
+    plain = plain_form(raw)
+    if find_head(raw) is not None:
         return ()
     if NAMES.label.search(plain):
         return ("label",)

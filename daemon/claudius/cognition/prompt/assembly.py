@@ -1,13 +1,13 @@
 """Assemble the prompt of a turn: static system part, append-only history, this turn's tail.
 
-Equal arguments give equal bytes. A small model is asked the same turn in fewer words: `small_tail`. Source: the
+Equal arguments give equal bytes. A small model is spoken to plainly: `cognition.prompt.plain`. Source: the
 pipeline design, section 3; the prompt-cache rules of the performance design, section 4.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from hashlib import sha256
 from string import Template
 from typing import Any, NamedTuple
@@ -16,9 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from claudius.cognition.history import (
-    aged,
     feels,
-    fixed,
     heard_records,
     intuition_record,
     lengths,
@@ -26,28 +24,30 @@ from claudius.cognition.history import (
     perception_record,
     render_left_out,
     render_summary,
+    rendered,
     shown_record,
 )
-from claudius.cognition.plan import SPEECH, THOUGHT, EngineSettings, Plan, allowed_verbs, kernel_of, soul_name
+from claudius.cognition.plan import SPEECH, EngineSettings, Plan, allowed_verbs, kernel_of, soul_name
 from claudius.cognition.prompt.manifest import MANIFEST, skills, tools_here
-from claudius.cognition.prompt.present import WEEKDAYS, known_records, present
+from claudius.cognition.prompt.plain import persona, plain_summary, plain_tail
+from claudius.cognition.prompt.present import known_records, plans_record, present
 from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.steps import PSYCHE_STEPS
-from claudius.cognition.timing import known_zone
 from claudius.memory.ledger import format_beliefs, format_peers
 from claudius.perception import private
-from claudius.prompt import MONTHS, Prompt, RecordKind, Scalar, clear_nonce, data_line, fence, nested_line, short_name
+from claudius.prompt import Prompt, RecordKind, Scalar, clear_nonce, data_line, fence, nested_line, short_name
 from claudius.provider import FormStep, Message, ModelLimits
+from claudius.psyche.appraisals import kinds
 from claudius.psyche.context import MOOD
 from claudius.psyche.personality import personality
-from claudius.recollection import STATE_DEFAULTS, LeftOut, PlanHere, Recollection, once
+from claudius.recollection import STATE_DEFAULTS, LeftOut, Recollection
 from claudius.soul import SoulText, dossiers
 
 
 def system_text(soul: SoulText, settings: EngineSettings) -> str:
     """Assemble the static part: who the soul is, what its owner tells it, how it reads and answers. Pure."""
-    if settings.profile == "small":
-        return _small_system(soul, settings)
+    if settings.profile == "plain":
+        return persona(soul)
     key = ("system", settings.dossier_tokens, settings.psyche, settings.wording)
     known = soul.derived.get(key)
     if known is not None:
@@ -76,23 +76,24 @@ def system_text(soul: SoulText, settings: EngineSettings) -> str:
     return text
 
 
-def history(recollection: Recollection, plan: Plan) -> tuple[tuple[Message, ...], int]:
+def history(
+    recollection: Recollection, plan: Plan, soul: SoulText, settings: EngineSettings
+) -> tuple[tuple[Message, ...], int]:
     """Render the history; the number counts the leading messages that the last prompt already contained. Pure."""
-    opening = [render_summary(recollection.summary)] if recollection.summary else []
+    is_plain = settings.profile == "plain"
+    fold = partial(plain_summary, soul) if is_plain else render_summary
+    opening = [fold(recollection.summary)] if recollection.summary else []
     left_out = recollection.left_out
     dropped = [turn for turn in recollection.past if turn.number < plan.history_from]
     if times := [entry.at for turn in dropped for entry in turn.entries]:
         count, first_at = (left_out.count, left_out.first_at) if left_out else (0, min(times))
         left_out = LeftOut(count=len(dropped) + count, first_at=first_at, last_at=max(times))
-    if left_out:
+    if left_out and not is_plain:
         opening.append(render_left_out(left_out))
     turns = [turn for turn in recollection.past if turn.number >= plan.history_from]
-    rendered = [
-        *[once(turn, aged).messages for turn in turns[:-1]],
-        *[once(turn, fixed).messages for turn in turns[-1:]],
-    ]
-    before = merged([*opening, *[message for messages in rendered[:-1] for message in messages]])
-    newest = rendered[-1] if rendered else ()
+    written = [rendered(turn, settings.profile, is_newest=turn is turns[-1]).messages for turn in turns]
+    before = merged([*opening, *[message for messages in written[:-1] for message in messages]])
+    newest = written[-1] if written else ()
     now = (*before[:-1], *merged([*before[-1:], *newest]))
     kept = len(before) - (1 if before and now[len(before) - 1] != before[-1] else 0)
     if now and now[0].role == "assistant":
@@ -102,9 +103,9 @@ def history(recollection: Recollection, plan: Plan) -> tuple[tuple[Message, ...]
 
 def build_prompt(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> Prompt:
     """Assemble the whole prompt of a turn. Pure."""
-    messages, cached = history(recollection, plan)
-    if settings.profile == "small":
-        return Prompt(system_text(soul, settings), messages, small_tail(plan, recollection, soul, settings), cached)
+    messages, cached = history(recollection, plan, soul, settings)
+    if settings.profile == "plain":
+        return Prompt(persona(soul), messages, plain_tail(plan, recollection, soul, settings), cached)
     blocks = context_blocks(plan, recollection, soul, settings).values()
     tail = "\n".join([this_turn(plan, soul), *blocks, soul.text("tail.md").strip()])
     return Prompt(system_text(soul, settings), messages, tail, cached)
@@ -227,10 +228,6 @@ def _fenced(blocks: Sequence[TailBlock], nonce: str) -> dict[str, str]:
 SHORT_NAMES = 3
 """The wording from which no block holds a whole id, and a talk of two has no line of the ledger."""
 PRESENT = "The Present"
-MOST_PLANS = 8
-"""The most plans that a prompt shows, soonest first."""
-PLAN_CHARS = 80
-"""The most that a prompt shows of what a plan is about."""
 BROKEN_CHARS = 4000
 """The number of characters of an unusable reply that the second call is shown."""
 
@@ -240,20 +237,6 @@ def exchanges(soul: SoulText) -> str:
     file = soul.files.get("exchanges.md")
     whose = str(file.head.get("soul", "")).casefold() if file else ""
     return file.text if file and whose in ("", soul_name(soul.text("soul.md"))) else ""
-
-
-def plans_record(recollection: Recollection, zone: str) -> dict[str, Scalar]:
-    """Return what waits for the speaker, a line each: `p3 Thu 27 Nov 9:00, weekdays: call the dentist`. Pure."""
-    lines = [plan_line(one, zone) for one in recollection.plans[:MOST_PLANS]]
-    return {"kind": RecordKind.PLANS, "text": "\n".join(lines)}
-
-
-def plan_line(one: PlanHere, zone: str) -> str:
-    """Return the line of a plan, by the clock of its own zone, else of the one given. Pure."""
-    at = one.at.astimezone(known_zone(one.zone, zone or "UTC"))
-    day = f"{WEEKDAYS[at.weekday()][:3]} {at.day} {MONTHS[at.month - 1][:3]}"
-    again = f", {one.repeat}" if one.repeat else ""
-    return f"{one.short} {day} {at.hour}:{at:%M}{again}: {' '.join(one.text.split())[:PLAN_CHARS]}"
 
 
 def soul_state(plan: Plan, recollection: Recollection) -> dict[str, str]:
@@ -266,16 +249,22 @@ def soul_state(plan: Plan, recollection: Recollection) -> dict[str, str]:
 
 
 def form_of(plan: Plan, soul: SoulText, settings: EngineSettings) -> tuple[FormStep, ...]:
-    """Return the sections that a server is to enforce: those of this plan and no others. Pure."""
-    if settings.form == "words":
+    """Return the sections that a server is to enforce: those of this plan and no others. Pure.
+
+    A model of the plain profile speaks freely; what it judges afterwards is held to closed words and whole acts.
+    """
+    is_plain = settings.profile == "plain"
+    if settings.form == "words" or (is_plain and SPEECH in plan.asked):
         return ()
     return tuple(
         [
             FormStep(
                 name=name,
-                value=soul.steps[name].value,
+                value="acts" if is_plain and name == "acts" else soul.steps[name].value,
+                choices=tuple(kinds()) if is_plain and name == "appraisal" else (),
                 verbs=allowed_verbs(name, plan, soul)[0],
                 check=plan.conditional.get(name, ""),
+                may_lack=name == TOOL_USE,
             )
             for name in plan.asked
             if name in soul.steps
@@ -283,90 +272,11 @@ def form_of(plan: Plan, soul: SoulText, settings: EngineSettings) -> tuple[FormS
     )
 
 
-SMALL = "small.md"
-PORTRAIT_CHARS = 1200
-"""The most that is shown of a portrait (300 tokens)."""
-MEMORY_CHARS = 800
-"""The most that is shown of memory, facts first (with its keys some 300 tokens)."""
 TAIL_TOKENS = 700
 """Kept free for the tail, besides what was heard."""
 REPLY_LEAST, REPLY_MOST = 256, 1024
 WINDOW = 4
 """The number of entries that always stay in the history."""
-_OTHERS = re.compile(r"<((?!internal_monologue|external_dialogue)[a-z_]+)\b[^>]*>.*?</\1>\s*", re.DOTALL)
-_ALL_ASKED = "Asked for all of it, you write:"
-
-
-def _small_system(soul: SoulText, settings: EngineSettings) -> str:
-    """Assemble the static part. Pure."""
-    key = ("small", settings.form)
-    known = soul.derived.get(key)
-    if known is None:
-        known = soul.derived[key] = "\n\n".join(part.strip() for part in _small_parts(soul, settings) if part.strip())
-    return str(known)
-
-
-def _small_parts(soul: SoulText, settings: EngineSettings) -> Iterator[str]:
-    yield soul.text("soul.md")
-    head = soul.files[SMALL].head if SMALL in soul.files else {}
-    yield "\n".join(filter(None, [soul.text(SMALL), str(head.get(settings.form, ""))]))
-    if settings.form == "words":
-        yield exchanges(soul)
-        return
-    yield _OTHERS.sub("", soul.text("example.md")).replace(_ALL_ASKED, "You write:")
-    yield from (soul.steps[name].instruction for name in (THOUGHT, SPEECH) if name in soul.steps)
-
-
-def small_tail(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> str:
-    """Assemble this turn's part: every record in one fence, the rare steps' instructions, and what to write. Pure."""
-    lines = [data_line(record) for record in _small_records(plan, recollection, settings)]
-    nonce = clear_nonce(recollection.nonce, lines)
-    data = ["## Data", fence("\n".join(lines), nonce)] if lines else []
-    rare = [soul.steps[name].instruction for name in plan.asked if name not in (THOUGHT, SPEECH) and name in soul.steps]
-    said = [override for name, override in plan.overrides.items() if name in plan.asked]
-    now = filter(None, [present(recollection, soul, settings.zone)])
-    return "\n".join([*now, *data, *rare, *said, _wanted(plan, soul, settings)])
-
-
-def words_tail(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> str:
-    """Assemble the tail of a repair: the words aloud alone. A small model that is shown its draft repeats it. Pure."""
-    alone = replace(plan, asked=(SPEECH,), overrides={})
-    return small_tail(alone, recollection, soul, replace(settings, form="words"))
-
-
-def _wanted(plan: Plan, soul: SoulText, settings: EngineSettings) -> str:
-    words = soul.files[SMALL].head
-    if settings.form == "words" and plan.asked == (SPEECH,):
-        return str(words["words"])
-    return Template(str(words["order"])).substitute(steps=", ".join(plan.asked))
-
-
-def _small_records(plan: Plan, recollection: Recollection, settings: EngineSettings) -> Iterator[Mapping[str, Scalar]]:
-    """Yield what the turn knows, then each message heard, cut to the settings' length."""
-    if state := soul_state(plan, recollection):
-        yield {"kind": RecordKind.SOUL_STATE, **state}
-    if feels(plan.asked):
-        yield from map(intuition_record, recollection.intuitions)
-    for shown in plan.shown:
-        if not shown.pointer and shown.version:
-            yield shown_record(replace(shown, text=shown.text[:PORTRAIT_CHARS]))
-    told = {
-        RecordKind.SECOND_THOUGHT: recollection.second_thought,
-        RecordKind.BELIEFS: format_beliefs(recollection.beliefs, _named(settings)),
-    }
-    yield from ({"kind": kind, "text": text} for kind, text in told.items() if text)
-    if plan.felt.record:
-        yield {"kind": RecordKind.PSYCHE, **plan.felt.record}
-    yield from known_records(recollection).values()
-    if recollection.plans:
-        yield plans_record(recollection, settings.zone)
-    room = MEMORY_CHARS
-    for line in plan.remembered.lines:
-        room -= sum(map(len, line.values()))
-        if room < 0:
-            break
-        yield {"kind": RecordKind.MEMORY, **line}
-    yield from heard_records(recollection, settings.message_chars)
 
 
 def fitted(settings: EngineSettings, limits: ModelLimits, recollection: Recollection, soul: SoulText) -> EngineSettings:
@@ -379,7 +289,7 @@ def fitted(settings: EngineSettings, limits: ModelLimits, recollection: Recollec
     heard = sum(min(length, settings.message_chars) for length in lengths(recollection.perceptions))
     known = len(system_text(soul, settings)) + summary + heard
     left_chars = (limits.context_tokens - reply - TAIL_TOKENS) * limits.chars_per_token - known
-    past = [once(turn, fixed) for turn in recollection.past]
+    past = [rendered(turn, settings.profile) for turn in recollection.past]
     chars_per_token = sum(one.chars for one in past) / max(1, sum(one.tokens for one in past)) if past else 4.0
     return replace(
         settings,

@@ -160,8 +160,8 @@ def _history(source: PromptSource, memory: WorkingMemory) -> tuple[tuple[Message
     if [past.turn for past in kept] == [turn.turn for turn in source.recollection.past if _stands(turn, source.plan)]:
         dropped = tuple(turn for turn in source.recollection.past if not _stands(turn, source.plan))
         known = replace(known, past=(*dropped, *kept))
-        return history(known, source.plan)
-    return history(known, replace(source.plan, history_from=0))
+        return history(known, source.plan, source.soul, source.settings)
+    return history(known, replace(source.plan, history_from=0), source.soul, source.settings)
 
 
 def _stands(turn: PastTurn, plan: Plan) -> bool:

@@ -12,16 +12,20 @@ from datetime import date
 from string import Template
 from typing import Any
 
-from claudius.cognition.timing import zone_of
+from claudius.cognition.timing import known_zone, zone_of
 from claudius.memory.facts import LINE_CHARS, NAME, NEWEST_OF
 from claudius.perception import MessageExtra, Place, private
 from claudius.prompt import MONTHS, RecordKind, Scalar, ago, short_name
-from claudius.recollection import Fact, Matter, Recollection
+from claudius.recollection import Fact, Matter, PlanHere, Recollection
 from claudius.soul import SoulText
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 READERS = 4
 """The most people who are named as reading along."""
+MOST_PLANS = 8
+"""The most plans that a prompt shows, soonest first."""
+PLAN_CHARS = 80
+"""The most that a prompt shows of what a plan is about."""
 _WORD = re.compile(r"[^\W_][\w'’-]{0,31}")
 _PLACE = re.compile(r"#[\w-]{1,40}")
 
@@ -127,3 +131,17 @@ def matter_line(one: Matter, today: date) -> str:
         return f"{text}, is today"
     day = WEEKDAYS[one.when.weekday()] if abs(days) < len(WEEKDAYS) else f"{one.when.day} {MONTHS[one.when.month - 1]}"
     return f"{text}, {'is' if days > 0 else 'was'} on {day}"
+
+
+def plans_record(recollection: Recollection, zone: str) -> dict[str, Scalar]:
+    """Return what waits for the speaker, a line each: `p3 Thu 27 Nov 9:00, weekdays: call the dentist`. Pure."""
+    lines = [plan_line(one, zone) for one in recollection.plans[:MOST_PLANS]]
+    return {"kind": RecordKind.PLANS, "text": "\n".join(lines)}
+
+
+def plan_line(one: PlanHere, zone: str) -> str:
+    """Return the line of a plan, by the clock of its own zone, else of the one given. Pure."""
+    at = one.at.astimezone(known_zone(one.zone, zone or "UTC"))
+    day = f"{WEEKDAYS[at.weekday()][:3]} {at.day} {MONTHS[at.month - 1][:3]}"
+    again = f", {one.repeat}" if one.repeat else ""
+    return f"{one.short} {day} {at.hour}:{at:%M}{again}: {' '.join(one.text.split())[:PLAN_CHARS]}"
