@@ -273,7 +273,7 @@ def form_of(plan: Plan, soul: SoulText, settings: EngineSettings) -> tuple[FormS
 
 TAIL_TOKENS = 700
 """Kept free for the tail, besides what was heard."""
-REPLY_LEAST, REPLY_MOST = 256, 1024
+REPLY_LEAST, REPLY_MOST, PLAIN_MOST = 256, 1024, 400
 WINDOW = 4
 """The number of entries that always stay in the history."""
 
@@ -283,7 +283,8 @@ def fitted(settings: EngineSettings, limits: ModelLimits, recollection: Recollec
     settings = replace(settings, profile=limits.profile, form=limits.form)
     if not limits.context_tokens:
         return settings
-    reply = min(settings.max_tokens, max(REPLY_LEAST, min(REPLY_MOST, limits.context_tokens // 4)))
+    most = PLAIN_MOST if limits.profile == "plain" and not limits.reasons else REPLY_MOST
+    reply = min(settings.max_tokens, max(REPLY_LEAST, min(most, limits.context_tokens // 4)))
     summary = len(recollection.summary.text) if recollection.summary else 0
     heard = sum(min(length, settings.message_chars) for length in lengths(recollection.perceptions))
     known = len(system_text(soul, settings)) + summary + heard
