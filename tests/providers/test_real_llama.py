@@ -23,6 +23,8 @@ from claudius.testing.alive import alive
 from lab.llama_server import llama_server, model_file
 
 WAIT_S = 1800
+MOST = 96
+"""Tokens of a reply, with us and without."""
 BARE = "You are Claudius, a maker who lives in this chat."
 LINES = {
     "Hello! I am Ada.": "hello|hi|ada|welcome|nice|meet",
@@ -73,6 +75,7 @@ async def test_plain_floor_a_real_model_answers_at_least_as_often_as_to_a_bare_p
         "CLAUDIUS_OPENAI_BASE_URL": f"{server}/v1",
         "CLAUDIUS_PSYCHE_ENABLED": "0",
         "CLAUDIUS_SUBPROCESS_ENABLED": "0",
+        "CLAUDIUS_PIPELINE_MAX_TOKENS": str(MOST),
     }
     chain = provider(load(home, env), home, ["openai_compat"])
     async with alive(home, chain, settings=env) as soul:
@@ -104,7 +107,7 @@ def answers(line: str, text: str) -> bool:
 def _bare(server: str, line: str) -> str:
     """Ask the model with a line of persona and nothing else."""
     asked = [{"role": "system", "content": BARE}, {"role": "user", "content": line}]
-    told = httpx.post(f"{server}/v1/chat/completions", json={"messages": asked, "max_tokens": 256}, timeout=WAIT_S)
+    told = httpx.post(f"{server}/v1/chat/completions", json={"messages": asked, "max_tokens": MOST}, timeout=WAIT_S)
     return str(told.json()["choices"][0]["message"]["content"])
 
 

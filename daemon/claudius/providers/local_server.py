@@ -321,7 +321,9 @@ class LocalServer:
             facts.spoken_per_s = (
                 rate if not facts.spoken_per_s else facts.spoken_per_s + LEARNED * (rate - facts.spoken_per_s)
             )
-        is_thought = text.lstrip().startswith("<think") or (usage.output_tokens > SPOKEN_LEAST and len(text) < usage.output_tokens)
+        is_thought = text.lstrip().startswith("<think") or (
+            usage.output_tokens > SPOKEN_LEAST and len(text) < usage.output_tokens
+        )
         facts.reasons = facts.reasons or is_thought
         if request.form and request.purpose != "repair":
             facts.asked = min(TRIED, facts.asked + 1)

@@ -91,7 +91,10 @@ def history(
     if left_out and not is_plain:
         opening.append(render_left_out(left_out))
     turns = [turn for turn in recollection.past if turn.number >= plan.history_from]
-    written = [rendered(turn, settings.profile, is_newest=turn is turns[-1]).messages for turn in turns]
+    is_alone = recollection.audience.startswith(private(""))
+    written = [
+        rendered(turn, settings.profile, is_newest=turn is turns[-1], is_alone=is_alone).messages for turn in turns
+    ]
     before = merged([*opening, *[message for messages in written[:-1] for message in messages]])
     newest = written[-1] if written else ()
     now = (*before[:-1], *merged([*before[-1:], *newest]))
