@@ -22,7 +22,7 @@ from claudius.cognition.mind import Mind, lately
 from claudius.cognition.reflection import reflect
 from claudius.cognition.steps import STEPS
 from claudius.cognition.turn import take_turn
-from claudius.compose import Settings
+from claudius.compose import TOOLS, Settings
 from claudius.home import Home, shipped
 from claudius.intent import Utterance
 from claudius.memory.archive import Archive
@@ -32,8 +32,10 @@ from claudius.provider import Delta, Done, Event, Provider, Request, estimate
 from claudius.providers.chain import Chain
 from claudius.runtime.adapter import Accept, Gap, Link, Swept, nothing_missed
 from claudius.runtime.delivery import Post, deliver
+from claudius.runtime.hands import IdleHands
 from claudius.runtime.lanes import RECONCILE_HOURS
 from claudius.soul import SoulSource
+from claudius.tools import built_in
 from sides import cpu_s, serve
 
 PERSON = "terminal:local:tom"
@@ -142,6 +144,7 @@ class Soul:
             config=lately(settings.current),
             clock=clock,
             nonce=lambda: secrets.token_hex(16),
+            hands=IdleHands(built_in(TOOLS.values(), self.store, lately(settings.current))),
         )
         self._number = 0
 

@@ -90,7 +90,7 @@ class Network(RehearsalAdapter):
 
     async def speak(self, utterance: Utterance) -> str:
         """Post a part."""
-        note(self.root / "posts", f"{utterance.key} {utterance.body}")
+        note(self.root / "posts", f"{utterance.key} {' '.join(utterance.body.split())}")
         self.at("after_post")
         return f"r:{utterance.key}"
 

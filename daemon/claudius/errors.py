@@ -318,6 +318,11 @@ class ProcessError(NamedError):
 class ToolError(NamedError):
     """A tool gave no result."""
 
+    def __init__(self, name: str, detail: str, said: Foreign = NOTHING) -> None:
+        """Name the tool or its server, and what is wrong; `said` is what it wrote itself."""
+        super().__init__(name, detail)
+        self.said = said
+
 
 class ToolUnknown(ToolError):
     """There is no such tool here."""

@@ -79,6 +79,24 @@ class ModelAnswered(_OfTurn, frozen=True, kw_only=True):
     stop_reason: str
 
 
+class ToolBegins(_OfTurn, frozen=True, kw_only=True):
+    """A tool is about to be used."""
+
+    point = "loop.before_tool"
+    call: str
+    tool: str
+    cls: str
+
+
+class ToolEnded(ToolBegins, frozen=True, kw_only=True):
+    """A tool was used, or goes on by itself."""
+
+    point = "loop.after_tool"
+    state: str
+    ok: bool
+    ms: int
+
+
 class Thinking(_OfTurn, frozen=True, kw_only=True):
     """The next piece of a private section, as the model writes it; or all pieces of the turn so far became void."""
 

@@ -1,5 +1,5 @@
 -- Facts and matters are numbered for each audience: a gap tells nobody of what was said elsewhere.
--- oldest: 40
+-- oldest: 41
 
 INSERT INTO numbered (person, audience, letter, last)
 SELECT t.person, t.audience, t.letter, n.last FROM (

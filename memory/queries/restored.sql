@@ -47,7 +47,7 @@ ON CONFLICT (key) DO NOTHING;
 
 -- name: calls_of_unanswered_here
 -- scans: once per restore, no daemon runs
-SELECT id, turn, conversation, audience, person, is_owner, tool, class, third, pin, args, state, reason, approvers,
+SELECT id, turn, conversation, audience, person, is_owner, tool, class, third, pin, args, args_sha256, state, reason, approvers,
     allowed_by, grant_id, boot, token, attempts, asked_at, until, started_at, ended_at, result, told_turn
 FROM tool_call WHERE state <> 'waiting' AND turn IN (SELECT turn FROM inbox WHERE state <> 'settled' AND state <> 'dead');
 
@@ -57,9 +57,9 @@ UPDATE tool_call SET state = CASE state WHEN 'waiting' THEN 'lapsed' ELSE 'withd
 WHERE state IN ('waiting', 'approved', 'started') AND state <> 'started';
 
 -- name: call_as_elsewhere
-INSERT INTO tool_call (id, turn, conversation, audience, person, is_owner, tool, class, third, pin, args, state, reason, approvers,
+INSERT INTO tool_call (id, turn, conversation, audience, person, is_owner, tool, class, third, pin, args, args_sha256, state, reason, approvers,
     allowed_by, grant_id, boot, token, attempts, asked_at, until, started_at, ended_at, result, told_turn)
-VALUES (:id, :turn, :conversation, :audience, :person, :is_owner, :tool, :class, :third, :pin, :args, :state, :reason,
+VALUES (:id, :turn, :conversation, :audience, :person, :is_owner, :tool, :class, :third, :pin, :args, :args_sha256, :state, :reason,
     :approvers, :allowed_by, :grant_id, :boot, :token, :attempts, :asked_at, :until, :started_at, :ended_at,
     :result, :told_turn)
 ON CONFLICT (id) DO UPDATE SET state = excluded.state, reason = excluded.reason, boot = excluded.boot, token = excluded.token,

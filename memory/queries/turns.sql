@@ -149,8 +149,9 @@ SELECT markdown FROM user_model WHERE person = :person AND audience = :audience 
 SELECT s.id, s.key, s.value, s.audience, s.updated_at FROM json_each(:audiences) AS a
 CROSS JOIN soul_state AS s WHERE s.audience = a.value AND s.newest = 1;
 
--- name: state_of_key
-SELECT id, key, value, audience, updated_at FROM soul_state WHERE key = :key AND newest = 1 ORDER BY id DESC LIMIT 1;
+-- name: state_of_keys
+SELECT s.id, s.key, s.value, s.audience, s.updated_at FROM json_each(:keys) k
+CROSS JOIN soul_state s WHERE s.id = (SELECT max(n.id) FROM soul_state n WHERE n.key = k.value AND n.newest = 1);
 
 -- name: called_before
 -- scans: until the first step of another turn

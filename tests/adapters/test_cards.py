@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -256,10 +257,10 @@ async def test_in_private_its_person_allows_a_talk_once(network: str, home: Home
     """T7, T38: three links that she wrote in one talk ask one question."""
     async with asking(home, network, where=DM) as here:
         await here.press(ANA, "talk")
-        await here.sees(lambda: _many(1, _now(here.used)))
+        await here.sees(partial(_used, here, 1))
         for n in (2, 3):
             await here.side.stage.say(DM, f"And https://example.org/{n} please.")
-            await here.sees(lambda n=n: _many(n, _now(here.used)))
+            await here.sees(partial(_used, here, n))
         await here.soul.idle()
         waiting = here.soul.mind.store.calls.waiting()
 
@@ -267,8 +268,8 @@ async def test_in_private_its_person_allows_a_talk_once(network: str, home: Home
     assert waiting == ()
 
 
-async def _now(found: list[Any]) -> list[Any]:
-    return found
+async def _used(here: Asked, times: int) -> bool:
+    return len(here.used) == times
 
 
 @BOTH

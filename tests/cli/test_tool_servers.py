@@ -99,6 +99,24 @@ def test_what_cannot_be_agreed_to_is_refused_in_one_line(machine: Machine, words
     assert "[tools.servers" not in "".join(one.read_text() for one in machine.home.glob("config.toml"))
 
 
+def test_the_doctor_says_what_a_server_lacks(machine: Machine) -> None:
+    """One that offers what nobody agreed to, one that a channel may ask to send, one that does not start."""
+    added = _add(machine, "good", "--allow", "send=send", "--where", "slack:T1:C1")
+    assert added.code == 0, added.shown
+    config = machine.home / "config.toml"
+    config.write_text(
+        config.read_text().replace('"send" = "send"', '"send" = "send", "more" = "read"').replace('"good",', '"exits",')
+    )
+
+    checks = [
+        (one["name"], one["ok"], one["detail"]) for one in machine.run("doctor", "--live", "--json").json["checks"]
+    ]
+
+    assert ("tools", False, "lab: more not agreed to") in checks
+    assert ("tools", False, "lab: nobody on a network may allow anything") in checks
+    assert ("tools.lab", False, "cannot be used: it ended: ModuleNotFoundError: nothing here") in checks
+
+
 def test_a_person_at_a_terminal_is_asked_for_each_tool(machine: Machine) -> None:
     """The words of the server are shown, its proposal is what Enter takes, and `no` offers nothing."""
     with machine.terminal("tools", "add", "lab", *_command(machine, "good")) as terminal:

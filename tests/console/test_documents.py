@@ -131,3 +131,20 @@ def test_console_a_screen_is_one_file_of_300_lines() -> None:
             assert not re.search(
                 r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text
             ), path.name
+
+
+def test_console_w32_a_question_is_decided_once(machine: Machine, console: Callable[[], str]) -> None:
+    """T9: the owner's word on the page is that of `claudius tools deny`; a second one is told that it is decided."""
+    wish = '<tool_use>{"tool": "web.read", "args": {"url": "https://example.org/a"}}</tool_use>'
+    machine.scripted(wish)
+    asked = machine.ok("chat", "--once", "Read https://example.org/a for me.", "--json").json
+    page = ConsoleClient(console())
+    (row,) = page.get("tools/pending")
+
+    said = [page.post(f"tools/{quote(row['id'], '')}", {"verb": verb})["said"] for verb in ("deny", "allow")]
+
+    assert asked["waiting"] == [row["id"]]
+    assert said[0].startswith("Refused by ")
+    assert said[1] == f"That is decided: {said[0]}"
+    assert page.get("tools/pending") == []
+    assert [(one["id"], one["state"]) for one in page.get("tools/calls")] == [(row["id"], "refused")]

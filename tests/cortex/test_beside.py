@@ -293,9 +293,9 @@ async def test_a_directive_that_comes_too_late_lapses(home: Home) -> None:
     assert len(said) == 2
 
 
-def test_fr_cx_01_there_are_ten_points() -> None:
-    """Section 2: there are ten extension points, and six events from ledger and cortex, besides those of daimons."""
-    assert len(POINTS) == len(set(POINTS)) == 10
+def test_fr_cx_01_there_are_twelve_points() -> None:
+    """Section 2: there are twelve extension points, and six events from ledger and cortex, besides those of daimons."""
+    assert len(POINTS) == len(set(POINTS)) == 12
     assert len([told for told in TOLD if told.partition(".")[0] in ("ledger", "cortex")]) == 6
     with pytest.raises(ValueError, match="no hook"):
         Hooks().register("loop.nowhere", print)

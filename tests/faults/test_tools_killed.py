@@ -46,7 +46,9 @@ def judge(root: Path, flow: str, cls: str, kills: int, url: str) -> str:
     assert state in ((CallState.DONE,) if cls == "read" else (CallState.DONE, CallState.UNKNOWN))
     assert len(effects) <= (1 + kills if cls == "read" else 1)
     assert effects or state is CallState.UNKNOWN
-    assert len({one.partition(" ")[0] for one in posts}) == len(posts) == 1 + (flow == "asked")  # no post twice
+    assert (
+        len({one.partition(" ")[0] for one in posts}) == len(posts) == (3 if flow == "asked" else 1)
+    )  # none twice; a card is its own
     assert posts[-1].partition(" ")[2] == (SAID if state is CallState.DONE else UNKNOWN)
     assert len(calls) <= 2 + kills  # one that was under way is asked again, none that was paid
     return state

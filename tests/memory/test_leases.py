@@ -21,6 +21,8 @@ from claudius.memory.whispers import Whisper
 from claudius.perception import SELF, Kind
 from claudius.runtime.access import Membership
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from claudius.tool import CallState
+from contracts.store.calls import ended, used
 from contracts.store.ground import DM, LIMITS, NOW, OPS, exchange, heard, part, taken, thought
 
 NETWORKS = ("slack",)
@@ -516,3 +518,23 @@ async def test_scale_every_mutant_is_caught(name: str, postgres_url: str, monkey
 
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         await caught_by(postgres_url)
+
+
+async def test_t16_a_call_that_outlives_its_lane_is_unknown_and_its_late_end_refused(postgres_url: str) -> None:
+    """A worker that was paused in a call cannot say how it ended: whoever has the lane now says that nobody knows."""
+    async with worker(postgres_url, "w1") as one, worker(postgres_url, "w2") as two:
+        await one.inbox.accept((heard(),), NOW)
+        assert await taken_by(one) == [DM]
+        paused = one.leases.store_of(DM)
+        call, is_begun = await paused.calls.start(used((await recalled_by(paused)).turn, cls="send"), NOW)
+        assert is_begun
+        await past(postgres_url)
+        assert await taken_by(two) == [DM]
+        holder = two.leases.store_of(DM)
+        assert await holder.calls.recover(DM, NOW, lambda _: False) == ()
+
+        with pytest.raises(StaleTurn):
+            await paused.calls.end(ended(call), NOW)
+        assert await holder.calls.start(call, NOW) == (found := holder.calls.find(call.id), False)
+        assert found
+        assert found.state is CallState.UNKNOWN

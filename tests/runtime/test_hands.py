@@ -181,6 +181,33 @@ async def test_a_turn_that_is_cancelled_ends_a_read_and_leaves_a_send_alone(
         assert len(soul.network.visible) == int(cls == "send")
 
 
+@pytest.mark.parametrize(("cls", "by_whom", "state"), [
+    ("read", "ana", CallState.FAILED), ("send", "ana", CallState.DONE), ("read", "ben", CallState.DONE),
+])  # fmt: skip
+async def test_t28_stop_ends_a_read_that_outlived_its_turn(
+    home: Home, cls: str, by_whom: str, state: CallState
+) -> None:
+    """A read of theirs ends and is not told; a send goes on, and so does what somebody else asked for."""
+    gate = Gate()
+    tool = made(gate.run, cls)
+    settings = {"CLAUDIUS_TOOLS_TURN_SECONDS": "0.01"}
+    voice = Scripted(default=reply("It says so."))
+    async with alive(home, voice, tools=lambda: (tool,), settings=settings) as soul:
+        runner = soul.server._lanes.hands
+        call = replace(use(tool), person="rehearsal:t:ana")
+        await runner.of(soul.mind.store, WHERE).do(call, tool, by(call))
+        await soul.network.hear("!stop", person=by_whom, conversation=WHERE)
+        gate.open.set()
+        while runner.is_busy():
+            await soul.mind.store.flush()
+        await soul.idle()
+
+        found = soul.mind.store.calls.find(call.id)
+        assert found is not None
+        assert found.state is state
+        assert [one.text for one in soul.network.visible] == ["It says so."][: int(state is CallState.DONE)]
+
+
 async def test_a_call_with_a_key_is_made_again_once_if_its_server_dies(home: Home) -> None:
     """The key is the call's id; the second attempt is the last."""
     keys: list[str] = []

@@ -48,7 +48,7 @@ async def _used(hands: McpHands, manner: str, directory: Path) -> str:
         listed = await hands.list(manner, _spec(manner, directory))
         said = await hands.call(manner, "echo", {"text": "hi"})
     except ToolError as error:
-        return f"{type(error).__name__}: {error.detail}"
+        return f"{type(error).__name__}: {error.detail}" + f" ({error.said.words()})" * bool(error.said)
     return " | ".join([f"{len(listed.tools)} tools", *listed.bad, f"{len(said)}: {said[:16]}"])
 
 
@@ -56,7 +56,7 @@ async def test_a_server_that_misbehaves_costs_its_own_call_alone(hands: McpHands
     """Whatever a server does wrong: one clear line, its good tools stay, and its neighbours answer."""
     expected = {
         "good": "3 tools | 2: hi",
-        "exits": "ToolFailed: cannot be used: it ended: ModuleNotFoundError: nothing here",
+        "exits": "ToolFailed: cannot be used: it ended (ModuleNotFoundError: nothing here)",
         "noisy": "3 tools | 2: hi",
         "stubborn": "3 tools | 2: hi",
         "thousand": "64 tools | 1003 tools on one page | 65 tools, of which 64 count | 2: hi",
@@ -70,7 +70,7 @@ async def test_a_server_that_misbehaves_costs_its_own_call_alone(hands: McpHands
         "floods": "3 tools | 2: hi",
         "asks": "3 tools | 2: hi",
         "pictures": "3 tools | 10: hi\n[image]",
-        "fails": "ToolFailed: hi",
+        "fails": "ToolFailed: it says that it failed (hi)",
         "much": "3 tools | 100000: hihihihihihihihi",
         "fat": "ToolLost: no answer: it took too much memory",
     }
@@ -224,7 +224,7 @@ async def test_what_is_offered_is_what_was_agreed_to_and_classed(tmp_path: Path)
     )
     assert send.schema["properties"].keys() == {"text"}
     assert owner.servers.tools()[0] is echo
-    assert await send.run({"text": "hi"}, CALLER) == "hi"
+    assert await send.run({"text": "hi", "key": "T1/0"}, CALLER) == "hi"
     assert "send T1/0 hi" in (tmp_path / "good").read_text("utf-8")
     assert owner.learned == ["canary-3"]
     await owner.servers.close()
@@ -265,7 +265,7 @@ async def test_a_server_that_fails_is_tried_later_and_later_and_then_is_down(tmp
             await owner.tool("lab.echo").run({"text": "hi"}, CALLER)
         return failed.value.detail
 
-    assert await fail() == "cannot be used: it ended: ModuleNotFoundError: nothing here"
+    assert await fail() == "cannot be used: it ended"
     assert (await fail()).startswith("its server failed a moment ago")
     for _ in range(FAILURES - 1):
         owner.now += timedelta(seconds=60)

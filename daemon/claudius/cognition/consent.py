@@ -298,15 +298,16 @@ def _private(tool: Tool, known: ConsentBasis) -> Iterator[str]:
 
 
 def _aloud(known: ConsentBasis) -> Iterator[str]:
-    """Yield what stands here for everybody to see: messages, what they show, and what tools were asked here before."""
+    """Yield what stands here for everybody to see: messages, what they show, and calls that were let pass before."""
     here = known.recollection
-    said = (EntryType.USER_MESSAGE, EntryType.EXTERNAL_DIALOG, EntryType.DAIMON_SPEECH, EntryType.TOOL_USE)
+    said = (EntryType.USER_MESSAGE, EntryType.EXTERNAL_DIALOG, EntryType.DAIMON_SPEECH)
     yield from [one.content for one in _entries(here, *said)]
+    yield from [one.content for one in _entries(here, EntryType.TOOL_USE) if one.metadata.get("call")]
     for one in here.perceptions:
         if one.origin is Origin.EXTERNAL:
             yield one.text
             yield from [shown.text for shown in one.extra.shown] if isinstance(one.extra, MessageExtra) else ()
-    yield from [text for one in known.used for text in _scalars(one.args)]
+    yield from [text for one in known.used if one.id for text in _scalars(one.args)]
 
 
 def _entries(known: Recollection, *kinds: EntryType) -> Iterator[Entry]:

@@ -1,10 +1,11 @@
-"""Call observers at ten fixed points of a turn; an observer cannot change what it sees, and its errors are logged.
+"""Call observers at twelve fixed points of a turn; an observer cannot change what it sees, and its errors are logged.
 
     session.poll_messages          a lane takes an internal perception
     loop.on_message                a lane takes an external perception
     loop.transform_system_prompt   the system prompt is built
     loop.transform_history         the history is built
     loop.before_llm after_llm      before and after a model call
+    loop.before_tool after_tool    before and after a tool is used
     loop.transform_response        an utterance is made
     loop.before_send after_send    before and after an utterance is sent to a network
     loop.on_error                  a turn failed
@@ -24,6 +25,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
+from time import monotonic
 from types import MappingProxyType
 from typing import Any, TypedDict, TypeVar
 
@@ -48,6 +50,8 @@ from claudius.observed import (
     Sent,
     SystemPromptBuilt,
     Thinking,
+    ToolBegins,
+    ToolEnded,
     TurnAssessed,
     TurnFailed,
     UtteranceMade,
@@ -57,6 +61,7 @@ from claudius.prompt import Prompt
 from claudius.psyche.classify import scope
 from claudius.psyche.words import leaning
 from claudius.recollection import Recollection
+from claudius.tool import CallState, ToolCall
 
 log = logging.getLogger(__name__)
 
@@ -225,6 +230,16 @@ def show_prompt(hooks: Hooks, recollection: Recollection, steps: Sequence[str], 
         hooks.emit(SystemPromptBuilt(**seen, peer_id=person, system_sha256=digest, tail_chars=len(prompt.tail)))
     hooks.emit(HistoryBuilt(**seen, entries=len(prompt.history)))
     hooks.emit(ModelAsked(**seen, model=model, steps=tuple(steps)))
+
+
+def show_tool(hooks: Hooks, recollection: Recollection, call: ToolCall, began_s: float = 0.0) -> None:
+    """Emit that a tool is about to be used or, with when it `began_s` by a steady clock, what became of it."""
+    about: dict[str, Any] = {**_seen(recollection), "call": call.id, "tool": call.tool, "cls": call.cls.value}
+    if not began_s:
+        hooks.emit(ToolBegins(**about))
+        return
+    ms = round((monotonic() - began_s) * 1000)
+    hooks.emit(ToolEnded(**about, state=call.state.value, ok=call.state is CallState.DONE, ms=ms))
 
 
 def show_concluded(hooks: Hooks, recollection: Recollection, calls: Sequence[Call], said: Sequence[Utterance]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -19,6 +20,8 @@ from claudius.cognition.asking import ModelReply
 from claudius.cognition.asks import SPEECH, THOUGHT
 from claudius.cognition.conclude.conclusion import interpret
 from claudius.cognition.consent import ConsentBasis, decide, is_third, person_behind, usable
+from claudius.cognition.hooks import show_tool
+from claudius.cognition.mind import Stage
 from claudius.cognition.output.gate import has_secret, leaks
 from claudius.cognition.plan import Plan
 from claudius.cognition.prompt.manifest import WORDS
@@ -27,7 +30,7 @@ from claudius.cognition.reply.parser import Dialogue, Section
 from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.turn_state import TurnState, kept_json
 from claudius.config import blot
-from claudius.errors import ToolFailed, ToolRefused, ToolTimedOut, ToolUnknown
+from claudius.errors import OverBudget, ToolFailed, ToolRefused, ToolTimedOut, ToolUnknown
 from claudius.perception import internal
 from claudius.prompt import Prompt
 from claudius.recollection import Entry, EntryType, Recollection
@@ -157,6 +160,8 @@ async def rounds(turn: TurnState, first: ModelReply, plan: Plan, ask: Next) -> M
         turn.used.append(done)
         if has_ended(turn):
             return _ended(turn, reply, done, thought if reply is not first else ())
+        if turn.mind.stage(turn.recollection.perception) is Stage.REFUSING:
+            raise OverBudget
         own = [*(_thoughts(turn, first) if reply is first else ()), *used_entries(done, turn.recollection.now)]
         turn.guard([one.content for one in own if one.entry_type is EntryType.INTERNAL_MONOLOGUE])
         plan = next_plan(plan, own[-1])
@@ -284,7 +289,10 @@ async def carry_out(turn: TurnState, tool: Tool, args: JSON) -> ToolStep:
         now=known.now,
         zone=turn.settings.zone,
     )
+    began_s = monotonic()
+    show_tool(turn.mind.hooks, known, call)
     done = await hands.do(call, tool, caller)
+    show_tool(turn.mind.hooks, known, done, began_s)
     return replace(step, id=call.id, state=done.state, text=done.result or done.reason, third=call.third)
 
 

@@ -22,7 +22,7 @@ from msgspec import Struct
 from claudius.errors import StaleTurn
 from claudius.intent import ModelVersion, StateChange
 from claudius.memory.database import Core, Database
-from claudius.memory.rows import instant, stamp
+from claudius.memory.rows import dump, instant, stamp
 from claudius.memory.seeing import canonical
 from claudius.prompt import valid
 from claudius.recollection import StateKey
@@ -328,8 +328,8 @@ def write_state(
     db: Database, changes: tuple[StateChange, ...], at: str, *, author: str, turn: str | None, note: str
 ) -> None:
     """Write new values of the soul's state as one revision; unchanged values create none."""
-    latest = {change.key: db.one("state_of_key", key=change.key) for change in changes}
-    before = {key: (row["value"], row["audience"]) for key, row in latest.items() if row is not None}
+    latest = db.all("state_of_keys", keys=dump([change.key for change in changes]))
+    before = {row["key"]: (row["value"], row["audience"]) for row in latest}
     moved = [change for change in changes if before.get(change.key) != (change.value, change.audience)]
     if not moved:
         return

@@ -690,6 +690,11 @@ def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amend
     interrupts, is_unsaid = "", False
     if heard.state not in UNFINISHED:
         db.run("amended", seq=heard.seq, position=perception.position)
+        if db.change("calls_withdrawn", turn=heard.turn, now=at):  # what it asks for now is thought anew
+            anew = f"{amended_key(perception)}@{perception.position}"
+            where, extra = heard.conversation, MessageExtra(locale=perception.extra.locale)
+            again = replace(perception, key=anew, conversation=where, kind=Kind.MESSAGE, owes=True, extra=extra)
+            keep(db, again, at, said=True)
         is_unsaid = _remember(db, heard, valid(perception.text), "$.edited", at)
     else:
         before = _before(heard)
@@ -758,6 +763,7 @@ def _delete(db: Database, heard: _Heard, at: str) -> Amended:
         db.run("withdraw", seq=heard.seq, reason="withdrawn")
         db.run("stream_dropped", turn=heard.turn, reason="its message was taken down")
         return Amended(conversation=heard.conversation, interrupts=heard.turn)
+    db.run("calls_withdrawn", turn=heard.turn, now=at)
     return Amended(conversation=heard.conversation, is_unsaid=_remember(db, heard, "", "$.deleted", at))
 
 
@@ -772,7 +778,6 @@ def _remember(db: Database, heard: _Heard, content: str, mark: str, at: str) -> 
     db.run("entry_amended", **where, position=heard.position, content=content, mark=mark)
     amend_moment(db, found["conversation"], heard.turn, heard.position, content)
     db.run("turn_edited", turn=heard.turn)
-    db.run("calls_withdrawn", turn=heard.turn, now=at)
     db.run("doubt_learned", turn=heard.turn, now=at)
     db.run("doubt_summary", **where, now=at)
     moment_id = moment["id"] if moment else 0

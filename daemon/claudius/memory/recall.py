@@ -10,6 +10,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import chain
+from operator import itemgetter
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -223,17 +224,13 @@ def _others(db: Database, seeing: Seeing, conversation: str, past: Sequence[Past
 def state_of(db: Database, seeing: Seeing) -> tuple[StateValue, ...]:
     """Return, per key, the newest value of the soul's state that may be shown here."""
     if seeing.sees_all:
-        rows = [row for key in STATE_DEFAULTS if (row := db.one("state_of_key", key=key))]
+        rows = db.all("state_of_keys", keys=dump(list(STATE_DEFAULTS)))
     else:
         rows = db.all("state_of_audiences", audiences=dump(seeing.audiences()))
-    newest: dict[str, Row] = {}
-    for row in rows:
-        if row["key"] not in newest or row["id"] > newest[row["key"]]["id"]:
-            newest[row["key"]] = row
+    newest = {row["key"]: row for row in sorted(rows, key=itemgetter("id"))}
     found = []
     for key, default in STATE_DEFAULTS.items():
-        row = newest.get(key)
-        if row is not None and row["value"] not in ("", default):
+        if (row := newest.get(key)) and row["value"] not in ("", default):
             with Decoding("soul_state", row["id"]):
                 at = instant(row["updated_at"])
                 found.append(StateValue(key=row["key"], value=row["value"], audience=row["audience"], updated_at=at))

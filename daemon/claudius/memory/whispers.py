@@ -125,7 +125,7 @@ class WhisperStore:
         """Return the scene of the conversation active last, after `since`; without a conversation if there was none."""
         with self._core.snapshot() as db:
             newest = db.one("latest_external", since=stamp(since) if since else _EPOCH, most=1)
-            mood = db.one("state_of_key", key=StateKey.EMOTIONAL_STATE)
+            mood = db.one("state_of_keys", keys=dump([StateKey.EMOTIONAL_STATE]))
             known = DaimonScene(
                 mood=mood["value"] if mood and mood["value"] else STATE_DEFAULTS[StateKey.EMOTIONAL_STATE],
                 interactions=db.value("turns_ever"),

@@ -18,7 +18,9 @@ from claudius.psyche.state import Axes, Stimulus, apply, apply_edge, comfort_tar
 from claudius.psyche_types import Appraisal, Edge, Numbers
 
 NOTHING = "nothing"
-STRENGTHS = ("slight", "clear", "strong")
+SCALE: Mapping[str, float] = {"slight": 0.5, "clear": 1.0, "strong": 1.5}
+"""What a strength makes of a row of the table."""
+STRENGTHS = tuple(SCALE)
 PLAIN = "clear"
 """The strength of a kind that is named without one."""
 _PARTS = (1, 2, 3)
@@ -56,8 +58,10 @@ def kinds() -> Mapping[str, Landing]:
     found = {}
     for name, row in tables()["kinds"].items():
         by = {}
-        for strength in STRENGTHS:
-            (*axes, tone), (warmth, trust, tension) = row[strength]
+        for strength, scale in SCALE.items():
+            (*axes, tone), (warmth, trust, tension) = [
+                [max(-1.0, min(1.0, scale * x)) for x in part] for part in row["does"]
+            ]
             by[strength] = Weight(Stimulus(axes=Axes(*axes), tone=tone, novelty=None), (warmth, trust, tension))
         found[name] = Landing(row["about"], row["mood"], row.get("said", ""), by)
     return found

@@ -17,14 +17,10 @@ from claudius.perception import CONSUMED, SELF, Kind, MessageExtra, Origin, Perc
 from claudius.psyche import arcs as subjects
 from claudius.psyche.appraisals import HURT_S, apply_appraisal, coloured, frustrates, moves_only_view
 from claudius.psyche.bands import (
-    edge_bands,
-    edge_words,
     emotional_state,
-    energy_words,
     mood_of,
     numbers_bands,
     sentences,
-    wants_words,
 )
 from claudius.psyche.change import Change, Event, edge_of, feel
 from claudius.psyche.context import (
@@ -125,7 +121,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         called=called,
         reaction=emoji(happening.heard.classes) if by_emoji and can_react(perception) else "",
         felt=felt,
-        told=_told(happening, judged, state, outcome, event, owed=owed, called=called, is_answered=is_answered),
+        told=_told(happening, judged, outcome, event, owed=owed, called=called, is_answered=is_answered),
         change=change,
         numbers=state.numbers,
         kernel=kernel,
@@ -198,7 +194,6 @@ def _record(
 def _told(
     happening: Happening,
     judged: Judgement,
-    state: PsycheState,
     outcome: Outcome,
     event: Event,
     *,
@@ -207,7 +202,6 @@ def _told(
     is_answered: bool,
 ) -> dict[str, Any]:
     heard = happening.heard
-    bands = state.numbers.bands
     form = {"think": "words", "react": "line" if called else "emoji", "ignore": "none"}[outcome]
     return {
         "attention": outcome,
@@ -228,12 +222,6 @@ def _told(
             "novelty": heard.novelty,
             "load": heard.load,
             "importance": event.importance,
-        },
-        "words": {
-            "mood": mood_of(state.numbers),
-            "energy": energy_words(bands),
-            "wants": wants_words(state.numbers, bands),
-            "toward": edge_words(edge_bands(state.edge)) if state.edge.person else "",
         },
     }
 

@@ -33,7 +33,6 @@ FAMILIARITY_CUTS = (0.05,)
 BIAS = 0.25
 PRESSED = 2
 """The drive band from which a need is put into words."""
-MOST_WANTS = 2
 NAME_CHARS = 40
 OUTER = 3
 """The drive band, and the band of an arc, from which it is said."""
@@ -116,23 +115,9 @@ def mood_of(numbers: Numbers) -> str:
     return "glad" if valence == 4 else "even"
 
 
-def energy_words(bands: tuple[int, ...]) -> str:
-    """Return the word for energy. Pure."""
-    return str(phrases()["energy"]["words"][bands[2]])
-
-
 def drive_words(drive: str, found: int) -> str:
     """Return the words for a need, or empty if it is not pressing. Pure."""
     return str(phrases()["drives"][drive][min(found, 3) - PRESSED]) if found >= PRESSED else ""
-
-
-def wants_words(numbers: Numbers, bands: tuple[int, ...]) -> str:
-    """Return the words for the two most pressing needs, or the words for none. Pure."""
-    pressing = sorted(
-        [(-numbers.drives[n], drive, bands[3 + n]) for n, drive in enumerate(DRIVES) if bands[3 + n] >= PRESSED]
-    )
-    said = [drive_words(drive, found) for _, drive, found in pressing[:MOST_WANTS]]
-    return ", ".join(said) if said else str(phrases()["drives"]["none"])
 
 
 def edge_words(bands: tuple[int, ...]) -> str:

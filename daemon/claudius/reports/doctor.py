@@ -34,9 +34,18 @@ def checks(home: Home, *, live: bool = False, security: bool = False) -> list[Ch
     """Return what was checked; `live` asks networks and model too, `security` checks only who may read and do what."""
     rooms: list[Callable[[Home], Iterator[Check]]] = [_modes, _home, _access]
     if not security:
-        rooms += [_configuration, _soul, _store, _server, _clock, _daemon, _git, _voice]
-    if live and not security:
-        rooms += [networks, _live]
+        rooms += [
+            _configuration,
+            _soul,
+            _store,
+            _server,
+            _clock,
+            _daemon,
+            _git,
+            _voice,
+            _tools_live if live else _tools,
+        ]
+        rooms += [networks, _live, _tools_live] if live else [_tools]
     secrets = held(os.environ)
     each = (
         check._replace(detail=blot(check.detail, secrets), fix=blot(check.fix, secrets))
@@ -324,6 +333,17 @@ def _voice(home: Home) -> Iterator[Check]:
 
         here = at_home(home) or {}
         yield Check("home", ok=True, detail=f"{here.get('model')}: {speed_words(here.get('tokens_per_s'))}")
+
+
+def _tools(home: Home, *, live: bool = False) -> Iterator[Check]:
+    if load(home, os.environ).config.tools.servers:
+        from claudius.reports import tool_servers
+
+        yield from tool_servers.doctor(home, live=live)
+
+
+def _tools_live(home: Home) -> Iterator[Check]:
+    return _tools(home, live=True)
 
 
 def _live(home: Home) -> Iterator[Check]:

@@ -7,8 +7,9 @@ import difflib
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from typing import Any
 
 from msgspec import Struct, to_builtins
@@ -19,12 +20,14 @@ from claudius.config.schema import ToolServerSettings
 from claudius.errors import ToolFailed, UsageProblem
 from claudius.home import Home
 from claudius.memory.pins import Pin
+from claudius.reports.network_checks import Check
 from claudius.reports.opened import edit, noted, records
 from claudius.reports.session import ask
 from claudius.tool import Tool, ToolClass
 from claudius.tools.mcp import Listed, McpHands, spec
 from claudius.tools.pins import SERVER, Definition, differences
 
+PRIVATE = {"owner", "private"}
 MOST_OFFERED = 24
 """How many tools the system text names at most."""
 
@@ -59,7 +62,9 @@ def look(home: Home, loaded: Loaded, names: Sequence[str]) -> list[ServerLook]:
         try:
             listed = await hands.list(name, spec(name, loaded))
         except ToolFailed as error:
-            return ServerLook(server=name, error=blot(error.detail, secrets))
+            return ServerLook(
+                server=name, error=blot(": ".join(filter(None, (error.detail, error.said.words()))), secrets)
+            )
         ms = round((asyncio.get_running_loop().time() - began) * 1000)
         agreed = {pin.tool: pin.sha256 for pin in pins if pin.server == name}
         return ServerLook(server=name, listed=listed, differs=differences(agreed, listed.tools), ms=ms)
@@ -90,6 +95,36 @@ def check(home: Home, name: str | None) -> list[dict[str, Any]]:
     rows = [one.row for one in look(home, loaded, named(loaded, name))]
     asyncio.run(ask(home, "tools", again="yes"))
     return rows
+
+
+def doctor(home: Home, *, live: bool = False) -> Iterator[Check]:
+    """Check what servers of tools need; `live`: start each, and compare what it offers with what was agreed to."""
+    loaded = load(home, os.environ)
+    servers = loaded.config.tools.servers
+    if not servers or not loaded.config.tools.enabled:
+        return
+    if not find_spec("mcp"):
+        fix = "install the extra: pip install 'claudius-daemon[tools]'"
+        yield Check("tools", ok=False, detail="servers of tools need the package 'mcp'", fix=fix)
+        return
+    with records(home) as kept:
+        pinned = {(pin.server, pin.tool) for pin in kept.pins()}
+    for name, server in servers.items():
+        if missing := [tool for tool in server.tools if (name, tool) not in pinned]:
+            detail, fix = f"{name}: {', '.join(missing)} not agreed to", f"`claudius tools add {name} --again`"
+            yield Check("tools", ok=False, detail=detail, fix=fix)
+        sends = [tool for tool, cls in server.tools.items() if cls == "send"]
+        if sends and not {*server.where} <= PRIVATE:
+            detail = f"{name}: {', '.join(sends)} may be asked for in a channel, and reaches others"
+            yield Check("tools", ok=True, detail=detail)
+        if not loaded.config.owners and not {*server.where} <= {"owner"}:
+            fix = "name yourself: `claudius config set owners network:workspace:user`"
+            yield Check("tools", ok=False, detail=f"{name}: nobody on a network may allow anything", fix=fix)
+    for one in look(home, loaded, sorted(servers)) if live else ():
+        detail = one.row["detail"] or f"as agreed, {len(one.listed.tools)} tools"
+        left_out = f"; left out: {'; '.join(one.listed.bad)}" if one.listed.bad else ""
+        fix = f"`claudius tools diff {one.server}`" if one.differs else f"see its command in {home.config}"
+        yield Check(f"tools.{one.server}", ok=bool(one.row["ok"]), detail=f"{detail}{left_out}", fix=fix)
 
 
 def diff(home: Home, name: str) -> list[dict[str, Any]]:

@@ -36,6 +36,8 @@ from claudius.observed import (
     MessageHeard,
     Observed,
     Thinking,
+    ToolBegins,
+    ToolEnded,
     TurnFailed,
 )
 from claudius.provider import Provider, SecondVoice, Slot
@@ -122,6 +124,8 @@ class SoulStream:
             self._hooks.listen(TurnFailed, self._failed)
             self._hooks.listen(DaimonWhispered, self._whispered)
             self._hooks.listen(DaimonSpoke, self._joined)
+            self._hooks.listen(ToolBegins, self._used)
+            self._hooks.listen(ToolEnded, self._used)
             for kind in (CycleEnded, CycleAssessed, CycleDirected, Consulted):
                 self._hooks.listen(kind, self._reflected)
         queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -155,6 +159,11 @@ class SoulStream:
 
     def _joined(self, seen: DaimonSpoke) -> None:
         self._tell(_event(seen.timestamp, "speak", seen.conversation, seen.turn, seen.text))
+
+    def _used(self, seen: ToolBegins) -> None:
+        end = f": {seen.state}" if isinstance(seen, ToolEnded) else ""
+        kind = "tool.end" if end else "tool.start"
+        self._tell(_event(seen.timestamp, kind, seen.conversation, seen.turn, f"{seen.tool} ({seen.call}){end}"))
 
     def _reflected(self, seen: Observed) -> None:
         """Send an event for what the second mind did."""
@@ -205,6 +214,8 @@ def told(turned: Turned) -> Iterator[dict[str, Any]]:
             yield event("gate", f"{thought.step}: {thought.content}")
         elif thought.step != "external_dialogue":
             yield event("think", f"{thought.step} ({thought.verb or '–'}): {thought.content}")
+    if intent.asking:
+        yield event("tool.ask", f"{intent.asking.tool} ({intent.asking.id})")
     before, after = known.process.process or intent.process, intent.next_process.process
     if after and after != before:
         yield event("transition", f"{before} → {after}")

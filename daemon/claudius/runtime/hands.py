@@ -197,7 +197,12 @@ class ToolRunner:
                 state = CallState.APPROVED if tool.key_arg else unanswered
                 return replace(call, state=state, reason=plain_message(error))
             case ToolError():  # it said so itself, or nothing was sent
-                return replace(call, state=CallState.FAILED, reason=error.detail, result=self._shown(error.detail))
+                return replace(
+                    call,
+                    state=CallState.FAILED,
+                    reason=error.detail,
+                    result=self._shown(error.said.words() or error.detail),
+                )
             case OSError():
                 return replace(call, state=unanswered, reason=plain_message(error))
         log.error("a tool failed", extra={"call": call.id, "tool": call.tool}, exc_info=error)

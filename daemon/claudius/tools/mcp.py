@@ -26,6 +26,7 @@ from claudius.children import INHERITED, Child
 from claudius.config import Loaded
 from claudius.config.schema import ToolServerSettings
 from claudius.errors import Crashed, Cut, ToolFailed, ToolLost, ToolRefused, ToolTimedOut, Unavailable
+from claudius.foreign import Foreign
 from claudius.home import DIRECTORY_MODE
 from claudius.memory.pins import Pin
 from claudius.tool import JSON, Caller, Tool, ToolClass
@@ -64,7 +65,7 @@ class McpHands:
         """Return what a server offers; it is started if it does not run. Raises: ToolFailed."""
         said = await self._ask({"do": "list", "server": server, "spec": spec})
         if "tools" not in said:
-            raise ToolFailed(server, f"cannot be used: {said['error']}")
+            raise ToolFailed(server, f"cannot be used: {said['error']}", Foreign(said.get("complaint", "")))
         return convert({"tools": said["tools"], "bad": said["bad"]}, Listed)
 
     async def call(self, server: str, tool: str, args: JSON) -> str:
@@ -76,7 +77,7 @@ class McpHands:
         said = await self._ask({"do": "call", "server": server, "tool": tool, "args": args})
         if "text" in said:
             if said["failed"]:
-                raise ToolFailed(f"{server}.{tool}", said["text"])
+                raise ToolFailed(f"{server}.{tool}", "it says that it failed", Foreign(said["text"]))
             return str(said["text"])
         if said["sent"]:
             raise (ToolTimedOut if said.get("alive") else ToolLost)(f"{server}.{tool}", f"no answer: {said['error']}")
@@ -264,7 +265,7 @@ class Servers:
             purpose=purpose(pin.description),
             cls=ToolClass(server.tools[pin.tool]),
             schema=closed(pin.schema, server.key_arg),
-            run=partial(self._run, pin, server.key_arg if has_key else ""),
+            run=partial(self._run, pin),
             source="server",
             where=server.where,
             pin=pin.sha256,
@@ -274,11 +275,11 @@ class Servers:
             off=f"its definition {_HOW[differs]}" if differs else rest,
         )
 
-    async def _run(self, pin: Pin, key_arg: str, args: JSON, caller: Caller) -> str:
+    async def _run(self, pin: Pin, args: JSON, _: Caller) -> str:
         await self._ready(pin.server)
         if how := self._states[pin.server].differs.get(pin.tool):
             raise ToolRefused(f"{pin.server}.{pin.tool}", f"its definition {_HOW[how]}")
-        return await self._hands.call(pin.server, pin.tool, {**args, key_arg: caller.call} if key_arg else args)
+        return await self._hands.call(pin.server, pin.tool, args)
 
     async def _ready(self, name: str) -> None:
         """Have a server run, and what it offers compared with its pins. Raises: ToolFailed."""

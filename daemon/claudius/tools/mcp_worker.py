@@ -52,6 +52,7 @@ KEPT_CHARS = 100_000
 MEMORY_BYTES = 600_000_000
 """What this process and its servers may take together; the largest server is killed at more."""
 LOOK_S = 0.5
+COMPLAINT_CHARS = 200
 
 Streams = tuple[Any, Any]
 
@@ -92,8 +93,8 @@ class McpConnection:
             left = [self._jobs.get_nowait() for _ in range(self._jobs.qsize())]
             for job in left:
                 if job:
-                    self._hands.say({"id": job["id"], "error": self._gone(), "sent": False})
-            self._hands.say({"server": self.name, "closed": self.why and self._gone()})
+                    self._hands.say({"id": job["id"], "sent": False, **self._gone()})
+            self._hands.say({"server": self.name, "closed": self.why})
 
     async def _connected(self) -> None:
         with anyio.move_on_after(CONNECT_S) as limit:
@@ -134,7 +135,8 @@ class McpConnection:
                 if not cursor:
                     break
         except (MCPError, RuntimeError, ValueError, TimeoutError) as error:
-            self._hands.say({"id": job["id"], "error": self.why or _why(error), "sent": False})
+            why = {"error": _why(error)} if not self.why and _why(error) else self._gone()
+            self._hands.say({"id": job["id"], "sent": False, **why})
             return
         if len(tools) > MOST_TOOLS:
             self._bad.append(f"{len(tools)} tools, of which {MOST_TOOLS} count")
@@ -155,7 +157,7 @@ class McpConnection:
         except (RuntimeError, ValueError) as error:  # an answer in no form that we know: the call was made
             said = {"error": f"it cannot be read ({type(error).__name__})", "sent": True, "alive": True}
         finally:
-            self._hands.say({"id": job["id"], **(said or {"error": self._gone(), "sent": True})})
+            self._hands.say({"id": job["id"], **(said or {"sent": True, **self._gone()})})
             del self.calls[job["id"]]
         if scope.cancelled_caught:  # nobody tells whether it stopped; what it still does ends with it
             self._hands.forget(self)
@@ -199,11 +201,10 @@ class McpConnection:
         if len(tools) > MOST_TOOLS + 1:
             self._bad.append(f"{len(tools)} tools on one page")
 
-    def _gone(self) -> str:
-        """Return why it is gone, with its own last words where nothing else is known."""
+    def _gone(self) -> dict[str, str]:
+        """Return why it is gone, and its own last words."""
         last = (self.child.complaint if self.child else "").strip().splitlines()[-1:]
-        own = f"it ended: {last[0][:200]}" if last else "it ended"
-        return own if self.why in ("", "it ended") else self.why
+        return {"error": self.why or "it ended", "complaint": "".join(last)[:COMPLAINT_CHARS]}
 
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[Streams]:
@@ -431,7 +432,7 @@ def _why(error: BaseException) -> str:
     if isinstance(error, httpx2.HTTPError):
         return f"it cannot be reached ({type(error).__name__})"
     if isinstance(error, MCPError):
-        return "" if "closed" in str(error).lower() else f"it refused: {str(error)[:200]}"
+        return "" if error.code == CONNECTION_CLOSED else "it answered with an error"
     return f"it does not speak MCP ({type(error).__name__})"
 
 

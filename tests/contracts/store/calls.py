@@ -9,8 +9,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from claudius.intent import Intent
+from claudius.memory.sqlite.store import heard as known_before
+from claudius.memory.sqlite.store import take_over
 from claudius.memory.store import Store
-from claudius.perception import Kind, Perception, ToolExtra, private
+from claudius.perception import Kind, Perception, Place, ToolExtra, private
 from claudius.tool import CallState, Card, Grant, ToolCall, ToolClass
 from contracts.store.ground import (
     ANA,
@@ -92,6 +94,12 @@ async def c1(ground: Ground) -> None:
         assert (before, store.calls.next_lapse()) == ((), UNTIL)
         assert waits == replace(call, asked_at=known.now)
         assert (delivery.utterance.card, store.calls.find(call.id)) == (card, waits)
+        await store.outbox.settle(delivery.utterance.key, "post-1", NOW)
+        channel = Place.of(DM).of_channel
+        assert store.calls.asked_in(channel, "post-1") == waits  # by the very post, and while it asks
+        assert (store.calls.asked_in(channel, "post-2"), store.calls.asked_in("slack:T:C9", "post-1")) == (None, None)
+        await store.calls.card_settled(delivery.utterance.key)
+        assert store.calls.asked_in(channel, "post-1") is None
 
 
 @case("C2", "of all who decide a question, one does; what is allowed is started by its lane, a refusal is heard there")
@@ -245,6 +253,8 @@ async def c6(ground: Ground) -> None:
             found = store.calls.find(call.id)
             assert found is not None
             assert found.state is (CallState.WITHDRAWN if by == ANA else CallState.WAITING)
+            anew = [(one.perception.text, one.perception.owes) for one in await store.inbox.unfinished(where)]
+            assert anew == [("!stop", True)][: int(kind is Kind.EDIT)]
 
 
 @case("C7", "a consent holds for its tool, its person and its place, until it expires or is revoked")
@@ -310,3 +320,28 @@ async def c9(ground: Ground) -> None:
         found = store.calls.find(theirs.id)
         assert found is not None
         assert found.state is CallState.WAITING
+
+
+@case(
+    "C10", "in a restored copy no question waits and nothing allowed is done; what was begun since is not begun again"
+)
+async def c10(ground: Ground) -> None:
+    """Take over into the same database what it knew while a call was under way, as if that had happened since."""
+    async with awake(ground) as store:
+        waits = await asked(store, heard(at=f"{DM}1"))
+        allowed = await asked(store, heard(at=f"{DM}2"))
+        await store.calls.decide(allowed, OZ, NOW, allows=True)
+        under_way, _ = await store.calls.start(used((await recalled(store, heard())).turn, cls="send"), NOW)
+        before = await store.core.write(known_before)
+        await store.core.write(
+            lambda db: db.connection.execute("DELETE FROM tool_call WHERE class = :c", {"c": "send"})
+        )
+
+        await take_over(store.core, before, NOW)
+
+        found = [one and one.state for one in map(store.calls.find, (waits.id, allowed.id, under_way.id))]
+        assert found == [CallState.LAPSED, CallState.WITHDRAWN, CallState.STARTED]
+    async with awake(ground, "boot-2") as store:
+        assert await store.calls.recover(DM, NOW, _never) == ()
+        known, is_begun = await store.calls.start(under_way, NOW)
+        assert (known.state, is_begun) == (CallState.UNKNOWN, False)

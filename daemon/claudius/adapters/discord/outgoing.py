@@ -11,7 +11,7 @@ import asyncio
 import logging
 import re
 from base64 import b32encode
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -141,27 +141,23 @@ class DiscordPoster:
 
     async def take_back(self, conversation: str, receipt: str) -> None:
         """Delete the post with the id `receipt`. One that is already gone is no error. Raises: as `speak`."""
-        place = Place.of(conversation)
-        for target in filter(None, (place.thread, place.channel)):  # if no thread could be opened, it is in the channel
-            channel = self._client.get_partial_messageable(int(target), guild_id=_guild(place))
-            try:
-                async with asyncio.timeout(self._call_s):
-                    await channel.get_partial_message(int(receipt)).delete()
-            except FAILURES as error:
-                if code_of(error) not in (UNKNOWN_CHANNEL, UNKNOWN_MESSAGE):
-                    raise classify(error) from error
+        await self._on(conversation, receipt, lambda post: post.delete())
 
     async def settles(self, conversation: str, receipt: str, card: Card) -> None:
         """Put the verdict in place of a question's buttons. A post that is gone is no error. Raises: as `speak`."""
+        changed: dict[str, Any] = {"content": _asked(card), "allowed_mentions": discord.AllowedMentions.none()}
+        await self._on(conversation, receipt, lambda post: post.edit(**changed, view=None))
+
+    async def _on(
+        self, conversation: str, receipt: str, act: Callable[[discord.PartialMessage], Awaitable[Any]]
+    ) -> None:
+        """Do something to a post, in the thread or, if none could be opened, in the channel."""
         place = Place.of(conversation)
-        quiet = discord.AllowedMentions.none()
         for target in filter(None, (place.thread, place.channel)):
             channel = self._client.get_partial_messageable(int(target), guild_id=_guild(place))
             try:
                 async with asyncio.timeout(self._call_s):
-                    await channel.get_partial_message(int(receipt)).edit(
-                        content=_asked(card), view=None, allowed_mentions=quiet
-                    )
+                    await act(channel.get_partial_message(int(receipt)))
             except FAILURES as error:
                 if code_of(error) not in (UNKNOWN_CHANNEL, UNKNOWN_MESSAGE):
                     raise classify(error) from error

@@ -49,6 +49,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """The hash of the summary's text; empty = it is in the recollection, or there was none."""
     drawn: Drawn | None = None
     """The memory of the first call if a process built it; None = as recalled."""
+    used: tuple[str, ...] = ()
+    """The tools that the turn used."""
 
 
 class _KeptSoul(Struct, frozen=True, kw_only=True):
@@ -81,7 +83,12 @@ def _soul_blob(soul: SoulText) -> tuple[str, bytes]:
 
 
 def freeze(
-    recollection: Recollection, plan: Plan, settings: EngineSettings, soul: SoulText, drawn: Drawn | None = None
+    recollection: Recollection,
+    plan: Plan,
+    settings: EngineSettings,
+    soul: SoulText,
+    drawn: Drawn | None = None,
+    used: tuple[str, ...] = (),
 ) -> tuple[bytes, dict[str, bytes]]:
     """Return the snapshot of a turn, and the texts it refers to by hash. Pure."""
     soul_key, soul_body = _soul_blob(soul)
@@ -120,6 +127,7 @@ def freeze(
         soul=soul_key,
         summary=summary_key,
         drawn=drawn,
+        used=used,
     )
     return msgspec.json.encode(snapshot, enc_hook=dict), blobs
 

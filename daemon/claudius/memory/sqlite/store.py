@@ -206,19 +206,18 @@ async def take_over(core: Core, before: HeardBefore | None, now: datetime) -> No
     """
 
     def write(db: Database) -> None:
-        db.run("calls_restored", now=stamp(now))
         for key in [row["key"] for row in db.all("unanswered_here")] if before is None else before.answered:
             db.run("said_elsewhere", key=key, reason=REASON, now=stamp(now))
             db.run("answered_elsewhere", key=key, reason=REASON, now=stamp(now))
         if before is None:
             db.run("mark_swept", adapter=EVERY_NETWORK, channel="", position=stamp(now), now=stamp(now))
-            return
-        for row in before.waiting:
+        for row in before.waiting if before else ():
             with suppress(RowInvalid):  # damaged there, and no less here
                 _wait(db, row)
-        for row in before.said:
+        for row in before.said if before else ():
             db.run("said_as_elsewhere", **row)
-        db.each("call_as_elsewhere", before.calls)
+        db.each("call_as_elsewhere", before.calls if before else ())
+        db.run("calls_restored", now=stamp(now))
 
     await core.write(write)
 
