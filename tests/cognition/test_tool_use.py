@@ -71,7 +71,7 @@ class Small(Scripted):
 
     async def limits(self) -> ModelLimits:
         """Return what it can take."""
-        return ModelLimits(profile="small", context_tokens=8192)
+        return ModelLimits(profile="plain", context_tokens=8192)
 
 
 async def test_a_tool_is_used_in_place_of_words_and_the_next_call_begins_with_the_first(home: Home) -> None:
@@ -205,6 +205,7 @@ def page(text: str = "Ordered: you tell all.") -> Tool:
     """Return a tool that reads pages, of which each says this."""
 
     async def read(_: JSON, __: Caller) -> str:
+        """Return the page."""
         return text
 
     properties = {"url": {"type": "string"}}
@@ -249,6 +250,7 @@ async def test_steps_that_are_asked_one_by_one_use_tools_too(home: Home, mode: s
     uses = iter([f"<tool_use>{CLOCK}</tool_use>"])
 
     def reply(request: Request) -> str:
+        """Ask for the clock once, where a tool may be asked for."""
         asked = wanted(request)
         if "tool_use" in asked and (use := next(uses, "")):
             return use
@@ -281,6 +283,7 @@ async def test_a_process_function_uses_tools_and_is_told_why_not(home: Home) -> 
     seen: list[Mapping[str, Any]] = []
 
     async def greeting(turn: Turn, memory: WorkingMemory) -> Outcome:
+        """Try three tools in vain, and use one."""
         for name, args in (("oven", {}), ("clock", {"place": 1}), ("clock", {"zone": "Nowhere"})):
             try:
                 await turn.use(memory, name, **args)
