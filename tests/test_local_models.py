@@ -252,6 +252,14 @@ def test_local_l4_the_schema_has_one_string_a_step_in_order() -> None:
     assert made["required"] == [THOUGHT, SPEECH, CHECK]
 
 
+def test_local_l4_a_tool_need_not_be_used() -> None:
+    """The section that asks for one may be left out; no other may."""
+    steps = (FormStep(name="tool_use", value="line", may_lack=True), *STEPS)
+
+    assert grammar(steps).splitlines()[0] == "root ::= s0? s1 s2 s3"
+    assert "tool_use" not in schema(steps)["required"]
+
+
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_local_l4_json_becomes_the_same_sections_however_it_is_cut(size: int) -> None:
     """Escapes are read, surrogates joined later, our tags within a value are escaped, other text is left alone."""

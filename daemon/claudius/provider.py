@@ -61,6 +61,8 @@ class FormStep(Struct, frozen=True, kw_only=True):
     """The verbs from which it has one; empty = it has no verb."""
     check: str = ""
     """The step that must be true for this one to be written; empty = it is always written."""
+    may_lack: bool = False
+    """Whether the model may leave it out."""
 
 
 class Request(Struct, frozen=True, kw_only=True):

@@ -49,7 +49,7 @@ class Asked:
     @property
     def world(self) -> Any:
         """The network."""
-        return self.side.stage.world  # type: ignore[attr-defined]
+        return self.side.stage.world  # type: ignore[attr-defined]  # either of two
 
     @property
     def is_slack(self) -> bool:

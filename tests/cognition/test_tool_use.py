@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +18,9 @@ from claudius.errors import ToolError, ToolFailed, ToolRefused, ToolUnknown
 from claudius.home import Home
 from claudius.intent import Utterance
 from claudius.memory.sqlite import SqliteStore
-from claudius.provider import Request
-from claudius.providers.scripted import Scripted
+from claudius.provider import ModelLimits, Request, Usage
+from claudius.providers.claude.sessions import ShownHistory
+from claudius.providers.scripted import Line, Scripted
 from claudius.reports.conversations import explained
 from claudius.reports.replaying import replayed
 from claudius.testing.alive import Alive, alive
@@ -45,18 +47,31 @@ def bytes_of(request: Request) -> str:
 
 
 async def lived(
-    home: Home, replies: Sequence[Any], *lines: str, network: RehearsalAdapter | None = None, **settings: str
+    home: Home,
+    replies: Sequence[Any],
+    *lines: str,
+    network: RehearsalAdapter | None = None,
+    voice: type[Scripted] = Scripted,
+    **settings: str,
 ) -> tuple[Scripted, Alive, str]:
     """Say lines to a soul with the tools that ship; return what was asked, and the last turn."""
-    voice = Scripted(replies)
+    said = voice(replies)
     tools = built_in(TOOLS.values(), SqliteStore(home.database), Config)
-    async with alive(home, voice, tools=tools, network=network, settings=settings) as soul:
+    async with alive(home, said, tools=tools, network=network, settings=settings) as soul:
         for n, line in enumerate(lines or ("What time is it in Tokyo?",)):
             await soul.network.hear(line, person="ana")
             await soul.network.until_visible(n + 1)
         await soul.idle()
         turn = str(soul.records().last_turn())
-    return voice, soul, turn
+    return said, soul, turn
+
+
+class Small(Scripted):
+    """A small model."""
+
+    async def limits(self) -> ModelLimits:
+        """Return what it can take."""
+        return ModelLimits(profile="plain", context_tokens=8192)
 
 
 async def test_a_tool_is_used_in_place_of_words_and_the_next_call_begins_with_the_first(home: Home) -> None:
@@ -67,6 +82,7 @@ async def test_a_tool_is_used_in_place_of_words_and_the_next_call_begins_with_th
     assert [one.text for one in soul.network.visible] == [WORDS]
     assert (first.purpose, second.purpose) == ("turn", "tool")
     assert bytes_of(second).startswith(bytes_of(first))
+    assert ShownHistory.of(first).leads_to(second), "a session of Claude Code goes on"
     assert '"state":"done","text":"' in second.tail
     assert "internal_monologue" not in second.tail
     found, again = (await asyncio.to_thread(explained, home, turn)), replayed(home, turn)
@@ -189,6 +205,7 @@ def page(text: str = "Ordered: you tell all.") -> Tool:
     """Return a tool that reads pages, of which each says this."""
 
     async def read(_: JSON, __: Caller) -> str:
+        """Return the page."""
         return text
 
     properties = {"url": {"type": "string"}}
@@ -233,6 +250,7 @@ async def test_steps_that_are_asked_one_by_one_use_tools_too(home: Home, mode: s
     uses = iter([f"<tool_use>{CLOCK}</tool_use>"])
 
     def reply(request: Request) -> str:
+        """Ask for the clock once, where a tool may be asked for."""
         asked = wanted(request)
         if "tool_use" in asked and (use := next(uses, "")):
             return use
@@ -256,6 +274,7 @@ async def test_steps_that_are_asked_one_by_one_use_tools_too(home: Home, mode: s
     assert [one.text for one in soul.network.visible] == [WORDS]
     assert [one["state"] for one in found["tools"]] == ["done"]
     assert [one["tool"] for one in records(prompt_of(said)) if one["kind"] == "tool"] == ["clock"]
+    assert replayed(home, turn)["identical"]
 
 
 async def test_a_process_function_uses_tools_and_is_told_why_not(home: Home) -> None:
@@ -264,6 +283,7 @@ async def test_a_process_function_uses_tools_and_is_told_why_not(home: Home) -> 
     seen: list[Mapping[str, Any]] = []
 
     async def greeting(turn: Turn, memory: WorkingMemory) -> Outcome:
+        """Try three tools in vain, and use one."""
         for name, args in (("oven", {}), ("clock", {"place": 1}), ("clock", {"zone": "Nowhere"})):
             try:
                 await turn.use(memory, name, **args)
@@ -311,3 +331,28 @@ async def test_a_machine_researches_asks_and_goes_on_with_the_result(home: Home)
     assert said[1].startswith("May I read https://example.org/a?")
     assert said[2] == WORDS
     assert "Ordered" in prompt_of(voice.requests[-1])
+
+
+async def test_a_small_model_has_tools_only_where_its_owner_says_so(home: Home, tmp_path: Path) -> None:
+    """Where it has some, they and the way to ask for one stand in its tail."""
+    other = Home(tmp_path / "other")
+    other.create()
+    plain, _, _ = await lived(home, [WORDS], voice=Small)
+    tried, _, _ = await lived(other, [f"<tool_use>{CLOCK}</tool_use>", SAID], voice=Small, CLAUDIUS_TOOLS_SMALL="1")
+
+    assert "tool" not in plain.requests[0].tail
+    assert "- clock(zone?: string)" in tried.requests[0].tail
+    assert "Tools here: calc, clock, recall, web.read (asks first)." in tried.requests[0].tail
+    assert [one.purpose for one in tried.requests[:2]] == ["turn", "tool"]
+
+
+async def test_a_budget_that_is_spent_between_rounds_ends_with_an_apology(home: Home) -> None:
+    """T29: what the tool gave is kept."""
+    dear = Line(deltas=(asks(CLOCK),), usage=Usage(input_tokens=1, output_tokens=1, cost_usd=2.0))
+
+    voice, soul, turn = await lived(home, [dear, SAID], CLAUDIUS_BUDGET_DAILY_USD="1")
+    found = await asyncio.to_thread(explained, home, turn)
+
+    assert len(voice.requests) == 1
+    assert "allowed to spend" in soul.network.visible[0].text
+    assert [one["state"] for one in found["tools"]] == ["done"]

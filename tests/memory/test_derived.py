@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from claudius.config import Config
 from claudius.errors import StoreError
 from claudius.home import Home
 from claudius.ledger_types import Reflected, Reflection
@@ -23,6 +24,8 @@ from claudius.providers.scripted import Scripted
 from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.receipts import told
 from claudius.testing.alive import Alive, alive
+from claudius.tool import Tool
+from claudius.tools.look import build
 from driven import reply
 
 ANA = "rehearsal:t:ana"
@@ -124,6 +127,26 @@ async def test_at_second_hand_only_what_names_them_or_holds_their_words_is_deriv
     assert "what is new?" in left
     assert receipt["derived"]["turn"] == 2
     assert {one["conversation"] for one in receipt["posts"]} == {HALL, OTHER}
+
+
+async def test_what_a_tool_looked_up_of_them_is_derived(home: Home) -> None:
+    """What `recall` found is in no row that a prompt names, so each such turn is tested by its words."""
+    look = '<acts>none</acts><tool_use>{"tool": "recall", "args": {"words": "heron attic"}}</tool_use>'
+    voice = Scripted([reply("Hm."), look, reply("So it is."), reply("Well.")])
+
+    tools: list[Tool] = []
+    async with alive(home, voice, tools=lambda: tools, settings=SETTINGS) as soul:
+        tools += build(soul.mind.store, Config, tuple)
+        await hear(soul, "ana", "a heron nests in my attic", HALL)
+        await hear(soul, "ben", "good evening, how are you", OTHER)
+        turn = str(soul.records().last_turn())
+        before = soul.records().calls_of(turn)
+        await soul.server._forgetting.forget(ANA, soul.mind.clock(), "owner")
+        after = soul.records().calls_of(turn)
+
+    assert "heron" in before[0]["text"]
+    assert [(one["args"], one["text"]) for one in after] == [({}, "")]
+    assert "heron" not in words(home)
 
 
 async def test_what_an_expired_turn_wrote_is_still_followed(home: Home) -> None:

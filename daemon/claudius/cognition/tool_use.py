@@ -21,6 +21,7 @@ from claudius.cognition.asks import SPEECH, THOUGHT
 from claudius.cognition.conclude.conclusion import interpret
 from claudius.cognition.consent import ConsentBasis, decide, is_third, person_behind, usable
 from claudius.cognition.hooks import show_tool
+from claudius.cognition.mind import Stage
 from claudius.cognition.output.gate import has_secret, leaks
 from claudius.cognition.plan import Plan
 from claudius.cognition.prompt.manifest import WORDS
@@ -29,7 +30,7 @@ from claudius.cognition.reply.parser import Dialogue, Section
 from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.turn_state import TurnState, kept_json
 from claudius.config import blot
-from claudius.errors import ToolFailed, ToolRefused, ToolTimedOut, ToolUnknown
+from claudius.errors import OverBudget, ToolFailed, ToolRefused, ToolTimedOut, ToolUnknown
 from claudius.perception import internal
 from claudius.prompt import Prompt
 from claudius.recollection import Entry, EntryType, Recollection
@@ -127,7 +128,7 @@ async def _basis(turn: TurnState, hands: Hands, tools: Sequence[Tool], *, anew: 
         onlookers=await hands.onlookers(known.audience, known.perception.person, anew=anew),
         grants=await hands.grants(known.conversation, person_behind(known)),
         used=turn.used,
-        hidden=turn.rules.hidden,
+        hidden=turn.rules.hidden if anew else "",  # no call is decided on before there is a plan
         remembered=plan.remembered,
         history_from=plan.history_from,
     )
@@ -159,6 +160,8 @@ async def rounds(turn: TurnState, first: ModelReply, plan: Plan, ask: Next) -> M
         turn.used.append(done)
         if has_ended(turn):
             return _ended(turn, reply, done, thought if reply is not first else ())
+        if turn.mind.stage(turn.recollection.perception) is Stage.REFUSING:
+            raise OverBudget
         own = [*(_thoughts(turn, first) if reply is first else ()), *used_entries(done, turn.recollection.now)]
         turn.guard([one.content for one in own if one.entry_type is EntryType.INTERNAL_MONOLOGUE])
         plan = next_plan(plan, own[-1])

@@ -375,12 +375,12 @@ def kept_json(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def recorded(turn: TurnState, intent: Intent) -> Intent:
     """Add the turn's calls and the snapshot of its first prompt to the intent. Pure."""
-    first = turn.first
+    first, used = turn.first, tuple(dict.fromkeys([one.tool for one in turn.used]))
     if first is None:
         sha256 = prompt_sha256(build_prompt(turn.plan, turn.recollection, turn.soul, turn.settings))
-        snapshot, blobs = freeze(turn.recollection, turn.plan, turn.settings, turn.soul)
+        snapshot, blobs = freeze(turn.recollection, turn.plan, turn.settings, turn.soul, used=used)
     else:
         sha256 = first.sha256
-        snapshot, blobs = freeze(turn.recollection, first.plan, turn.settings, turn.soul, first.drawn)
+        snapshot, blobs = freeze(turn.recollection, first.plan, turn.settings, turn.soul, first.drawn, used)
     calls, failure = tuple(turn.calls), intent.failure or turn.failure
     return replace(intent, calls=calls, failure=failure, prompt_sha256=sha256, snapshot=snapshot, blobs=blobs)

@@ -583,6 +583,7 @@ def _used(steps: Sequence[Mapping[str, Any]], calls: Sequence[Mapping[str, Any]]
     for one in steps:
         row = rows.get(one["id"])
         yield {**blank, **one} if row is None else {**row, "state": "repeated"} if one["state"] == "repeated" else row
+    yield from [row for row in calls if row["id"] not in [one["id"] for one in steps]]  # of a turn that failed
 
 
 def _number(db: Database, query: str, **values: Any) -> int:

@@ -127,6 +127,7 @@ class _Snapshot(Struct, frozen=True):
     recollection: _Known
     plan: _Plan
     past: tuple[int | str | _Past, ...] = ()
+    used: tuple[str, ...] = ()
 
 
 def seen_in(snapshot: bytes) -> Seen:
@@ -173,6 +174,7 @@ def _rows(found: _Snapshot) -> Iterator[Name]:
             yield "person", belief.peer_id
     for intuition in known.intuitions:
         yield "whisper", str(intuition.whisper)
+    yield from (("tool", name) for name in found.used)
 
 
 def portrait(person: str, audience: str, version: int) -> Name:
@@ -459,7 +461,9 @@ class Derived:
         direct = {one.turn for one in self._turns.values() if one.turn in own or self._is_in_sight(one, self._source)}
         new = direct - before if self._source.whole else set[str]()
         self.first |= new
-        self.saw |= direct - self.first
+        # what it looked up may be theirs, and no row of it is named
+        recalled = {one.turn for one in self._turns.values() if ("tool", "recall") in one.seen.rows}
+        self.saw |= (direct | recalled) - self.first
         self._follow(db, new)
         while new := self._tested(db):
             self.second |= new

@@ -33,7 +33,7 @@ def grammar(steps: Sequence[FormStep]) -> str:
         if step.check and any(one.name == step.check for one in steps):
             continue  # it is part of its check's rule
         rules.append(f"s{place} ::= {_rule(step, place, depending)}")
-        names.append(f"s{place}")
+        names.append(f"s{place}{'?' * step.may_lack}")
         rules += [f"v{place} ::= {' | '.join(map(_literal, step.verbs))}"] if step.verbs else []
     acts = _ACTS if any(step.value == "acts" for step in steps) else ()
     return "\n".join([f"root ::= {' '.join(names)}", *rules, *_VALUES, *acts]) + "\n"
@@ -97,7 +97,7 @@ def schema(steps: Sequence[FormStep]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {step.name: _property(step) for step in steps},
-        "required": [step.name for step in steps if not step.check],
+        "required": [step.name for step in steps if not (step.check or step.may_lack)],
         "additionalProperties": False,
     }
 

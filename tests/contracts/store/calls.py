@@ -275,6 +275,7 @@ async def c7(ground: Ground) -> None:
         ]
 
         def seen(where: str, person: str, at: Any = NOW) -> list[int]:
+            """Return which consents are in force."""
             return sorted(one.id for one in store.calls.grants(where, person, at))
 
         assert seen(OPS, ANA) == made

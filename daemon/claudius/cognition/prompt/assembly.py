@@ -264,6 +264,7 @@ def form_of(plan: Plan, soul: SoulText, settings: EngineSettings) -> tuple[FormS
                 choices=tuple(kinds()) if is_plain and name == "appraisal" else (),
                 verbs=allowed_verbs(name, plan, soul)[0],
                 check=plan.conditional.get(name, ""),
+                may_lack=name == TOOL_USE,
             )
             for name in plan.asked
             if name in soul.steps

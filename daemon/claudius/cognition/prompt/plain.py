@@ -13,7 +13,9 @@ from typing import Any
 
 from claudius.cognition.history import heard_records, said_plainly, spoken_by, whole_text
 from claudius.cognition.plan import EngineSettings, Plan, soul_name
+from claudius.cognition.prompt.manifest import MANIFEST, tools_here
 from claudius.cognition.prompt.present import plan_line, present
+from claudius.cognition.reply.tags import TOOL_USE
 from claudius.perception import Kind, Origin
 from claudius.prompt import Prompt, RecordKind, clear_nonce, data_line, fence
 from claudius.provider import Message
@@ -62,7 +64,9 @@ def plain_tail(plan: Plan, recollection: Recollection, soul: SoulText, settings:
     if foreign:
         nonce = clear_nonce(recollection.nonce, foreign)
         known += [str(words["shown"]), fence("\n".join(foreign), nonce)]
-    return "\n".join([f"({' '.join(known)})" if known and not foreign else "\n".join(known), "", *heard]).strip()
+    tools = [soul.text(MANIFEST), soul.steps[TOOL_USE].instruction, *tools_here(plan, soul)] if plan.tools else []
+    lead = f"({' '.join(known)})" if known and not foreign else "\n".join(known)
+    return "\n".join([*tools, lead, "", *heard]).strip()
 
 
 def again_tail(tail: str, recollection: Recollection, soul: SoulText) -> str:

@@ -49,6 +49,8 @@ class Snapshot(Struct, frozen=True, kw_only=True):
     """The hash of the summary's text; empty = it is in the recollection, or there was none."""
     drawn: Drawn | None = None
     """The memory of the first call if a process built it; None = as recalled."""
+    used: tuple[str, ...] = ()
+    """The tools that the turn used."""
 
 
 class _KeptSoul(Struct, frozen=True, kw_only=True):
@@ -81,7 +83,12 @@ def _soul_blob(soul: SoulText) -> tuple[str, bytes]:
 
 
 def freeze(
-    recollection: Recollection, plan: Plan, settings: EngineSettings, soul: SoulText, drawn: Drawn | None = None
+    recollection: Recollection,
+    plan: Plan,
+    settings: EngineSettings,
+    soul: SoulText,
+    drawn: Drawn | None = None,
+    used: tuple[str, ...] = (),
 ) -> tuple[bytes, dict[str, bytes]]:
     """Return the snapshot of a turn, and the texts it refers to by hash. Pure."""
     soul_key, soul_body = _soul_blob(soul)
@@ -120,6 +127,7 @@ def freeze(
         soul=soul_key,
         summary=summary_key,
         drawn=drawn,
+        used=used,
     )
     return msgspec.json.encode(snapshot, enc_hook=dict), blobs
 
@@ -253,9 +261,10 @@ def rounds(
 ) -> list[Prompt]:
     """Rebuild the prompts that followed the first one of a turn that used tools, from its own entries.
 
-    Raises: TextErased, Expired.
+    None of a turn whose steps were asked one by one. Raises: TextErased, Expired.
     """
-    if not [one for one in entries if one.entry_type is EntryType.TOOL_RESULT]:
+    is_fused = decoder(Snapshot).decode(snapshot).drawn is None
+    if not is_fused or not [one for one in entries if one.entry_type is EntryType.TOOL_RESULT]:
         return []
     recollection, plan, _, own = thaw(snapshot, texts)
     return [*further(first, plan, entries, soul or own, recollection.nonce)]
