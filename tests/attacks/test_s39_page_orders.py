@@ -34,15 +34,15 @@ ADDRESS = "https://example.org/page"
 def doing(used: list[JSON]) -> list[Tool]:
     """Return a page, and a way to send mail."""
 
-    async def read(args: JSON, _: Caller) -> str:
+    async def _read(args: JSON, _: Caller) -> str:
         used.append(args)
         return PAGE
 
-    async def send(args: JSON, _: Caller) -> str:
+    async def _send(args: JSON, _: Caller) -> str:
         used.append(args)
         return "sent"
 
-    def schema(name: str) -> JSON:
+    def _schema(name: str) -> JSON:
         return {
             "type": "object",
             "properties": {name: {"type": "string"}},
@@ -51,8 +51,8 @@ def doing(used: list[JSON]) -> list[Tool]:
         }
 
     return [
-        Tool(name="web.read", purpose="Reads.", cls=ToolClass.READ, schema=schema("url"), run=read),
-        Tool(name="mail.send", purpose="Sends.", cls=ToolClass.SEND, schema=schema("text"), run=send),
+        Tool(name="web.read", purpose="Reads.", cls=ToolClass.READ, schema=_schema("url"), run=_read),
+        Tool(name="mail.send", purpose="Sends.", cls=ToolClass.SEND, schema=_schema("text"), run=_send),
     ]
 
 

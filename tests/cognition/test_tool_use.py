@@ -14,7 +14,7 @@ from claudius.cognition.ism import problem_solving
 from claudius.cognition.mind import StepVoice
 from claudius.compose import TOOLS
 from claudius.config import Config
-from claudius.errors import ToolError, ToolFailed, ToolRefused, ToolUnknown
+from claudius.errors import ToolError, ToolFailed, ToolRefused, ToolUnknown, Unreachable
 from claudius.home import Home
 from claudius.intent import Utterance
 from claudius.memory.sqlite import SqliteStore
@@ -356,3 +356,54 @@ async def test_a_budget_that_is_spent_between_rounds_ends_with_an_apology(home: 
     assert len(voice.requests) == 1
     assert "allowed to spend" in soul.network.visible[0].text
     assert [one["state"] for one in found["tools"]] == ["done"]
+
+
+async def test_what_takes_longer_than_a_turn_is_told_when_it_comes(home: Home) -> None:
+    """T28: the turn says that it takes its time, the call goes on, and its end is a turn of its own."""
+    goes_on = asyncio.Event()
+
+    async def slow(_: JSON, __: Caller) -> str:
+        """Wait to be let on."""
+        await goes_on.wait()
+        return "It is done."
+
+    tool = Tool(
+        name="lathe", purpose="Turn.", cls=ToolClass.LOOK, schema={"type": "object", "properties": {}}, run=slow
+    )
+    voice = Scripted([asks('{"tool": "lathe", "args": {}}'), SAID])
+    settings = {"CLAUDIUS_TOOLS_TURN_SECONDS": "0.2"}
+    async with alive(home, voice, tools=lambda: (tool,), settings=settings) as soul:
+        await soul.network.hear("Turn me a bowl", person="ana")
+        await soul.network.until_visible(1)
+        turn = str(soul.records().last_turn())
+        goes_on.set()
+        await soul.network.until_visible(2)
+        await soul.idle()
+        said = [one.text for one in soul.network.visible]
+        found = soul.records().turn(turn) or {}
+
+    assert said == [f"lathe takes its time. I tell you what comes of it. ({turn}/0)", WORDS]
+    assert [(one["state"], one["text"]) for one in found["tools"]] == [("done", "It is done.")]
+    assert [one["text"] for one in records(prompt_of(voice.requests[1])) if one["kind"] == "tool"] == ["It is done."]
+
+
+async def test_a_turn_that_is_tried_again_uses_no_tool_twice(home: Home) -> None:
+    """T13: the reply that was paid for and what the tool gave are taken from the first try, byte for byte."""
+    used: list[str] = []
+
+    async def count(_: JSON, caller: Caller) -> str:
+        """Note that it is used."""
+        used.append(caller.call)
+        return f"{len(used)}"
+
+    tool = Tool(name="mail", purpose="C.", cls=ToolClass.LOOK, schema={"type": "object", "properties": {}}, run=count)
+    voice = Scripted([asks('{"tool": "mail", "args": {}}'), Unreachable("away"), SAID])
+    async with alive(home, voice, tools=lambda: (tool,)) as soul:
+        await soul.network.hear("Is there mail?", person="ana")
+        await soul.network.until_visible(1)
+        await soul.idle()
+        turn = str(soul.records().last_turn())
+
+    assert [one.purpose for one in voice.requests] == ["turn", "tool", "tool"]
+    assert bytes_of(voice.requests[1]) == bytes_of(voice.requests[2])
+    assert used == [f"{turn}/0"]

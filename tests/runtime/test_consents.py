@@ -49,13 +49,12 @@ async def asking(
     """Wake a soul that asks for a call in a place where Ana, Ben and the owner Oz are; yield what it asks, and did."""
     done: list[JSON] = []
 
-    async def run(args: JSON, _: Caller) -> str:
-        """Note the use."""
+    async def _run(args: JSON, _: Caller) -> str:
         done.append(args)
         return "It says hello."
 
     schema = {"type": "object", "properties": {"url": {"type": "string"}}}
-    tool = Tool(name=f"{cls}.it", purpose="Does it.", cls=ToolClass(cls), schema=schema, run=run)
+    tool = Tool(name=f"{cls}.it", purpose="Does it.", cls=ToolClass(cls), schema=schema, run=_run)
     network = Network(audiences={shared(ROOM): (ANA, BEN, OZ)})
     settings = {"CLAUDIUS_OWNERS": OZ}
     voice = Scripted(default=reply("It says hello."))
