@@ -47,6 +47,8 @@ class ModelLimits(Struct, frozen=True, kw_only=True):
     """How many characters of our prompts one token of this model holds."""
     slots: int = 0
     """How many calls its server answers at once; 0 = as many as there are."""
+    reasons: bool = False
+    """It thinks before its words, which takes room of the reply."""
 
 
 class FormStep(Struct, frozen=True, kw_only=True):

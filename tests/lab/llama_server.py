@@ -69,6 +69,7 @@ def _serve(model: str, port: int) -> None:
     wanted.model.path, wanted.port = model, port
     wanted.n_ctx, wanted.n_parallel = CONTEXT_TOKENS, 1
     wanted.cpuparams.n_threads = 1  # threads that wait for one another are slow where others work, too
+    wanted.sampling.temp = 0.0  # the same words each time
     server = xllamacpp.Server(wanted)
     while server:
         time.sleep(3600)

@@ -258,11 +258,16 @@ def spoken_by(name: str, text: str) -> str:
     return f"{called}: {said_plainly(text)}" if called else said_plainly(text)
 
 
-def plainly(past: PastTurn) -> Fixed:
-    """Render one past turn as two: what was heard, each with its speaker, and what the soul said."""
-    heard = [
-        spoken_by(one.name or "", whole_text(_capped(one.content))) for one in past.entries if one.entry_type in _HEARD
-    ]
+def plainly(past: PastTurn, *, is_alone: bool = False) -> Fixed:
+    """Render one past turn as two: what was heard, each with its speaker, and what the soul said.
+
+    `is_alone`: nobody else can speak there, so the speaker needs no name; a daimon keeps its own.
+    """
+    heard = []
+    for one in past.entries:
+        if one.entry_type in _HEARD:
+            is_named = not is_alone or one.entry_type is EntryType.DAIMON_SPEECH
+            heard.append(spoken_by((one.name or "") if is_named else "", whole_text(_capped(one.content))))
     said = [
         said_plainly(one.content)
         for one in past.entries
@@ -274,14 +279,21 @@ def plainly(past: PastTurn) -> Fixed:
     return Fixed(messages, sum([tokens_of(message.content) for message in messages]), chars)
 
 
+def plainly_alone(past: PastTurn) -> Fixed:
+    """Render one past turn of a talk of two."""
+    return plainly(past, is_alone=True)
+
+
 def whole_text(record: Mapping[str, Scalar]) -> str:
     """Return the text of a record, with the place where it was cut. Pure."""
     return f"{record['text']} … {record['end']}" if "end" in record else str(record.get("text", ""))
 
 
-def rendered(past: PastTurn, profile: Profile, *, is_newest: bool = True) -> Fixed:
+def rendered(past: PastTurn, profile: Profile, *, is_newest: bool = True, is_alone: bool = False) -> Fixed:
     """Render one past turn for a model of this profile, once. Pure."""
-    return once(past, plainly if profile == "plain" else fixed if is_newest else aged)
+    if profile == "plain":
+        return once(past, plainly_alone if is_alone else plainly)
+    return once(past, fixed if is_newest else aged)
 
 
 def _written(parts: Sequence[str]) -> Message:

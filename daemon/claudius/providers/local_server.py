@@ -84,6 +84,8 @@ class Facts(Struct, kw_only=True):
     """The rate at which it last read a prompt; 0 = unknown."""
     spoken_per_s: float = 0.0
     """The rate, in tokens, at which it lately spoke; 0 = unknown."""
+    reasons: bool = False
+    """It was seen to think before its words."""
     asked: int = 0
     """Replies that were asked for sections in tags."""
     kept: int = 0
@@ -300,7 +302,14 @@ class LocalServer:
     def note(self, facts: Facts, request: Request, usage: Usage, times_s: tuple[float, float], text: str) -> None:
         """Learn from one finished call, written down when it matters. `times_s`: to its first byte, and in all."""
         first_s, total_s = times_s
-        before = (facts.chars_per_token, facts.tokens_per_s, facts.spoken_per_s, facts.is_formless, facts.kept > 0)
+        before = (
+            facts.chars_per_token,
+            facts.tokens_per_s,
+            facts.spoken_per_s,
+            facts.is_formless,
+            facts.kept > 0,
+            facts.reasons,
+        )
         read = usage.input_tokens + usage.cache_read_tokens
         if not usage.estimated and read > 50:
             facts.chars_per_token = _moved(facts.chars_per_token, chars_of(request) / read)
@@ -312,10 +321,21 @@ class LocalServer:
             facts.spoken_per_s = (
                 rate if not facts.spoken_per_s else facts.spoken_per_s + LEARNED * (rate - facts.spoken_per_s)
             )
+        is_thought = text.lstrip().startswith("<think") or (
+            usage.output_tokens > SPOKEN_LEAST and len(text) < usage.output_tokens
+        )
+        facts.reasons = facts.reasons or is_thought
         if request.form and request.purpose != "repair":
             facts.asked = min(TRIED, facts.asked + 1)
             facts.kept = min(TRIED, facts.kept + all(f"</{one.name}>" in text for one in request.form if not one.check))
-        after = (facts.chars_per_token, facts.tokens_per_s, facts.spoken_per_s, facts.is_formless, facts.kept > 0)
+        after = (
+            facts.chars_per_token,
+            facts.tokens_per_s,
+            facts.spoken_per_s,
+            facts.is_formless,
+            facts.kept > 0,
+            facts.reasons,
+        )
         if facts.is_formless and not before[3]:
             log.warning(FORMLESS, TRIED)
         if before[3:] != after[3:] or any(abs(a - b) > 0.2 * b for a, b in zip(after[:3], before[:3], strict=True)):
@@ -356,6 +376,7 @@ def limits(facts: Facts, profile: Profile) -> ModelLimits:
         context_tokens=facts.context_tokens,
         chars_per_token=facts.chars_per_token,
         slots=facts.slots,
+        reasons=facts.reasons,
     )
 
 

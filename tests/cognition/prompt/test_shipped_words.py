@@ -40,6 +40,11 @@ def test_memory_s3_the_kinds_are_named_and_a_memory_has_its_use(text: SoulText) 
     assert "Use a memory where it bears on the answer, say when it was, never recite it." in reading
 
 
+def test_plain_no_instruction_stands_inside_its_own_tag(text: SoulText) -> None:
+    """§2: a model copies a section that it is shown filled in, so an instruction names its tag and does not fill it."""
+    assert not [name for name, step in text.steps.items() if f"</{name}>" in step.instruction]
+
+
 def test_the_portrait_is_told_what_goes_where(text: SoulText) -> None:
     """Each of the seven sections is named, and constraints always count as next week."""
     update, check = text.steps["user_model_update"].instruction, text.steps["user_model_check"].instruction

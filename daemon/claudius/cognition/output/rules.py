@@ -332,6 +332,7 @@ def climb(
     if (winner or is_plain) and not _is_unfit(text, rules):
         rung: Rung = "repair" if repair else "complete" if winner else "plain"
         return _spoken(text, rung, winner.verb if winner else None, rules, flags)
+    text = text if winner or not newest.dialogues else newest.dialogues[-1].text
     flags = (*flags, *(why_not_alone(text, rules) if rules.is_words_alone else _why_not_plain(newest.raw)))
     if not rules.owed:
         return Spoken(speech="", rung="silent", verb=rules.default_verb, flags=flags)

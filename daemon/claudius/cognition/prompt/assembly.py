@@ -91,7 +91,10 @@ def history(
     if left_out and not is_plain:
         opening.append(render_left_out(left_out))
     turns = [turn for turn in recollection.past if turn.number >= plan.history_from]
-    written = [rendered(turn, settings.profile, is_newest=turn is turns[-1]).messages for turn in turns]
+    is_alone = recollection.audience.startswith(private(""))
+    written = [
+        rendered(turn, settings.profile, is_newest=turn is turns[-1], is_alone=is_alone).messages for turn in turns
+    ]
     before = merged([*opening, *[message for messages in written[:-1] for message in messages]])
     newest = written[-1] if written else ()
     now = (*before[:-1], *merged([*before[-1:], *newest]))
@@ -274,7 +277,7 @@ def form_of(plan: Plan, soul: SoulText, settings: EngineSettings) -> tuple[FormS
 
 TAIL_TOKENS = 700
 """Kept free for the tail, besides what was heard."""
-REPLY_LEAST, REPLY_MOST = 256, 1024
+REPLY_LEAST, REPLY_MOST, PLAIN_MOST = 256, 1024, 400
 WINDOW = 4
 """The number of entries that always stay in the history."""
 
@@ -284,7 +287,8 @@ def fitted(settings: EngineSettings, limits: ModelLimits, recollection: Recollec
     settings = replace(settings, profile=limits.profile, form=limits.form)
     if not limits.context_tokens:
         return settings
-    reply = min(settings.max_tokens, max(REPLY_LEAST, min(REPLY_MOST, limits.context_tokens // 4)))
+    most = PLAIN_MOST if limits.profile == "plain" and not limits.reasons else REPLY_MOST
+    reply = min(settings.max_tokens, max(REPLY_LEAST, min(most, limits.context_tokens // 4)))
     summary = len(recollection.summary.text) if recollection.summary else 0
     heard = sum(min(length, settings.message_chars) for length in lengths(recollection.perceptions))
     known = len(system_text(soul, settings)) + summary + heard

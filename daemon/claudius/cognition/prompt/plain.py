@@ -16,7 +16,7 @@ from claudius.cognition.plan import EngineSettings, Plan, soul_name
 from claudius.cognition.prompt.manifest import MANIFEST, tools_here
 from claudius.cognition.prompt.present import plan_line, present
 from claudius.cognition.reply.tags import TOOL_USE
-from claudius.perception import Kind, Origin
+from claudius.perception import Kind, Origin, private
 from claudius.prompt import Prompt, RecordKind, clear_nonce, data_line, fence
 from claudius.provider import Message
 from claudius.recollection import Recollection, Summary
@@ -55,7 +55,8 @@ def plain_tail(plan: Plan, recollection: Recollection, soul: SoulText, settings:
     foreign: list[str] = []
     for record in heard_records(recollection, settings.message_chars):
         if record.get("kind") in (RecordKind.MESSAGE, RecordKind.REACTION):
-            heard.append(spoken_by(str(record.get("from") or ""), whole_text(record)))
+            name = "" if recollection.audience.startswith(private("")) else str(record.get("from") or "")
+            heard.append(spoken_by(name, whole_text(record)))
         elif record.get("kind") in due:
             said = said_plainly(whole_text(record))
             heard.append(Template(str(words["due"])).substitute(name=_who(recollection), text=said))
