@@ -41,20 +41,28 @@ def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
         (machine.user / name).write_text(text)
     machine.scripted(*[one for said in TALK for one in said])
     rest, exports, asked = TALK[-1], "", 0
-    for part in [part for block in SHELL.findall(TEXT) for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]:
-        typed, _, shown = part.partition("\n")
-        if typed.startswith("export "):
-            exports = f"{typed}; "
-            continue
-        if "daemon restart" in typed:
-            machine.scripted(*rest)
-        ran = machine.run("-euo", "pipefail", "-c", exports + typed, command="bash")
-        assert ran.code == 0, f"$ {typed}\n{ran.shown}"
-        pattern = ".*?".join(re.escape(piece) for piece in shown.strip().split("…"))
-        said = ran.stderr.strip() + "\n" + ran.stdout.strip() if "(earlier)" in shown or "cat:" in shown else ran.stdout
-        assert re.fullmatch(pattern, said.strip(), re.DOTALL), f"$ {typed}\n{ran.shown}"
-        if typed.startswith("claudius tools allow"):  # what comes of it is told by itself
-            asked = 4 if not asked else 8
-            until(0, lambda most=asked: len(machine.requests.read_text().splitlines()) >= most)
-    machine.ok("daemon", "stop")
+    try:
+        for part in [
+            part for block in SHELL.findall(TEXT) for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
+        ]:
+            typed, _, shown = part.partition("\n")
+            if typed.startswith("export "):
+                exports = f"{typed}; "
+                continue
+            if "daemon restart" in typed:
+                machine.scripted(*rest)
+            ran = machine.run("-euo", "pipefail", "-c", exports + typed, command="bash")
+            assert ran.code == 0, f"$ {typed}\n{ran.shown}"
+            pattern = ".*?".join(re.escape(piece) for piece in shown.strip().split("…"))
+            said = (
+                ran.stderr.strip() + "\n" + ran.stdout.strip()
+                if "(earlier)" in shown or "cat:" in shown
+                else ran.stdout
+            )
+            assert re.fullmatch(pattern, said.strip(), re.DOTALL), f"$ {typed}\n{ran.shown}"
+            if typed.startswith("claudius tools allow"):  # what comes of it is told by itself
+                asked = 4 if not asked else 8
+                until(0, lambda most=asked: len(machine.requests.read_text().splitlines()) >= most)
+    finally:
+        machine.run("daemon", "stop")
     assert asked == 8
