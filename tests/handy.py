@@ -73,6 +73,7 @@ def around(kind: type, method: str, name: str, at: Callable[[str], None]) -> Non
     original: Callable[..., Awaitable[Any]] = getattr(kind, method)
 
     async def told(*words: Any, **more: Any) -> Any:
+        """Do it between two points."""
         at(f"before_{name}")
         found = await original(*words, **more)
         at(f"after_{name}")
@@ -109,6 +110,7 @@ async def live(root: Path, flow: str, cls: str, point: str, url: str) -> None:
     at = kill_at(point)
 
     async def run(_: JSON, caller: Caller) -> str:
+        """Leave a line in the world."""
         note(root / "effects", caller.call)
         at("after_effect")
         return "hello"
@@ -118,6 +120,7 @@ async def live(root: Path, flow: str, cls: str, point: str, url: str) -> None:
     decision = Asks((ANA,)) if flow == "asked" else Runs("test")
 
     async def decided(*_: object) -> Asks | Runs:
+        """Decide as the flow says."""
         return decision
 
     tool_use._decided = decided  # who may do what is not what is tested here
@@ -127,6 +130,7 @@ async def live(root: Path, flow: str, cls: str, point: str, url: str) -> None:
     around(TurnStore, "commit", "commit", at)
 
     def speak(request: Request) -> str:
+        """Ask for the tool until its result is there."""
         note(root / "calls", request.purpose)
         is_told = "hello" in request.tail
         return reply(SAID) if is_told else '<tool_use>{"tool": "test.it", "args": {}}</tool_use>'
@@ -135,7 +139,7 @@ async def live(root: Path, flow: str, cls: str, point: str, url: str) -> None:
     if url:
         from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
 
-        store = PostgresStore(StorePlace(url), times=LeaseTimes(lease_s=1.0, renew_s=0.3, look_s=0.05))
+        store = PostgresStore(StorePlace(url), times=LeaseTimes(lease_s=4.0, renew_s=1.0, look_s=0.05))
     network, owner = Network(root=root, at=at), {"CLAUDIUS_OWNERS": ANA}
     async with alive(
         Home(root), Scripted(default=speak), adapter=network, tools=lambda: (tool,), store=store, settings=owner

@@ -31,6 +31,7 @@ SWALLOWERS = {
     "cognition/reflection.py": "a bug in one subprocess stops no other, and no turn; it is logged",
     "runtime/commands/commands.py": "a bug in one command ends that command, never those after it; it is logged",
     "runtime/hands.py": "a tool may be the owner's own code, and its call ends as its class says; it is logged",
+    "tools/own.py": "what the owner's own code raises in its thread is raised where the call is awaited",
     "runtime/lanes.py": "a bug in one turn ends that turn, never the lane; it is logged",
     "runtime/networks.py": "a bug in one adapter takes that network down for a while, never the soul; it is logged",
     "cognition/hooks.py": "an observer that fails disturbs nobody; it is logged and counted",
@@ -82,12 +83,12 @@ def test_only_conclude_makes_an_utterance() -> None:
 
 
 def test_no_utterance_is_changed_after_it_passed_the_gate() -> None:
-    """An utterance's words are not replaced after the gate: only `conclude` calls `replace(…, body=…)` on one."""
+    """An utterance's words are not replaced after the gate: only `conclude` calls `replace(…, body=…)`, but for a card."""
     rewriters = {
         path
         for path, tree in modules()
         for call, name in calls(tree)
-        if name.rpartition(".")[2] == "replace" and any(keyword.arg == "body" for keyword in call.keywords)
+        if name.rpartition(".")[2] == "replace" and {"body"} == {one.arg for one in call.keywords} & {"body", "card"}
     }
 
     assert {path for path in rewriters if not path.startswith((*MOUTH, "cognition/steps/user_model.py"))} == set()

@@ -310,30 +310,6 @@ DELETE FROM early WHERE message = :message;
 -- name: early_past
 DELETE FROM early WHERE at < clock_timestamp() - interval '10 minutes';
 
--- name: codes
-SELECT kind, person, name, network, asked_at, about, payload, code, wrong FROM code WHERE kind = :kind ORDER BY asked_at, code;
-
--- name: code_opened
-INSERT INTO code (kind, person, name, network, asked_at, about, payload, code, wrong)
-VALUES (:kind, :person, :name, :network, :asked_at, :about, :payload, :code, :wrong)
-ON CONFLICT (kind, person) DO UPDATE SET name = excluded.name, network = excluded.network, asked_at = excluded.asked_at,
-    about = excluded.about, payload = excluded.payload, code = excluded.code, wrong = excluded.wrong;
-
--- name: code_closed
-DELETE FROM code WHERE kind = :kind AND person = :person;
-
--- name: codes_right
-UPDATE code SET wrong = 0 WHERE kind = :kind;
-
--- name: codes_wrong
-UPDATE code SET wrong = wrong + 1 WHERE kind = :kind;
-
--- name: codes_void
-DELETE FROM code WHERE kind = :kind AND wrong >= :most;
-
--- name: codes_past
-DELETE FROM code WHERE asked_at <= :before;
-
 -- name: access
 -- Whether a person was let in by a code, and how the soul takes part in a channel, as every process sees it now.
 SELECT EXISTS (SELECT 1 FROM pairing WHERE person = :person) AS paired,

@@ -248,6 +248,16 @@ DELETE FROM fact WHERE id = :id;
 -- scans: an erasure reads everything once, beside the writer
 SELECT id FROM matter WHERE turn IN (SELECT turn FROM turn WHERE person IN (SELECT value FROM json_each(:ids)));
 
+-- name: facts_of_person
+-- scans: an erasure reads everything once, beside the writer
+SELECT id FROM fact WHERE person IN (SELECT value FROM json_each(:ids));
+
+-- name: fact_unkeyed
+-- Whoever told it: their message is no longer found by the keys of what is gone.
+UPDATE moment SET pictures = trim(replace(pictures, (SELECT keys FROM fact WHERE id = :id), ''))
+WHERE id IN (SELECT m.id FROM fact f JOIN turn t ON t.turn = f.turn
+    JOIN moment m ON m.conversation = t.conversation AND m.turn = t.turn WHERE f.id = :id AND f.keys <> '' AND m.is_own = 0);
+
 -- name: erase_matter
 DELETE FROM matter WHERE id = :id;
 

@@ -262,3 +262,33 @@ INSERT INTO audience_member (audience, person) VALUES (:audience, :person) ON CO
 
 -- name: audience_emptied
 DELETE FROM audience_member WHERE audience = :audience;
+
+-- name: codes
+SELECT kind, person, name, network, asked_at, about, payload, code, wrong FROM code WHERE kind = :kind;
+
+-- name: code_opened
+INSERT INTO code (kind, person, name, network, asked_at, about, payload, code, wrong)
+VALUES (:kind, :person, :name, :network, :asked_at, :about, :payload, :code, :wrong)
+ON CONFLICT (kind, person) DO UPDATE SET name = excluded.name, network = excluded.network, asked_at = excluded.asked_at,
+    about = excluded.about, payload = excluded.payload, code = excluded.code, wrong = excluded.wrong;
+
+-- name: code_closed
+DELETE FROM code WHERE kind = :kind AND person = :person;
+
+-- name: codes_right
+UPDATE code SET wrong = 0 WHERE kind = :kind;
+
+-- name: codes_wrong
+UPDATE code SET wrong = wrong + 1 WHERE kind = :kind;
+
+-- name: codes_void
+DELETE FROM code WHERE kind = :kind AND wrong >= :most;
+
+-- name: codes_of_earlier
+-- scans: a handful of rows
+-- A restart voids what lets somebody in or links accounts; what somebody chooses of their own to be erased outlives it.
+DELETE FROM code WHERE kind NOT IN ('forget', 'choice');
+
+-- name: codes_past
+-- scans: a handful of rows
+DELETE FROM code WHERE asked_at <= :before;

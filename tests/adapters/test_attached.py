@@ -140,7 +140,7 @@ async def listening(status: int) -> AsyncIterator[tuple[str, list[Mapping[str, A
     """Run a server that writes down what is spoken; give its address, and what it was sent."""
     asked: list[Mapping[str, Any]] = []
 
-    async def write(request: web.Request) -> web.Response:
+    async def _write(request: web.Request) -> web.Response:
         form = await request.post()
         file = form["file"]
         assert isinstance(file, web.FileField)
@@ -148,7 +148,7 @@ async def listening(status: int) -> AsyncIterator[tuple[str, list[Mapping[str, A
         return web.json_response({"text": "Brandholm bridge is closed."}, status=status)
 
     app = web.Application()
-    app.router.add_post("/v1/audio/transcriptions", write)
+    app.router.add_post("/v1/audio/transcriptions", _write)
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

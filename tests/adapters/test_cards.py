@@ -49,7 +49,7 @@ class Asked:
     @property
     def world(self) -> Any:
         """The network."""
-        return self.side.stage.world  # type: ignore[attr-defined]
+        return self.side.stage.world  # type: ignore[attr-defined]  # either of two
 
     @property
     def is_slack(self) -> bool:
@@ -148,14 +148,14 @@ def voice(request: Request) -> str:
 def doing(used: list[JSON], cls: str) -> list[Tool]:
     """Return the tools, which keep what they were used with."""
 
-    async def run(args: JSON, _: Caller) -> str:
+    async def _run(args: JSON, _: Caller) -> str:
         used.append(args)
         return "42"
 
     web = SCHEMA | {"properties": {"url": {"type": "string"}}, "required": ["url"]}
     return [
-        Tool(name="test.do", purpose="Does it.", cls=ToolClass(cls), schema=SCHEMA, run=run),
-        Tool(name="web.read", purpose="Reads.", cls=ToolClass.READ, schema=web, run=run),
+        Tool(name="test.do", purpose="Does it.", cls=ToolClass(cls), schema=SCHEMA, run=_run),
+        Tool(name="web.read", purpose="Reads.", cls=ToolClass.READ, schema=web, run=_run),
     ]
 
 
@@ -292,11 +292,11 @@ async def test_a_press_is_acknowledged_in_time_on_a_slow_disk(home: Home) -> Non
         adapter._timings = replace(adapter._timings, press_s=0.05)
         free, accept = asyncio.Event(), adapter._accept
 
-        async def slow(perception: Any) -> bool:
+        async def _slow(perception: Any) -> bool:
             await free.wait()
             return bool(await accept(perception))
 
-        adapter._accept = slow
+        adapter._accept = _slow
         await here.press(BEN, "allow")
         await here.sees(lambda: _acked(here))
         before = here.call.state

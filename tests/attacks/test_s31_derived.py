@@ -515,6 +515,7 @@ BOOKED: Mapping[str, Sequence[Mapping[str, Any]]] = {
         {"do": "open", "text": "talks at the museum"},
         {"do": "remind", "at": AT, "text": "water the plants"},
     ],
+    "Tom is ill": [{"do": "know", "kind": "other", "of": "Tom", "text": "Is ill", "keys": OF_TOM}],
     "what did he say": [
         {"do": "know", "kind": "other", "text": "Fears for a friend with seizures", "keys": OF_TOM},
         {"do": "know", "kind": "other", "of": "Tom", "text": "Has been to the clinic", "keys": OF_TOM},
@@ -525,6 +526,8 @@ BOOKED: Mapping[str, Sequence[Mapping[str, Any]]] = {
 }
 """What the model books from a message of Ben's with these words."""
 BEN_SAID = "{bot} ich wohne jetzt in Porto, und am Freitag bin ich im Museum; the plants want water on the 20th"
+BEN_TOLD = "{bot} Tom is ill, by the way"
+"""Said where nobody heard Tom: Ben's own words stay, and what was booked of Tom does not."""
 BEN_ASKED = "{bot} what did he say? Remind me to call him"
 
 
@@ -550,6 +553,7 @@ async def test_s31_what_was_booked_for_others_stays_as_far_as_it_is_their_own(
         await life.say("#ops, a thread", "Tom", "{bot} I have epilepsy, by the way")
         await life.say("the same thread", "Ben", BEN_SAID)
         await life.say("the same thread", "Ben", BEN_ASKED)
+        await life.say("direct", "Ben", BEN_TOLD)
         before = life.holding(*OF_TOM)
         await life.forget_tom()
         held = life.holding(*OF_TOM)

@@ -78,6 +78,7 @@ def test_s31_a_person_who_was_forgotten_is_nowhere(tmp_path: Path) -> None:
     assert CANARY in exported["models"][0]["markdown"]
     assert after == ([], [])
     assert receipt["verified"] is True
+    assert receipt["posts"] == []  # a terminal is no network, and keeps none
     assert receipt["person"] == ANA
     assert receipt["rows"]["user_model"] == 1
     assert receipt["rows"]["inbox"] == 1

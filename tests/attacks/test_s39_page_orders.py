@@ -34,15 +34,15 @@ ADDRESS = "https://example.org/page"
 def doing(used: list[JSON]) -> list[Tool]:
     """Return a page, and a way to send mail."""
 
-    async def read(args: JSON, _: Caller) -> str:
+    async def _read(args: JSON, _: Caller) -> str:
         used.append(args)
         return PAGE
 
-    async def send(args: JSON, _: Caller) -> str:
+    async def _send(args: JSON, _: Caller) -> str:
         used.append(args)
         return "sent"
 
-    def schema(name: str) -> JSON:
+    def _schema(name: str) -> JSON:
         return {
             "type": "object",
             "properties": {name: {"type": "string"}},
@@ -51,8 +51,8 @@ def doing(used: list[JSON]) -> list[Tool]:
         }
 
     return [
-        Tool(name="web.read", purpose="Reads.", cls=ToolClass.READ, schema=schema("url"), run=read),
-        Tool(name="mail.send", purpose="Sends.", cls=ToolClass.SEND, schema=schema("text"), run=send),
+        Tool(name="web.read", purpose="Reads.", cls=ToolClass.READ, schema=_schema("url"), run=_read),
+        Tool(name="mail.send", purpose="Sends.", cls=ToolClass.SEND, schema=_schema("text"), run=_send),
     ]
 
 
@@ -84,7 +84,7 @@ def _words(calls: Sequence[ToolCall]) -> Iterator[str]:
     return (str(word) for one in calls for word in one.args.values())
 
 
-async def test_a_page_that_orders_is_obeyed_in_nothing(home: Home) -> None:
+async def test_s39_a_page_that_orders_is_obeyed_in_nothing(home: Home) -> None:
     """T21: nothing starts without a card, memory is not carried out, nothing is learned, no word of the soul allows."""
     used: list[JSON] = []
     written = answers()
@@ -131,7 +131,7 @@ TEXTS = st.text(max_size=60) | st.sampled_from(
 
 
 @given(args=st.dictionaries(st.from_regex(r"\A[a-z_]{1,12}\Z"), TEXTS, min_size=1, max_size=3), reason=TEXTS)
-def test_a_card_shows_what_the_row_holds_and_no_more(args: dict[str, str], reason: str) -> None:
+def test_s39_a_card_shows_what_the_row_holds_and_no_more(args: dict[str, str], reason: str) -> None:
     """T20 P: no head, fence, mention or hidden character is in a card, on any network; a `send` is shown whole."""
     call = ToolCall(
         id="a" * 16 + "/0", turn="t", conversation="slack:T:C:1", audience="shared:slack:T:C", person="p", tool="m.send",

@@ -159,3 +159,18 @@ def test_a_model_is_given_the_name_that_was_told(machine: Machine) -> None:
 
     assert [one.get("from") for one in heard] == [None, None, "Tom"]
     assert [tail for tail in tails if "root" in tail] == []
+
+
+def test_what_one_process_has_listed_another_deletes(machine: Machine) -> None:
+    """Each `chat --once` is a process of its own, and the list and the question of one hold for the next."""
+    machine.ok("chat", "--once", "I hate coriander.")
+    listed = machine.ok("chat", "--once", "!forget coriander").stdout
+    chosen = machine.ok("chat", "--once", "!forget 1 2").stdout
+    left = machine.ok("chat", "--once", "!forget coriander").stdout
+    machine.ok("chat", "--once", "!forget me")
+    forgotten = machine.ok("chat", "--once", "!forget me yes").stdout
+
+    assert "coriander" in listed
+    assert "Gone for good" in chosen
+    assert "I keep nothing of yours" in left
+    assert "You are forgotten" in forgotten

@@ -81,6 +81,7 @@ REFUSED = [
     (["add", "lab", "--allow", "echo=read", "--mine", "x", "{good}"], "has no tool 'x'"),
     (["add", "lab", "--allow", "echo=read", "{exits}"], "it ended: ModuleNotFoundError: nothing here"),
     (["add", "lab", "--url", "http://127.0.0.1:1/mcp"], "it cannot be reached"),
+    (["add", "lab", *(f"--allow=t{n}=read" for n in range(22)), "{thousand}"], "22 more tools are too many"),
     (["remove", "lab"], "there is no server 'lab'"),
 ]
 
@@ -97,6 +98,12 @@ def test_what_cannot_be_agreed_to_is_refused_in_one_line(machine: Machine, words
     assert why in ran.stderr
     assert "Traceback" not in ran.stderr
     assert "[tools.servers" not in "".join(one.read_text() for one in machine.home.glob("config.toml"))
+
+
+def test_a_list_that_takes_too_much_of_each_prompt_is_refused(machine: Machine) -> None:
+    """`tools.prompt_tokens` is the most."""
+    machine.home.joinpath("config.toml").write_text("[tools]\nprompt_tokens = 30\n")
+    assert "30 are the most" in _add(machine, "good", "--allow", "echo=read").stderr
 
 
 def test_the_doctor_says_what_a_server_lacks(machine: Machine) -> None:

@@ -59,9 +59,9 @@ def test_a_command_decides_and_the_next_words_tell_what_came_of_it(asked: tuple[
     assert pending["args"] == {"to": "bo@example.org"}
     assert sent(machine) == []
 
-    assert machine.ok("tools", "allow", waiting).stdout == "Allowed by ada.\n"
+    assert machine.ok("tools", "allow", waiting).stdout == "Allowed by you.\n"
     until(pid, lambda: states(machine) == ["done"])
-    assert machine.ok("tools", "deny", waiting).stdout == "That is decided: Allowed by ada.\n"
+    assert machine.ok("tools", "deny", waiting).stdout == "That is decided: Allowed by the owner.\n"
     later = machine.ok("chat", "--once", "Thank you.", "--json").json
 
     assert (sent(machine), [one["reply"] for one in later["earlier"]]) == (["bo@example.org"], [SENT])
@@ -86,7 +86,7 @@ def test_a_letter_decides_and_a_word_does_not(asked: tuple[Machine, int], letter
         terminal.until("bo@example.org")
         terminal.until("[o]nce, [N]o")
         terminal.type(letter)
-        terminal.until({"o": SENT, "n": "Refused by ada: I leave it.", "yes": SENT}[letter])
+        terminal.until({"o": SENT, "n": "Refused by you: I leave it.", "yes": SENT}[letter])
         terminal.type("/quit")
         terminal.rest()
 
@@ -97,6 +97,6 @@ def test_a_letter_decides_and_a_word_does_not(asked: tuple[Machine, int], letter
         machine.ok("daemon", "restart")
         with machine.terminal("chat") as terminal:
             terminal.type("!allow")
-            terminal.until("Allowed by ada.")
+            terminal.until("Allowed by you.")
             terminal.until("So it went.")
         assert (states(machine), sent(machine)) == (["done"], ["bo@example.org"])

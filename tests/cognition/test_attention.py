@@ -31,7 +31,7 @@ from minds import START, Clock
 REPLY = """<internal_monologue>Well.</internal_monologue>
 <external_dialogue>As you say.</external_dialogue>
 <user_model_check>false</user_model_check>"""
-ACKNOWLEDGEMENTS = {"Noted.", "Good.", "Understood.", "I hear you.", "So be it."}
+ACKNOWLEDGEMENTS = {"Gladly.", "Any time.", "All right."}
 GROUP = "rehearsal:t:hall:"
 LISTENS = {"CLAUDIUS_RUNTIME_FOLLOW": "listen"}
 

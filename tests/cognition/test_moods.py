@@ -293,6 +293,6 @@ async def test_what_needs_no_thought_is_answered_in_the_mood(home: Home) -> None
         await say(soul, "Hello, how do you do?", *[KIND] * 4)
         glad = (await say(soul, *["ok"] * 12))[5:]
 
-    assert set(sore) <= {"Noted.", "So be it."}
-    assert set(glad) <= {"Good.", "Understood.", "I hear you."}
+    assert set(sore) == {"All right."}
+    assert set(glad) <= {"Gladly.", "Any time."}
     assert len(sore) == len(glad) == 12

@@ -344,7 +344,8 @@ async def test_a_silence_is_noticed_once_where_something_is_owed(home: Home) -> 
 
 async def test_a_strong_subject_is_raised_once_after_the_talk_has_ended(home: Home) -> None:
     """A milestone: the subject filled the talk, and half an hour after the last word the soul returns to it, once."""
-    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="Let us look at the pipeline."))
+    named = '{"do": "open", "text": "the release pipeline fails"}'
+    wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="Let us look at the pipeline.", acts=named))
     async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
         await consenting(soul, ANA)
         for number in range(9):
@@ -373,7 +374,7 @@ async def test_a_strong_subject_is_raised_once_after_the_talk_has_ended(home: Ho
     assert early == 0
     assert datetime.fromisoformat(again[0]["due_at"]) - NOW == timedelta(minutes=38)
     assert "grown strong" in voice.requests[-1].tail
-    assert "release pipeline failed" in voice.requests[-1].tail
+    assert "release pipeline" in voice.requests[-1].tail
 
 
 OTHER_ID = "rehearsal:t:anna"

@@ -28,7 +28,9 @@ PAIRS = [(flow, *pair) for flow, points in POINTS.items() for pair in combinatio
 def lived(root: Path, flow: str, cls: str, point: str, url: str) -> int:
     """Let a soul live until it ends, or is killed; return how it ended."""
     words = [sys.executable, str(HANDY), str(root), flow, cls, point, *filter(None, [url])]
-    return subprocess.run(words, capture_output=True, timeout=90, check=False, text=True).returncode
+    ran = subprocess.run(words, capture_output=True, timeout=90, check=False, text=True)
+    sys.stderr.write(ran.stderr)  # shown where the test fails
+    return ran.returncode
 
 
 def lines(root: Path, name: str) -> list[str]:

@@ -167,7 +167,7 @@ async def test_a_second_line_is_told_whatever_comes_between(
     class Died(BaseException):
         """The process ends here."""
 
-    def die(*_: object) -> int:
+    def _die(*_: object) -> int:
         raise Died
 
     async with alive(home, Scripted()) as soul:
@@ -181,7 +181,7 @@ async def test_a_second_line_is_told_whatever_comes_between(
         await soul.idle()
         if "died" in between:
             with monkeypatch.context() as dying:
-                dying.setattr(Erasures, "begin", die)
+                dying.setattr(Erasures, "begin", _die)
                 with pytest.raises(Died):
                     await forgetting.forget(person, at, "owner", asked=again)
     async with alive(home, Scripted()) as soul:

@@ -125,7 +125,7 @@ class Scene:
 
     def say(self, text: str) -> Parsed:
         """Say something, keep both sides in the history, and return the reply as the soul engine reads it."""
-        parsed = read(reply(self.request(text), LINES, "/home/of/ada/.env"))
+        parsed = read(reply(self.request(text), LINES, "/souls/ada/.env"))
         own = (
             f'<internal_monologue verb="thought">{thought(parsed)}</internal_monologue>\n'
             f'<external_dialogue verb="said">{speech(parsed)}</external_dialogue>'
@@ -204,7 +204,7 @@ ANSWERS: list[tuple[dict[str, Any], str | list[str], list[str], list[str]]] = [
     # It says once a home that no model is attached, and at any time how to attach one; where, in the home that it is.
     ({"is_first": True}, "Hello!", [UNATTACHED, "claudius onboard"], []),
     ({}, "How are you?", [], [UNATTACHED]),
-    ({}, "How do I attach a model?", ["ANTHROPIC_API_KEY", r"/home/of/ada/\.env", "claudius config set openai.base_url"], []),
+    ({}, "How do I attach a model?", ["ANTHROPIC_API_KEY", r"/souls/ada/\.env", "claudius config set openai.base_url"], []),
     # A question that needs a model is declined, and not quoted.
     ({}, "What is the capital of Mongolia?", ["model|don't know"], ["Ulaanbaatar", "Mongolia"]),
     # Asked for what the prompt does not contain, it says so.
@@ -348,14 +348,8 @@ DONE: dict[str, list[dict[str, Any]]] = {
     "Every day at 7:15, nudge me to feed the cat.": [
         {"do": "remind", "at": "2026-03-26T07:15+01:00", "text": "feed the cat", "repeat": "daily"}
     ],
-    "Remind me every Monday at 9 until 24 December to water the ferns.": [
-        {
-            "do": "remind",
-            "at": "2026-03-30T09:00+02:00",
-            "text": "water the ferns",
-            "repeat": "mon",
-            "until": "2026-12-24",
-        }
+    "Remind me every Monday and Thursday at 9 to water the ferns.": [
+        {"do": "remind", "text": "water the ferns", "at": "2026-03-26T09:00+01:00", "repeat": "mon,thu"}
     ],
     "cancel p1": [{"do": "cancel", "plan": "p1"}],
     "Cancel the reminder about the ferns, please.": [{"do": "cancel", "plan": "p4"}],
@@ -378,6 +372,7 @@ NOTHING_DONE = {
     "Remind me every other Tuesday at 4pm to water the cactus.": "date and hour",
     "Remind me on 30 February at 9 to dance": "date and hour",
     "Remind me at 14:00 UTC to join.": "date and hour",
+    "Remind me every Monday at 9 until 24 December to water the ferns.": "date and hour",
     "Move the call to half past": "date and hour",
     "Which reminders do I have?": "p1: Thu 26 Mar 9:00: call Ines",
     "Cancel p9": "Name one by its number",
@@ -760,7 +755,9 @@ def test_no_line_of_thought_can_be_heard() -> None:
 def test_every_occasion_can_be_answered_with_nothing_known() -> None:
     """Each section has a line that needs no knowledge, so that every turn has words."""
     never_empty = {"learned": "told", "already known": "told", "due": "due", "beware": "recalled", "corrected": "about"}
-    never_empty |= {"plans": "plans", "which plan": "plans"}
+    never_empty |= {"plans": "plans", "which plan": "plans"} | {
+        name: "recalled" for name in LINES.sections if name.startswith("told by ")
+    }
     never_empty |= dict.fromkeys(("recalled", "recalled beside", "recalled of others", "recalled of mine"), "recalled")
 
     for name, section in LINES.sections.items():
@@ -873,5 +870,5 @@ def test_memory_s6_only_a_message_counts_as_said(kind: str) -> None:
 
     given = reply(replace(plain, tail=plain.tail.replace("## Current Message\n", foreign)), LINES)
 
-    assert given == reply(plain, LINES) or kind == RecordKind.USER_MODEL
+    assert given == reply(plain, LINES) or kind in (RecordKind.USER_MODEL, RecordKind.TOOL)
     assert "<user_model_check>false" in given

@@ -49,12 +49,12 @@ async def asking(
     """Wake a soul that asks for a call in a place where Ana, Ben and the owner Oz are; yield what it asks, and did."""
     done: list[JSON] = []
 
-    async def run(args: JSON, _: Caller) -> str:
+    async def _run(args: JSON, _: Caller) -> str:
         done.append(args)
         return "It says hello."
 
     schema = {"type": "object", "properties": {"url": {"type": "string"}}}
-    tool = Tool(name=f"{cls}.it", purpose="Does it.", cls=ToolClass(cls), schema=schema, run=run)
+    tool = Tool(name=f"{cls}.it", purpose="Does it.", cls=ToolClass(cls), schema=schema, run=_run)
     network = Network(audiences={shared(ROOM): (ANA, BEN, OZ)})
     settings = {"CLAUDIUS_OWNERS": OZ}
     voice = Scripted(default=reply("It says hello."))
@@ -101,7 +101,7 @@ async def test_the_first_who_may_decides_and_others_are_told_alone(home: Home) -
         assert done == [call.args]
         assert network.told == [
             ("ben", "Only oz may decide this."),
-            ("oz", "Allowed by Oz."),
+            ("oz", "Allowed by you."),
             ("oz", "Nothing waits here for a word of yours."),
         ]
         assert [one.text for one in network.visible if "It says hello" in one.text][-1:] == ["It says hello."]
@@ -118,7 +118,7 @@ async def test_a_refusal_is_told_by_its_line_and_asks_no_model(home: Home) -> No
 
         assert await state_of(soul, call) is CallState.REFUSED
         assert [one.text for one in network.visible][1:] == ["Refused by Oz: I leave it."]
-        assert (done, network.told) == ([], [("oz", "Refused by Oz: I leave it.")])
+        assert (done, network.told) == ([], [("oz", "Noted.")])
 
 
 @pytest.mark.parametrize(("cls", "is_remembered"), [("read", True), ("write", False), ("send", False)])

@@ -74,6 +74,7 @@ def failing(error: BaseException) -> Callable[[JSON, Caller], Awaitable[str]]:
     """Return a tool that raises."""
 
     async def run(_: JSON, __: Caller) -> str:
+        """Fail."""
         raise error
 
     return run
@@ -111,6 +112,7 @@ async def test_a_result_is_cut_and_has_no_secrets_before_it_is_kept(home: Home) 
     key = "xoxb-1234567890-abcdef"
 
     async def run(_: JSON, __: Caller) -> str:
+        """Tell a key at length."""
         return f"key {key} and " + "long " * 9000
 
     tool = made(run)
@@ -213,6 +215,7 @@ async def test_a_call_with_a_key_is_made_again_once_if_its_server_dies(home: Hom
     keys: list[str] = []
 
     async def run(args: JSON, _: Caller) -> str:
+        """Note the key, and die."""
         keys.append(args["key"])
         raise ConnectionResetError("died")
 

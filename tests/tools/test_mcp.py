@@ -261,6 +261,7 @@ async def test_a_server_that_fails_is_tried_later_and_later_and_then_is_down(tmp
     owner.loaded = owner._loaded({"lab": _server("exits", tmp_path)})
 
     async def fail() -> str:
+        """Do not start."""
         with pytest.raises(ToolFailed) as failed:
             await owner.tool("lab.echo").run({"text": "hi"}, CALLER)
         return failed.value.detail

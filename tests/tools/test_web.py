@@ -36,14 +36,14 @@ async def site(**pages: Any) -> AsyncIterator[tuple[str, list[str]]]:
     """Serve pages by their names; give the address and what was asked."""
     asked: list[str] = []
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def _answer(request: web.Request) -> web.StreamResponse:
         asked.append(f"{request.method} {request.path_qs} {request.headers.get('Cookie', '')}".strip())
         made = pages[request.path.strip("/")]
         found = await made(request) if callable(made) else made
         return found if isinstance(found, web.StreamResponse) else web.Response(text=found, content_type="text/html")
 
     app = web.Application()
-    app.router.add_route("*", "/{page:.*}", answer)
+    app.router.add_route("*", "/{page:.*}", _answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     try:
@@ -63,10 +63,10 @@ async def read(url: str, *hosts: str, start: int = 0, chars: int = 16_000) -> st
 async def test_a_page_is_its_words_and_where_its_links_lead() -> None:
     """Scripts, styles, comments and control characters are left out; one GET is sent, and no cookie goes back."""
 
-    async def moved(_: web.Request) -> web.Response:
+    async def _moved(_: web.Request) -> web.Response:
         return web.Response(status=302, headers={"Location": "/x/page", "Set-Cookie": "who=ada"})
 
-    async with site(old=moved, **{"x/page": PAGE}) as (url, asked):
+    async with site(old=_moved, **{"x/page": PAGE}) as (url, asked):
         text = await read(f"{url}/old", HOST)
 
     words = (
@@ -131,10 +131,10 @@ async def test_a_host_is_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rebinding: what was checked is connected; the second answer is never asked for."""
     answers = ["127.0.0.1"]
 
-    async def getaddrinfo(_: Any, host: str, port: int, **__: Any) -> list[Any]:
+    async def _getaddrinfo(_: Any, host: str, port: int, **__: Any) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (answers.pop(), port))]
 
-    monkeypatch.setattr(type(asyncio.get_running_loop()), "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(type(asyncio.get_running_loop()), "getaddrinfo", _getaddrinfo)
     async with site(page="hello") as (url, asked):
         port = URL(url).port
         assert "hello" in await read(f"http://pages.example:{port}/page", "pages.example")
@@ -149,10 +149,10 @@ async def test_a_host_is_resolved_once(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_redirect_to_another_host_is_another_address(target: str) -> None:
     """It is named, so that it may be asked for; nothing is sent to it."""
 
-    async def moved(_: web.Request) -> web.Response:
+    async def _moved(_: web.Request) -> web.Response:
         return web.Response(status=301, headers={"Location": target})
 
-    async with site(page=moved) as (url, asked):
+    async with site(page=_moved) as (url, asked):
         with pytest.raises(ToolFailed, match=r"it leads to http.*another address"):
             await read(f"{url}/page", HOST)
 
@@ -162,7 +162,7 @@ async def test_a_redirect_to_another_host_is_another_address(target: str) -> Non
 async def test_what_is_no_page_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten gigabytes are cut, a slow page ends in time, a bomb stays packed, a loop of redirects ends."""
 
-    async def endless(request: web.Request) -> web.StreamResponse:
+    async def _endless(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(headers={"Content-Type": "text/plain"})
         await answer.prepare(request)
         try:
@@ -172,27 +172,30 @@ async def test_what_is_no_page_is_not_read(monkeypatch: pytest.MonkeyPatch) -> N
             pass
         return answer
 
-    async def slow(request: web.Request) -> web.StreamResponse:
+    async def _slow(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(headers={"Content-Type": "text/plain"})
         await answer.prepare(request)
         await asyncio.Event().wait()
         return answer
 
-    async def packed(_: web.Request) -> web.Response:
+    async def _packed(_: web.Request) -> web.Response:
         return web.Response(
             body=gzip.compress(b"0" * 10_000_000), headers={"Content-Encoding": "gzip", "Content-Type": "text/plain"}
         )
 
-    async def loop(_: web.Request) -> web.Response:
+    async def _loop(_: web.Request) -> web.Response:
         return web.Response(status=302, headers={"Location": "/loop"})
 
-    async def picture(_: web.Request) -> web.Response:
+    async def _picture(_: web.Request) -> web.Response:
         return web.Response(body=b"...", content_type="image/png")
 
-    async def gone(_: web.Request) -> web.Response:
+    async def _gone(_: web.Request) -> web.Response:
         return web.Response(status=410)
 
-    async with site(endless=endless, slow=slow, packed=packed, loop=loop, picture=picture, gone=gone) as (url, asked):
+    async with site(endless=_endless, slow=_slow, packed=_packed, loop=_loop, picture=_picture, gone=_gone) as (
+        url,
+        asked,
+    ):
         assert (await read(f"{url}/endless", HOST)).endswith("of 2000000; from=15000 reads on]")
         for page, why in (("packed", "packed"), ("loop", "leads on"), ("picture", "neither"), ("gone", "410")):
             with pytest.raises(ToolFailed, match=why):

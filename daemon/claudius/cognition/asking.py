@@ -41,7 +41,6 @@ from claudius.cognition.prompt.function_prompts import (
     prompt_of,
 )
 from claudius.cognition.prompt.plain import again_tail
-from claudius.cognition.prompt.rounds import used_entries
 from claudius.cognition.reading import ReplyReading
 from claudius.cognition.remembering import REHEARSAL
 from claudius.cognition.reply.parser import Parsed, Parser, Section, clean_text, read_verb
@@ -369,7 +368,6 @@ def thoughts_of(turn: TurnState, reply: ModelReply, decided: Decided) -> Thought
         flags=tuple(dict.fromkeys((*spoken.flags, *flags))),
         streamed=reply.streamed,
         truncated=spoken.truncated,
-        used=tuple([entry for step in turn.used for entry in used_entries(step, turn.recollection.now)]),
         is_canned=reply.is_canned,
     )
 

@@ -169,11 +169,13 @@ async def _function(turn: TurnState) -> Transition | None:
 
 async def _declared(turn: TurnState) -> Transition | None:
     """Run a declarative process: its steps in one or several calls, then its transition rule."""
+    known, count = turn.recollection, len(turn.used)
     found = await thoughts(turn, await _asked(turn))
-    if turn.plan.judged:
+    if turn.plan.judged and not has_ended(turn):
         found = await judged(turn, found)
+    found = replace(found, used=tuple([one for step in turn.used[count:] for one in used_entries(step, known.now)]))
     turn.hops.append(turn.process.name)
-    known, rules = turn.recollection, turn.rules
+    rules = turn.rules
     part = conclude(turn.plan, known, found, turn.soul, turn.said_settings, rules, turn.attention)
     transition = _granted(turn, judge(turn.process, part, turn.recollection))
     if transition and transition.execute_now:

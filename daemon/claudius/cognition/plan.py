@@ -271,9 +271,9 @@ def aloud(steps: tuple[str, ...], settings: EngineSettings) -> tuple[tuple[str, 
 
     Nothing is judged where the server does not enforce the form: what such a model writes of it cannot be used.
     """
-    now = tuple([name for name in steps if name == SPEECH]) or steps[:1]
+    now = tuple([name for name in steps if name in (TOOL_USE, SPEECH)]) or steps[:1]
     is_judged = settings.profile == "plain" and settings.form != "words"
-    return now, tuple([name for name in steps if name not in (*now, *BEFORE_WORDS, TOOL_USE)]) if is_judged else ()
+    return now, tuple([name for name in steps if name not in (*now, *BEFORE_WORDS)]) if is_judged else ()
 
 
 def portrait(speaker: Person | None) -> tuple[Shown, ...]:

@@ -128,7 +128,7 @@ async def _basis(turn: TurnState, hands: Hands, tools: Sequence[Tool], *, anew: 
         onlookers=await hands.onlookers(known.audience, known.perception.person, anew=anew),
         grants=await hands.grants(known.conversation, person_behind(known)),
         used=turn.used,
-        hidden=turn.rules.hidden,
+        hidden=turn.rules.hidden if anew else "",  # no call is decided on before there is a plan
         remembered=plan.remembered,
         history_from=plan.history_from,
     )
@@ -187,18 +187,10 @@ def _with(reply: ModelReply, *flags: str, sections: tuple[Section, ...] = ()) ->
 
 def _thoughts(turn: TurnState, reply: ModelReply) -> list[Entry]:
     """Return the thought of a reply as its entry will be stored."""
-    found, _ = interpret(reply.parsed, turn.plan, turn.soul)
-    said = [one for one in found if one.step == THOUGHT and one.content.strip()]
-    return [
-        Entry(
-            entry_type=EntryType.INTERNAL_MONOLOGUE,
-            content=one.content.strip(),
-            verb=one.verb,
-            at=turn.recollection.now,
-        )
-        for one in said
-        if not has_secret(one.content, turn.rules)
-    ]
+    kind, now = EntryType.INTERNAL_MONOLOGUE, turn.recollection.now
+    said = [one for one in interpret(reply.parsed, turn.plan, turn.soul)[0] if one.step == THOUGHT]
+    open_ones = [one for one in said if one.content.strip() and not has_secret(one.content, turn.rules)]
+    return [Entry(entry_type=kind, content=one.content.strip(), verb=one.verb, at=now) for one in open_ones]
 
 
 def _ended(turn: TurnState, reply: ModelReply, done: ToolStep, thought: tuple[Section, ...]) -> ModelReply:

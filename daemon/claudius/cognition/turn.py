@@ -225,7 +225,9 @@ def _fixed(turn: TurnState) -> str | None:
     extra = turn.recollection.perception.extra
     if isinstance(extra, ToolExtra) and extra.state in (CallState.REFUSED, CallState.UNKNOWN):
         call = turn.mind.store.calls.find(extra.call)
-        who = turn.mind.store.people.name(call.allowed_by) if call else ""
+        by = call.allowed_by if call else ""
+        is_alone = turn.recollection.audience.startswith("private:") and by == extra.asked_by
+        who = "you" if is_alone else turn.mind.store.people.name(by)
         return turn.soul.steps[TOOL_USE].line(extra.state, tool=extra.tool, who=who, call=extra.call)
     return internal(turn.recollection.perception).says
 

@@ -1,7 +1,6 @@
 """The topic `store.codes`: codes that a person shows or says within an hour, to be let in or to link accounts.
 
-Codes are short enough to be read out, compared in constant time, and taken with limited tries. Where one process has
-the store they are kept in its memory, and a restart forgets them; where several share it, each one knows all.
+Codes are short enough to be read out, compared in constant time, and taken with limited tries.
 Source: the security design, section 4.
 """
 
@@ -11,9 +10,13 @@ import hmac
 import secrets
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
+
+from claudius.memory.database import Core, Database, Row
+from claudius.memory.rows import instant, stamp
 
 ALPHABET = "ABCDEFGHJKMNPQRSTUVWXYZ23456789"
 """31 letters and digits, without those that look alike: 0 O 1 I L."""
@@ -69,32 +72,51 @@ def find(code: str, current: Sequence[OpenCode]) -> OpenCode | None:
 
 
 class CodeStore:
-    """The codes that are open, in the memory of the one process that has the store. A restart forgets them."""
+    """The codes that are open, for every process that has the store, and for the next one."""
 
-    def __init__(self) -> None:
-        self._open: list[OpenCode] = []
+    def __init__(self, core: Core) -> None:
+        self._core = core
 
     async def open(self, asked: OpenCode, most: int) -> OpenCode | None:
         """Give a code to who asked; None if they have one of this kind, or the network has `most`."""
-        made = admitted(asked, self.valid(asked.kind, asked.asked_at), most)
-        if made:
-            self._open.append(made)
-        return made
+
+        def write(db: Database) -> OpenCode | None:
+            db.run("codes_past", before=stamp(asked.asked_at - LIFE))
+            made = admitted(asked, _valid(db.all("codes", kind=asked.kind), asked.asked_at), most)
+            if made:
+                db.run("code_opened", **asdict(made) | {"asked_at": stamp(made.asked_at)})
+            return made
+
+        return await self._core.write(write)
 
     def valid(self, kind: str, now: datetime) -> Sequence[OpenCode]:
         """Return what is open, oldest first."""
-        self._open = [one for one in self._open if one.kind != kind or one.is_valid(now)]
-        return [one for one in self._open if one.kind == kind]
+        return _valid(self._core.look("codes", kind=kind), now)
 
     async def redeem(self, kind: str, code: str, now: datetime) -> OpenCode | None:
         """Close and return what has this code; None if it is wrong. After `WRONG_TRIES` wrong ones all are void."""
-        current = self.valid(kind, now)
-        found, others = find(code, current), [one for one in self._open if one.kind != kind]
-        wrong = [replace(one, wrong=0 if found else one.wrong + 1) for one in current if one is not found]
-        self._open = [*others, *(one for one in wrong if one.wrong < WRONG_TRIES)]
-        return found
+
+        def write(db: Database) -> OpenCode | None:
+            found = find(code, _valid(db.all("codes", kind=kind), now))
+            if found:
+                db.run("code_closed", kind=kind, person=found.person)
+                db.run("codes_right", kind=kind)
+            else:
+                db.run("codes_wrong", kind=kind)
+                db.run("codes_void", kind=kind, most=WRONG_TRIES)
+            return found
+
+        return await self._core.write(write)
 
     async def drop(self, kind: str, person: str) -> bool:
         """Close what a person has open; False if that is nothing."""
-        before, self._open = self._open, [one for one in self._open if (one.kind, one.person) != (kind, person)]
-        return len(self._open) < len(before)
+        return await self._core.write(lambda db: db.change("code_closed", kind=kind, person=person)) > 0
+
+
+def _valid(rows: Sequence[Row], now: datetime) -> list[OpenCode]:
+    return sorted((one for one in map(_code, rows) if one.is_valid(now)), key=lambda one: (one.asked_at, one.code))
+
+
+def _code(row: Row) -> OpenCode:
+    values: dict[str, Any] = {name: row[name] for name in OpenCode.__struct_fields__}
+    return OpenCode(**values | {"asked_at": instant(row["asked_at"])})

@@ -22,7 +22,7 @@ from claudius.memory.packing import unpacked
 from claudius.memory.rows import dump, pack, stamp
 from claudius.memory.search import NEEDLE_BYTES, Needles, plain
 from claudius.memory.seen import BLANK, ERASED, ERASED_SNAPSHOT, Derived, KeptTurn, is_damaged, put_back, unpack
-from claudius.perception import Place, private
+from claudius.perception import Place, is_terminal, private
 from claudius.recollection import turn_of
 
 
@@ -154,10 +154,11 @@ def anew(turn: str) -> str:
 
 
 def posts_of(db: Database, person: ErasedPerson, turn: str) -> list[Posted]:
-    """Return what was posted in a turn."""
+    """Return what was posted in a turn; a terminal keeps nothing that could be named."""
     return [
         Posted(one["conversation"], one["receipt"], one["at"], _channel(one["conversation"]) in person.channels)
         for one in db.all("posts_of", turn=turn)
+        if not is_terminal(one["conversation"])
     ]
 
 

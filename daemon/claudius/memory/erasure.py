@@ -456,7 +456,9 @@ class Erasure:
             )
             if not is_theirs or await in_thread(derived.holds, row["whole"]):
                 table, change = _BOOKED[row["kind"]]
-                self._count(table, await self._write(changing(change, [{"id": row["id"]}])), is_derived=True)
+                if table == "fact":
+                    await self._write(changing("fact_unkeyed", [row]))
+                self._count(table, await self._write(changing(change, [row])), is_derived=True)
 
     async def _put_back(self, derived: Derived) -> None:
         """Take the sections that are derived out of others' portraits, in every version, and write a new one."""
@@ -561,6 +563,7 @@ _OWN = (
     ("soul_state", "state_of_person", "erase_state"),
     ("", "state_not_in_force", "state_in_force"),
     ("due", "plans_of", "erase_plan"),
+    ("moment", "facts_of_person", "fact_unkeyed"),
 )
 _TOUCHED = (
     ("inbox", "directives_of", "erase_heard"),

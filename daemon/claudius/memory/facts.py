@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import date, datetime, timedelta
 from operator import itemgetter
 
@@ -293,28 +293,26 @@ def shown_facts(
     `addressee`: whose facts may be called by their ids; those of others stand there if they bear on what is said.
     """
     newest = sorted(facts, key=lambda one: -one.stated_s)
-    constraints = [one for one in newest if one.kind == CONSTRAINT]
+    always = [one for one in newest if one.kind == CONSTRAINT]
     if is_bereaved:
-        return tuple(_called(constraints, addressee))
+        return _theirs_first(always, addressee)
     first = {(one.person, one.kind): one for one in reversed(newest) if one.kind in NEWEST_OF and not one.about}
-    always = [*constraints, *sorted(first.values(), key=lambda one: NEWEST_OF.index(one.kind))]
+    always += sorted(first.values(), key=lambda one: NEWEST_OF.index(one.kind))
     rest = [one for one in newest if one not in always]
     near = [one for one in rest if bears_on(one, stems)]
     others = [one for one in rest if one not in near and not one.unchecked and one.person == addressee]
     room -= sum(len(one.text[:LINE_CHARS] if one.kind in NEWEST_OF else one.text) for one in always)
-    chosen = list(always)
     for one in (*near, *others):
         room -= len(one.text)
         if room < 0:
             break
-        chosen.append(one)
-    return tuple(_called(chosen, addressee))
+        always.append(one)
+    return _theirs_first(always, addressee)
 
 
-def _called(facts: Iterable[Fact], addressee: str) -> Iterator[Fact]:
-    """Order the facts by whose they are; only the addressee's keep their ids."""
+def _theirs_first(facts: Iterable[Fact], addressee: str) -> tuple[Fact, ...]:
     ranked = sorted(facts, key=lambda one: one.person != addressee)
-    yield from (one if one.person == addressee else replace(one, short="") for one in ranked)
+    return tuple([one if one.person == addressee else replace(one, short="") for one in ranked])
 
 
 def bears_on(fact: Fact, stems: Collection[str]) -> bool:
@@ -324,13 +322,15 @@ def bears_on(fact: Fact, stems: Collection[str]) -> bool:
 
 def shown_matters(matters: Iterable[Matter], stems: Collection[str], today: date) -> tuple[Matter, ...]:
     """Choose the matters that a prompt shows: those that are due, then those to come; at most three. Pure."""
-    due = [one for one in matters if one.when and one.when <= today]
-    undated = [one for one in matters if one.when is None]
-    coming = [one for one in matters if one.when and one.when > today]
-    due.sort(key=lambda one: (one.when or today, one.id), reverse=True)
-    undated.sort(key=lambda one: one.opened_at, reverse=True)
-    coming.sort(key=lambda one: (one.when or today, one.id))
-    return tuple([one for one in (*due, *undated, *coming) if _is_near(one, stems, today)][:MATTERS_SHOWN])
+    near = [one for one in matters if _is_near(one, stems, today)]
+    return tuple(sorted(near, key=lambda one: _when_due(one, today))[:MATTERS_SHOWN])
+
+
+def _when_due(one: Matter, today: date) -> tuple[int, float, int]:
+    """Return what matters are ordered by: what came last, then what was opened last, then what comes next."""
+    if one.when is None:
+        return (1, -one.opened_at.timestamp(), one.id)
+    return (0, -one.when.toordinal(), -one.id) if one.when <= today else (2, one.when.toordinal(), one.id)
 
 
 def _is_near(one: Matter, stems: Collection[str], today: date) -> bool:

@@ -20,7 +20,7 @@ from claudius.memory.knowledge import Knowledge, knowledge_of
 from claudius.memory.plans import number
 from claudius.memory.rows import dump, instant, parse, stamp
 from claudius.memory.seeing import Seeing, alone, canonical
-from claudius.perception import Perception, private
+from claudius.perception import TERMINAL, Perception, private
 from claudius.tool import Onlookers
 
 Mode = Literal["on", "off", "listen"]
@@ -177,9 +177,9 @@ class PeopleStore:
         return known["zone"] if known else ""
 
     def name(self, person: str) -> str:
-        """Return what a person is called; the last part of their id if they were never heard."""
-        known = self._core.find("person_recalled", person=person)
-        return (known["name"] if known else "") or person.rpartition(":")[2]
+        """Return what a person is called; by the last part of their id where nobody said, but a login is no name."""
+        known, is_login = self._core.find("person_recalled", person=person), person.startswith(f"{TERMINAL}:")
+        return (known["name"] if known else "") or ("the owner" if is_login else person.rpartition(":")[2])
 
     async def ids_of(self, person: str) -> Sequence[str]:
         """Return every id of a person, found by any of them, the canonical one first; empty for an unknown person."""

@@ -144,5 +144,6 @@ def open_boot(db: Database, boot: str, now: datetime) -> tuple[tuple[str, ...], 
     db.run("outbox_void_leases", boot=boot)
     for void_waits in ("inbox_void_waits", "outbox_void_waits"):
         db.run(void_waits, latest=stamp(now + LONGEST_WAIT))
+    db.run("codes_of_earlier")
     db.run("inbox_prune", before=stamp(now - KEYS_KEPT))
     return tuple(row["conversation"] for row in db.all("waiting")), last is None or bool(last["clean"])

@@ -28,16 +28,20 @@ PAIR_CHARS = 40
 QUESTION_WORTH, ASK_WORTH, CRITICAL_WORTH, ATTACHMENT_WORTH = 5, 30, 40, 15
 
 _PAUSES = re.compile(r"[\s.,;!…@~。、，！]+")
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]{1,2}|[^\W\u3040-\u30ff\u3400-\u9fff]+")
+"""A word; of a script that is written without spaces a pair of signs."""
 _SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]*")
 _REQUEST = re.compile(
-    r"\b(?:please|bitte|por\s+favor|s['’]il\s+\w+\s+pla[iî]t|per\s+favore)\b"
+    r"\b(?:please|bitte|por\s+favor|s['’]il\s+\w+\s+pla[iî]t|per\s+favore|alsjeblieft|alstublieft|proszę|lütfen|tolong)\b"
+    r"|пожалуйста|будь ласка|ください|下さい|お願い|请|請|주세요|부탁|من فضلك|לבקשה|कृपया|παρακαλώ"
     r"|\b(?:can|could|would|will)\s+(?:you|someone|anyone)\b|\bi'd\s+like\s+you\s+to\b|\bneed\s+you\s+to\b"
     r"|^\s*(?:(?:hey|hi|hello|and|then)\b,?\s+)?(?:\w+,\s+)?(?:send|show|tell|give|explain|write|make|help|find|check|fix"
     r"|run|look|summari[sz]e|remind|list|add|remove|delete|create|draft|review|translate|compare|describe|read|open|stop"
     r"|plan|pick|name|suggest|recall|collect|export|pull|merge|copy|put|set|sort|mark|search|update)\b",
     re.IGNORECASE,
 )
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+"""What is shown and not said: its lines ask for nothing."""
 _LISTED = re.compile(r"^\s*(?:[-*•‣]|\d{1,2}[.)])\s+\S")
 """A line of a list. Lines that are listed for a soul are wishes."""
 _CLAUSES = re.compile(r"[,;:，；、،]")
@@ -162,7 +166,7 @@ def _worth(sentence: str, count: int) -> int:
 
 def _requests(text: str) -> Iterator[tuple[str, int]]:
     """Yield each sentence that asks for something, and for how many things."""
-    for sentence in dict.fromkeys(map(str.strip, sentences(text))):  # what is said twice is asked once
+    for sentence in dict.fromkeys(map(str.strip, sentences(_CODE.sub("", text)))):  # what is said twice is asked once
         if _is_request(sentence):
             parts = [len(_WORD.findall(part)) >= CLAUSE_WORDS for part in _CLAUSES.split(sentence)]
             yield sentence, max(1, sum(parts))

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from claudius.cognition.prompt.manifest import tool_line
 from claudius.config import Loaded, Secret, blot, load, read_env_file, write_table
 from claudius.config.schema import ToolServerSettings
 from claudius.errors import ToolFailed, UsageProblem
@@ -23,8 +24,8 @@ from claudius.memory.pins import Pin
 from claudius.reports.network_checks import Check
 from claudius.reports.opened import edit, noted, records
 from claudius.reports.session import ask
-from claudius.tool import Tool, ToolClass
-from claudius.tools.mcp import Listed, McpHands, spec
+from claudius.tool import JSON, Caller, Tool, ToolClass
+from claudius.tools.mcp import Listed, McpHands, spec, tool_of
 from claudius.tools.pins import SERVER, Definition, differences
 
 PRIVATE = {"owner", "private"}
@@ -229,13 +230,22 @@ def agree(
         )
         for one in found
     ]
+    server = replace(server, tools={tool: cls.value for tool, cls in classes.items()})
+    own = [tool_of(pin, server, _never) for pin in pins if pin.tool in classes]
+    tokens, most = sum(len(tool_line(one)) for one in [*others, *own]) // 4, loaded.config.tools.prompt_tokens
+    if tokens > most:
+        raise UsageProblem(f"the list of all tools would take {tokens} tokens of each prompt: {most} are the most")
     noted(home, "tool_add", name)
     edit(home, lambda store: store.pins.replace(name, pins))
     default = to_builtins(ToolServerSettings())
-    values = to_builtins(replace(server, tools={tool: cls.value for tool, cls in classes.items()}))
+    values = to_builtins(server)
     write_table(home, f"tools.servers.{name}", {key: one for key, one in values.items() if one != default[key]})
     asyncio.run(ask(home, "tools", again="yes"))
     return [{"tool": f"{name}.{pin.tool}", "class": pin.cls.value if pin.tool in classes else None} for pin in pins]
+
+
+async def _never(_: JSON, __: Caller) -> str:
+    raise NotImplementedError
 
 
 def remove(home: Home, name: str) -> None:

@@ -400,7 +400,8 @@ class Membership:
         Where the network does not answer, nobody is known to see it but who speaks there.
         """
         present, is_listed = [speaker] if speaker else [], True
-        kind, network = audience.split(":")[:2]
+        kind, _, place = audience.partition(":")
+        network = place.partition(":")[0]
         adapter: object = self._adapters.get(network) if kind == "shared" and network != TERMINAL else None
         if isinstance(adapter, Sees):
             present += await self._seeing(adapter, audience, owners, anew=anew)

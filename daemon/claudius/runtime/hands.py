@@ -40,27 +40,27 @@ class IdleHands:
         """Show `tools`, by name."""
         self.offered = tools
 
-    async def known(self, call: str) -> ToolCall | None:  # noqa: ARG002 - the protocol's, as below
+    async def known(self, call: str) -> ToolCall | None:  # noqa: ARG002 - the protocol's signature
         """Know of no call."""
         return None
 
-    async def waiting(self, conversation: str) -> Sequence[ToolCall]:  # noqa: ARG002
+    async def waiting(self, conversation: str) -> Sequence[ToolCall]:  # noqa: ARG002 - as above
         """Know of no question."""
         return ()
 
-    async def grants(self, conversation: str, person: str) -> Sequence[Grant]:  # noqa: ARG002
+    async def grants(self, conversation: str, person: str) -> Sequence[Grant]:  # noqa: ARG002 - as above
         """Know of no consent."""
         return ()
 
-    async def onlookers(self, audience: str, speaker: str, *, anew: bool) -> Onlookers:  # noqa: ARG002
+    async def onlookers(self, audience: str, speaker: str, *, anew: bool) -> Onlookers:  # noqa: ARG002 - as above
         """Know of nobody."""
         return Onlookers()
 
-    async def spent(self, person: str) -> int:  # noqa: ARG002
+    async def spent(self, person: str) -> int:  # noqa: ARG002 - as above
         """Count nothing."""
         return 0
 
-    async def do(self, call: ToolCall, tool: Tool, caller: Caller) -> ToolCall:  # noqa: ARG002
+    async def do(self, call: ToolCall, tool: Tool, caller: Caller) -> ToolCall:  # noqa: ARG002 - as above
         """Refuse. Raises: ToolRefused."""
         raise ToolRefused(tool.name, "nothing is done outside of a conversation")
 

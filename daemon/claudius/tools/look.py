@@ -79,7 +79,8 @@ async def clock(args: JSON, caller: Caller) -> str:
         now = caller.now.astimezone(ZoneInfo(name))
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ToolFailed("clock", "there is no such zone: use an IANA name, such as Asia/Tokyo") from None
-    return f"{WEEKDAYS[now.weekday()]}, {now.day} {MONTHS[now.month - 1]} {now.year}, {now:%H:%M} ({name}, UTC{now:%z})"
+    offset = now.isoformat(timespec="minutes")[16:]
+    return f"{WEEKDAYS[now.weekday()]}, {now.day} {MONTHS[now.month - 1]} {now.year}, {now:%H:%M} ({name}, UTC{offset})"
 
 
 async def calc(args: JSON, _: Caller) -> str:

@@ -29,7 +29,7 @@ from claudius.errors import Crashed, Cut, ToolFailed, ToolLost, ToolRefused, Too
 from claudius.foreign import Foreign
 from claudius.home import DIRECTORY_MODE
 from claudius.memory.pins import Pin
-from claudius.tool import JSON, Caller, Tool, ToolClass
+from claudius.tool import JSON, Caller, Runner, Tool, ToolClass
 from claudius.tools.pins import Definition, closed, differences, purpose
 
 STUCK_S = 5.0
@@ -201,6 +201,25 @@ class _State(Struct):
         return f"its server failed a moment ago: {self.why}" if self.again_at and now < self.again_at else ""
 
 
+def tool_of(pin: Pin, server: ToolServerSettings, run: Runner, off: str = "") -> Tool:
+    """Return a tool of a server as it is offered, which its settings give a class. Pure."""
+    has_key = bool(server.key_arg) and server.key_arg in pin.schema.get("properties", {})
+    return Tool(
+        name=f"{pin.server}.{pin.tool}",
+        purpose=purpose(pin.description),
+        cls=ToolClass(server.tools[pin.tool]),
+        schema=closed(pin.schema, server.key_arg),
+        run=run,
+        source="server",
+        where=server.where,
+        pin=pin.sha256,
+        is_mine=pin.tool in server.mine,
+        key_arg=server.key_arg if has_key else "",
+        timeout_s=server.timeout_s,
+        off=off,
+    )
+
+
 class Servers:
     """The servers of the settings as tools: what was agreed to, what of it can be used now, and the calls."""
 
@@ -259,21 +278,7 @@ class Servers:
     def _tool(self, pin: Pin, server: ToolServerSettings, rest: str) -> Tool:
         state = self._states.get(pin.server)
         differs = state.differs.get(pin.tool, "") if state else ""
-        has_key = bool(server.key_arg) and server.key_arg in pin.schema.get("properties", {})
-        return Tool(
-            name=f"{pin.server}.{pin.tool}",
-            purpose=purpose(pin.description),
-            cls=ToolClass(server.tools[pin.tool]),
-            schema=closed(pin.schema, server.key_arg),
-            run=partial(self._run, pin),
-            source="server",
-            where=server.where,
-            pin=pin.sha256,
-            is_mine=pin.tool in server.mine,
-            key_arg=server.key_arg if has_key else "",
-            timeout_s=server.timeout_s,
-            off=f"its definition {_HOW[differs]}" if differs else rest,
-        )
+        return tool_of(pin, server, partial(self._run, pin), f"its definition {_HOW[differs]}" if differs else rest)
 
     async def _run(self, pin: Pin, args: JSON, _: Caller) -> str:
         await self._ready(pin.server)

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from claudius.intent import Intent
+from claudius.memory.calls import LEFT as LEFT_OPEN
 from claudius.memory.sqlite.store import heard as known_before
 from claudius.memory.sqlite.store import take_over
 from claudius.memory.store import Store
@@ -194,7 +195,7 @@ async def c4(ground: Ground) -> None:
                 assert found is not None, (cls, attempts, keyed)
                 assert found.state is state, (cls, attempts, keyed)
                 is_told = is_over and state is not CallState.APPROVED
-                assert await ends_heard(store, where) == [(f"tool:{call.id}", state, "", True)][: int(is_told)]
+                assert await ends_heard(store, where) == [(f"tool:{call.id}", state, LEFT_OPEN, True)][: int(is_told)]
                 assert [one.id for one in due] == [call.id][: int(is_over and state is CallState.APPROVED)]
                 assert await store.calls.recover(where, NOW, _never) == due  # judged once
 
@@ -275,6 +276,7 @@ async def c7(ground: Ground) -> None:
         ]
 
         def seen(where: str, person: str, at: Any = NOW) -> list[int]:
+            """Return which consents are in force."""
             return sorted(one.id for one in store.calls.grants(where, person, at))
 
         assert seen(OPS, ANA) == made

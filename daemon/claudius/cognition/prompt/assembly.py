@@ -111,7 +111,7 @@ def build_prompt(plan: Plan, recollection: Recollection, soul: SoulText, setting
         return Prompt(
             plain_system(plan, recollection, soul, settings),
             messages,
-            plain_tail(recollection, soul, settings),
+            plain_tail(plan, recollection, soul, settings),
             cached,
         )
     blocks = context_blocks(plan, recollection, soul, settings).values()

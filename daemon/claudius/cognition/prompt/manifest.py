@@ -69,4 +69,4 @@ def skills(soul: SoulText) -> str:
 def tools_here(plan: Plan, soul: SoulText) -> Iterator[str]:
     """Yield the line that names the tools of this turn, if there are some."""
     if plan.tools:
-        yield Template(str(soul.files[WORDS].head["here"])).substitute(tools=", ".join(plan.tools))
+        yield Template(str(soul.files[WORDS].head["here"])).substitute(tools=quoted(", ".join(plan.tools))[1:-1])

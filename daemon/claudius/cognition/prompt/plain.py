@@ -13,7 +13,9 @@ from typing import Any
 
 from claudius.cognition.history import heard_records, said_plainly, spoken_by, whole_text
 from claudius.cognition.plan import EngineSettings, Plan, soul_name
+from claudius.cognition.prompt.manifest import MANIFEST, tools_here
 from claudius.cognition.prompt.present import day_and_place, plan_line, present
+from claudius.cognition.reply.tags import TOOL_USE
 from claudius.perception import Kind, Origin, private
 from claudius.prompt import Prompt, RecordKind, clear_nonce, data_line, fence
 from claudius.provider import Message
@@ -55,7 +57,7 @@ def plain_system(plan: Plan, recollection: Recollection, soul: SoulText, setting
     return "\n".join([persona(soul), *filter(None, [today]), *_memory(plan, recollection, words, settings.zone)])
 
 
-def plain_tail(recollection: Recollection, soul: SoulText, settings: EngineSettings) -> str:
+def plain_tail(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> str:
     """Return this turn's message; before it, between markers, what others wrote that it shows."""
     words, heard, foreign = soul.files[WORDS].head, list[str](), list[str]()
     due = {one.kind.value for one in recollection.perceptions if one.origin is Origin.INTERNAL} - {Kind.NEWS, Kind.TOOL}
@@ -68,12 +70,10 @@ def plain_tail(recollection: Recollection, soul: SoulText, settings: EngineSetti
             heard.append(Template(str(words["due"])).substitute(name=_who(recollection), text=said))
         else:
             foreign.append(data_line(record))
-    shown = (
-        [str(words["shown"]), fence("\n".join(foreign), clear_nonce(recollection.nonce, foreign)), ""]
-        if foreign
-        else []
-    )
-    return "\n".join([*shown, *heard])
+    tools = [soul.text(MANIFEST), soul.steps[TOOL_USE].instruction, *tools_here(plan, soul), ""] if plan.tools else []
+    nonce = clear_nonce(recollection.nonce, foreign)
+    shown = [str(words["shown"]), fence("\n".join(foreign), nonce), ""] if foreign else []
+    return "\n".join([*tools, *shown, *heard])
 
 
 def again_tail(tail: str, recollection: Recollection, soul: SoulText) -> str:

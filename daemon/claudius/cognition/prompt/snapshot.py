@@ -261,9 +261,10 @@ def rounds(
 ) -> list[Prompt]:
     """Rebuild the prompts that followed the first one of a turn that used tools, from its own entries.
 
-    Raises: TextErased, Expired.
+    None of a turn whose steps were asked one by one. Raises: TextErased, Expired.
     """
-    if not [one for one in entries if one.entry_type is EntryType.TOOL_RESULT]:
+    is_fused = decoder(Snapshot).decode(snapshot).drawn is None
+    if not is_fused or not [one for one in entries if one.entry_type is EntryType.TOOL_RESULT]:
         return []
     recollection, plan, _, own = thaw(snapshot, texts)
     return [*further(first, plan, entries, soul or own, recollection.nonce)]

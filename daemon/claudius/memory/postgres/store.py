@@ -23,14 +23,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import psycopg
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 import claudius
 from claudius.errors import OverBudget, StaleTurn
 from claudius.home import shipped
 from claudius.intent import Call, Intent
 from claudius.memory.calls import CallStore
-from claudius.memory.codes import LIFE, WRONG_TRIES, CodeStore, OpenCode, admitted, find
+from claudius.memory.codes import CodeStore
 from claudius.memory.database import Core, Database, Row, StorePlace, Writer, in_thread, load_queries
 from claudius.memory.erasing import Probes
 from claudius.memory.erasure import Beyond, ErasureStore
@@ -58,7 +58,7 @@ from claudius.memory.postgres.schema import check_identity, is_empty, known, pre
 from claudius.memory.postgres.session import translate
 from claudius.memory.recall import RecallLimits
 from claudius.memory.records import Records
-from claudius.memory.rows import dump, dump_valid, instant, stamp
+from claudius.memory.rows import dump, dump_valid, stamp
 from claudius.memory.search import ROWS, Needles, plain
 from claudius.memory.sqlite.schema import empty_database, load_migrations
 from claudius.memory.store import Store, Unfinished
@@ -166,51 +166,6 @@ class PostgresPeople(PeopleStore):
     def access(self, person: str, place: str) -> tuple[bool, Mode | None]:
         (row,) = self._core.look("access", person=person, place=place)
         return bool(row["paired"]), row["mode"]
-
-
-class PostgresCodes(CodeStore):
-    """The codes that any process of the soul has opened."""
-
-    def __init__(self, core: Core) -> None:
-        self._core = core
-
-    async def open(self, asked: OpenCode, most: int) -> OpenCode | None:
-        def write(db: Database) -> OpenCode | None:
-            db.run("codes_past", before=stamp(asked.asked_at - LIFE))
-            made = admitted(asked, _valid(db.all("codes", kind=asked.kind), asked.asked_at), most)
-            if made:
-                db.run("code_opened", **asdict(made) | {"asked_at": stamp(made.asked_at)})
-            return made
-
-        return await self._core.write(write)
-
-    def valid(self, kind: str, now: datetime) -> Sequence[OpenCode]:
-        return _valid(self._core.look("codes", kind=kind), now)
-
-    async def redeem(self, kind: str, code: str, now: datetime) -> OpenCode | None:
-        def write(db: Database) -> OpenCode | None:
-            found = find(code, _valid(db.all("codes", kind=kind), now))
-            if found:
-                db.run("code_closed", kind=kind, person=found.person)
-                db.run("codes_right", kind=kind)
-            else:
-                db.run("codes_wrong", kind=kind)
-                db.run("codes_void", kind=kind, most=WRONG_TRIES)
-            return found
-
-        return await self._core.write(write)
-
-    async def drop(self, kind: str, person: str) -> bool:
-        return await self._core.write(lambda db: db.change("code_closed", kind=kind, person=person)) > 0
-
-
-def _valid(rows: Sequence[Row], now: datetime) -> list[OpenCode]:
-    return [one for one in map(_code, rows) if one.is_valid(now)]
-
-
-def _code(row: Row) -> OpenCode:
-    values: dict[str, Any] = {name: row[name] for name in OpenCode.__struct_fields__}
-    return OpenCode(**values | {"asked_at": instant(row["asked_at"])})
 
 
 class LaneInbox(PostgresInbox):
@@ -475,7 +430,7 @@ class PostgresStore(Store):
         self._connect = partial(PostgresConnection, place, self._silent_s)
         super().__init__(Core(name, self._connect, partial(translate, name=name)))
         self.inbox, self.people = PostgresInbox(self.core), PostgresPeople(self.core)
-        self.codes = PostgresCodes(self.core)
+        self.codes = CodeStore(self.core)
         self.erasure = PostgresErasure(self.core)
         self._memory_files, self._memory = memory_files, memory or shipped("memory")
         self.schema = known(self._memory)

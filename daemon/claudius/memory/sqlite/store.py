@@ -96,7 +96,7 @@ class SqliteStore(Store):
         `relieve` is called in the writer's thread when the disk is full, to free space, and returns whether it did.
         """
         super().__init__(Core(str(path), partial(open_reader, path, cache_kib=ONCE_KIB), partial(translate, path=path)))
-        self.erasure, self.codes = SqliteErasure(self.core, path), CodeStore()
+        self.erasure, self.codes = SqliteErasure(self.core, path), CodeStore(self.core)
         self._path = path
         self._backups = backups or backups_of(path)
         self._memory = memory or shipped("memory")

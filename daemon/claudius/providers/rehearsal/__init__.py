@@ -13,10 +13,9 @@ from msgspec.structs import replace
 from claudius.config import Loaded
 from claudius.errors import BadSoul
 from claudius.home import Home, shipped
-from claudius.prompt import RecordKind, data_line
+from claudius.prompt import MARK, RecordKind, nested_line
 from claudius.provider import Delta, Done, Event, Message, Provider, Request, estimate
 from claudius.providers.rehearsal import reading as reads
-from claudius.providers.rehearsal.deeds import Deeds, deeds_of
 from claudius.providers.rehearsal.lines import Lines, answer, choose, say
 from claudius.soul import SoulSource
 
@@ -24,8 +23,6 @@ __all__ = ["FILE", "Lines", "Rehearsal", "build", "greeting", "reply"]
 
 NAME, FILE = "rehearsal", "rehearsal.md"
 _DATA = re.compile(r"<data-[0-9a-f]+>\n.*\n</data-[0-9a-f]+>")
-
-log = logging.getLogger(__name__)
 
 
 class Rehearsal:
@@ -47,7 +44,7 @@ class Rehearsal:
             try:
                 self.lines = Lines(file, self._shipped)
             except BadSoul as problem:
-                log.warning("rehearsal lines are not in force: %s", problem.message)
+                logging.getLogger(__name__).warning("rehearsal lines are not in force: %s", problem.message)
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Yield the reply in small pieces, without delay."""
@@ -86,20 +83,26 @@ def reply(request: Request, lines: Lines, env: str = ".env") -> str:
     if not asked or request.purpose == "whisper":
         return answer(lines.sections["whisper" if request.purpose == "whisper" else "elsewhere"], {}, seed)
     may_book = ("acts" in asked or seen.done) and not (seen.is_inner or reads.hides(seen.message, lines))
-    deeds = deeds_of(seen, lines) if may_book else Deeds()
-    written = "\n".join([data_line(act) for act in deeds.acts]) or "none"
+    deeds = reads.deeds_of(seen, lines) if may_book else reads.Deeds()
+    written = "\n".join([nested_line(act) for act in deeds.acts]) or "none"
     if (is_repair and "acts" in asked) or (seen.done and seen.done != written):
-        deeds, written = Deeds(("not done",)), "none"
+        deeds, written = reads.Deeds(("not done",)), "none"
     occasions, recalled = _occasions(seen, lines, deeds)
+    wish = reads.wished(seen, lines) if "tool_use" in asked and not (deeds.acts or deeds.sections) else {}
+    asked = {"internal_monologue", "tool_use"} & asked if wish else asked - {"tool_use"}
     values = _values(seen, lines, deeds) | {"recalled": recalled, "env": env}
     heard = [lines.sections[name].thoughts or lines.words.thoughts for name in occasions]
-    thinks, speaks = [verbs[seed % len(verbs)] for verbs in (lines.words.thinks, lines.words.speaks)]
     lands = "" if reads.is_question(seen.message) else lines.words.appraises.get(occasions[0].partition(",")[0], "")
     steps = {
-        f'internal_monologue verb="{thinks}"': " ".join([choose(one, {}, seed) for one in heard]),
+        f'internal_monologue verb="{choose(lines.words.thinks, {}, seed)}"': " ".join(
+            [choose(one, {}, seed) for one in heard]
+        ),
         "appraisal": lands or "nothing",
         "acts": written,
-        f'external_dialogue verb="{speaks}"': _speech(seen.spoken, lines, deeds, occasions, values, seed),
+        "tool_use": nested_line(wish),
+        f'external_dialogue verb="{choose(lines.words.speaks, {}, seed)}"': _speech(
+            seen.spoken, lines, deeds, occasions, values, seed
+        ),
         "action_choice": '{"actions": ["respond"], "reasoning": "This voice only rehearses."}',
         **dict.fromkeys(("user_model_check", "mental_query", "soul_state_check"), "false"),
     }
@@ -107,10 +110,13 @@ def reply(request: Request, lines: Lines, env: str = ".env") -> str:
     return "\n".join([f"<{tag}>{text}</{name}>" for tag, name, text in named if name in asked])
 
 
-def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: Deeds) -> tuple[list[str], str]:
+def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds) -> tuple[list[str], str]:
     """Return the sections of the lines that a turn calls for, in speaking order, and what memory says to it."""
-    if seen.is_inner:
-        return ["due" if seen.due else "elsewhere"], ""
+    if seen.used or seen.is_inner:
+        name = f"told by {seen.used.get('tool')}" if seen.used.get("state") == "done" else "no tool"
+        name = name if seen.used else "due" if seen.due else "elsewhere"
+        shown = reads.quoted(reads.text_of(seen.used).replace(MARK, " "), 600)
+        return [name if name in lines.sections else "told by a tool"], shown
     first = ["unattached"] if seen.is_first else []
     is_asked = lines.patterns["asks first"].match(seen.message)
     asks = is_asked or reads.is_question(seen.message)
@@ -128,14 +134,14 @@ def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: Deeds) -> tuple[lis
     recalled, warning = "", reads.warned(seen, lines)
     if asks and (not name or name in ("who am I", "what did I say")):
         section, recalled = reads.recall(seen, lines, cue)
-        name = section if section and (recalled or not name) else name
+        name = section if section and (recalled or not name or lines.patterns["about"].search(seen.message)) else name
     if warning and not recalled and name in ("", "not remembered"):
         name, recalled = "beware", warning
     otherwise = "silence" if not re.search(r"\w", seen.message) else "question" if asks else "statement"
     return [name or otherwise, *first], recalled
 
 
-def _values(seen: reads.ReadRequest, lines: Lines, deeds: Deeds) -> dict[str, str]:
+def _values(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds) -> dict[str, str]:
     said = [text for text in seen.said[-10:] if reads.is_open(text, seen, lines)]
     named = [one.words for one in deeds.learned[::-1] if one.fact.kind == "name"]
     called = [one.removeprefix("called ") for one in seen.known.values() if one.startswith("called ")]
@@ -154,7 +160,9 @@ def _values(seen: reads.ReadRequest, lines: Lines, deeds: Deeds) -> dict[str, st
     }
 
 
-def _speech(spoken: list[str], lines: Lines, deeds: Deeds, names: list[str], values: dict[str, str], seed: int) -> str:
+def _speech(
+    spoken: list[str], lines: Lines, deeds: reads.Deeds, names: list[str], values: dict[str, str], seed: int
+) -> str:
     before, said = "\n".join(spoken[-20:]), []
     for name in names:
         facts = (deeds.learned or deeds.known) if name in ("learned", "already known") else ()

@@ -69,6 +69,7 @@ class LinesHead(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     names: dict[str, str]
     patterns: Mapping[str, str]
     times: tuple[str, ...]
+    arithmetic: Mapping[str, str]
     counts: Mapping[str, float]
     hours: Mapping[str, int]
     rhythms: Mapping[str, str]
@@ -91,15 +92,13 @@ class Lines:
     def __init__(self, file: SoulFile, shipped: SoulFile | None = None) -> None:
         try:
             words = msgspec.convert({**(shipped.head if shipped else {}), **file.head}, ready(LinesHead))
-            hears = re.sub(r"\?P<\w+>", "?:", "|".join([fact.hears for fact in words.facts]))
-            names = words.names | {"HEARS": hears}
+            names = words.names | {"HEARS": re.sub(r"\?P<\w+>", "?:", "|".join([fact.hears for fact in words.facts]))}
             self.patterns = {name: _compiled(text, names) for name, text in words.patterns.items()}
             self.times = [_compiled(rf"(?<![\w-])(?:{text})$", names) for text in words.times]
             fits = [rf"(?!(?:{one.but_not})(?![\w']))(?:{one.only})$" for one in words.facts]
             self.facts = [(fact, _compiled(fit, names)) for fact, fit in zip(words.facts, fits, strict=True)]
         except (msgspec.ValidationError, re.error, KeyError) as error:
-            fix = "the shipped file shows what belongs there"
-            raise BadSoul(str(file.source), 1, f"its head: {error}", fix) from error
+            raise BadSoul(str(file.source), 1, f"its head: {error}", "the shipped file shows what fits") from error
         self.words, self.sections = words, sections_of(file)
         self.secrets = [cue for text in words.never_keep for cue in cues(text)]
         for name, other in sections_of(shipped).items() if shipped else ():

@@ -139,7 +139,7 @@ class About:
         if not found:
             return f"I keep nothing of yours with “{words[:WORDS_CHARS]}”; only they can take back what is others'."
         await self._codes.drop(CHOICE, person)
-        payload = msgspec.json.encode(found).decode()
+        payload = msgspec.json.encode([replace(one, text="") for one in found]).decode()  # not their words
         network = Place.of(perception.conversation).network
         listed = OpenCode(
             kind=CHOICE, person=person, name=perception.name, network=network, asked_at=now, payload=payload

@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 Verb = Literal["allow", "talk", "channel", "always", "deny"]
 TALK = timedelta(hours=24)
 """For how long a consent for a talk holds."""
+NOTED = "Noted."
+"""The answer to who refuses: the rest is said where it was asked."""
 NO_QUESTION = "Nothing waits here for a word of yours."
 DECIDED = {
     CallState.REFUSED: "Refused by {}: I leave it.",
@@ -120,7 +122,7 @@ class Consents:
             return await self._decided_before(store.calls.find(call.id) or call)
         self._lanes.wake(call.conversation)
         self.settle()
-        return verdict(decided.state, await self._name(by))
+        return verdict(decided.state, "you") if decided.state is CallState.APPROVED else NOTED
 
     async def _name(self, person: str) -> str:
         """Return what a person is called: by their network, else as they were heard last."""
