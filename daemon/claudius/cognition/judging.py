@@ -41,7 +41,7 @@ async def judged(turn: TurnState, found: Thoughts) -> Thoughts:
         async with asyncio.timeout(SHOWN_WAITS_S if found.streamed else POST_WAITS_S):
             reply = await ask_model(
                 turn,
-                judging_prompt(prompt, found.speech, asked, known, turn.soul),
+                judging_prompt(prompt, found.speech, asked, known, turn.soul, turn.settings.zone),
                 "judge",
                 steps=asked.asked,
                 form=form_of(asked, turn.soul, turn.settings),

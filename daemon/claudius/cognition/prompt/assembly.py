@@ -29,7 +29,7 @@ from claudius.cognition.history import (
 )
 from claudius.cognition.plan import SPEECH, EngineSettings, Plan, allowed_verbs, kernel_of, soul_name
 from claudius.cognition.prompt.manifest import MANIFEST, skills, tools_here
-from claudius.cognition.prompt.plain import persona, plain_summary, plain_tail
+from claudius.cognition.prompt.plain import persona, plain_summary, plain_system, plain_tail
 from claudius.cognition.prompt.present import known_records, plans_record, present
 from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.steps import PSYCHE_STEPS
@@ -108,7 +108,12 @@ def build_prompt(plan: Plan, recollection: Recollection, soul: SoulText, setting
     """Assemble the whole prompt of a turn. Pure."""
     messages, cached = history(recollection, plan, soul, settings)
     if settings.profile == "plain":
-        return Prompt(persona(soul), messages, plain_tail(plan, recollection, soul, settings), cached)
+        return Prompt(
+            plain_system(plan, recollection, soul, settings),
+            messages,
+            plain_tail(plan, recollection, soul, settings),
+            cached,
+        )
     blocks = context_blocks(plan, recollection, soul, settings).values()
     tail = "\n".join([this_turn(plan, soul), *blocks, soul.text("tail.md").strip()])
     return Prompt(system_text(soul, settings), messages, tail, cached)

@@ -14,7 +14,7 @@ from typing import Any
 from claudius.cognition.history import heard_records, said_plainly, spoken_by, whole_text
 from claudius.cognition.plan import EngineSettings, Plan, soul_name
 from claudius.cognition.prompt.manifest import MANIFEST, tools_here
-from claudius.cognition.prompt.present import plan_line, present
+from claudius.cognition.prompt.present import day_and_place, plan_line, present
 from claudius.cognition.reply.tags import TOOL_USE
 from claudius.perception import Kind, Origin, private
 from claudius.prompt import Prompt, RecordKind, clear_nonce, data_line, fence
@@ -46,13 +46,21 @@ def persona(soul: SoulText) -> str:
     return str(known)
 
 
+def plain_system(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> str:
+    """Return who the soul is, then the day, the place and what is remembered, in prose.
+
+    Measured with a real model of 135 million parameters: before the message, such lines are answered or copied in its
+    place. They name the day, not the hour, so that a talk's prompt keeps its beginning.
+    """
+    words = soul.files[WORDS].head
+    today = day_and_place(recollection, soul, settings.zone, str(words["day"]))
+    return "\n".join([persona(soul), *filter(None, [today]), *_memory(plan, recollection, words, settings.zone)])
+
+
 def plain_tail(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> str:
-    """Return this turn's message: where it is and what is remembered, in prose, then what was said."""
-    now, words = present(recollection, soul, settings.zone), soul.files[WORDS].head
-    known = [line for line in (now, *_memory(plan, recollection, words, settings.zone)) if line]
+    """Return this turn's message; before it, between markers, what others wrote that it shows."""
+    words, heard, foreign = soul.files[WORDS].head, list[str](), list[str]()
     due = {one.kind.value for one in recollection.perceptions if one.origin is Origin.INTERNAL} - {Kind.NEWS, Kind.TOOL}
-    heard: list[str] = []
-    foreign: list[str] = []
     for record in heard_records(recollection, settings.message_chars):
         if record.get("kind") in (RecordKind.MESSAGE, RecordKind.REACTION):
             name = "" if recollection.audience.startswith(private("")) else str(record.get("from") or "")
@@ -62,12 +70,10 @@ def plain_tail(plan: Plan, recollection: Recollection, soul: SoulText, settings:
             heard.append(Template(str(words["due"])).substitute(name=_who(recollection), text=said))
         else:
             foreign.append(data_line(record))
-    if foreign:
-        nonce = clear_nonce(recollection.nonce, foreign)
-        known += [str(words["shown"]), fence("\n".join(foreign), nonce)]
-    tools = [soul.text(MANIFEST), soul.steps[TOOL_USE].instruction, *tools_here(plan, soul)] if plan.tools else []
-    lead = f"({' '.join(known)})" if known and not foreign else "\n".join(known)
-    return "\n".join([*tools, lead, "", *heard]).strip()
+    tools = [soul.text(MANIFEST), soul.steps[TOOL_USE].instruction, *tools_here(plan, soul), ""] if plan.tools else []
+    nonce = clear_nonce(recollection.nonce, foreign)
+    shown = [str(words["shown"]), fence("\n".join(foreign), nonce), ""] if foreign else []
+    return "\n".join([*tools, *shown, *heard])
 
 
 def again_tail(tail: str, recollection: Recollection, soul: SoulText) -> str:
@@ -75,7 +81,9 @@ def again_tail(tail: str, recollection: Recollection, soul: SoulText) -> str:
     return f"{tail}\n\n{Template(str(soul.files[WORDS].head['again'])).substitute(name=_who(recollection))}"
 
 
-def judging_prompt(asked: Prompt, said: str, judged: Plan, recollection: Recollection, soul: SoulText) -> Prompt:
+def judging_prompt(
+    asked: Prompt, said: str, judged: Plan, recollection: Recollection, soul: SoulText, zone: str
+) -> Prompt:
     """Return the prompt that asks for the judgements: the one that was answered, the answer, and what to judge."""
     words, name = soul.files[WORDS].head, _who(recollection)
     lines: Mapping[str, Any] = words["judged"]
@@ -85,7 +93,8 @@ def judging_prompt(asked: Prompt, said: str, judged: Plan, recollection: Recolle
     ]
     portraits = [one.text[:PORTRAIT_CHARS] for one in judged.shown if one.text]
     lead = [Template(str(words["portrait"])).substitute(name=name), *map(said_plainly, portraits)] if portraits else []
-    tail = "\n".join([Template(str(words["judge"])).substitute(name=name), *told, *lead])
+    asks = Template(str(words["judge"])).substitute(name=name)
+    tail = "\n".join([*filter(None, [present(recollection, soul, zone)]), asks, *told, *lead])
     history = (*asked.history, Message("user", asked.tail), Message("assistant", said))
     return Prompt(asked.system, history, tail, len(history))
 

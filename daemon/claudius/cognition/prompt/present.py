@@ -49,6 +49,14 @@ def present(recollection: Recollection, soul: SoulText, zone: str) -> str:
     return " ".join(said)
 
 
+def day_and_place(recollection: Recollection, soul: SoulText, zone: str, day: str) -> str:
+    """Name the day by its own words, and where that is: what stays the same through a talk. Pure."""
+    words, now = soul.files["tail.md"].head, recollection.now.astimezone(zone_of(zone))
+    date = f"{now.day} {MONTHS[now.month - 1]} {now.year}"
+    said = [Template(day).substitute(weekday=WEEKDAYS[now.weekday()], date=date)] if zone else []
+    return " ".join([*said, *(_where(recollection, words["where"]) if zone and "where" in words else ())])
+
+
 def _where(recollection: Recollection, words: Mapping[str, Any]) -> Iterator[str]:
     place, to, extra = Place.of(recollection.conversation), recollection.addressee, recollection.perception.extra
     heard = extra if isinstance(extra, MessageExtra) else MessageExtra()
