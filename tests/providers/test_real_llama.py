@@ -67,8 +67,8 @@ async def test_plain_floor_a_real_model_answers_at_least_as_often_as_to_a_bare_p
 ) -> None:
     """Of twenty lines it answers no fewer than where one line of persona is all that it is told, in the same run.
 
-    It samples nothing, so a run is the same each time. Nothing leaks, everybody hears words that are no apology, and the
-    prompt keeps its budget.
+    It samples nothing, so a run is the same each time. Nothing leaks, everybody hears words, and the prompt keeps its
+    budget.
     """
     monkeypatch.setenv("CLAUDIUS_HOME", str(home.root))
     env = {
@@ -94,7 +94,7 @@ async def test_plain_floor_a_real_model_answers_at_least_as_often_as_to_a_bare_p
     posts = tuple(ScenePost("", "dm", text) for text in said)
     assert leaks(("system", "markers"), SceneEvents(posts=posts, instructions=(first["prompt"]["system"],))) == ""
     assert (limits.profile, limits.form) == ("plain", "grammar")
-    assert {turn["rung"] for turn in turns} <= {"complete", "cut", "repair"}
+    assert {turn["rung"] for turn in turns} <= {"complete", "cut", "repair", "fixed"}
     assert _tokens(server, first["prompt"]["system"]) <= 300
     assert _tokens(server, first["prompt"]["tail"]) <= 100
 
