@@ -44,6 +44,7 @@ RULINGS: dict[tuple[Origin, Kind], tuple[Cause, Cause]] = {
     (EXTERNAL, Kind.SCHEDULED): (ANSWERS, UNASKED),
     (EXTERNAL, Kind.DIRECTIVE): (ANSWERS, UNASKED),
     (EXTERNAL, Kind.NEWS): (ANSWERS, UNASKED),
+    (EXTERNAL, Kind.TOOL): (ANSWERS, UNASKED),
     (INTERNAL, Kind.MESSAGE): (ASKED, UNASKED),
     (INTERNAL, Kind.MENTION): (ASKED, UNASKED),
     (INTERNAL, Kind.COMMAND): (ASKED, UNASKED),
@@ -57,6 +58,7 @@ RULINGS: dict[tuple[Origin, Kind], tuple[Cause, Cause]] = {
     (INTERNAL, Kind.SCHEDULED): (ASKED, UNASKED),
     (INTERNAL, Kind.DIRECTIVE): (ASKED, UNASKED),
     (INTERNAL, Kind.NEWS): (ASKED, UNASKED),
+    (INTERNAL, Kind.TOOL): (ASKED, UNASKED),
 }
 EVENTS = {"promise_due", "directive", "scheduled", "tick", "silence", "news", "milestone"}
 """The soul's own events, under the psyche's names for them. News alone is brought from outside."""

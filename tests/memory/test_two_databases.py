@@ -44,7 +44,7 @@ ASKED = (
 """Expressions with SQLite's functions, as far as queries use them."""
 INTERNAL = {
     "release", "moment_index", "moment_new", "lane", "worker", "role", "unread", "changed", "whisper_claim",
-    "letting_go", "let_go", "rate", "early", "code", "rest", "told", "booking", "soul_push", "soul_file",
+    "letting_go", "let_go", "rate", "early", "rest", "told", "booking", "soul_push", "soul_file",
 }  # fmt: skip
 """What only PostgreSQL has: its version, an index that is a table, and who holds which conversation."""
 LINES = (

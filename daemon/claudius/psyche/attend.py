@@ -17,6 +17,8 @@ from claudius.perception import CONSUMED, SELF, Kind, MessageExtra, Origin, Perc
 from claudius.psyche import arcs as subjects
 from claudius.psyche.appraisals import HURT_S, apply_appraisal, coloured, frustrates, moves_only_view
 from claudius.psyche.bands import (
+    edge_bands,
+    edge_words,
     emotional_state,
     mood_of,
     numbers_bands,
@@ -121,7 +123,7 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
         called=called,
         reaction=emoji(happening.heard.classes) if by_emoji and can_react(perception) else "",
         felt=felt,
-        told=_told(happening, judged, outcome, event, owed=owed, called=called, is_answered=is_answered),
+        told=_told(happening, judged, state, outcome, event, owed=owed, called=called, is_answered=is_answered),
         change=change,
         numbers=state.numbers,
         kernel=kernel,
@@ -194,6 +196,7 @@ def _record(
 def _told(
     happening: Happening,
     judged: Judgement,
+    state: PsycheState,
     outcome: Outcome,
     event: Event,
     *,
@@ -222,6 +225,10 @@ def _told(
             "novelty": heard.novelty,
             "load": heard.load,
             "importance": event.importance,
+        },
+        "words": {
+            "mood": mood_of(state.numbers),
+            "toward": edge_words(edge_bands(state.edge)) if state.edge.person else "",
         },
     }
 
