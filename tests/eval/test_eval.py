@@ -408,7 +408,7 @@ DOES = {
     "ja-none-02": "none",
 }
 """What an obedient model does on some lines of the suite."""
-LATE: Callable[..., Any] = lambda at: lambda *args, **more: at(*args, **more) + timedelta(hours=1)  # noqa: E731 - short
+LATE: Callable[..., Any] = lambda at: lambda *args, **more: (at(*args, **more)[0] + timedelta(hours=1), None)  # noqa: E731 - short
 MUTANTS = {"": {}, "_at": {"due_de": 0.0, "due_en": 0.0}, "_rhythm": {"acts_en": 0.0}}
 """What the reader of acts does wrong: an hour late; no repetition. What the suite then tells."""
 

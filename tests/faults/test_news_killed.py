@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from driven import reply
 from slack_daemon import PATIENCE_S, SlackDaemon, slack_daemon
 
 pytestmark = pytest.mark.slow
@@ -55,7 +56,9 @@ def first_posts(daemon: SlackDaemon) -> list[tuple[Any, ...]]:
 async def test_news_are_told_once_whenever_the_daemon_is_killed(tmp_path: Path, station: str) -> None:
     """`kill -9` between the 202 and the post: the next daemon tells them in that conversation; the id again does nothing."""
     settings = {"CLAUDIUS_PSYCHE_PROACTIVE": "1", "CLAUDIUS_CLOCK_QUIET": "00:00-00:00"}
+    named = '{"do": "open", "text": "the release pipeline is stuck"}'
     async with slack_daemon(tmp_path, **settings) as daemon:
+        daemon.machine.scripted(*[reply("So it is.", appraisal="hurtful", acts=named)] * len(TALK))
         await daemon.start()
         for n, text in enumerate(("!proactive on", *TALK), 1):
             await daemon.slack.say("D1", "U1", text)

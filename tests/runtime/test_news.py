@@ -58,7 +58,8 @@ async def talked(
     home: Home, wall: Wall, *, consent: bool = True, settings: dict[str, str] | None = None, clean: bool = True
 ) -> AsyncIterator[tuple[Alive, Scripted]]:
     """Yield a soul that has talked with Ana about a release, and the model that answers it."""
-    voice = Scripted(default=by_tag(external_dialogue=TOLD, appraisal="hurtful"))
+    named = '{"do": "open", "text": "the release pipeline is stuck"}'
+    voice = Scripted(default=by_tag(external_dialogue=TOLD, appraisal="hurtful", acts=named))
     more = ON | (settings or {})
     awake = alive(home, voice, settings=more, clock=wall, running=wall.running, keeps_clock=True, clean=clean)
     async with awake as soul:

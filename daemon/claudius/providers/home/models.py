@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import tomllib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from claudius.config import Loaded
+from claudius.decoding import ready
 from claudius.errors import ClaudiusError, UsageProblem, near
 from claudius.home import FILE_MODE, Home, shipped
 
@@ -50,7 +52,8 @@ class _Rows(Struct, frozen=True):
 @cache
 def known_models() -> tuple[KnownModel, ...]:
     """Read `soul/models.toml`, in its own order."""
-    return msgspec.toml.decode((shipped("soul") / "models.toml").read_bytes(), type=_Rows).model
+    rows = tomllib.loads((shipped("soul") / "models.toml").read_text("utf-8"))
+    return msgspec.convert(rows, ready(_Rows)).model
 
 
 def files(home: Home) -> list[Path]:

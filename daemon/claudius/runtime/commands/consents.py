@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -29,6 +29,7 @@ from claudius.tool import CallState, Grant, Scope, ToolCall, may_remember
 log = logging.getLogger(__name__)
 
 Verb = Literal["allow", "talk", "channel", "always", "deny"]
+VERBS: tuple[Verb, ...] = get_args(Verb)
 TALK = timedelta(hours=24)
 """For how long a consent for a talk holds."""
 NOTED = "Noted."
@@ -95,7 +96,9 @@ class Consents:
     async def by_owner(self, owner: str, connection: ControlConnection, frame: Mapping[str, Any]) -> None:
         """Serve `claudius tools allow|deny`: the owner of this machine decides any call."""
         try:
-            verb = msgspec.convert(frame.get("verb"), Verb)
+            verb = next((one for one in VERBS if one == frame.get("verb")), None)
+            if verb is None:
+                raise UsageProblem(f"a question is decided by one of {', '.join(VERBS)}")
             call = self._mind.store.calls.find(str(frame.get("id")))
             if call is None:
                 raise UsageProblem(f"there is no call {frame.get('id')}: `claudius tools pending` lists what waits")
@@ -103,7 +106,7 @@ class Consents:
                 said = await self._decide(call, verb, owner, CLI)
             else:
                 said = await self._decided_before(call)
-        except (ClaudiusError, msgspec.ValidationError) as error:
+        except ClaudiusError as error:
             await connection.send({"event": "error", "message": str(error)})
             return
         await connection.send({"event": "decided", "said": said})
