@@ -194,7 +194,7 @@ def of_a_part(error: BaseException) -> str:
 def unspeakable(flags: Sequence[str], provider: str) -> Failure:
     """Return what it means that nothing in a model's reply could be said, even after it was asked again. Pure."""
     model = _NAMES.get(provider, _ANY).model
-    if "empty" in flags:
+    if "empty" in flags and "structured" not in flags:
         detail, fix = "the model's reply was empty", f"look at the model server's own log, and check {model}"
     else:
         detail = "nothing in the model's reply could be said aloud"
