@@ -163,9 +163,8 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
         await reading.close()
     turn.calls.append(made)
     turn.streamed += reading.shown
-    parsed = without_forged(reading.parser.finish(truncated=made.stop_reason == "max_tokens"))
-    if reading.alone and is_structured(made.response):  # what is left of it may be nothing
-        parsed = replace(parsed, flags=(*parsed.flags, "structured"))
+    parsed = reading.parser.finish(truncated=made.stop_reason == "max_tokens")
+    parsed = without_forged(reading.alone.whole(parsed, made.response) if reading.alone else parsed)
     if thoughts:
         thoughts.end()
     return ModelReply(parsed, made.response, made.stop_reason == "refusal", reading.shown, prompt)

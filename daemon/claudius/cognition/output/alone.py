@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 
-from claudius.cognition.output.rules import SPEECH, OutputRules, why_not_alone
+from msgspec.structs import replace
+
+from claudius.cognition.output.rules import SPEECH, OutputRules, ends_a_sentence, why_not_alone
+from claudius.cognition.reply.parser import Dialogue, Parsed
+from claudius.cognition.reply.tags import is_structured
 
 SURE_CHARS = 24
 """Letters of a reply after which it is clear whether it begins as an answer."""
@@ -34,6 +38,15 @@ class Alone:
         """Return what ends the section."""
         return f"{self._begin()}</{SPEECH}>"
 
+    def whole(self, reply: Parsed, written: str) -> Parsed:
+        """Return a reply whose words are all that was written, unless that has a form: a tag in them is spoken of."""
+        if is_structured(written):  # what is left of it may be nothing
+            return replace(reply, flags=(*reply.flags, "structured"))
+        words = self._without_name(written).strip()
+        if reply.truncated and not ends_a_sentence(words):
+            return reply
+        return replace(reply, dialogues=(Dialogue(text=words, state="complete"),), flags=(), truncated=False)
+
     def anew(self) -> Alone:
         """Return one that has read nothing."""
         return Alone(self._rules, self._name)
@@ -42,10 +55,14 @@ class Alone:
         if self._begun is None:
             return ""
         words, self._begun = self._begun, None
-        if self._name:
-            words = re.sub(rf"\A\W*{re.escape(self._name)}\W{{0,3}}:\s*", "", words, flags=re.IGNORECASE)
+        words = self._without_name(words)
         self.is_unfit = why_not_alone(words, self._rules) != ()
         return f"<{SPEECH}>{words}"
+
+    def _without_name(self, words: str) -> str:
+        if not self._name:
+            return words
+        return re.sub(rf"\A\W*{re.escape(self._name)}\W{{0,3}}:\s*", "", words, flags=re.IGNORECASE)
 
 
 def _letters(text: str) -> str:
