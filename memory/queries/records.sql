@@ -324,6 +324,8 @@ UNION ALL SELECT 'reflection' AS "table", CAST(cycle AS TEXT) AS "row" FROM refl
     AND json_valid(evidence) AND evidence LIKE '[%' AND at LIKE '____-__-__T%')
 UNION ALL SELECT 'tuning' AS "table", trigger AS "row" FROM tuning WHERE NOT (
     json_valid(useful) AND useful LIKE '[%')
+UNION ALL SELECT 'code' AS "table", kind || '/' || person AS "row" FROM code WHERE NOT (
+    (payload = '' OR json_valid(payload)) AND asked_at LIKE '____-__-__T%')
 UNION ALL SELECT 'tool_call' AS "table", id AS "row" FROM tool_call WHERE NOT (
     json_valid(args) AND args LIKE '{%' AND json_valid(approvers) AND approvers LIKE '[%' AND asked_at LIKE '____-__-__T%')
 UNION ALL SELECT 'tool_pin' AS "table", server || '/' || tool AS "row" FROM tool_pin WHERE NOT (

@@ -110,7 +110,10 @@ def test_home_1_a_download_goes_on_after_a_kill(machine: Machine, tiny: Path) ->
         hub.stall_at, hub.cut_at = 0, PIECE + 1
         got = machine.ok("model", "get", KNOWN)
 
-    assert hub.ranges == ["", f"bytes={PIECE}-", f"bytes={2 * PIECE}-"], "a cut within one command is gone on from, too"
+    first, second = [int(one.removeprefix("bytes=").removesuffix("-")) for one in hub.ranges[1:]]
+    assert hub.ranges[0] == ""
+    assert 0 < first <= PIECE
+    assert first < second < len(content), "a cut within one command is gone on from, too"
     assert (machine.home / "models" / f"{KNOWN}.gguf").read_bytes() == content
     assert got.stdout.startswith(f"{KNOWN} is here")
     assert not _parts(machine)

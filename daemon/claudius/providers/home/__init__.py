@@ -161,8 +161,10 @@ def build(loaded: Loaded, home: Home) -> ModelAtHome:
     model = in_use(loaded, home)
     if model is None:
         named = loaded.config.home.model
-        absent = f"there is no model {named!r} in this home" if named else "there is no model in this home"
-        raise Unavailable(absent, provider=NAME, fix="`claudius model list` shows what can be had")
+        fix = "`claudius model list` shows what can be had"
+        if named:
+            raise Unavailable(f"there is no model {named!r} in this home", provider=NAME, fix=fix)
+        raise Unavailable("there is no model in this home", provider=NAME, fix=fix)
     if not can_think():
         raise Unavailable("llama.cpp is not installed", provider=NAME, fix=INSTALL)
     settings, held = loaded.config, ExitStack()
