@@ -50,7 +50,7 @@ PASSED_ON = {"NO_MODEL.message"}
 FACTS = {
     *("self._base_url", "one_line(base_url)", "status_words(status)", "type(error).__name__", "error.strerror"),
     *("facts.context_tokens", "argv[0]", "path", "self._root", "found", "needed", "which"),
-    "unreached(error, self._base_url)",
+    *("unreached(error, self._base_url)", "code", "STARTS_S", "named", "self._model.name"),
 }
 """What an error of a model says besides words of the source."""
 LOGS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
