@@ -13,5 +13,5 @@ export function Hands({ soul }) {
       ${VERBS.map(([verb, label]) => (verb !== "talk" || row.class !== "send") && html`<${Deed} label=${label} does=${does(row.id, verb)} done=${(found) => found.said} again=${soul.again}/>`)}`}<//>`}<//>
     <${Section} title="Allowed until" of=${grants}>${(rows) => html`<${Table} label="consents" heads=${["tool", "for", "by", "until"]} rows=${rows}>${(row) => [plain(row.tool), row.scope, plain(row.granted_by), when(row.expires_at)]}<//>`}<//>
     <${Section} title="Last calls" of=${calls}>${(rows) => html`<${Table} label="calls" heads=${["tool", "state", "when", "by"]} rows=${rows}>${(row) => [plain(row.tool), row.state, when(row.asked_at), plain(row.allowed_by)]}<//>`}<//>
-    <${Section} title="Tools" of=${tools}>${(rows) => html`<${Table} label="tools" heads=${["tool", "may", ""]} rows=${rows}>${(row) => [plain(row.tool), row.class, plain(row.off || row.purpose)]}<//>`}<//></div>`;
+    <${Section} title="Tools" of=${tools}>${(rows) => html`<${Table} label="all" heads=${["tool", "may", "does"]} rows=${rows}>${(row) => [plain(row.tool), row.class, plain(row.off || row.purpose)]}<//>`}<//></div>`;
 }
