@@ -12,7 +12,6 @@ import aiohttp
 import promql_parser
 import pytest
 import yaml
-from claudius.tools.clock import TOOL
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -23,6 +22,8 @@ from claudius.provider import Usage
 from claudius.providers.chain import Chain
 from claudius.providers.scripted import Line, Scripted
 from claudius.testing.alive import alive
+from claudius.tool import Tool, ToolClass
+from claudius.tools.look import clock
 from driven import reply
 from tree import REPOSITORY
 
@@ -57,6 +58,9 @@ def queries() -> Iterator[str]:
     yield from (rule["expr"] for rule in rules())
 
 
+CLOCK = Tool(name="clock", purpose="Tell the time.", cls=ToolClass.LOOK, schema={"type": "object"}, run=clock)
+
+
 @pytest.fixture
 async def reported(home: Home) -> Mapping[str, set[str]]:
     """Return every metric of a soul that answered and failed, with the labels of its samples."""
@@ -65,7 +69,7 @@ async def reported(home: Home) -> Mapping[str, set[str]]:
     failing = Scripted([Overloaded("busy"), use, paid], default=BadRequest("no"))
     voice = Chain([failing], ModelSettings(retries=1), sleep=_at_once)
     settings = {"CLAUDIUS_BUDGET_DAILY_USD": "1"}
-    async with alive(home, voice, settings=settings, tools=lambda: (TOOL,)) as soul:
+    async with alive(home, voice, settings=settings, tools=lambda: (CLOCK,)) as soul:
         voice._tally = soul.resources.tally
         await soul.network.hear("are you there?")
         await soul.idle()

@@ -15,9 +15,9 @@ from claudius.cognition.reply.parser import (
     clean_note,
     clean_text,
     read_bool,
-    read_state,
     read_verb,
 )
+from claudius.cognition.reply.state_values import read_state
 from claudius.cognition.reply.tags import NAMES, Names, find_head
 from claudius.cognition.steps.user_model import is_suspect, merge_update
 from replies import cut_up, hostile, read, sizes, written_out
