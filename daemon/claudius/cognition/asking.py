@@ -55,7 +55,7 @@ from claudius.failure import failure_of, unspeakable
 from claudius.intent import Call, Thought, Thoughts
 from claudius.memory.knowledge import greeted, told
 from claudius.observed import Thinking
-from claudius.prompt import Prompt, RecordKind, data_line, fence, quoted
+from claudius.prompt import Prompt, RecordKind, data_line, fence, quoted, valid
 from claudius.provider import (
     Done,
     Event,
@@ -164,7 +164,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     turn.calls.append(made)
     turn.streamed += reading.shown
     parsed = reading.parser.finish(truncated=made.stop_reason == "max_tokens")
-    parsed = without_forged(reading.alone.whole(parsed, made.response) if reading.alone else parsed)
+    parsed = without_forged(reading.alone.whole(parsed, valid(reading.text)) if reading.alone else parsed)
     if thoughts:
         thoughts.end()
     return ModelReply(parsed, made.response, made.stop_reason == "refusal", reading.shown, prompt)

@@ -135,8 +135,11 @@ class OpenAISettings(SettingsTable, frozen=True):
     )
     model: Annotated[str, Meta(description="model asked; empty = the server's first")] = ""
     profile: Annotated[
-        Literal["auto", "full", "plain"],
-        Meta(description="plain = plain words, judged afterwards; auto = plain for a model at home that is not large"),
+        Literal["auto", "full", "plain", "small"],
+        Meta(
+            description="plain = plain words, judged afterwards (small, its old name, too); "
+            "auto = plain for a model at home that is not large"
+        ),
     ] = "auto"
     context_tokens: Annotated[
         Positive, Meta(description="the context of a model at home whose server does not say; asked of Ollama")

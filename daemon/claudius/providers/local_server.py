@@ -120,8 +120,8 @@ def is_large(model: str) -> bool:
 
 def profile_of(setting: str, host: str, model: str) -> Profile:
     """Return the profile of a model: as set, or plain if its server is at home and it is not large. Pure."""
-    if setting in ("full", "plain"):
-        return "plain" if setting == "plain" else "full"
+    if setting != "auto":
+        return "full" if setting == "full" else "plain"
     return "plain" if is_at_home(host) and not is_large(model) else "full"
 
 

@@ -24,12 +24,12 @@ def transcriber(loaded: Callable[[], Loaded]) -> Transcribe:
     """Return what writes recordings down, by the settings as they are when it is asked."""
 
     async def written(content: bytes, name: str, kind: str) -> str:
+        import httpx  # noqa: PLC0415 - only where somebody speaks
+
         settings, key = loaded().config.transcription, loaded().secrets.get(KEY)
         headers = {"Authorization": f"Bearer {key.reveal()}"} if key else {}
         asked = {"model": settings.model, "response_format": "json"}
         asked |= {"language": settings.language} if settings.language else {}
-        import httpx  # noqa: PLC0415 - only where somebody speaks
-
         url = f"{settings.base_url.rstrip('/')}/audio/transcriptions"
         try:
             async with httpx.AsyncClient(timeout=LISTEN_S, follow_redirects=False) as client:
