@@ -111,6 +111,7 @@ async def at_home(
         ("auto", "api.groq.com", "llama-3.1-8b-instant", "full"),
         ("full", "127.0.0.1", "qwen2.5:7b", "full"),
         ("plain", "api.groq.com", "llama-3.1-8b-instant", "plain"),
+        ("small", "api.groq.com", "llama-3.1-8b-instant", "plain"),
     ],
 )
 def test_local_l1_a_model_at_home_is_plain_unless_it_is_large(
