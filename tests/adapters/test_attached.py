@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -195,7 +194,6 @@ async def test_what_is_said_is_written_in_the_networks_form(row: Row, home: Home
         await side.stage.say(DM, "show me")
         await side.stage.until_visible(1)
         await soul.idle()
-        await asyncio.sleep(0)
         posts = [one.text for one in await side.stage.visible()]
 
     right, whole = row.right, "\n".join(posts)
