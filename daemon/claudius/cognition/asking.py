@@ -22,7 +22,7 @@ from claudius.cognition.acts import ACTS, ActsBasis, ReadActs, RefusedAct, read_
 from claudius.cognition.asks import SPEECH, THOUGHT, Ask, read, without_prefix
 from claudius.cognition.conclude.conclusion import interpret
 from claudius.cognition.hooks import ThoughtStream, show_prompt
-from claudius.cognition.mind import StepVoice
+from claudius.cognition.mind import StepVoice, is_by_owner
 from claudius.cognition.output.alone import Alone
 from claudius.cognition.output.forged import without_forged
 from claudius.cognition.output.gate import StreamGate
@@ -132,7 +132,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             known=await _known(turn) if provider.name == REHEARSAL else "",
             images=() if voice else turn.images,
             form=form,
-            tries_shut=True in [one.is_owner for one in turn.recollection.perceptions],
+            tries_now=is_by_owner(turn.recollection.perceptions, turn.config),
         )
         with ExitStack() as undo:
             undo.callback(mind.store.turns.call_failed, turn.recollection.conversation)

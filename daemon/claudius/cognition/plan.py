@@ -413,3 +413,8 @@ def soul_name(text: str) -> str:
     heading = next((line for line in text.splitlines() if line.startswith("# ")), "")
     words = heading.removeprefix("# ").replace(",", " ").split()
     return words[0].lower() if words else ""
+
+
+def own_name(soul: SoulText) -> str:
+    """Return the soul's first name as it tells it; empty if it has none. Pure."""
+    return soul_name(soul.text("soul.md")).capitalize()

@@ -141,7 +141,7 @@ class Chain:
             if number and provider.name == REHEARSAL:
                 continue
             resting = self._rest_of(provider) if self._resting else None
-            if resting and not (request.tries_shut and isinstance(resting, _SHUT)):
+            if resting and not request.tries_now:
                 failed = failed or resting
                 continue
             try:
@@ -271,7 +271,7 @@ class Chain:
 
     def _rest(self, provider: Provider, error: ProviderError) -> None:
         if isinstance(error, _SHUT):
-            rest_s = REST_S
+            rest_s = error.after_s = REST_S
             log.warning("%s rests for %.0f s: %s", provider.name, rest_s, error.message)
         elif error.retryable and (error.after_s or 0.0) > PATIENCE_S:
             rest_s = error.after_s or 0.0

@@ -103,6 +103,8 @@ class Intake:
         if not admitted.is_owner and admitted.origin is Origin.EXTERNAL:
             limits = RateLimits.of(self._mind.config())
         (new,) = await self._keep((admitted,), limits)
+        if new and admitted.origin is Origin.EXTERNAL and is_owner(admitted, self._mind.config()):
+            await self._mind.store.inbox.try_now(admitted.conversation)  # what failed there may be mended
         is_paused = self._mind.config().runtime.paused  # one kept in a shared store would cost a question a message
         if is_terminal(admitted.conversation):  # there somebody waits for words
             is_held = not admitted.owes and admitted.kind is not Kind.COMMAND

@@ -74,6 +74,12 @@ class StepText(Struct, frozen=True, kw_only=True):
     """external_dialogue: the fixed line, in character, for when nothing else can be spoken."""
     apologies: Mapping[str, str] = field(default_factory=dict)
     """external_dialogue: one line per kind of apology; `$turn` stands for the turn's reference."""
+    rests: str = ""
+    """external_dialogue: the apology of a model that is asked again in `$minutes`."""
+    first: str = ""
+    """external_dialogue: what stands for the fixed line where nobody was answered before; `$name` is the soul's."""
+    first_down: str = ""
+    """external_dialogue: the same for a model that does not answer."""
     acknowledge: tuple[str, ...] = ()
     """external_dialogue: short lines that answer a message needing no thought, in any mood."""
     acknowledge_in: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -102,9 +108,25 @@ class StepText(Struct, frozen=True, kw_only=True):
         """Return the lines that answer a message needing no thought, in this mood."""
         return self.acknowledge_in.get(mood) or self.acknowledge
 
-    def apology(self, kind: str, turn: str) -> str:
-        """Return the line for one kind of apology, with the turn's reference."""
-        return fill(self.apologies[kind], f"steps/{self.name}.md: apologies.{kind}", 0, {"turn": turn})
+    def apology(self, kind: str, turn: str, *, minutes: int = 0, first: str = "") -> str:
+        """Return the line for one kind of apology, with the turn's reference.
+
+        `minutes`: when the model is asked again; `first`: the soul's name, if the listener hears it for the first time.
+        """
+        is_down, of = kind == "provider_down", f"steps/{self.name}.md: apologies.{kind}"
+        if first and (line := {"provider_down": self.first_down, "unreadable": self.first}.get(kind)):
+            return fill(line, of, 0, {"name": first})
+        if minutes and is_down and self.rests:
+            return fill(self.rests, of, 0, {"minutes": minutes})
+        return fill(self.apologies[kind], of, 0, {"turn": turn})
+
+    def fixed(self, first: str = "") -> str:
+        """Return what is said when nothing else can be; `first`: as above."""
+        return (
+            fill(self.first, f"steps/{self.name}.md: first", 0, {"name": first})
+            if first and self.first
+            else self.fallback
+        )
 
 
 class _TailHead(msgspec.Struct):
@@ -137,6 +159,9 @@ class _SpeechHead(_Head, forbid_unknown_fields=True, kw_only=True):
 
     fallback: str
     apologies: Mapping[Apology, str]
+    rests: str = ""
+    first: str = ""
+    first_down: str = ""
     acknowledge: tuple[str, ...] = ()
     acknowledge_in: Mapping[Mood, tuple[str, ...]] = {}
     hold: str = ""
@@ -250,6 +275,12 @@ def step_text(file: SoulFile) -> StepText:
     apologies = {"interrupted": head.fallback.replace("$", "$$"), **head.apologies}
     for kind, line in apologies.items():
         fill(line, f"{where}: apologies.{kind}", 0, {"turn": ""})
+    for name, line, slot in (
+        ("rests", head.rests, "minutes"),
+        ("first", head.first, "name"),
+        ("first_down", head.first_down, "name"),
+    ):
+        fill(line, f"{where}: {name}", 0, {slot: ""})
     missing = [kind for kind in get_args(Apology) if not apologies.get(kind, "").strip()]
     if missing or not head.fallback.strip():
         key = f"apologies.{missing[0]}" if missing else "fallback"
@@ -258,6 +289,9 @@ def step_text(file: SoulFile) -> StepText:
         step,
         fallback=head.fallback,
         apologies=apologies,
+        rests=head.rests,
+        first=head.first,
+        first_down=head.first_down,
         acknowledge=head.acknowledge,
         acknowledge_in={str(mood): lines for mood, lines in head.acknowledge_in.items()},
         hold=head.hold,

@@ -16,7 +16,7 @@ from itertools import islice
 
 from msgspec import Struct, field
 
-from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs
+from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs, own_name
 from claudius.cognition.reply.parser import Parsed, read_verb
 from claudius.cognition.reply.tags import NAMES, find_head, is_blank, is_disguised, is_structured, plain_form
 from claudius.intent import Rung
@@ -230,11 +230,12 @@ def output_rules(
         instructions = Overlap([*[step.instruction for step in soul.steps.values()], *samples])
         soul.derived["instructions"] = instructions
     verbs, default = allowed_verbs(SPEECH, plan, soul)
+    is_first = recollection.speaker is not None and recollection.speaker.is_stranger
     models = [model.markdown for one in recollection.people for model in one.models]
     thought = tuple(thought)
     heard, past = recollection.perceptions, [(turn.nonce, *once(turn, _said)) for turn in recollection.past]
     return OutputRules(
-        fallback=soul.steps[SPEECH].fallback,
+        fallback=soul.steps[SPEECH].fixed(own_name(soul) if is_first else ""),
         verbs=verbs,
         default_verb=default,
         owed=plan.owes,
