@@ -46,6 +46,7 @@ from claudius.cognition.remembering import REHEARSAL
 from claudius.cognition.reply.parser import Parsed, Parser, Section, clean_text, read_verb
 from claudius.cognition.reply.tags import TOOL_USE, is_structured
 from claudius.cognition.steps import STEPS
+from claudius.cognition.steps.own import names_of
 from claudius.cognition.timing import known_zone
 from claudius.cognition.turn_state import SUMMARY_CALL, FirstCall, TurnState, Words
 from claudius.cognition.working_memory import WorkingMemory
@@ -182,7 +183,8 @@ def _reading(turn: TurnState, purpose: str, steps: Sequence[str], *, streams: bo
     show = turn.surface.show if streams and is_final else None
     thoughts = ThoughtStream(mind.hooks, turn.recollection, mind.secrets) if mind.hooks.has(Thinking.point) else None
     gate = StreamGate(turn.rules) if show else None
-    reading = ReplyReading(Parser(think=thoughts.tell if thoughts else None), gate, show, turn.surface.tell, thoughts)
+    parser = Parser(turn.rules.names, think=thoughts.tell if thoughts else None)
+    reading = ReplyReading(parser, gate, show, turn.surface.tell, thoughts)
     if turn.settings.profile == "plain" and purpose in ALONE:
         reading.alone = Alone(turn.rules, soul_name(turn.soul.text("soul.md")))
     if ACTS in steps:
@@ -425,7 +427,7 @@ def _value(source: PromptSource, asks: Sequence[Ask[Any]], place: int, first: Mo
     else:
         named = (one for one in parsed.sections if one.name == tag and one.complete)
         found = next((one for one in named if number is None or one.section == number), None)
-    if found is None and is_alone and not parsed.truncated and not is_structured(parsed.raw):
+    if found is None and is_alone and not parsed.truncated and not is_structured(parsed.raw, names_of(source.soul)):
         found = Section(name=tag, text=without_prefix(parsed.raw, NAME))
     if found is None:
         raise Unreadable(ask.step, "it was not written, or not to its end")

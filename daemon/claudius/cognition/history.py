@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 
 from claudius.cognition.reply.tags import TOOL_USE, escape_heads
 from claudius.cognition.steps import STEPS
+from claudius.cognition.steps.own import answered
 from claudius.perception import MessageExtra, Origin, Perception, ToolExtra
 from claudius.prompt import RecordKind, Scalar, data_line, datamark, fence, short_name, valid
 from claudius.provider import Message, Profile
@@ -216,6 +217,7 @@ def _fixed(past: PastTurn, *, is_aged: bool = False) -> Fixed:
     ]
     sections: list[tuple[int, str]] = []
     own: list[Message] = []
+    place = 0
     for entry in past.entries:
         if entry.is_canned:
             continue
@@ -231,8 +233,13 @@ def _fixed(past: PastTurn, *, is_aged: bool = False) -> Fixed:
             step, verb = str(entry.metadata.get("query", "")), None
             if step != "mental_query" and "result" in entry.metadata:
                 content = str(bool(entry.metadata.get("result"))).lower()
-        if step in _ORDER:
-            sections.append((_ORDER[step], section(step, content, verb)))
+        if named := answered(
+            entry.entry_type, entry.metadata
+        ):  # one of the owner's own, which stands where it was asked
+            sections.append((place, section(named, content)))
+        elif step in _ORDER:
+            place = _ORDER[step]
+            sections.append((place, section(step, content, verb)))
     receipts = [line for e in past.entries for line in e.metadata.get(RECEIPTS, ())]
     done = data_line({"kind": RecordKind.RECEIPTS, "text": "\n".join(receipts)})
     turn = (

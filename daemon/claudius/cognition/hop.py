@@ -37,6 +37,7 @@ from claudius.cognition.prompt.function_prompts import Drawn, Wanted, draw, fres
 from claudius.cognition.prompt.rounds import used_entries
 from claudius.cognition.reply.parser import Parsed, read_bool
 from claudius.cognition.reply.tags import TOOL_USE
+from claudius.cognition.steps.own import answered
 from claudius.cognition.tool_use import has_ended, rounds
 from claudius.cognition.turn_state import Superseded, TurnState, Words, is_more, recorded
 from claudius.cognition.working_memory import DEFAULT, MemoryEntry, WorkingMemory
@@ -445,7 +446,7 @@ def _step(line: MemoryEntry) -> str:
     if line.entry_type is EntryType.TOOL_USE:
         return TOOL_USE
     if line.entry_type is EntryType.INTERNAL_MONOLOGUE:
-        return THOUGHT
+        return answered(line.entry_type, line.metadata) or THOUGHT
     return str(line.metadata.get("step") or line.metadata.get("query") or QUERY)
 
 

@@ -23,6 +23,7 @@ from claudius.cognition.plan import EngineSettings, Plan
 from claudius.cognition.prompt.assembly import PRESENT, context_blocks, history, system_text
 from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.steps import STEPS
+from claudius.cognition.steps.own import answered
 from claudius.cognition.working_memory import CORE, DEFAULT, ORDER, SUMMARY, MemoryEntry, WorkingMemory
 from claudius.errors import BadSoul
 from claudius.prompt import Prompt, RecordKind, data_line, fence, quoted
@@ -246,6 +247,8 @@ def _is_result(entry: MemoryEntry) -> bool:
 def _tag(entry: MemoryEntry) -> str:
     if entry.metadata.get("query") == ACTS:
         return ACTS
+    if named := answered(entry.entry_type, entry.metadata):
+        return named
     return _TAGS.get(entry.entry_type, QUERY) if entry.entry_type else QUERY
 
 
