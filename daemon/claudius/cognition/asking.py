@@ -27,6 +27,7 @@ from claudius.cognition.output.alone import Alone
 from claudius.cognition.output.forged import without_forged
 from claudius.cognition.output.gate import StreamGate
 from claudius.cognition.output.rules import NeedsRepair, Spoken, climb
+from claudius.cognition.own_steps import names_of
 from claudius.cognition.plan import allowed_verbs, soul_name
 from claudius.cognition.prompt.assembly import BROKEN_CHARS, build_prompt, prompt_sha256, repair_tail
 from claudius.cognition.prompt.function_prompts import (
@@ -46,7 +47,6 @@ from claudius.cognition.remembering import REHEARSAL
 from claudius.cognition.reply.parser import Parsed, Parser, Section, clean_text, read_verb
 from claudius.cognition.reply.tags import TOOL_USE, is_structured
 from claudius.cognition.steps import STEPS
-from claudius.cognition.steps.own import names_of
 from claudius.cognition.timing import known_zone
 from claudius.cognition.turn_state import SUMMARY_CALL, FirstCall, TurnState, Words
 from claudius.cognition.working_memory import WorkingMemory

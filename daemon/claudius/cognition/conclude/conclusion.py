@@ -16,11 +16,11 @@ from claudius.cognition.output.gate import Gated, gate, has_secret
 from claudius.cognition.output.rules import SAID, OutputRules
 from claudius.cognition.output.splitting import in_posts
 from claudius.cognition.output.tables import plain
+from claudius.cognition.own_steps import answer, placed, step_of
 from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs, silent_plan
 from claudius.cognition.processes import Process
 from claudius.cognition.reply.parser import Parsed, Section, clean_text, read_verb
 from claudius.cognition.steps import STEPS, Reading
-from claudius.cognition.steps.own import answer, placed, step_of
 from claudius.intent import ApologyKind, Call, Intent, ModelVersion, Rung, Thought, Thoughts, Utterance, UtteranceKind
 from claudius.ledger_types import Noted, Proposal
 from claudius.perception import Kind, Origin, Perception, ReactionExtra, ToolExtra, can_react, internal
@@ -163,7 +163,7 @@ def conclude(
         entries.append(Entry(entry_type=EntryType.MENTAL_QUERY, content=twice, at=recollection.now, metadata=query))
         judged.append(Thought(step="consultation", content=recollection.second_thought))
     follows = {"internal_monologue": thoughts.used}
-    for name in placed(plan.asked):
+    for name in soul.steps if STEPS.keys() >= reading.asked else placed(plan.asked):
         if name in effects:
             entries += effects[name].entries
         entries += follows.get(name, ())

@@ -20,9 +20,8 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
+from claudius.cognition.own_steps import placed, step_of, unfit
 from claudius.cognition.steps import STEPS, Step
-from claudius.cognition.steps import step as shipped_step
-from claudius.cognition.steps.own import placed, step_of, unfit
 from claudius.cognition.working_memory import WorkingMemory
 from claudius.decoding import ready
 from claudius.errors import BadSoul, near
@@ -115,6 +114,8 @@ class Process(Struct, frozen=True, kw_only=True):
     steps: tuple[str, ...] = ()
     own: Mapping[str, Step] = field(default_factory=dict)
     """Those of its steps that are the owner's own."""
+    order: tuple[str, ...] = tuple(STEPS)
+    """Every shipped step, and its own ones in their places among them."""
     verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Further verbs per step, in addition to those of the step's own file."""
     intervals: Mapping[str, int] = field(default_factory=dict)
@@ -144,15 +145,6 @@ class Process(Struct, frozen=True, kw_only=True):
     def is_simple(self) -> bool:
         """Whether one fused call decides the whole turn: no chain, no function, no interruption."""
         return self.run is None and not self.may_execute_now and self.interruption is Interruption.QUEUE
-
-    def step(self, name: str) -> Step:
-        """Return one of its steps. Raises: KeyError if it is unknown."""
-        return self.own.get(name) or shipped_step(name)
-
-    @property
-    def order(self) -> list[str]:
-        """Every shipped step, and its own ones in their places among them."""
-        return placed(self.steps, {name: one.after for name, one in self.own.items() if one.after})
 
 
 def declared(name: str, module: ModuleType) -> Process:
@@ -373,7 +365,9 @@ def with_own(found: Process, soul: SoulText) -> Process:
             detail = f"its head: after: the process {found.name} does not ask {after!r}"
         if detail:
             raise OwnStepUnfit(str(file.source) if file else f"steps/{name}.md", 1, detail, OWN)
-    return replace(found, own={name: step_of(name, soul) for name in own})
+    steps = {name: step_of(name, soul) for name in own}
+    after = {name: one.after for name, one in steps.items() if one.after}
+    return replace(found, own=steps, order=tuple(placed(found.steps, after))) if own else found
 
 
 OWN = "docs/extend.md, `A step without Python`, shows what belongs there"
