@@ -22,7 +22,7 @@ from claudius.cognition.reply.parser import Parsed, clean_text, read_verb
 from claudius.cognition.steps import Reading, step
 from claudius.intent import ApologyKind, Call, Intent, ModelVersion, Rung, Thought, Thoughts, Utterance, UtteranceKind
 from claudius.ledger_types import Noted, Proposal
-from claudius.perception import InternalExtra, Kind, Origin, Perception, ReactionExtra, ToolExtra, can_react, internal
+from claudius.perception import Kind, Origin, Perception, ReactionExtra, ToolExtra, can_react, internal
 from claudius.prompt import datamark
 from claudius.psyche import Attention
 from claudius.psyche.gate import acknowledgement
@@ -395,9 +395,9 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
                 content=datamark(one.text) if one.kind is Kind.NEWS else one.text,
                 at=one.at,
                 person=(one.person or None) if one.origin is Origin.EXTERNAL else None,
-                name=recollection.called(one) or None,
-                metadata=({"bot": True} if one.is_bot else {})
-                | ({"kind": one.kind.value} if one.kind != "message" else {})
+                name=internal(one).by or recollection.called(one) or None,
+                metadata=({"bot": True} if one.is_bot or internal(one).is_message else {})
+                | ({"kind": one.kind.value} if one.kind != "message" and not internal(one).is_message else {})
                 | (_of_call(one.extra) if isinstance(one.extra, ToolExtra) else _asked_for(one))
                 | ({"removed": True} if isinstance(one.extra, ReactionExtra) and one.extra.is_removed else {}),
                 position=one.position,
@@ -409,7 +409,7 @@ def heard(recollection: Recollection) -> tuple[Entry, ...]:
 
 
 def _asked_for(one: Perception) -> dict[str, Any]:
-    what = one.extra.what if isinstance(one.extra, InternalExtra) else ""
+    what = internal(one).what
     return {"what": what} if what not in ("", one.text) else {}
 
 
