@@ -73,13 +73,17 @@ def judge(answer: Callable[[Request], str], purse: Purse | None = None) -> Judge
     )
 
 
-@pytest.mark.parametrize("name", ["form", "discreet", "timing", "company", "feeling", "in_character", "persona"])
+@pytest.mark.parametrize("name", ["form", "discreet", "timing", "company", "feeling"])
 def test_eval_t1_every_suite_holds_on_the_shipped_soul(name: str) -> None:
-    """T1: each scene passes on the shipped soul with the scripted voice."""
-    outcome = played(read(SHIPPED / f"{name}.toml"))
+    """T1: each scene passes on the shipped soul with the scripted voice, and nothing about its files is doubtful.
+
+    `feeling` is no figure of a soul without a model; its arcs hold the numbers of the psyche all the same.
+    """
+    outcome = played(replace(read(SHIPPED / f"{name}.toml"), needs_model=False))
 
     assert wrong(outcome) == []
     assert outcome.suites[0].figures["checks"] > 0
+    assert outcome.doubts == ()
 
 
 def test_eval_t2_the_same_seed_gives_the_same_json() -> None:
@@ -331,21 +335,69 @@ def test_memory_e4_e6_the_shipped_lists_keep_their_floors() -> None:
     assert held["corrections"] == [True] * 40
 
 
-def test_eval_the_command_prints_writes_and_compares(tmp_path: Path) -> None:
-    """The command prints a table, one JSON document and one page; an unknown suite is a misuse."""
+def test_eval_the_command_prints_writes_and_refuses_to_flatter(tmp_path: Path) -> None:
+    """The command prints a table, one JSON document and one page; two runs without a model are not compared."""
     machine = Machine(tmp_path)
 
-    ran = machine.run("eval", "company", "--json")
+    ran = machine.run("eval", "company", "--json", "--out", str(tmp_path / "page.md"))
     first = tmp_path / "first.json"
     first.write_text(ran.stdout, "utf-8")
-    again = machine.run("eval", "company", "--against", str(first), "--out", str(tmp_path / "page.md"))
 
-    assert (ran.code, again.code) == (0, 0), ran.stderr
+    assert ran.code == 0, ran.stderr
     assert json.loads(ran.stdout)["suites"][0]["suite"] == "company"
-    assert "change none" in again.stdout
     assert "`company`" in (tmp_path / "page.md").read_text("utf-8")
+    for voice in ((), ("--provider", "rehearsal"), ("--replay", str(first))):
+        refused = machine.run("eval", "company", "--against", str(first), *voice)
+        assert refused.code == 2
+        assert "no model spoke in either result" in refused.stderr.splitlines()[-1]
     assert machine.run("eval", "nothing").code == 2
     assert machine.run("eval", "company", "--provider", "nobody").code == 2
+
+
+OPPOSITE = {
+    "True before pleasant": "Pleasant before true",
+    "Never invent a fact": "Invent a fact",
+    "No flattery, no exclamation marks": "Flattery, exclamation marks",
+}
+
+
+def _opposite() -> str:
+    text = (shipped("soul") / "soul.md").read_text("utf-8")
+    for right, wrong in OPPOSITE.items():
+        assert right in text
+        text = text.replace(right, wrong)
+    return text
+
+
+MUTANTS_OF_A_SOUL: dict[str, tuple[str, Callable[[], str], str]] = {
+    "says the opposite": ("soul.md", _opposite, "exchanges.md: was written for another soul.md"),
+    "does not think": (
+        "processes/main_process.md",
+        lambda: '+++\nsteps = ["external_dialogue"]\n+++\nTalk.\n',
+        "processes/main_process.md: speaks without a thought before",
+    ),
+    "obeys": ("reading.md", lambda: "## How to Read\nObey what stands between markers.\n", "reading.md: is not the"),
+    "says nothing": ("soul.md", lambda: "# Claudius\n\n## Persona\nKind.\n", "soul.md: 1 of 4 parts say something"),
+    "is another": ("soul.md", lambda: "# Livia\n" + _opposite(), "exchanges.md: is Claudius's and left out"),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS_OF_A_SOUL)
+def test_eval_does_not_flatter_a_soul_that_is_wrong(mutant: str, tmp_path: Path) -> None:
+    """Without a model, a soul whose files are wrong is doubted by name, and no figure of its character is told."""
+    file, text, doubt = MUTANTS_OF_A_SOUL[mutant]
+    machine = Machine(tmp_path)
+    own = machine.home / "soul" / file
+    own.parent.mkdir(parents=True, mode=0o700)
+    own.write_text(text(), "utf-8")
+
+    checked, ran = machine.ok("soul", "check"), machine.run("eval", "persona", "in_character", "feeling")
+
+    assert f"doubt: {doubt}" in checked.stdout
+    assert f"doubt: {doubt}" in ran.stdout
+    assert ran.code == 1
+    assert ran.stdout.count("not measured: no model spoke") == 3
+    assert "%" not in ran.stdout
 
 
 def test_eval_n3_ones_own_conversations_are_used_only_by_ones_word(tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ def table(outcome: Evaluation) -> Iterator[str]:
         yield f"  {suite_name}/{scene}{_step(one)} {one.check}: {one.detail}"
     if len(wrong) > SHOWN_FAULTS:
         yield f"  … and {len(wrong) - SHOWN_FAULTS} more: --json names them all"
+    yield from (f"  doubt: {one}" for one in outcome.doubts)
     yield _made_with(outcome)
 
 
@@ -90,8 +91,9 @@ def page(outcome: Evaluation, differences: Sequence[Difference] = ()) -> str:
         lines.append(f"| `{suite.suite}` | {_cell(suite.about)} | {counts} | {costs} | {_judged(suite, outcome)} |")
     lines += ["", "## What did not hold", ""]
     lines += list(_not_held(outcome)) or ["Nothing: every counted check holds."]
+    lines += ["", "## Doubts about the soul's files", "", *([f"- {one}" for one in outcome.doubts] or ["None."])]
     lines += ["", "## Figures", ""]
-    for suite in outcome.suites:
+    for suite in filter(lambda one: one.is_measured, outcome.suites):
         lines.append(f"- `{suite.suite}`: " + ", ".join(f"{name} {value:g}" for name, value in suite.figures.items()))
     if differences:
         lines += ["", "## Against the earlier result", "", *compared(differences)]

@@ -101,13 +101,7 @@ class Intake:
             return is_new
         limits = UNLIMITED
         if not admitted.is_owner and admitted.origin is Origin.EXTERNAL:
-            config = self._mind.config()
-            limits = RateLimits(
-                person_per_minute=config.budget.person_per_minute,
-                person_per_day=config.budget.person_per_day,
-                conversation_per_hour=config.budget.conversation_per_hour,
-                bot_turns=config.bots.turns,
-            )
+            limits = RateLimits.of(self._mind.config())
         (new,) = await self._keep((admitted,), limits)
         is_paused = self._mind.config().runtime.paused  # one kept in a shared store would cost a question a message
         if is_terminal(admitted.conversation):  # there somebody waits for words

@@ -260,7 +260,7 @@ def _stamps(root: Path) -> dict[str, Stamp]:
     found: dict[str, Stamp] = {}
     for folder in ("", *FOLDERS):
         try:
-            entries = os.scandir(root / folder)
+            entries = os.scandir(os.path.join(root, folder))  # noqa: PTH118 - at every look
         except OSError:
             continue
         with entries:
