@@ -128,7 +128,7 @@ async def apologise(pending: Pending, mind: Mind, kind: ApologyKind, failure: Fa
 
 
 async def _unanswered(pending: Pending, mind: Mind) -> TurnState | None:
-    """Return the turn that would have been asked, for an apology, for `why` and `replay`; None if it cannot be built."""
+    """Return the turn that an apology stands for, as `why` and `replay` show it; None if it cannot be built."""
     try:
         turn = await _recalled(pending, mind, NO_SURFACE)
         begin(turn, route(turn.recollection, turn.soul, autonomous=turn.settings.autonomous))
