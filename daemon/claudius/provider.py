@@ -56,7 +56,7 @@ class FormStep(Struct, frozen=True, kw_only=True):
 
     name: str
     value: str = "text"
-    """What it holds: `text`, `bool`, `line`, `lines`, `markdown`, or `acts` of a few kinds."""
+    """What it holds: `text`, `bool`, `line`, `lines`, `markdown`, `portrait` (dashed lines), `acts` of a few kinds."""
     choices: tuple[str, ...] = ()
     """The only texts that it may hold; empty = any."""
     verbs: tuple[str, ...] = ()

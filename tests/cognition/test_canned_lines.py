@@ -34,7 +34,7 @@ async def test_local_l7_the_fixed_line_does_not_teach(home: Home) -> None:
     provider = Scripted([GARBLED, GARBLED] * 2, default=by_tag())
     async with alive(home, provider) as soul:
         step = soul.mind.soul().steps["external_dialogue"]
-        assert await say(soul, "Good evening, all.") == step.first.replace("$name", "Claudius")
+        assert await say(soul, "Good evening, all.") == step.lines["first"].replace("$name", "Claudius")
         fixed = await say(soul, "How do I hang a door?")
         assert fixed == step.fallback
         await say(soul, "And the hinges?")
@@ -48,7 +48,7 @@ async def test_local_l7_an_apology_does_not_teach(home: Home) -> None:
     provider = Scripted([Unavailable("gone")], default=by_tag())
     async with alive(home, provider, settings={"CLAUDIUS_MODEL_RETRIES": "0"}) as soul:
         apology = await say(soul, "How do I hang a door?")
-        assert apology == soul.mind.soul().steps["external_dialogue"].first_down.replace("$name", "Claudius")
+        assert apology == soul.mind.soul().steps["external_dialogue"].lines["first_down"].replace("$name", "Claudius")
         await say(soul, "And the hinges?")
 
     assert "How do I hang a door?" in shown(provider)

@@ -26,7 +26,7 @@ from claudius.cognition.mind import StepVoice, is_by_owner
 from claudius.cognition.output.alone import Alone
 from claudius.cognition.output.forged import without_forged
 from claudius.cognition.output.gate import StreamGate
-from claudius.cognition.output.rules import NeedsRepair, Spoken, climb
+from claudius.cognition.output.rules import NeedsRepair, Spoken, climb, repeats
 from claudius.cognition.own_steps import names_of
 from claudius.cognition.plan import allowed_verbs, soul_name
 from claudius.cognition.prompt.assembly import BROKEN_CHARS, build_prompt, prompt_sha256, repair_tail
@@ -345,7 +345,15 @@ async def thoughts(turn: TurnState, reply: ModelReply) -> Thoughts:
     part = partial(decided_by, turn, does=ACTS in turn.plan.asked)
     (decided,) = await _read_or_repair(turn, reply, (part,), again)
     keep_acts(turn, decided.acts)
+    _note_echo(turn, decided.spoken)
     return thoughts_of(turn, reply, decided)
+
+
+def _note_echo(turn: TurnState, spoken: Spoken) -> None:
+    """Tell the provider of a model that was given the whole prompt, and only repeated what it was to answer."""
+    note = getattr(turn.mind.provider, "echoed", None)
+    if note and turn.calls and turn.settings.profile == "full" and repeats(spoken.speech, turn.rules):
+        note(turn.calls[-1].provider, turn.calls[-1].model)
 
 
 def keep_acts(turn: TurnState, acts: ReadActs) -> None:

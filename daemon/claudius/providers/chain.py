@@ -157,6 +157,13 @@ class Chain:
                 return
         raise failed or Unavailable("no provider can be asked")
 
+    def echoed(self, name: str, model: str) -> None:
+        """Tell a provider that keeps it that its model repeated what it was to answer."""
+        for one in self.providers:
+            echoed = getattr(one, "echoed", None)
+            if one.name == name and echoed:
+                echoed(model)
+
     async def forget(self, conversation: str) -> None:
         """End a conversation's session at every provider that keeps sessions, because what was said is to be erased."""
         for provider in self.providers:

@@ -103,8 +103,7 @@ class Intake:
         if not admitted.is_owner and admitted.origin is Origin.EXTERNAL:
             limits = RateLimits.of(self._mind.config())
         (new,) = await self._keep((admitted,), limits)
-        if new and admitted.origin is Origin.EXTERNAL and is_owner(admitted, self._mind.config()):
-            await self._mind.store.inbox.try_now(admitted.conversation)  # what failed there may be mended
+        await self._try_now(admitted)
         is_paused = self._mind.config().runtime.paused  # one kept in a shared store would cost a question a message
         if is_terminal(admitted.conversation):  # there somebody waits for words
             is_held = not admitted.owes and admitted.kind is not Kind.COMMAND
@@ -114,6 +113,11 @@ class Intake:
             self._held(admitted)
         self._lanes.wake(admitted.conversation)
         return new
+
+    async def _try_now(self, perception: Perception) -> None:
+        """Have what waits for a later try tried at once where an owner writes: it may be mended."""
+        if perception.origin is Origin.EXTERNAL and is_owner(perception, self._mind.config()):
+            await self._mind.store.inbox.try_now(perception.conversation)
 
     async def hear(self, missed: Sequence[Perception]) -> bool:
         """Accept missed perceptions, in order. They were said over a longer time, so no rate applies, but to bots.

@@ -32,7 +32,7 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
 }
 """Each file's required `$` placeholders. Steps may hold `$verbs`, apologies `$turn`; elsewhere a `$` is literal."""
 
-LINE_SLOTS = ("tool", "call", "who")
+LINE_SLOTS = ("tool", "call", "who", "name", "minutes")
 
 Stamp = tuple[int, int, int]
 """Modification time (ns), size (bytes), inode: a file whose stamp is the same is unchanged."""
@@ -74,12 +74,6 @@ class StepText(Struct, frozen=True, kw_only=True):
     """external_dialogue: the fixed line, in character, for when nothing else can be spoken."""
     apologies: Mapping[str, str] = field(default_factory=dict)
     """external_dialogue: one line per kind of apology; `$turn` stands for the turn's reference."""
-    rests: str = ""
-    """external_dialogue: the apology of a model that is asked again in `$minutes`."""
-    first: str = ""
-    """external_dialogue: what stands for the fixed line where nobody was answered before; `$name` is the soul's."""
-    first_down: str = ""
-    """external_dialogue: the same for a model that does not answer."""
     acknowledge: tuple[str, ...] = ()
     """external_dialogue: short lines that answer a message needing no thought, in any mood."""
     acknowledge_in: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -96,7 +90,11 @@ class StepText(Struct, frozen=True, kw_only=True):
     hold: str = ""
     """external_dialogue: the line shown while the cortex is consulted."""
     lines: Mapping[str, str] = field(default_factory=dict)
-    """tool_use: the lines that are said without a model call; `$tool`, `$call` and `$who` stand for what they tell."""
+    """The lines that are said without a model call: `$tool`, `$call`, `$who`, `$name`, `$minutes` are what they tell.
+
+    Of external_dialogue: `rests` of a model that is asked again in `$minutes`; `first`, `first_down` and `first_rests`
+    where nobody was answered before.
+    """
 
     def failed(self, what: str, locale: str) -> str:
         """Return the line that says what could not be done: in the language of a locale, English where it has none."""
@@ -118,20 +116,16 @@ class StepText(Struct, frozen=True, kw_only=True):
 
         `minutes`: when the model is asked again; `first`: the soul's name, if the listener hears it for the first time.
         """
-        is_down, of = kind == "provider_down", f"steps/{self.name}.md: apologies.{kind}"
-        if first and (line := {"provider_down": self.first_down, "unreadable": self.first}.get(kind)):
-            return fill(line, of, 0, {"name": first})
-        if minutes and is_down and self.rests:
-            return fill(self.rests, of, 0, {"minutes": minutes})
-        return fill(self.apologies[kind], of, 0, {"turn": turn})
+        down = "rests" if minutes else "down"
+        other = (f"first_{down}", "first") if first else (down, "")
+        line = dict(zip(("provider_down", "unreadable"), other, strict=True)).get(kind, "")
+        if line in self.lines:
+            return self.line(line, name=first, minutes=str(minutes))
+        return fill(self.apologies[kind], f"steps/{self.name}.md: apologies.{kind}", 0, {"turn": turn})
 
     def fixed(self, first: str = "") -> str:
         """Return what is said when nothing else can be; `first`: as above."""
-        return (
-            fill(self.first, f"steps/{self.name}.md: first", 0, {"name": first})
-            if first and self.first
-            else self.fallback
-        )
+        return self.line("first", name=first) if first and "first" in self.lines else self.fallback
 
 
 class _TailHead(msgspec.Struct):
@@ -166,9 +160,6 @@ class _SpeechHead(_Head, forbid_unknown_fields=True, kw_only=True):
 
     fallback: str
     apologies: Mapping[Apology, str]
-    rests: str = ""
-    first: str = ""
-    first_down: str = ""
     acknowledge: tuple[str, ...] = ()
     acknowledge_in: Mapping[Mood, tuple[str, ...]] = {}
     hold: str = ""
@@ -285,12 +276,6 @@ def step_text(file: SoulFile) -> StepText:
     apologies = {"interrupted": head.fallback.replace("$", "$$"), **head.apologies}
     for kind, line in apologies.items():
         fill(line, f"{where}: apologies.{kind}", 0, {"turn": ""})
-    for name, line, slot in (
-        ("rests", head.rests, "minutes"),
-        ("first", head.first, "name"),
-        ("first_down", head.first_down, "name"),
-    ):
-        fill(line, f"{where}: {name}", 0, {slot: ""})
     missing = [kind for kind in get_args(Apology) if not apologies.get(kind, "").strip()]
     if missing or not head.fallback.strip():
         key = f"apologies.{missing[0]}" if missing else "fallback"
@@ -299,9 +284,6 @@ def step_text(file: SoulFile) -> StepText:
         step,
         fallback=head.fallback,
         apologies=apologies,
-        rests=head.rests,
-        first=head.first,
-        first_down=head.first_down,
         acknowledge=head.acknowledge,
         acknowledge_in={str(mood): lines for mood, lines in head.acknowledge_in.items()},
         hold=head.hold,

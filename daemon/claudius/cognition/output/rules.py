@@ -381,7 +381,7 @@ def why_not_alone(text: str, rules: OutputRules) -> tuple[str, ...]:
     """Return flags for what prevents the words of a small model from being said. Pure."""
     if is_structured(text, rules.names):
         return ("structured",)
-    is_echo = any(echoes(text, one) for one in rules.heard) or rules.instructions.repeated_in(text)
+    is_echo = repeats(text, rules) or rules.instructions.repeated_in(text)
     return (*_why_not_plain(text, rules), *(("echo",) if is_echo else ()))
 
 
@@ -389,6 +389,11 @@ _WORDS = re.compile(r"\w+")
 ECHO_SHARE, ECHO_WORDS = 0.6, 4
 """The share of a message that a reply repeats in one piece, and is made of, to count as its echo; and the least words
 of one, and the share of the reply that may be its own."""
+
+
+def repeats(text: str, rules: OutputRules) -> bool:
+    """Return whether words only repeat what they answer. Pure."""
+    return any(echoes(text, one) for one in rules.heard)
 
 
 def echoes(reply: str, message: str) -> bool:
