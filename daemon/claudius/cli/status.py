@@ -134,15 +134,10 @@ def _life(document: dict[str, Any]) -> Iterator[str]:
 )
 @json_option
 def usage(by: reports.By, *, as_json: bool) -> None:
-<<<<<<< HEAD
     """Count tokens and dollars; what no provider counted is estimated.
 
-    `self` is the soul itself, `erased` whoever was erased.
-=======
-    """Count tokens and dollars.
-
-    "in" is all that was read: of it "cached" came from the provider's cache, and "written" was put into it.
->>>>>>> main
+    "in" is all that was read: of it "cached" came from the provider's cache, and "written" was put into it. `self` is the
+    soul itself, `erased` whoever was erased.
     """
     found = reports.usage(Home.of(os.environ), by)
     heads = (by, "turns", "in", "cached", "written", "out", "cost")
