@@ -136,8 +136,8 @@ def _life(document: dict[str, Any]) -> Iterator[str]:
 def usage(by: reports.By, *, as_json: bool) -> None:
     """Count tokens and dollars; what no provider counted is estimated.
 
-    "in" is all that was read: of it "cached" came from the provider's cache, and "written" was put into it. `self` is the
-    soul itself, `erased` whoever was erased.
+    "in" is all that was read: of it "cached" came from the provider's cache, and "written" was put into it. `self` is
+    the soul itself, `erased` whoever was erased.
     """
     found = reports.usage(Home.of(os.environ), by)
     heads = (by, "turns", "in", "cached", "written", "out", "cost")
