@@ -157,6 +157,8 @@ class CommandExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
     is_public: bool | None = None
     """Whether that is a channel; None = its name says."""
     hushes: str = ""  # the conversation that is quiet from here on
+    is_moderator: bool = field(default=False, name="moderator")
+    """Whether it is from one who may mute people, decided when it was accepted."""
     receipt: str = ""
     """The post of ours on which it was given, by a button or a thumb: it is about that post's question alone."""
 
@@ -176,6 +178,10 @@ class InternalExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
     """Whether it was planned in answering somebody."""
     lapses_at: datetime | None = None
     """From then on it is dropped."""
+    by: str = ""
+    """Whom news are from, as the program says that brings them."""
+    is_message: bool = False
+    """Whether news are somebody's words, and not an event."""
     what: str = ""
     """What it is about, without the words that introduce it: memory is searched for these words alone."""
     event: str = ""
@@ -370,11 +376,11 @@ def cause_of(perception: Perception, participation: str, now: datetime) -> Cause
 
     `participation`: how the conversation is heard; the perception's own takes precedence.
     """
+    if perception.owes:
+        return Cause.ANSWERS
     if perception.origin is Origin.INTERNAL:
         why = internal(perception)
         return Cause.ASKED if why.asked_by or why.in_answer else Cause.UNASKED
-    if perception.owes:
-        return Cause.ANSWERS
     own = perception.extra.participation if isinstance(perception.extra, MessageExtra) else ""
     is_group = (own or participation) == GROUP
     is_talk = perception.kind in TALK and now - perception.at <= GOES_ON

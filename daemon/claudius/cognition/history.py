@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 from claudius.cognition.own_steps import answered
 from claudius.cognition.reply.tags import TOOL_USE, escape_heads
 from claudius.cognition.steps import STEPS
-from claudius.perception import MessageExtra, Origin, Perception, ToolExtra
+from claudius.perception import Kind, MessageExtra, Origin, Perception, ToolExtra, internal
 from claudius.prompt import RecordKind, Scalar, data_line, datamark, fence, short_name, valid
 from claudius.provider import Message, Profile
 from claudius.recollection import (
@@ -82,6 +82,10 @@ def perception_record(perception: Perception, name: str, chars: int = MESSAGE_CH
     """Return the data record of a perception, said by a `name`, with at most `chars` characters of its text. Pure."""
     if isinstance(perception.extra, ToolExtra):
         return tool_record(perception.text, asdict(perception.extra), chars)
+    if perception.kind is Kind.NEWS:
+        news = internal(perception)
+        record = message_record(None, news.by, datamark(perception.text), is_bot=news.is_message, chars=chars)
+        return record if news.is_message else record | {"kind": RecordKind.NEWS}
     if perception.origin is Origin.INTERNAL:
         return {"kind": perception.kind.value, **_capped(perception.text, chars)}
     return message_record(perception.person, name, perception.text, is_bot=perception.is_bot, chars=chars)

@@ -258,8 +258,8 @@ def _again(perception: Perception, verdict: Withheld, lapses_at: datetime | None
     Waiting in the lane itself would block later messages. A perception that has lapsed by then is dropped.
     """
     extra = internal(perception)
-    if verdict.until is None or perception.origin is not Origin.INTERNAL:
-        return None
+    if verdict.until is None or perception.origin is not Origin.INTERNAL or perception.kind is Kind.NEWS:
+        return None  # a program's words never become a plan of the soul's own
     if lapses_at and verdict.until > lapses_at:
         return None
     digest = sha256(perception.key.encode("utf-8", "surrogatepass")).digest()

@@ -199,7 +199,8 @@ async def _concluded(turn: TurnState, pending: Pending) -> Intent:
         return _said(turn, line, "acknowledged")
     has_process = not process.is_simple and (known.owes or perception.origin is Origin.INTERNAL)
     attention = await attend_to(known, turn.soul, turn.config, mind.store, has_process=has_process)
-    if known.audience == SELF or perception.kind is Kind.NEWS:  # only heard; something may follow
+    is_only_told = perception.kind is Kind.NEWS and perception.origin is Origin.EXTERNAL
+    if known.audience == SELF or is_only_told:  # only heard; something may follow
         intent = conclude_heard(known, process, turn.settings, attention)
         entries = intent.entries if perception.kind is Kind.NEWS else ()
         words = sections(turn.soul.files.get(f"processes/{PROCESS}.md")).get("news", "")

@@ -46,6 +46,8 @@ BLOT_CHARS = 6
 """A shorter secret is not redacted: it would match in ordinary words."""
 _DAIMON_KEYS = sorted((item.name for item in msgspec.structs.fields(DaimonSettings)), key=len, reverse=True)
 """A daimon's settings, longest first, so that `groq_enabled` is not taken for `enabled`."""
+PERCEIVE_TOKEN = "CLAUDIUS_PERCEIVE_TOKEN"  # noqa: S105 - the name of it
+_TOKEN = re.compile(rf"{DAIMON_PREFIX}.+_AUTH_TOKEN|{PERCEIVE_TOKEN}(_.+)?")
 _PASSWORD = re.compile(r"\w+://[^/@]*:[^/@]*@")
 _PASSWORDS = {"password", "sslpassword"}
 _OWN_IT = "make it a text file that you own"
@@ -62,6 +64,8 @@ READ_ONCE = {
     "slack.status",
 }
 """Settings that a process reads only when it starts, besides those of a machine."""
+_NAMED = ("tools.own.", "tools.servers.", "perceive.")
+"""Tables of what the owner names."""
 _KINDS = {
     "bool": "true or false",
     "int": "a whole number",
@@ -263,7 +267,7 @@ def _check(tree: Mapping[str, Any], file: str) -> Config:
         section, _, rest = key.partition(".")
         name, _, own = rest.partition(".")
         is_of_a_daimon = section == "daimons" and name.isidentifier() and own in _DAIMON_KEYS
-        if key not in SETTINGS and not is_of_a_daimon and not key.startswith(("tools.own.", "tools.servers.")):
+        if key not in SETTINGS and not is_of_a_daimon and not key.startswith(_NAMED):
             raise BadConfiguration(file, key, "is not a setting", _did_you_mean(key))
     try:
         return msgspec.convert(tree, ready(Config), strict=True)
@@ -346,14 +350,21 @@ def toml(value: Any) -> str:
 
 
 def secret_names(*sources: Iterable[str]) -> tuple[str, ...]:
-    """Return the name of every secret in some environments: the fixed ones and the daimons' tokens. Pure."""
-    found = {name for source in sources for name in source if re.fullmatch(rf"{DAIMON_PREFIX}.+_AUTH_TOKEN", name)}
+    """Return the name of every secret in some environments: the fixed ones, and each daimon's and program's. Pure."""
+    found = {name for source in sources for name in source if _TOKEN.fullmatch(name)}
     return (*SECRETS, *sorted(found))
 
 
 def token_name(daimon: str) -> str:
     """Return the environment name of a daimon's token. Pure."""
     return "CLAUDIUS_KOTHAR_AUTH_TOKEN" if daimon == KOTHAR else f"{DAIMON_PREFIX}{daimon.upper()}_AUTH_TOKEN"
+
+
+def perceive_tokens(loaded: Loaded) -> dict[str, str]:
+    """Return the token of each program that may wake the soul, by name. The name may be left out of a single one's."""
+    names = loaded.config.perceive
+    alone = loaded.secret(PERCEIVE_TOKEN) if len(names) == 1 else ""
+    return {name: loaded.secret(f"{PERCEIVE_TOKEN}_{name.upper()}") or alone for name in names}
 
 
 def take_secrets(environ: MutableMapping[str, str]) -> dict[str, str]:

@@ -364,6 +364,13 @@ class DiscordSettings(SettingsTable, frozen=True):
     typing: Annotated[bool, Meta(description="show a typing indicator while the soul thinks")] = True
 
 
+class PerceiveSettings(SettingsTable, frozen=True):
+    """A program of the owner's that may wake the soul; its token is in .env."""
+
+    conversations: tuple[str, ...] = ()
+    """Where it may do so."""
+
+
 class ClockSettings(SettingsTable, frozen=True):
     """Local time."""
 
@@ -437,6 +444,7 @@ class Config(SettingsTable, frozen=True):
     kothar: DaimonSettings = DaimonSettings()
     daimons: dict[str, DaimonSettings] = msgspec.field(default_factory=dict)
     http: HttpSettings = HttpSettings()
+    perceive: dict[str, PerceiveSettings] = msgspec.field(default_factory=dict)
     ensoul: EnsoulSettings = EnsoulSettings()
     alerts: AlertSettings = AlertSettings()
     clock: ClockSettings = ClockSettings()

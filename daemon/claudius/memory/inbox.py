@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from claudius.config import Config
 from claudius.decoding import decoder
 from claudius.errors import OverBudget, RowInvalid
 from claudius.intent import Call
@@ -116,6 +117,17 @@ class RateLimits(Struct, frozen=True, kw_only=True):
     conversation_per_hour: int | None = None
     bot_turns: int | None = None
     """Of one bot in one conversation within `BOT_S`; more are dropped."""
+
+    @classmethod
+    def of(cls, config: Config) -> RateLimits:
+        """Take the limits from the settings."""
+        budget = config.budget
+        return cls(
+            person_per_minute=budget.person_per_minute,
+            person_per_day=budget.person_per_day,
+            conversation_per_hour=budget.conversation_per_hour,
+            bot_turns=config.bots.turns,
+        )
 
 
 UNLIMITED = RateLimits()

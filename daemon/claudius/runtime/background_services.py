@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from claudius.cognition.hooks import Hooks
 from claudius.cognition.mind import Mind, Stage, spending, tightest
 from claudius.cognition.turn import Turned
-from claudius.config import Config, DaimonSettings, Loaded, daimon_modes, daimons, token_name
+from claudius.config import Config, DaimonSettings, Loaded, daimon_modes, daimons, perceive_tokens, token_name
 from claudius.cortex.asking import consult
 from claudius.cortex.life import Cortex
 from claudius.cortex.models import Ties
@@ -149,7 +149,8 @@ class SoulStream:
             await asyncio.gather(gone, return_exceptions=True)
 
     def _heard(self, seen: MessageHeard) -> None:
-        self._tell(_event(seen.timestamp, "hear", seen.conversation, seen.turn, f"{seen.peer_id}: {seen.preview}"))
+        event = _event(seen.timestamp, "hear", seen.conversation, seen.turn, f"{seen.peer_id}: {seen.preview}")
+        self._tell(event | {"key": seen.event_id})
 
     def _failed(self, seen: TurnFailed) -> None:
         self._tell(_event(seen.timestamp, "error", seen.conversation, seen.turn, seen.detail))
@@ -321,9 +322,12 @@ class BackgroundServices:
         return self._door
 
     def _tokens(self) -> Mapping[str, str]:
-        """Return the token of each daimon that has one, by name, and the owner's under the empty name."""
+        """Return the token of each daimon and program that has one, by name, and the owner's under the empty name."""
+        from claudius.runtime.http_api import PROGRAM  # noqa: PLC0415 - as above
+
         loaded = self._loaded()
         theirs = {name: self._daimons.token(name) for name in daimons(loaded.config)}
+        theirs |= {f"{PROGRAM}{name}": token for name, token in perceive_tokens(loaded).items()}
         return {name: token for name, token in {**theirs, "": loaded.secret("CLAUDIUS_HTTP_TOKEN")}.items() if token}
 
     async def _whisper_now(self, connection: ControlConnection, frame: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP API: `/api/whisper`, `/api/event`, `/health`, `/metrics`, on the control socket and, if set, on TCP."""
+"""The HTTP API below `/api/`, `/health` and `/metrics`, on the control socket and, if set, on TCP."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from msgspec import Struct
 
 from claudius.cognition.daimons import TTL_HOURS, Context, character, request, sanitised
 from claudius.cognition.mind import Mind, Stage, day_start
+from claudius.cognition.processes import Participation, find, known_names
 from claudius.config import DaimonSettings, daimons
 from claudius.errors import BadConfiguration, ClaudiusError, StoreError
+from claudius.memory.inbox import HOUR_S, RateLimits, Rates, RateVerdict
 from claudius.memory.whispers import Whisper
 from claudius.observed import DaimonWhispered
-from claudius.perception import SELF, Kind, Perception, private
+from claudius.perception import SELF, InternalExtra, Kind, Origin, Perception, private
 from claudius.provider import prepare
 from claudius.runtime.control import ControlConnection
 from claudius.runtime.daimons import PATH, Daimons
@@ -32,7 +34,9 @@ from claudius.runtime.health import Health
 
 BODY_BYTES = 8192
 A_MINUTE = 10
-EVENT_PATH = "/api/event"
+EVENT_PATH, PERCEIVE_PATH = "/api/event", "/api/perceive"
+PROGRAM = "program "
+"""Before the name of a requester whose token is for `/api/perceive`, and for nothing else."""
 ID_CHARS = 200
 STRANGER_CHARS = 32
 """The minimum length of a token when listening beyond loopback."""
@@ -67,9 +71,9 @@ class HttpApi:
     ) -> None:
         """Listen at `listen`, HOST:PORT, once opened; empty = only on the control socket. Raises: BadConfiguration.
 
-        `tokens` maps each daimon to its token, and `OWNER` to the owner's; none is empty. The owner's may do everything
-        but whisper in a daimon's name; a daimon's may ask for a whisper, whisper in its own name, and bring news to the
-        owner alone.
+        `tokens` maps each daimon, and each program with `PROGRAM` before it, to its token, and `OWNER` to the owner's;
+        none is empty. The owner's may do everything but whisper in a daimon's name or perceive; a daimon's may ask for
+        a whisper, whisper in its own name, and bring news to the owner alone; a program's may perceive.
         """
         self._whispers, self._events, self._monitor, self._tokens = whispers, events, monitor, tokens
         self._host, self._port = listening_at(listen, tokens()) if listen else ("", 0)
@@ -118,6 +122,7 @@ class HttpApi:
         app[IS_SOCKET] = is_socket
         app.router.add_post(PATH, self._whisper)
         app.router.add_post(EVENT_PATH, self._event)
+        app.router.add_post(PERCEIVE_PATH, self._perceive)
         app.router.add_get("/health", self._health)
         app.router.add_get("/metrics", self._metrics)
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.5, keepalive_timeout=1.0)
@@ -165,11 +170,7 @@ class HttpApi:
 
     async def _whisper(self, request: web.Request) -> web.Response:
         who = self._checked(request)
-        if request.content_type != "application/json":
-            raise web.HTTPUnsupportedMediaType
-        if wait_s := self._wait_s(who):
-            raise web.HTTPTooManyRequests(headers={"Retry-After": str(wait_s)})
-        body = await _document(request)
+        body = await _document(request, self._wait_s(who))
         source = body.get("source")
         if not isinstance(source, str) or not 0 < len(source) <= 64:
             raise web.HTTPBadRequest(text="source is missing")
@@ -183,18 +184,7 @@ class HttpApi:
 
     async def _event(self, request: web.Request) -> web.Response:
         who = self._checked(request)
-        if request.content_type != "application/json":
-            raise web.HTTPUnsupportedMediaType
-        if wait_s := self._wait_s(who):
-            raise web.HTTPTooManyRequests(headers={"Retry-After": str(wait_s)})
-        body = await _document(request)
-        name, text, conversation = body.get("id"), body.get("text"), body.get("conversation", "")
-        if not isinstance(name, str) or not 0 < len(name) <= ID_CHARS or not name.isprintable():
-            raise web.HTTPBadRequest(text="id is missing")
-        if not isinstance(text, str) or not text.strip():
-            raise web.HTTPBadRequest(text="text is missing")
-        if not isinstance(conversation, str):
-            raise web.HTTPBadRequest(text="conversation is no name")
+        name, text, conversation = _news(await _document(request, self._wait_s(who)))
         if who != OWNER:
             if conversation:
                 raise web.HTTPForbidden(text="a daimon brings news to the owner alone: name no conversation")
@@ -204,14 +194,20 @@ class HttpApi:
                 return refused
         return await self._events.take(who, name, text, conversation)
 
+    async def _perceive(self, request: web.Request) -> web.Response:
+        program = self._checked(request).removeprefix(PROGRAM)
+        body = await _document(request)
+        return await self._events.perceive(program, *_news(body), body)
+
     def _checked(self, request: web.Request) -> str:
         """Check the source of a request, then its token. Returns who sent it. Raises: web.HTTPException."""
         self._check_source(request)
-        if request.app[IS_SOCKET] and "Authorization" not in request.headers:
-            return OWNER
-        who = self._who(request)
+        is_ours = request.app[IS_SOCKET] and "Authorization" not in request.headers
+        who = OWNER if is_ours else self._who(request)
         if who is None:
             raise web.HTTPUnauthorized(headers={"WWW-Authenticate": "Bearer"})
+        if who.startswith(PROGRAM) != (request.path == PERCEIVE_PATH):
+            raise web.HTTPForbidden(text="that token is not for this")
         return who
 
     def _check_source(self, request: web.Request) -> None:
@@ -225,7 +221,12 @@ class HttpApi:
             raise web.HTTPForbidden(text="not this host")
 
 
-async def _document(request: web.Request) -> dict[str, Any]:
+async def _document(request: web.Request, wait_s: int = 0) -> dict[str, Any]:
+    """Return a request's JSON object. Raises: web.HTTPException; also if its sender must wait."""
+    if request.content_type != "application/json":
+        raise web.HTTPUnsupportedMediaType
+    if wait_s:
+        raise web.HTTPTooManyRequests(headers={"Retry-After": str(wait_s)})
     if (request.content_length or 0) > BODY_BYTES:
         raise web.HTTPRequestEntityTooLarge(BODY_BYTES, request.content_length or 0)
     raw = await request.read()
@@ -236,6 +237,18 @@ async def _document(request: web.Request) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise web.HTTPBadRequest(text="not an object")
     return body
+
+
+def _news(body: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return the id, the text and the conversation of what a request brings. Raises: web.HTTPException."""
+    name, text, conversation = body.get("id"), body.get("text"), body.get("conversation", "")
+    if not isinstance(name, str) or not 0 < len(name) <= ID_CHARS or not name.isprintable():
+        raise web.HTTPBadRequest(text="id is missing")
+    if not isinstance(text, str) or not text.strip():
+        raise web.HTTPBadRequest(text="text is missing")
+    if not isinstance(conversation, str):
+        raise web.HTTPBadRequest(text="conversation is no name")
+    return name, text.strip(), conversation
 
 
 def listening_at(listen: str, tokens: Mapping[str, str]) -> tuple[str, int]:
@@ -336,25 +349,22 @@ class WhisperApi:
 
 
 class EventApi:
-    """Accepts news: what a program of the owner, or a daimon, reports to the soul."""
+    """Accepts news: what a program of the owner, or a daimon, reports to the soul, and what it is to think about."""
 
     def __init__(self, mind: Mind, owner: Callable[[], str], wake: Callable[[], Callable[[str], None]]) -> None:
         """Keep news for `mind`; `owner` returns the owner of this terminal, `wake` what wakes a conversation."""
-        self._mind, self._owner, self._wake = mind, owner, wake
+        self._mind, self._owner, self._wake, self._rates = mind, owner, wake, Rates()
 
     async def take(self, who: str, name: str, text: str, conversation: str) -> web.Response:
         """Store one piece of news: 202, also for one that `who` brought before under this name.
 
         It is owed no reply, and nothing in it is an order.
         """
-        mind, owner = self._mind, self._owner()
-        audience = private(owner)
+        owner = self._owner()
         if conversation:
-            found = await asyncio.to_thread(self._audience, conversation)
-            if not found or found == SELF:
-                return web.json_response({"error": "there is no such conversation"}, status=404)
-            audience = found
+            audience = await self._audience(conversation)
         else:
+            audience = private(owner)
             network, workspace, _ = owner.split(":", 2)
             conversation = f"{network}:{workspace}:main:main"
         perception = Perception(
@@ -363,24 +373,81 @@ class EventApi:
             audience=audience,
             person="",
             name="",
-            text=text.strip(),
-            at=mind.clock(),
+            text=text,
+            at=self._mind.clock(),
             position="",
             kind=Kind.NEWS,
             owes=False,
         )
+        return await self._keep(perception, name)
+
+    async def perceive(
+        self, program: str, name: str, text: str, conversation: str, body: Mapping[str, Any]
+    ) -> web.Response:
+        """Wake a process with what a program perceived: 202, also for what it brought before under this name.
+
+        It is owed a reply only if the process that `body` names answers everything. Raises: web.HTTPException.
+        """
+        mind, config = self._mind, self._mind.config()
+        kind, named, by = body.get("kind", "event"), body.get("process", ""), body.get("from", "")
+        if kind not in ("event", "message"):
+            raise web.HTTPBadRequest(text="kind is event or message")
+        if not isinstance(by, str) or len(by) > ID_CHARS or not by.isprintable():
+            raise web.HTTPBadRequest(text="from is no name")
+        soul = mind.soul()
+        process = find(named, soul) if named in known_names(soul) else None
+        if named and process is None:
+            raise web.HTTPBadRequest(text="there is no such process")
+        if conversation not in config.perceive[program].conversations:
+            raise web.HTTPForbidden(text="that conversation is not among this token's")
+        audience = await self._audience(conversation)
+        verdict = self._rates.judge(program, conversation, RateLimits.of(config), time.monotonic())
+        if verdict is not RateVerdict.WITHIN:
+            return _later(429, int(HOUR_S))
+        extra = InternalExtra(
+            process=named,
+            event=Kind.SCHEDULED.value,  # the psyche lets the soul think about it, as about what was asked for
+            what=text,
+            by=by or program,
+            is_message=kind == "message",
+        )
+        perception = Perception(
+            key=f"perceived by {program!r}:{name}",
+            conversation=conversation,
+            audience=audience,
+            person=audience.removeprefix(private("")) if audience.startswith(private("")) else "",
+            name="",
+            text=text,
+            at=mind.clock(),
+            position="",
+            kind=Kind.NEWS,
+            origin=Origin.INTERNAL,
+            owes=process is not None and process.participation is Participation.ALWAYS,
+            extra=extra,
+        )
+        return await self._keep(perception, name)
+
+    async def _keep(self, perception: Perception, name: str) -> web.Response:
         try:
-            new = await mind.store.inbox.impose(perception, "", {}, mind.clock())
+            new = await self._mind.store.inbox.impose(perception, "", {}, self._mind.clock())
         except StoreError:
             return _later(503, 60)
         if new:
-            self._wake()(conversation)
+            self._wake()(perception.conversation)
         return web.json_response({"stored": new, "id": name}, status=202)
 
-    def _audience(self, conversation: str) -> str:
-        with closing(self._mind.store.records()) as records:
-            found = records.conversation(conversation)
-        return str(found["audience"]) if found else ""
+    async def _audience(self, conversation: str) -> str:
+        """Return who hears a conversation. Raises: web.HTTPException if the soul does not know it."""
+
+        def look() -> str:
+            with closing(self._mind.store.records()) as records:
+                found = records.conversation(conversation)
+            return str(found["audience"]) if found else SELF
+
+        audience = await asyncio.to_thread(look)
+        if audience == SELF:
+            raise web.HTTPNotFound(text="there is no such conversation")
+        return audience
 
 
 def _later(status: int, after_s: int) -> web.Response:

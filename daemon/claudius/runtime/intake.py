@@ -27,7 +27,7 @@ from claudius.perception import (
     amended_key,
     is_terminal,
 )
-from claudius.runtime.access import MUTED_UNTIL, ChannelModes, Pairing, admit, is_owner, taking_part
+from claudius.runtime.access import MUTED_UNTIL, ChannelModes, Pairing, admit, is_moderator, is_owner, taking_part
 from claudius.runtime.commands.words import SIGN, STOP, THUMBS, as_command, decided_by_thumb, is_lent
 from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.lanes import Lanes
@@ -101,13 +101,7 @@ class Intake:
             return is_new
         limits = UNLIMITED
         if not admitted.is_owner and admitted.origin is Origin.EXTERNAL:
-            config = self._mind.config()
-            limits = RateLimits(
-                person_per_minute=config.budget.person_per_minute,
-                person_per_day=config.budget.person_per_day,
-                conversation_per_hour=config.budget.conversation_per_hour,
-                bot_turns=config.bots.turns,
-            )
+            limits = RateLimits.of(self._mind.config())
         (new,) = await self._keep((admitted,), limits)
         is_paused = self._mind.config().runtime.paused  # one kept in a shared store would cost a question a message
         if is_terminal(admitted.conversation):  # there somebody waits for words
@@ -193,6 +187,8 @@ class Intake:
             log.debug("not heard", extra={"person": perception.person, "standing": perception.standing})
             return None
         heard = taking_part(as_command(self._as_decision(admitted)), mode)
+        if heard.kind is Kind.COMMAND and is_moderator(perception, config):
+            heard = replace(heard, extra=replace(heard.extra, is_moderator=True))
         is_talk = heard.kind in (Kind.MESSAGE, Kind.MENTION) and heard.origin is Origin.EXTERNAL
         return unanswered(heard) if is_talk and config.access.muted and await self._is_muted(heard.person) else heard
 
