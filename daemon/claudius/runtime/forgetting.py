@@ -49,6 +49,7 @@ NOT_OURS = tuple(map(Beyond, (
     "copies that the owner made outside of the home",
 )))  # fmt: skip
 """What an erasure cannot reach."""
+LENT = Beyond("the transcripts of a session that thought in my place (`claudius bridge`)")
 NOTHING_CHANGED = "nothing was changed"
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 UNSAY_AGAIN_S = 5.0
@@ -397,6 +398,7 @@ class Forgetting:
         logs = "the logs and files of {}, where no process of this soul runs now"
         beyond = [*NOT_OURS, *copies_elsewhere, *await self._store.erasure.beyond()]
         beyond += [Beyond(logs.format("another home"), logs.format(home)) for home in at_rest]
+        beyond += [LENT] if erased.is_lent else []
         later = await self._overwrite_later(clock())  # the job may have run since it began
         receipt = {
             "person": ids[0],
