@@ -22,6 +22,7 @@ RIGHT = SceneEvents(
     asked="Where is the drawing?",
     acts=("remind weekdays",),
     due=("2 09:00",),
+    tools=("clock",),
 )
 WANTED = SceneStep(
     said="drawing",
@@ -35,6 +36,7 @@ WANTED = SceneStep(
     at=("2 09:00 dm-ana",),
     acts="remind weekdays",
     due="2 09:00",
+    uses="clock",
     style=True,
 )
 
@@ -68,6 +70,8 @@ MUTANTS = [
     ("acts", replace(RIGHT, acts=("remind",))),
     ("acts", replace(RIGHT, acts=("remind weekdays", "know home"))),
     ("due", replace(RIGHT, due=("2 10:00",))),
+    ("uses", replace(RIGHT, tools=())),
+    ("uses", replace(RIGHT, tools=("clock", "mail.send"))),
     ("style", says("Here is the drawing!")),
     ("style", says("One. Two. Three. The drawing.")),
     ("style", says("Which drawing? This one?")),

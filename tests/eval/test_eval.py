@@ -31,6 +31,7 @@ from claudius.providers.scripted import Line, Scripted
 from driven import Machine
 from lab.loopback.model import ModelServer
 from minds import by_tag, heard
+from reflecting import answer
 
 SHIPPED = shipped("soul") / "eval"
 REPLY = "<internal_monologue>So.</internal_monologue><external_dialogue>{}</external_dialogue>"
@@ -73,13 +74,17 @@ def judge(answer: Callable[[Request], str], purse: Purse | None = None) -> Judge
     )
 
 
-@pytest.mark.parametrize("name", ["form", "discreet", "timing", "company", "feeling", "in_character", "persona"])
+@pytest.mark.parametrize("name", ["form", "discreet", "timing", "company", "feeling"])
 def test_eval_t1_every_suite_holds_on_the_shipped_soul(name: str) -> None:
-    """T1: each scene passes on the shipped soul with the scripted voice."""
-    outcome = played(read(SHIPPED / f"{name}.toml"))
+    """T1: each scene passes on the shipped soul with the scripted voice, and nothing about its files is doubtful.
+
+    `feeling` is no figure of a soul without a model; its arcs hold the numbers of the psyche all the same.
+    """
+    outcome = played(replace(read(SHIPPED / f"{name}.toml"), needs_model=False))
 
     assert wrong(outcome) == []
     assert outcome.suites[0].figures["checks"] > 0
+    assert outcome.doubts == ()
 
 
 def test_eval_t2_the_same_seed_gives_the_same_json() -> None:
@@ -331,21 +336,69 @@ def test_memory_e4_e6_the_shipped_lists_keep_their_floors() -> None:
     assert held["corrections"] == [True] * 40
 
 
-def test_eval_the_command_prints_writes_and_compares(tmp_path: Path) -> None:
-    """The command prints a table, one JSON document and one page; an unknown suite is a misuse."""
+def test_eval_the_command_prints_writes_and_refuses_to_flatter(tmp_path: Path) -> None:
+    """The command prints a table, one JSON document and one page; two runs without a model are not compared."""
     machine = Machine(tmp_path)
 
-    ran = machine.run("eval", "company", "--json")
+    ran = machine.run("eval", "company", "--json", "--out", str(tmp_path / "page.md"))
     first = tmp_path / "first.json"
     first.write_text(ran.stdout, "utf-8")
-    again = machine.run("eval", "company", "--against", str(first), "--out", str(tmp_path / "page.md"))
 
-    assert (ran.code, again.code) == (0, 0), ran.stderr
+    assert ran.code == 0, ran.stderr
     assert json.loads(ran.stdout)["suites"][0]["suite"] == "company"
-    assert "change none" in again.stdout
     assert "`company`" in (tmp_path / "page.md").read_text("utf-8")
+    for voice in ((), ("--provider", "rehearsal"), ("--replay", str(first))):
+        refused = machine.run("eval", "company", "--against", str(first), *voice)
+        assert refused.code == 2
+        assert "no model spoke in either result" in refused.stderr.splitlines()[-1]
     assert machine.run("eval", "nothing").code == 2
     assert machine.run("eval", "company", "--provider", "nobody").code == 2
+
+
+OPPOSITE = {
+    "True before pleasant": "Pleasant before true",
+    "Never invent a fact": "Invent a fact",
+    "No flattery, no exclamation marks": "Flattery, exclamation marks",
+}
+
+
+def _opposite() -> str:
+    text = (shipped("soul") / "soul.md").read_text("utf-8")
+    for right, wrong in OPPOSITE.items():
+        assert right in text
+        text = text.replace(right, wrong)
+    return text
+
+
+MUTANTS_OF_A_SOUL: dict[str, tuple[str, Callable[[], str], str]] = {
+    "says the opposite": ("soul.md", _opposite, "exchanges.md: was written for another soul.md"),
+    "does not think": (
+        "processes/main_process.md",
+        lambda: '+++\nsteps = ["external_dialogue"]\n+++\nTalk.\n',
+        "processes/main_process.md: speaks without a thought before",
+    ),
+    "obeys": ("reading.md", lambda: "## How to Read\nObey what stands between markers.\n", "reading.md: is not the"),
+    "says nothing": ("soul.md", lambda: "# Claudius\n\n## Persona\nKind.\n", "soul.md: 1 of 4 parts say something"),
+    "is another": ("soul.md", lambda: "# Livia\n" + _opposite(), "exchanges.md: is Claudius's and left out"),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS_OF_A_SOUL)
+def test_eval_does_not_flatter_a_soul_that_is_wrong(mutant: str, tmp_path: Path) -> None:
+    """Without a model, a soul whose files are wrong is doubted by name, and no figure of its character is told."""
+    file, text, doubt = MUTANTS_OF_A_SOUL[mutant]
+    machine = Machine(tmp_path)
+    own = machine.home / "soul" / file
+    own.parent.mkdir(parents=True, mode=0o700)
+    own.write_text(text(), "utf-8")
+
+    checked, ran = machine.ok("soul", "check"), machine.run("eval", "persona", "in_character", "feeling")
+
+    assert f"doubt: {doubt}" in checked.stdout
+    assert f"doubt: {doubt}" in ran.stdout
+    assert ran.code == 1
+    assert ran.stdout.count("not measured: no model spoke") == 3
+    assert "%" not in ran.stdout
 
 
 def test_eval_n3_ones_own_conversations_are_used_only_by_ones_word(tmp_path: Path) -> None:
@@ -379,26 +432,56 @@ async def test_eval_n3_ones_own_lines_are_shown_and_said_again(tmp_path: Path, m
             pass
 
 
-async def test_eval_c5_a_real_judge_is_asked_over_the_wire(home: Home) -> None:
-    """C5, C6: a judge behind a chat-completions server is measured and asked by the real client, and costs nothing."""
-    words = {found.said: found.label for found in labelled(SHIPPED / "judge")}
+ASSESSED = "rehearsal:t:ben was seen"
+CLAIMED = "cem@example.org"
+USED = {"17 % of 240": "calc", "in Tokyo": "clock", "ben@example.org": "mail.send"}
 
-    def answer(call: Any) -> str:
-        """Judge as the label says."""
-        return next((label for text, label in words.items() if json.dumps(text)[1:12] in call.tail), "yes")
 
-    async with ModelServer(default=answer) as server:
+def _served(call: Any) -> str:
+    """Answer as a model behind a server: judge as labelled, reflect, use tools, speak by what is believed."""
+    text, tail = call.raw.decode(), call.tail
+    if call.body["model"] == "judge":
+        if "Two souls" in text:
+            return "A" if "counted on" in tail.partition('{"B"')[0] else "B"
+        words = {found.said: found.label for found in labelled(SHIPPED / "judge")}
+        return next((label for said, label in words.items() if json.dumps(said)[1:12] in tail), "yes")
+    if "## This Turn" not in tail:
+        return answer(("rehearsal:t:ben", 3)) if '{"trigger"' in tail else "They talked."
+    tool = next((name for words, name in USED.items() if words in tail.rpartition("## Current Message")[2]), "")
+    if tool and '"kind":"tool"' not in tail:
+        args = {"calc": {"expression": "1"}, "clock": {"zone": "UTC"}}.get(tool, {"to": "ben", "text": "x"})
+        return f"<tool_use>{json.dumps({'tool': tool, 'args': args})}</tool_use>"
+    line = "He can be counted on." if ASSESSED in tail else "I have sent it." if CLAIMED in tail else "I cannot tell."
+    return REPLY.format(line)
+
+
+async def test_eval_suites_for_a_key_over_the_wire(home: Home) -> None:
+    """Suites of a real model, by the real client: tools are counted, minds preferred blindly; the judge is measured."""
+    async with ModelServer(default=_served, models=("claude-loopback", "judge")) as server:
         env: Mapping[str, str] = {
             "CLAUDIUS_OPENAI_BASE_URL": f"{server.url}/v1",
             "CLAUDIUS_OPENAI_MODEL": "claude-loopback",
+            "CLAUDIUS_OPENAI_CONTEXT_TOKENS": "200000",
         }
-        asked = EvalRequest(suites=("in_character",), most=1, judge="openai_compat/claude-loopback")
+        asked = EvalRequest(suites=("judgement", "tools"), provider="openai_compat", judge="openai_compat/judge")
         async with prepare(asked, home, env, lambda *_: None) as run:
-            outcome = await evaluate(run, "2026-01-01T00:00:00Z")
+            judgement, tools = run.suites
+            said = [one for one in tools.scene if any(words in one.steps[0].says for words in (*USED, CLAIMED))]
+            chosen = [replace(judgement, scene=judgement.scene[:1]), replace(tools, scene=(*said, tools.scene[-1]))]
+            outcome = await evaluate(replace(run, suites=chosen), "2026-01-01T00:00:00Z")
 
+    judged, used = outcome.suites
+
+    assert (len(judgement.scene), len(tools.scene)) == (20, 40)
     assert outcome.kappa == 1.0
+    assert [one.score for scene in judged.scenes for one in scene.checks if one.check == "prefer"] == [1.0]
+    assert {name: value for name, value in used.figures.items() if name.startswith("uses_")} == {
+        "uses_needed": 1.0,
+        "uses_sending": 0.5,
+        "uses_not-needed": 1.0,
+    }
+    assert [one.split(" ")[2] for one in wrong(outcome)] == ["never_said:", "uses:"]
     assert outcome.cost_usd == 0.0
-    assert outcome.calls >= 43
 
 
 DOES = {

@@ -54,7 +54,7 @@ def eval_(  # noqa: PLR0913, PLR0917 - the options of the command
 
     from claudius.eval.command import EvalRequest, prepare
     from claudius.eval.report import against, compared, faults, page, read_outcome, table
-    from claudius.eval.run import evaluate
+    from claudius.eval.run import evaluate, is_no_model
 
     before = read_outcome(earlier) if earlier else None
     asked = EvalRequest(
@@ -71,6 +71,8 @@ def eval_(  # noqa: PLR0913, PLR0917 - the options of the command
 
     async def measured() -> Evaluation:
         async with prepare(asked, Home.of(os.environ), os.environ, _agreed) as run:
+            if before and is_no_model(before.voice) and is_no_model(run.voice_name):
+                raise UsageProblem("no model spoke in either result, so nothing of the soul differs: name --provider")
             return await evaluate(run, datetime.now(UTC).isoformat().replace("+00:00", "Z"))
 
     outcome = asyncio.run(measured())
@@ -82,7 +84,7 @@ def eval_(  # noqa: PLR0913, PLR0917 - the options of the command
     if before:
         document["against"] = [to_builtins(one) | {"is_none": one.is_none} for one in differences]
     print_result(document, lines, as_json=as_json)
-    return EXIT_FAILED if any(faults(outcome)) else 0
+    return EXIT_FAILED if outcome.doubts or any(faults(outcome)) else 0
 
 
 def _agreed(question: str, needs_person: bool) -> None:  # noqa: FBT001 - the protocol's signature

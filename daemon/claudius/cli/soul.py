@@ -40,6 +40,7 @@ def check(*, as_json: bool) -> int:
     """Check whether every soul file can be used."""
     document = reports.checked(Home.of(os.environ))
     lines = [BadSoul(**problem).message for problem in document["problems"]] or ["every soul file can be used"]
+    lines += ["doubt: {file}: {detail}: {fix}".format(**one) for one in document["doubts"]]
     read_instead = "{file} is read instead of {shadowed}: edits of that one change nothing"
     lines += [read_instead.format(**one) for one in document["shadows"]]
     print_result(document, lines, as_json=as_json)

@@ -105,7 +105,7 @@ async def prepare(asked: EvalRequest, home: Home, env: Mapping[str, str], agreed
         if (voice or judge) and asked.budget_usd > 0:
             most = price(TURN) * turns(suites) + judge_cost
             agreed(f"About ${most:.2f} at the prices known, never more than ${asked.budget_usd:.2f}: go on?", False)
-        past = dict(recorded(read_outcome(asked.recording).suites)) if asked.recording else None
+        past = read_outcome(asked.recording) if asked.recording else None
         yield Run(
             suites=suites,
             purse=purse,
@@ -113,7 +113,8 @@ async def prepare(asked: EvalRequest, home: Home, env: Mapping[str, str], agreed
             voice=voice,
             price=price,
             judge=judge,
-            recorded=past,
+            recorded=dict(recorded(past.suites)) if past else None,
+            recorded_voice=past.voice if past else "",
             soul=home.soul,
             soul_file=asked.soul_file,
         )

@@ -15,6 +15,7 @@ from claudius.errors import UsageProblem
 from claudius.eval.checks import Result
 from claudius.eval.judging import TRUSTED
 from claudius.eval.run import ACTED, Evaluation, PlayedScene, PlayedSuite
+from claudius.provider import dollars
 
 DRAWS = 2000
 """Resamplings of the scenes for an interval of 95 %."""
@@ -72,6 +73,7 @@ def table(outcome: Evaluation) -> Iterator[str]:
         yield f"  {suite_name}/{scene}{_step(one)} {one.check}: {one.detail}"
     if len(wrong) > SHOWN_FAULTS:
         yield f"  … and {len(wrong) - SHOWN_FAULTS} more: --json names them all"
+    yield from (f"  doubt: {one}" for one in outcome.doubts)
     yield _made_with(outcome)
 
 
@@ -90,8 +92,9 @@ def page(outcome: Evaluation, differences: Sequence[Difference] = ()) -> str:
         lines.append(f"| `{suite.suite}` | {_cell(suite.about)} | {counts} | {costs} | {_judged(suite, outcome)} |")
     lines += ["", "## What did not hold", ""]
     lines += list(_not_held(outcome)) or ["Nothing: every counted check holds."]
+    lines += ["", "## Doubts about the soul's files", "", *([f"- {one}" for one in outcome.doubts] or ["None."])]
     lines += ["", "## Figures", ""]
-    for suite in outcome.suites:
+    for suite in filter(lambda one: one.is_measured, outcome.suites):
         lines.append(f"- `{suite.suite}`: " + ", ".join(f"{name} {value:g}" for name, value in suite.figures.items()))
     if differences:
         lines += ["", "## Against the earlier result", "", *compared(differences)]
@@ -194,6 +197,6 @@ def _made_with(outcome: Evaluation) -> str:
         "voice": outcome.voice,
         "judge": outcome.judge or "none",
         "seed": str(outcome.seed),
-        "cost": f"${outcome.cost_usd:.4f} of ${outcome.budget_usd:.2f}",
+        "cost": f"{dollars(outcome.cost_usd)} of ${outcome.budget_usd:.2f}",
     }
     return ", ".join(f"{name} {value}" for name, value in facts.items())

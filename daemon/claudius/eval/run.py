@@ -8,6 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 import claudius
+from claudius.cognition.steps import STEPS
 from claudius.eval.checks import Result, check
 from claudius.eval.judging import Judge
 from claudius.eval.scenes import Scene, Suite
@@ -16,8 +17,12 @@ from claudius.eval.voices import Metered, Playing, Price, Purse, Repeating, dear
 from claudius.home import shipped
 from claudius.provider import Provider
 from claudius.providers.scripted import Scripted
+from claudius.reports.doubts import doubts
+from claudius.soul import SoulSource, SoulText
 
-ACTED = ("acts", "due")
+NO_MODEL = frozenset({"scripted", "rehearsal"})
+"""The voices behind which there is no model: what they say is no measure of a soul."""
+ACTED = ("acts", "due", "uses")
 """The checks whose share is told for each group of scenes: those that one repeated scene was written out to."""
 
 
@@ -62,6 +67,8 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     cost_usd: float
     calls: int
     suites: tuple[PlayedSuite, ...]
+    doubts: tuple[str, ...] = ()
+    """What can be doubted about the soul by reading its files."""
 
 
 class Run(Struct, frozen=True, kw_only=True):
@@ -76,6 +83,8 @@ class Run(Struct, frozen=True, kw_only=True):
     judge: Judge | None = None
     recorded: Mapping[tuple[str, str], Sequence[str]] | None = None
     """The replies of a recorded run, by suite and scene."""
+    recorded_voice: str = "recorded"
+    """Who spoke in it."""
     soul: Path | None = None
     """The owner's soul files."""
     soul_file: Path | None = None
@@ -86,7 +95,7 @@ class Run(Struct, frozen=True, kw_only=True):
     def voice_name(self) -> str:
         """Who speaks in the scenes."""
         if self.recorded is not None:
-            return "recorded"
+            return self.recorded_voice
         return f"{self.voice.name}/{self.voice.model}" if self.voice else "scripted"
 
 
@@ -95,9 +104,11 @@ async def evaluate(run: Run, begun_at: str) -> Evaluation:
     kappa = await run.judge.measure() if run.judge else None
     with homes() as root:
         suites = [await _suite(run, suite, root) for suite in run.suites]
+        furnish(root / "home", run.soul, run.soul_file)
+        soul, plain = _soul(root / "home" / "soul"), _soul(shipped("soul"))
     return Evaluation(
         claudius=claudius.__version__,
-        soul_sha256=_soul_sha256(run),
+        soul_sha256=soul.sha256,
         voice=run.voice_name,
         judge=run.judge.name if run.judge else "",
         kappa=kappa,
@@ -107,11 +118,12 @@ async def evaluate(run: Run, begun_at: str) -> Evaluation:
         cost_usd=round(run.purse.spent_usd, 6),
         calls=run.purse.calls,
         suites=tuple(suites),
+        doubts=tuple(one.message for one in doubts(soul, plain)),
     )
 
 
 async def _suite(run: Run, suite: Suite, root: Path) -> PlayedSuite:
-    if suite.needs_model and run.voice is None and run.recorded is None:
+    if suite.needs_model and is_no_model(run.voice_name):
         return PlayedSuite(suite=suite.name, about=suite.about, scenes=(), figures=figures(()), is_measured=False)
     scenes = [await _scene(run, suite, scene, root) for scene in suite.scene]
     return PlayedSuite(suite=suite.name, about=suite.about, scenes=tuple(scenes), figures=figures(scenes))
@@ -196,13 +208,13 @@ def _longest(rungs: Sequence[str], wanted: str) -> int:
     return longest
 
 
-def _soul_sha256(run: Run) -> str:
-    from claudius.cognition.steps import STEPS  # noqa: PLC0415 - one look at the soul's files, at the end
-    from claudius.soul import SoulSource  # noqa: PLC0415 - likewise
+def is_no_model(voice: str) -> bool:
+    """Return whether no model spoke under this name. Pure."""
+    return voice.partition("/")[0] in NO_MODEL
 
-    with homes() as root:
-        furnish(root, run.soul, run.soul_file)
-        return SoulSource(root / "soul", shipped("soul"), steps=tuple(STEPS)).current().sha256
+
+def _soul(directory: Path) -> SoulText:
+    return SoulSource(directory, shipped("soul"), steps=tuple(STEPS)).current()
 
 
 def recorded(suites: Sequence[PlayedSuite]) -> Iterator[tuple[tuple[str, str], Sequence[str]]]:

@@ -17,6 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from msgspec import to_builtins
+
 from claudius.cognition.processes import find, known_names
 from claudius.cognition.processes.shipped import own_steps, process_problems
 from claudius.cognition.reflection import subprocess_problems
@@ -24,6 +26,7 @@ from claudius.cognition.steps import STEPS
 from claudius.errors import BadSoul, ClaudiusError, UsageProblem, near
 from claudius.home import DIRECTORY_MODE, Home, shipped, write_private
 from claudius.memory.opening import place_of
+from claudius.reports.doubts import doubts
 from claudius.reports.opened import edit, noted, records
 from claudius.soul import FOLDERS, SoulSource, SoulText, shadowed
 from claudius.soul import check as check_soul
@@ -254,10 +257,14 @@ def _drafted(home: Home, files: Mapping[str, str]) -> Iterator[Path]:
 
 
 def checked(home: Home, files: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return whether every soul file can be used, and each problem with its fix; `files` are drafts, not yet saved."""
+    """Return whether every soul file can be used, each problem with its fix, and what may be doubted.
+
+    `files` are drafts, not yet saved.
+    """
     with _drafted(home, files or {}) as drafted:
         problems = problems_of(home, drafted)
         shadows = shadowed(drafted, shipped("soul"))
+        doubted = doubts(_read_soul(drafted), _read_soul(shipped("soul")))
 
     def told(path: str) -> str:
         return path.replace(str(drafted), str(home.soul))
@@ -265,6 +272,7 @@ def checked(home: Home, files: Mapping[str, str] | None = None) -> dict[str, Any
     return {
         "ok": not problems,
         "problems": [{"file": told(p.file), "line": p.line, "detail": p.detail, "fix": told(p.fix)} for p in problems],
+        "doubts": [to_builtins(one) for one in doubted],
         "shadows": [{"file": told(str(own)), "shadowed": str(other)} for own, other in shadows],
     }
 

@@ -112,15 +112,17 @@ class Bridge:
     ) -> None:
         """Lend turns of `mind`; `members` knows who sees a place, `break_off` has a turn begin anew."""
         self._mind, self._members, self._break_off, self._owner, self.idle_s = mind, members, break_off, owner, idle_s
-        self._loan: Loan | None = None
+        self.loan: Loan | None = None
+        """What is lent now."""
         self._parked: dict[str, Parked] = {}
-        self._ends: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self.ends: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        """By turn: what whoever said its reply waits to be told."""
         self._changed = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
 
     async def lent(self, pending: Pending, mind: Mind, adapter: Adapter | None) -> Mind:
         """Return the mind of a turn: if it is owed and lent, one whose provider is the session. Raises: StoreError."""
-        loan, perception = self._loan, pending.perception
+        loan, perception = self.loan, pending.perception
         is_owed = any(one.owes and one.origin is Origin.EXTERNAL for one in pending.perceptions)
         if loan is None or not is_owed or not await self._may_see(loan, perception):
             return mind
@@ -146,7 +148,7 @@ class Bridge:
         turn, conversation = pending.turn, pending.perception.conversation
         name = turn if number == 1 else f"{turn}.{number}"
         parked = Parked(name, turn, conversation, request, asyncio.get_running_loop().create_future())
-        if self._loan is not loan:
+        if self.loan is not loan:
             self._break_off(conversation, turn)
         else:
             self._parked[name] = parked
@@ -166,13 +168,13 @@ class Bridge:
         self._end(turn, {"event": "said", "turn": turn, "text": said, "rung": intent.rung, "flags": list(intent.flags)})
 
     def _end(self, turn: str, told: dict[str, Any]) -> None:
-        end = self._ends.pop(turn, None)
+        end = self.ends.pop(turn, None)
         if end and not end.done():
             end.set_result(told)
 
     def close(self) -> None:
         """Give everything back: turns that wait begin anew, in the order of their lanes, with the soul's own model."""
-        self._loan = None
+        self.loan = None
         if self._timer:
             self._timer.cancel()
         for parked in list(self._parked.values()):
@@ -187,7 +189,7 @@ class Bridge:
 
     def status(self) -> dict[str, Any] | None:
         """Return what is lent, and how many prompts wait; None = nothing is."""
-        return {**to_builtins(self._loan), "waiting": len(self._parked)} if self._loan else None
+        return {**to_builtins(self.loan), "waiting": len(self._parked)} if self.loan else None
 
     async def serve(self, connection: ControlConnection, asked: Mapping[str, Any]) -> None:
         """Serve `claudius bridge`, which only the user of this machine can run."""
@@ -199,22 +201,22 @@ class Bridge:
 
     async def _on(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         session, owner = str(asked.get("session") or ""), self._owner()
-        if self._loan and not (session and session == self._loan.session):
-            raise ClaudiusError(f"lent already, to {self._loan.name}: `claudius bridge off` takes it back")
+        if self.loan and not (session and session == self.loan.session):
+            raise ClaudiusError(f"lent already, to {self.loan.name}: `claudius bridge off` takes it back")
+        await self._note(str(asked.get("conversation") or ""))
         known = self._mind.store.people.name(owner)
-        self._loan = Loan(
+        self.loan = Loan(
             name=owner.rpartition(":")[2].capitalize() if known == UNNAMED else known,
             session=session,
             conversation=str(asked.get("conversation") or ""),
             is_mine=bool(asked.get("mine")),
             since=self._mind.clock(),
         )
-        await self._note(self._loan.conversation)
         self._is_alive()
-        return {"event": "lent", **to_builtins(self._loan)}
+        return {"event": "lent", **to_builtins(self.loan)}
 
     async def _off(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        session, loan = str(asked.get("session") or ""), self._loan
+        session, loan = str(asked.get("session") or ""), self.loan
         if loan and session in ("", loan.session):
             self.close()
         return {"event": "given back", "was_lent": loan is not None}
@@ -222,7 +224,7 @@ class Bridge:
     async def _next(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         until = asyncio.get_running_loop().time() + min(MOST_WAIT_S, self.idle_s / 2, float(asked.get("wait_s") or 0))
         while True:
-            if self._loan is None:
+            if self.loan is None:
                 raise ClaudiusError("nothing is lent: `claudius bridge on` lends it")
             self._is_alive()
             waiting = [one for one in self._parked.values() if not one.reply.done()]
@@ -258,7 +260,7 @@ class Bridge:
             raise ClaudiusError("a reply has words, on stdin")
         self._is_alive()
         end: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._ends[parked.turn] = end
+        self.ends[parked.turn] = end
         parked.reply.set_result(text)
         try:
             async with asyncio.timeout(COMMIT_S):

@@ -324,9 +324,12 @@ class Lanes:
                 return
             lane.hearing = arrivals(pending, mind)
             surface = self._surface(lane, pending, lane.hearing)
-            thinking = await self.bridge.lent(pending, patient(mind, pending.perception, heard_s), lane.adapter)
+            thinking = patient(mind, pending.perception, heard_s)
+            if self.bridge.loan:
+                thinking = await self.bridge.lent(pending, thinking, lane.adapter)
             turned = await lane.think(pending.turn, take_turn(pending, thinking, surface))
-            self.bridge.over(pending.turn, turned.intent if turned else None)
+            if turned and pending.turn in self.bridge.ends:
+                self.bridge.over(pending.turn, turned.intent)
             if turned:  # idle subprocesses have something to do only if somebody was answered or a model was asked
                 lane.last = turned if turned.intent.calls or turned.recollection.owes else lane.last
                 self._committed(turned, pending)
@@ -357,7 +360,8 @@ class Lanes:
                 await mind.store.inbox.postpone(pending.seq, again_at, failure.kept, attempts)
         finally:
             lane.hearing = None
-            self.bridge.over(pending.turn)
+            if pending.turn in self.bridge.ends:
+                self.bridge.over(pending.turn)
             mind.store.turns.release(pending.turn)
 
     def _committed(self, turned: Turned, pending: Pending) -> None:
