@@ -16,8 +16,8 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind
+from claudius.cognition.turn import Turned
 from claudius.errors import ClaudiusError
-from claudius.intent import Intent
 from claudius.memory.audit import AuditEntry
 from claudius.memory.inbox import Pending
 from claudius.memory.people import UNNAMED
@@ -159,11 +159,12 @@ class Bridge:
         finally:
             self._parked.pop(name, None)
 
-    def over(self, turn: str, intent: Intent | None = None) -> None:
+    def over(self, turn: str, turned: Turned | None) -> None:
         """Tell whoever said a reply what became of its turn; None = it was not committed."""
-        if intent is None:
+        if turned is None:
             self._end(turn, {"event": "refused", "message": f"{turn} was not committed: ask `next` again"})
             return
+        intent = turned.intent
         said = "\n\n".join([one.body for one in intent.utterances])
         self._end(turn, {"event": "said", "turn": turn, "text": said, "rung": intent.rung, "flags": list(intent.flags)})
 

@@ -319,6 +319,7 @@ class Lanes:
         # an instant in the future was read off a clock that has been set since: it has waited since the start then
         heard_at = pending.heard_at if pending.heard_at <= now else self._began
         heard_s = asyncio.get_running_loop().time() - (now - heard_at).total_seconds()
+        turned: Turned | None = None
         try:
             if await self._is_settled_before(lane, pending, now):
                 return
@@ -328,8 +329,6 @@ class Lanes:
             if self.bridge.loan:
                 thinking = await self.bridge.lent(pending, thinking, lane.adapter)
             turned = await lane.think(pending.turn, take_turn(pending, thinking, surface))
-            if turned and pending.turn in self.bridge.ends:
-                self.bridge.over(pending.turn, turned.intent)
             if turned:  # idle subprocesses have something to do only if somebody was answered or a model was asked
                 lane.last = turned if turned.intent.calls or turned.recollection.owes else lane.last
                 self._committed(turned, pending)
@@ -361,7 +360,7 @@ class Lanes:
         finally:
             lane.hearing = None
             if pending.turn in self.bridge.ends:
-                self.bridge.over(pending.turn)
+                self.bridge.over(pending.turn, turned)
             mind.store.turns.release(pending.turn)
 
     def _committed(self, turned: Turned, pending: Pending) -> None:
