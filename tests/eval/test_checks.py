@@ -104,7 +104,7 @@ def test_eval_t1_every_check_has_a_mutant() -> None:
 
 
 def test_eval_c3_a_member_of_a_room_may_hear_what_was_said_there() -> None:
-    """A line of a room may be repeated to its members in private, and to nobody else."""
+    """A line of a room may be repeated to its members in private, and to no one else."""
     line = "The crane is booked for Thursday at noon precisely."
     there = replace(says(f"The drawing. {line}"), told=(Told("harbour", "ben", line),), members={"harbour": ("ana",)})
 

@@ -518,7 +518,7 @@ def test_eval_a19_acts_are_counted_and_a_wrong_reader_is_found(mutant: str, monk
 
 
 def test_eval_a19_without_a_model_nothing_is_told_of_acts() -> None:
-    """A19: the scripted voice understands nobody, so that a figure of it would flatter."""
+    """A19: the scripted voice understands no one, so that a figure of it would flatter."""
     outcome = played(read(SHIPPED / "acts.toml"))
 
     assert "not measured: no model spoke" in "".join(table(outcome))
