@@ -80,6 +80,7 @@ def test_everything_that_reads_prints_json() -> None:
         "claudius ensoul on",
         "claudius ensoul off",
         "claudius ensoul hook",
+        "claudius bridge off",
         "claudius model get",
         "claudius model use",
         "claudius model rm",

@@ -122,6 +122,8 @@ def _life(document: dict[str, Any]) -> Iterator[str]:
         yield "careful: the last process did not end cleanly; one turn at a time until its work is done"
     if document["disk"]["problem"]:
         yield f"nothing new is accepted: {document['disk']['problem']}"
+    if lent := document.get("bridge"):
+        yield safe(f"lent: {lent['name']} is at the bench since {clock(lent['since'])}; {lent['waiting']} wait there")
 
 
 @click.command()
