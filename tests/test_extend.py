@@ -1,4 +1,4 @@
-"""docs/extend.md and docs/perceive.md are true: the parts work as they stand; one of the wrong shape is named at once.
+"""docs/extend.md and docs/network.md are true: the parts work as they stand; one of the wrong shape is named at once.
 
 So is what docs/claude-code.md says of a session that thinks for the soul.
 """
@@ -12,7 +12,7 @@ import pytest
 
 from driven import REPOSITORY, Machine
 
-TEXT = "".join((REPOSITORY / "docs" / name).read_text("utf-8") for name in ("extend.md", "perceive.md"))
+TEXT = "".join((REPOSITORY / "docs" / name).read_text("utf-8") for name in ("extend.md", "network.md"))
 FILE = re.compile(r"^`~/([\w./-]+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```shell\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINES = 50

@@ -444,7 +444,7 @@ def _load(name: str, registry: Mapping[str, str], key: str) -> Any:
     return module
 
 
-_SHAPE = "docs/extend.md shows the shape"
+_SHAPE = "docs/extend.md and docs/network.md show the shape"
 
 
 def _made(name: str, registry: Mapping[str, str], key: str, door: type, *given: Any) -> Any:
