@@ -3,7 +3,7 @@
     python tests/handy.py
 
 reads `HOME FLOW CLASS POINT [POSTGRES_URL]` a line, lives once for each in a fork of its own, and prints how that ended.
-FLOW is `direct` (its turn does the call) or `asked` (somebody allows it). It says one line, allows what waits, and ends
+FLOW is `direct` (its turn does the call) or `asked` (a person allows it). It says one line, allows what waits, and ends
 in good order once nothing is under way. What happened outside of it is in files of HOME, one line each: `effects`,
 `posts`, `calls`, `settled`.
 """
@@ -107,7 +107,7 @@ class Network(RehearsalAdapter):
         self.at("after_settles")
 
     async def answer(self, perception: Perception, text: str) -> None:
-        """Tell nobody."""
+        """Tell no one."""
 
 
 async def live(root: Path, flow: str, cls: str, point: str, url: str) -> None:

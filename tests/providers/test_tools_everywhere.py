@@ -1,4 +1,4 @@
-"""T3: a tool is used alike whoever is asked, the two Claude transports through the real command; nobody is offered a tool."""
+"""T3: a tool is used alike whoever is asked, the two Claude transports through the real command; no one is offered a tool."""
 
 from __future__ import annotations
 
