@@ -19,7 +19,6 @@ from typing import Any
 from msgspec import Struct, field
 
 from claudius.adapters.terminal import TerminalAdapter, own_person
-from claudius.claude_code.context import Ensouled
 from claudius.cognition.hooks import Hooks
 from claudius.cognition.mind import Mind, StepVoice, lately
 from claudius.cognition.processes import check_process
@@ -83,6 +82,9 @@ TOOLS: dict[str, str] = {
     "web.read": "claudius.tools.web",
 }
 """Built-in tools by name; each module has `build(store, config, offered)`, which returns its tools."""
+
+ENSOULED = "claudius.claude_code.context"
+"""What serves the sessions of Claude Code."""
 
 
 class Composed(Struct, frozen=True, kw_only=True):
@@ -285,7 +287,7 @@ async def compose(
     return Composed(server=server, settings=settings, soul=soul, mind=mind)
 
 
-def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, BackgroundServices, Ensouled]:
+def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, BackgroundServices, Any]:
     """Build the mind and what thinks and works beside it. Raises: ClaudiusError."""
     home, store, settings = given.home, given.store, given.settings
     pushed = partial(getattr, store.leases.souls, "in_force")  # the very next turn has it
@@ -314,7 +316,7 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
         consult=second.consult,
         hands=IdleHands(built_in(TOOLS.values(), store, shared["config"], given.tools)),
     )
-    ensouled = Ensouled(mind, home, own_person)
+    ensouled = importlib.import_module(ENSOULED).Ensouled(mind, home, own_person)
     services = BackgroundServices(
         mind,
         home,
@@ -333,7 +335,7 @@ def _server(
     mind: Mind,
     second: SecondMind,
     services: BackgroundServices,
-    ensouled: Ensouled,
+    ensouled: Any,
     *,
     networks: bool,
 ) -> Server:
