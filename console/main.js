@@ -1,5 +1,6 @@
 // The frame of the page: the strip on top, the rail, the keys, and what is open.
 import { html, render, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
+import { heed } from "./live.js";
 import { close, enter, follow, hasToken, post } from "./net.js";
 import { count, dollars, Layer, Nothing, plain, Problem, tokensIn, useKeys, useRead, when } from "./parts.js";
 
@@ -52,7 +53,7 @@ function App() {
   const [last, setLast] = useState(Date.now());
   const [place, setPlace] = useState("");
   const [layers, setLayers] = useState([]);
-  const listeners = useRef(new Set());
+  const listeners = useRef(new Set()), lives = useRef(new Map());
   const changed = useRef(0);
   const again = useCallback(() => {
     clearTimeout(changed.current);
@@ -67,6 +68,7 @@ function App() {
     conversation: place,
     event: (one) => {
       setLast(Date.now());
+      heed(lives.current, one);
       if (one.kind === "changed" || one.kind === "soul") again();
       for (const listen of listeners.current) listen(one);
     },
@@ -89,7 +91,7 @@ function App() {
   const status = useRead("status", turn), psyche = useRead("psyche", turn), usage = useRead("usage?by=day", turn), people = useRead("people", turn);
   const listen = useCallback((one) => { listeners.current.add(one); return () => listeners.current.delete(one); }, []);
   const show = useCallback((title, body) => setLayers((was) => [...was, [title, body]]), []);
-  const soul = { turn, again, listen, keys: on, setPlace, people, psyche, show };
+  const soul = { turn, again, listen, lives: lives.current, keys: on, setPlace, people, psyche, show };
   const [name, title] = screen, { Screen, error } = useScreen(name, title);
   const refused = state.status === 401 || !hasToken(), lost = state && state !== "live" && !refused;
   useEffect(() => { document.title = `${title} · Claudius`; }, [title]);

@@ -94,7 +94,7 @@ async def test_a_trivial_message_is_answered_by_one_line_and_no_model(home: Home
     assert voice.requests == []
     assert told["attention"] == told["outcome"] == "react"
     assert told["failed"] == ["trivial"]
-    assert explained(told) == "answered without a thought: a direct message of trivial weight; it needed no thought"
+    assert explained(told) == "It answered a direct message of trivial weight without a thought: it needed no thought."
 
 
 async def test_m13_an_answer_to_the_souls_own_question_is_thought_about(home: Home) -> None:
@@ -336,7 +336,7 @@ async def test_in_a_group_attention_decides(home: Home) -> None:
     assert [one.text for one in soul.network.visible] == ["As you say."]
     assert [one["attention"] for one in told] == ["ignore", "think"]
     assert "chosen_action" in voice.requests[0].tail
-    assert explained(told[1]).startswith("thought about: an overheard message of critical weight")
+    assert explained(told[1]).startswith("It thought about an overheard message of critical weight")
     assert numbered(told[1]).startswith("meaning 0.")
 
 

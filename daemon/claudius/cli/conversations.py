@@ -156,18 +156,11 @@ _DELIVERED = {
     "unknown_after_send": "was sent; whether it arrived is being checked",
     "dead": "could not be delivered",
 }
-_OUTCOMES = {
-    "hear": "it was only kept: nothing was owed to it",
-    "apologise": "no answer came about, so an apology was said",
-    "think": "it was thought about, because an answer was owed",
-}
 _STATES = {"pending": "it waits for the next try", "taken": "it is being answered", "thought": "it is being answered"}
 
 
 def explained(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of one turn. Pure."""
-    from claudius.psyche.showing import numbered
-
     yield click.style(f"turn {found['turn']}  {clock(found['at'])}  {found['conversation']}", bold=True)
     yield from _heard(found)
     yield from _voice(found)
@@ -189,7 +182,7 @@ def explained(found: Mapping[str, Any]) -> Iterator[str]:
         if one["state"] == "refused"
     )
     yield from map(_used, found.get("tools", ()))
-    yield from (f"changed: {safe(line)}" for line in _changed(found["changes"]))
+    yield from (f"changed: {safe(line)}" for line in found["explained"]["changed"])
     if failure := found["failure"]:
         yield click.style(safe(f"failed: {failure['detail']}"), fg="yellow")
         yield safe(f"to do: {failure['fix']}")
@@ -199,7 +192,7 @@ def explained(found: Mapping[str, Any]) -> Iterator[str]:
         why = f" ({delivery['reason']})" if delivery["reason"] else ""
         at = f" at {clock(delivery['at'])}" if delivery["state"] == "sent" else ""
         yield safe(f"{_DELIVERED.get(delivery['state'], delivery['state'])}{at}{why}")
-    if numbers := numbered(found["attention"]):
+    if numbers := found["explained"]["numbers"]:
         yield click.style(f"in numbers: {numbers}", dim=True)
     yield click.style("the whole prompt and every call: --json", dim=True)
 
@@ -212,7 +205,6 @@ def _used(one: Mapping[str, Any]) -> str:
 
 def _heard(found: Mapping[str, Any]) -> Iterator[str]:
     from claudius.prompt import MARK
-    from claudius.psyche.showing import explained as psyche_explained
 
     gone = found["perception"] if found["perception"].get("text", "") is None else None
     if gone:
@@ -227,9 +219,7 @@ def _heard(found: Mapping[str, Any]) -> Iterator[str]:
         is_own = perception.get("origin") == "internal"
         who = "the soul's own clock" if is_own else perception.get("name") or perception.get("person") or "nobody"
         yield safe(f"heard from {who}: {text}" if text else f"heard from {who}")
-    attention = found["attention"]
-    why = psyche_explained(attention) or _OUTCOMES.get(attention.get("outcome", ""), "")
-    if why:
+    if why := found["explained"]["words"]:
         yield why
     last = found["perception"]
     if last.get("state") in _STATES:
@@ -246,33 +236,3 @@ def _voice(found: Mapping[str, Any]) -> Iterator[str]:
         many = f", {len(found['calls'])} calls" if len(found["calls"]) > 1 else ""
         plain = f" (profile plain, form: {found['form']})" if found["profile"] == "plain" else ""
         yield f"voice {found['provider']} {model}".rstrip() + plain + many
-
-
-def _changed(changes: Mapping[str, Any]) -> Iterator[str]:
-    for name, change in changes.items():
-        match name, change:
-            case "soul_state", Mapping():
-                yield "; ".join(f"{key} is now “{value}”" for key, value in change.items())
-            case "process", Mapping():
-                yield f"the conversation goes from {change.get('from')} to {change.get('to')}"
-            case "mood", str():
-                yield f"the mood is now {change}"
-            case "user_model", Mapping() if change.get("result") == "stored":
-                yield f"the portrait of {change['person']}, version {change['version']}: {change['note']}"
-            case _:
-                yield f"{name.replace('_', ' ')}: {_words(change)}"
-
-
-def _words(value: object) -> str:
-    """Return any value as words: no braces, no quotes. Pure."""
-    match value:
-        case Mapping():
-            return ", ".join(f"{str(key).replace('_', ' ')} {_words(one)}" for key, one in value.items())
-        case list() | tuple():
-            return "; ".join(map(_words, value))
-        case None:
-            return "none"
-        case bool():
-            return "yes" if value else "no"
-        case _:
-            return str(value)
