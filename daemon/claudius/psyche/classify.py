@@ -84,7 +84,7 @@ def classify(text: str, address: str, *, soul_name: str, novelty: float) -> Hear
     text = text[:HEARD_CHARS]
     said = tokens(text)
     words = [token.word for token in said if not token.ends_sentence]
-    asked = sum(not QUESTION_MARKS.isdisjoint(token.word) for token in said if token.ends_sentence)
+    asked = sum([not QUESTION_MARKS.isdisjoint(token.word) for token in said if token.ends_sentence])
     return Heard(
         load=0.7 * min(1.0, len(words) / 200) + (0.3 if asked > 1 else 0.0),
         novelty=novelty,
