@@ -49,8 +49,7 @@ from claudius.runtime.server import Server
 from claudius.runtime.transcription import transcriber
 from claudius.shape import misfit
 from claudius.soul import SoulSource, Source
-from claudius.tools import built_in
-from claudius.tools.offered import OfferedTools, offered_tools
+from claudius.tools.offered import OfferedTools, built_in, offered_tools
 
 log = logging.getLogger(__name__)
 
@@ -282,7 +281,7 @@ async def compose(
         store=store,
         roles=roles,
         resources=resources,
-        tools=offered_tools(home, lambda: settings.loaded, store.pins.all, clock.now, TOOLS, learn),
+        tools=offered_tools(home, now, store.pins.all, clock.now, TOOLS, learn),
     )
     mind, second, services, ensouled = _parts(given, networks=networks)
     server = _server(given, mind, second, services, ensouled, networks=networks)
