@@ -324,7 +324,7 @@ def with_receipts(intent: Intent, receipts: tuple[str, ...]) -> Intent:
             for n, entry in enumerate(intent.entries)
         ]
     )
-    return replace(intent, utterances=(*before, replace(last, receipts=receipts)), entries=entries)
+    return replace(intent, utterances=(*before, replace(last, receipts=(*receipts, *last.receipts))), entries=entries)
 
 
 def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:
