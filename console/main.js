@@ -1,7 +1,8 @@
 // The frame of the page: the strip on top, the rail, the keys, and what is open.
 import { html, render, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
+import { heed } from "./live.js";
 import { close, enter, follow, hasToken, post } from "./net.js";
-import { count, dollars, Layer, Nothing, plain, Problem, useKeys, useRead, when } from "./parts.js";
+import { count, dollars, Layer, Nothing, plain, Problem, tokensIn, useKeys, useRead, when } from "./parts.js";
 
 const SCREENS = ["Now", "Life", "People", "Beliefs", "Soul", "Clock", "Hands", "Health"].map((title) => [title.toLowerCase(), title]);
 const KEYS = [["1 to 8", "a screen"], ["/", "what you say"], ["j, k", "the next and the last turn"], ["← →", "along time"], ["v", "veil private text"], ["?", "these keys"]];
@@ -36,8 +37,8 @@ function Strip({ status, psyche, usage, veiled, onVeil, lost }) {
     ${psyche && html`<p class="mood">${plain(psyche.mood.words)}</p>
     <p class="energy wide">energy <meter min="0" max="1" value=${psyche.energy} aria-label="energy">${psyche.energy.toFixed(2)}</meter></p>
     <p class="wide">${plain(need)}</p>`}
-    <p class="right"><span class=${`dot ${status?.running && !lost ? "on" : "off"}`} aria-hidden="true"></span> ${plain(life)}${status?.provider?.name ? ` · voice: ${status.provider.name}` : ""}${waits ? ` · ${waits} waiting` : ""}</p>
-    <p class="wide">today ${today ? `${today.calls} call${today.calls === 1 ? "" : "s"} · ${count(today.input_tokens + today.cache_read_tokens + today.output_tokens)} tokens · ${dollars(today.cost_usd)}` : "no calls yet"}</p>
+    <p class="right"><span class=${`dot ${status?.running && !lost ? "on" : "off"}`} aria-hidden="true"></span> ${plain(life)}${status?.provider?.name ? ` · voice: ${status.provider.name}` : ""}${status?.bridge ? ` · ${plain(status.bridge.name)} is at the bench` : ""}${waits ? ` · ${waits} waiting` : ""}</p>
+    <p class="wide">today ${today ? `${today.calls} call${today.calls === 1 ? "" : "s"} · ${count(tokensIn(today) + today.output_tokens)} tokens · ${dollars(today.cost_usd)}` : "no calls yet"}</p>
     <button class="plain" aria-pressed=${veiled} onClick=${onVeil}>${veiled ? "Unveil" : "Veil"} thoughts <kbd>v</kbd></button>
   </header>`;
 }
@@ -52,7 +53,7 @@ function App() {
   const [last, setLast] = useState(Date.now());
   const [place, setPlace] = useState("");
   const [layers, setLayers] = useState([]);
-  const listeners = useRef(new Set());
+  const listeners = useRef(new Set()), lives = useRef(new Map());
   const changed = useRef(0);
   const again = useCallback(() => {
     clearTimeout(changed.current);
@@ -67,6 +68,7 @@ function App() {
     conversation: place,
     event: (one) => {
       setLast(Date.now());
+      heed(lives.current, one);
       if (one.kind === "changed" || one.kind === "soul") again();
       for (const listen of listeners.current) listen(one);
     },
@@ -89,7 +91,7 @@ function App() {
   const status = useRead("status", turn), psyche = useRead("psyche", turn), usage = useRead("usage?by=day", turn), people = useRead("people", turn);
   const listen = useCallback((one) => { listeners.current.add(one); return () => listeners.current.delete(one); }, []);
   const show = useCallback((title, body) => setLayers((was) => [...was, [title, body]]), []);
-  const soul = { turn, again, listen, keys: on, setPlace, people, psyche, show };
+  const soul = { turn, again, listen, lives: lives.current, keys: on, setPlace, people, psyche, show };
   const [name, title] = screen, { Screen, error } = useScreen(name, title);
   const refused = state.status === 401 || !hasToken(), lost = state && state !== "live" && !refused;
   useEffect(() => { document.title = `${title} · Claudius`; }, [title]);

@@ -72,7 +72,8 @@ export const span = (seconds) => {
   return minutes < 120 ? `${minutes} min` : minutes < 2880 ? `${Math.round(minutes / 60)} h` : `${Math.round(minutes / 1440)} d`;
 };
 export const count = (n) => (n >= 10000 ? `${Math.round(n / 1000)} k` : n >= 1000 ? `${(n / 1000).toFixed(1)} k` : String(n ?? 0));
-export const dollars = (n) => (n === null || n === undefined ? "price unknown" : `$${n.toFixed(n < 1 ? 4 : 2)}`);
+export const tokensIn = (used) => used.input_tokens + used.cache_read_tokens + used.cache_write_tokens;
+export const dollars = (n) => (n === null || n === undefined ? "price unknown" : n > 0 && n < 0.0001 ? "under $0.0001" : `$${n.toFixed(n && n < 1 ? 4 : 2)}`);
 export const signed = (n) => `${n < 0 ? "▼ −" : "▲ +"}${Math.abs(n).toFixed(2)}`;
 export const trustWord = (n) => `${n < 0 ? "−" : "+"}${Math.abs(n)} of ±10`;
 export const spaced = (name) => String(name ?? "").replace(/\.md$/, "").replace(/_/g, " ");
@@ -128,21 +129,21 @@ export const Thought = ({ verb, text, children, voided }) => html`<div class=${`
   <p class="kind"><span class="sr">private thought: </span>private${verb ? ` · ${plain(verb)}` : ""}${voided ? " · taken back" : ""}</p>
   <div class="private">${children ?? html`<${Prose} text=${text}/>`}</div></div>`;
 
-// Text that grows: each piece is appended to one text node.
-export function Growing({ of }) {
-  const place = useRef(null);
-  useEffect(() => {
-    const node = document.createTextNode(plain(of.text));
-    place.current.replaceChildren(node);
-    return of.listen((piece) => node.appendData(plain(piece)));
-  }, [of]);
-  return html`<span class="growing"><span ref=${place}></span><span class="caret" aria-hidden="true"></span></span>`;
+// Text that grows, drawn as it will stand, at most once a frame; marks that are still open are closed for it.
+const OPEN = ["**", "`"];
+function closed(text) {
+  const shown = text.replace(/[*`_]+$/, ""), last = shown.slice(shown.lastIndexOf("\n") + 1);
+  return OPEN.reduce((all, mark) => (last.split(mark).length % 2 ? all : all + mark), shown);
 }
 
-export class Grown {
-  constructor() { this.text = ""; this.heard = new Set(); }
-  add(piece) { this.text += piece; for (const one of this.heard) one(piece); }
-  listen(one) { this.heard.add(one); return () => this.heard.delete(one); }
+export function Growing({ of }) {
+  const [, draw] = useState(0);
+  useLayoutEffect(() => {
+    let asked = 0;
+    const stop = of.listen(() => { asked ||= requestAnimationFrame(() => { asked = 0; draw((n) => n + 1); }); });
+    return () => { stop(); cancelAnimationFrame(asked); };
+  }, [of]);
+  return html`<div class="growing"><${Prose} text=${closed(of.text)}/></div>`;
 }
 
 export function Layer({ title, onClose, children }) {
@@ -179,39 +180,27 @@ export const where = (audience, people) => {
 };
 
 // What was heard; words that expired or were erased are said to be so, never shown as empty.
-function Heard({ of }) {
+function Heard({ of, what }) {
   if (!of || (!of.person && !of.text && !of.kind)) return html`<${Nothing}>Nobody spoke: it began by itself.<//>`;
   if (of.erased) return html`<p class="heard gone">What was heard here was erased.</p>`;
   if (of.text === null || of.text === undefined) {
     return html`<blockquote class="heard">${of.preview && html`<p>${plain(of.preview)}</p>`}
       <p class="small">${of.preview ? "a preview of the ledger: " : ""}working memory let the full words go on ${when(of.expired_at)}</p></blockquote>`;
   }
-  if (of.origin === "internal") return html`<p class="heard"><em>It rang: </em>${plain(of.text || of.kind)}</p>`;
+  if (of.origin === "internal") return html`<p class="heard"><em>It rang: </em>${plain(what || of.text || spaced(of.kind))}</p>`;
   return html`<blockquote class="heard"><p>${plain(of.text)}</p></blockquote>`;
-}
-
-function Changes({ of, process }) {
-  const lines = [];
-  for (const [key, value] of Object.entries(of ?? {})) {
-    if (key === "process") lines.push(`process: ${spaced(value.from)} → ${spaced(value.to)}`);
-    else if (key === "mood") lines.push(`emotional state: ${value}`);
-    else if (key === "user_model") lines.push(`portrait: ${value.result}${value.note ? `: ${value.note}` : ""}`);
-    else lines.push(`${spaced(key)}: ${typeof value === "string" ? value : value?.result ?? JSON.stringify(value)}`);
-  }
-  if (!lines.length) return html`<p>It changed nothing; it stayed in ${spaced(process)}.</p>`;
-  return html`<ul class="plainlist">${lines.map((line) => html`<li>${plain(line)}</li>`)}</ul>`;
 }
 
 function Prompt({ turn }) {
   return html`<${Read} of=${useRead(`turns/${seg(turn)}?prompt=1`)}>${({ prompt }) => !prompt ? html`<${Nothing}>No model was asked, or the record has expired.<//>`
     : prompt === "erased" ? html`<${Nothing}>What it was built from was erased.<//>`
-    : html`<h3>System</h3><pre tabindex="0">${plain(prompt.system)}</pre>${prompt.history.map((one) => html`<h3>${one.role}</h3><pre tabindex="0">${plain(one.content)}</pre>`)}<h3>Tail</h3><pre tabindex="0">${plain(prompt.tail)}</pre>`}<//>`;
+    : html`<h3>System</h3><pre class="private" tabindex="0">${plain(prompt.system)}</pre>${prompt.history.map((one) => html`<h3>${one.role}</h3><pre class="private" tabindex="0">${plain(one.content)}</pre>`)}<h3>Tail</h3><pre class="private" tabindex="0">${plain(prompt.tail)}</pre>`}<//>`;
 }
 
 export function Standing({ person, soul }) {
   const is = (one) => [one.person, one.peer, ...(one.linked ?? [])].includes(person);
   const edge = soul.psyche.data?.relationships.find(is), peer = useRead("peers", soul.turn).data?.find(is);
-  return html`<p>${edge ? plain(edge.words) : "not met lately"} · ${peer?.trust != null ? `trust ${trustWord(peer.trust)}: ${plain(peer.rationale)}` : "not assessed yet"}</p>`;
+  return html`<p>${edge ? plain(edge.words) : "not met lately"} · ${peer?.trust != null ? html`trust ${trustWord(peer.trust)}: <span class="private">${plain(peer.rationale)}</span>` : "not assessed yet"}</p>`;
 }
 
 const Listed = ({ head, of }) => of.length > 0 && html`<h3>${head}</h3><ul class="private">${of.map(({ id, text, what = `${text} (${id})`, when: then, at = then, until = at }) => html`<li>${plain(what)} <span class="small">${until && when(until)}</span></li>`)}</ul>`;
@@ -226,16 +215,16 @@ export function Turn({ turn, soul, moved, level = "h3" }) {
   return html`<${Read} of=${found}>${(why) => html`<article class="turn">
     <p class="small">${day(why.at)}, ${clock(why.at)} · ${spaced(why.process)}</p>
     <${level}>${why.person ? plain(nameOf(soul.people.data, why.person)) : "On its own"}<//>
-    <${Heard} of=${why.perception}/>
+    <${Heard} of=${why.perception} what=${why.entries.find((one) => one.metadata?.what)?.metadata.what}/>
     ${why.thoughts.filter((one) => one.content && one.step.endsWith("monologue")).map((one) => html`<${Thought} verb=${one.verb ?? spaced(one.step)} text=${one.content}/>`)}
-    ${why.utterance ? html`<div class="spoken"><${Prose} text=${why.utterance}/>${(why.receipts ?? []).map((line) => html`<p class="small">${plain(line)}</p>`)}</div>` : html`<p class="small">It said nothing.</p>`}
+    ${why.utterance ? html`<div class="spoken"><${Prose} text=${why.utterance}/>${(why.receipts ?? []).map((line) => html`<p class="small private">${plain(line)}</p>`)}</div>` : html`<p class="small">It said nothing.</p>`}
     ${why.apology && html`<p class="small">an apology: ${spaced(why.apology)}</p>`}
     ${moved && html`<h3>What it moved</h3><dl class="moved"><dt>mood</dt><dd class=${moved.delta < 0 ? "down" : "up"}>${signed(moved.delta)}</dd><dt>afterwards</dt><dd>${plain(moved.mood)}</dd></dl>`}
     <h3>Why it thought</h3>
-    <p>${plain(why.explained.words || `${why.attention.outcome ?? "kept"}: ${why.attention.reason ?? ""}`)}</p>
+    <p>${plain(why.explained.words || "Nobody asked for it: it took a moment of its own.")}</p>
     ${why.explained.numbers && html`<p class="small">${plain(why.explained.numbers)}</p>`}
-    <h3>What changed</h3><${Changes} of=${why.changes} process=${why.process}/>
-    <p class="small">${why.provider ? `${why.provider} ${why.model} · ${why.usage.input_tokens + why.usage.cache_read_tokens} tokens in, ${why.usage.output_tokens} out · ${dollars(why.usage.cost_usd)}` : "no model was asked"}</p>
+    <h3>What changed</h3>${why.explained.changed.length ? why.explained.changed.map((line) => html`<p class="private">${plain(line)}</p>`) : html`<p>Nothing: it stayed in ${spaced(why.process)}.</p>`}
+    <p class="small">${why.provider ? `${why.provider} ${why.model} · ${tokensIn(why.usage)} tokens in, ${why.usage.output_tokens} out · ${dollars(why.usage.cost_usd)}` : "no model was asked"}</p>
     <p class="small">${why.expired_at ? `The record of this turn expired on ${day(why.expired_at)}.` : html`<button class="link" onClick=${() => soul.show("The whole prompt", html`<${Prompt} turn=${turn}/>`)}>the whole prompt</button>`} · turn ${why.turn}</p>
     ${why.provider && !why.expired_at && html`<p><${Deed} label="Replay" does=${() => post("replay", { turns: [turn], files: {} })} done=${({ turns: [one] }) => (one.identical ? "built again: the same prompt, byte for byte" : "built again: not the same prompt")}/></p>`}
   </article>`}<//>`;

@@ -1,7 +1,8 @@
 // Now: the conversations, the talk, and the inner life while it happens.
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
+import { isBusy } from "../live.js";
 import { get, post, seg } from "../net.js";
-import { clock, day, Growing, Grown, Kept, nameOf, Nothing, plain, Problem, Prose, Read, shortDay, spaced, Standing, Thought, Turn, useKeys, useRead } from "../parts.js";
+import { clock, day, Growing, Kept, nameOf, Nothing, plain, Problem, Prose, Read, shortDay, spaced, Standing, Thought, Turn, useKeys, useRead } from "../parts.js";
 
 const OWN = "terminal:local:main:main";
 const isOwn = (id) => id.startsWith("terminal:local:main:");
@@ -37,44 +38,64 @@ function Entry({ one, people, onWhy }) {
       <p class="bubble">${plain(one.content)}</p></div>`;
     case "internalMonologue": return html`<${Thought} verb=${one.verb} text=${one.content}/>`;
     case "externalDialog": case "daimonSpeech": return html`<div class="said ours"><div class="spoken"><${Prose} text=${one.content}/></div>
-      ${(one.metadata?.receipts ?? []).map((line) => html`<p class="small">${plain(line)}</p>`)}<p class="small">${one.unsaid ? "this was never delivered · " : ""}<button class="link" onClick=${() => onWhy(one.turn)}>why<span class="sr"> it said so at ${clock(one.at)}</span></button></p></div>`;
-    case "perception": case "event": return html`<p class="rang">on its own: ${plain(one.content)}</p>`;
+      ${(one.metadata?.receipts ?? []).map((line) => html`<p class="small private">${plain(line)}</p>`)}<p class="small">${one.unsaid ? "this was never delivered · " : ""}<button class="link" onClick=${() => onWhy(one.turn)}>why<span class="sr"> it said so at ${clock(one.at)}</span></button></p></div>`;
+    case "perception": case "event": return html`<p class="rang">${one.metadata.what ? "its clock rang: " : "on its own: "}<span class="private">${plain(one.metadata.what ?? one.content)}</span></p>`;
     case "erased": return html`<p class="rang">What was said here was erased.</p>`;
     case "expired": return html`<p class="rang">Of this turn only its record is kept. <button class="link" onClick=${() => onWhy(one.turn)}>why</button></p>`;
     default: return null;
   }
 }
 
-function Talk({ page, older, onOlder, people, pending, grown, onWhy }) {
-  const box = useRef(null), stuck = useRef(true), height = useRef(0);
+const Thoughts = ({ of }) => of.map((one) => html`<${Thought} verb=${one.verb} voided=${one.voided}><${Growing} of=${one.grown}/><//>`);
+
+const Words = ({ of }) => html`<div class="spoken">${of.over ? html`<${Prose} text=${of.words.text}/>` : html`<${Growing} of=${of.words}/>`}</div>`;
+
+const isOf = (row) => (one) => row.keys.includes(`terminal:${one.id}`);
+
+// A line of this tab that the talk does not hold: on its way, or a command with its answer.
+const Pending = ({ one }) => html`${one.text && html`<div class="said theirs"><p class="small">You · ${one.state}</p><p class="bubble">${plain(one.text)}</p>${one.error && html`<${Problem} error=${one.error}/>`}</div>`}
+  ${one.answer && html`<div class="said ours"><div class="spoken"><${Prose} text=${one.answer}/></div></div>`}`;
+
+// A turn under way, as it will stand: what it answers, its thought, its words.
+function Going({ of, asked }) {
+  return html`${asked.length ? asked.map((one) => html`<${Pending} one=${one}/>`) : of.heard.map((text) => html`<div class="said theirs"><p class="bubble">${plain(text)}</p></div>`)}
+    <div class="said ours" aria-live="off"><${Thoughts} of=${of.thoughts}/>${of.words ? html`<${Words} of=${of}/>` : isBusy(of) ? html`<p class="thinking">thinking…</p>` : ""}</div>`;
+}
+
+function Talk({ page, older, onOlder, people, pending, going, looked, onWhy }) {
+  const box = useRef(null), inside = useRef(null), stuck = useRef(true), height = useRef(0);
   const shown = useMemo(() => turns([...older.flatMap((one) => one.entries), ...page.entries]), [older, page]);
-  const first = older[0] ?? page;
+  const first = older[0] ?? page, answered = (turn) => pending.filter((one) => one.answer && one.after === turn).map((one) => html`<${Pending} key=${one.id} one=${one}/>`);
   useEffect(() => {
-    const node = box.current;
-    if (!node) return;
-    if (stuck.current) node.scrollTop = node.scrollHeight;
-    else if (height.current) node.scrollTop += node.scrollHeight - height.current;
-    height.current = 0;
-  }, [shown, pending, grown]);
-  const more = () => { if (!box.current) return; height.current = box.current.scrollHeight; stuck.current = false; onOlder(first.before); };
+    const look = new ResizeObserver(() => {
+      const node = box.current;
+      if (stuck.current) node.scrollTop = node.scrollHeight;
+      else if (height.current) node.scrollTop += node.scrollHeight - height.current;
+      height.current = 0;
+    });
+    look.observe(inside.current);
+    return () => look.disconnect();
+  }, []);
+  const more = () => { height.current = box.current.scrollHeight; stuck.current = false; onOlder(first.before); };
   const scrolled = () => {
     const node = box.current;
-    if (!node) return;
     stuck.current = node.scrollHeight - node.scrollTop - node.clientHeight < 60;
     if (node.scrollTop < 80 && first.before && shown.length < MOST_TURNS) more();
   };
   let last = "";
   return html`<div class="talk" ref=${box} onScroll=${scrolled} tabindex="0" role="log" aria-live="polite" aria-relevant="additions" aria-label="the talk">
+    <div ref=${inside}>
     ${first.before && html`<p class="rang">${shown.length < MOST_TURNS ? html`<button class="link" onClick=${more}>older turns</button>` : html`older: <code>claudius conversations show --before ${first.before}</code>`}</p>`}
-    ${!shown.length && !pending.length && html`<${Nothing}>Nobody has spoken here yet: say something.<//>`}
+    ${!shown.length && !pending.length && !going.length && html`<${Nothing}>Nobody has spoken here yet: say something.<//>`}
+    ${answered(undefined)}
     ${shown.map((turn) => {
       const today = day(turn.at), fresh = today !== last;
       last = today;
-      return html`<section class="exchange" key=${turn.turn}>${fresh && html`<p class="day">${today}</p>`}${turn.entries.map((one) => html`<${Entry} one=${one} people=${people} onWhy=${onWhy}/>`)}</section>`;
+      return html`<section class=${`exchange ${turn.turn === looked ? "looked" : ""}`} key=${turn.turn}>${fresh && html`<p class="day">${today}</p>`}${turn.entries.map((one) => html`<${Entry} one=${one} people=${people} onWhy=${onWhy}/>`)}</section>${answered(turn.turn)}`;
     })}
-    ${pending.map((one) => html`<div class="said theirs" key=${one.id}><p class="small">You · ${one.state}</p><p class="bubble">${plain(one.text)}</p>${one.error && html`<${Problem} error=${one.error}/>`}</div>`)}
-    ${grown && html`<div class="said ours" aria-live="off"><div class="spoken">${grown.spoken ? html`<${Prose} text=${grown.spoken}/>` : grown.words ? html`<${Growing} of=${grown.words}/>` : "…"}</div></div>`}
-  </div>`;
+    ${going.map((row) => html`<${Going} key=${row.turn} of=${row} asked=${pending.filter(isOf(row))}/>`)}
+    ${pending.filter((one) => !one.answer && !going.some((row) => isOf(row)(one))).map((one) => html`<${Pending} key=${one.id} one=${one}/>`)}
+  </div></div>`;
 }
 
 function Compose({ conversation, busy, onSay, onStop, keys }) {
@@ -107,56 +128,16 @@ function Compose({ conversation, busy, onSay, onStop, keys }) {
     <button class="deed" disabled=${!own}>Say</button></form>`;
 }
 
-// The live turn of each conversation, built from events; thoughts and words grow in place.
-function heed(inner, one) {
-  const id = one.conversation;
-  const begin = () => ({ turn: one.turn, heard: "", gate: "", thoughts: [], words: null, spoken: "", changed: [], over: false });
-  let now = inner.get(id);
-  const other = now && one.turn && now.turn && one.turn !== now.turn;
-  if (other && one.kind === "speech") return false; // of the turn before: two connections tell, in no order
-  if (one.kind === "hear" || other || !now) {
-    if (!["hear", "think.delta", "think", "gate", "speak.delta", "working", "speak"].includes(one.kind)) return false;
-    if (!now || now.over || other || one.kind === "hear") inner.set(id, (now = begin()));
-  }
-  now.turn = one.turn || now.turn;
-  switch (one.kind) {
-    case "working": if (one.on && now.over) inner.set(id, begin()); return true;
-    case "hear": now.heard = one.text.replace(/^[^ ]+: /, ""); return true;
-    case "think.delta": {
-      const known = now.thoughts.find((thought) => thought.step === one.step && !thought.voided && thought.grown);
-      if (known) { known.grown.add(one.text); return false; }
-      const grown = new Grown();
-      grown.add(one.text);
-      now.thoughts.push({ step: one.step, verb: one.verb ?? "", grown });
-      return true;
-    }
-    case "think.void": for (const thought of now.thoughts) thought.voided = true; return true;
-    case "think": {
-      const [, step, verb, text] = /^(\S+) \(([^)]*)\): ([^]*)$/.exec(one.text) ?? [null, "", "", one.text];
-      now.thoughts = now.thoughts.filter((thought) => thought.step !== step || thought.voided);
-      now.thoughts.push({ step, verb, text });
-      return true;
-    }
-    case "gate": if (/^[\w]+_check/.test(one.text)) now.changed.push(one.text); else now.gate = one.text; return true;
-    case "transition": now.changed.push(`process: ${spaced(one.text)}`); return true;
-    case "whisper": now.changed.push(one.text); return true;
-    case "speak.delta": if (!now.words) { now.words = new Grown(); now.words.add(one.text); return true; } now.words.add(one.text); return false;
-    case "speak": now.spoken = one.text; now.over = true; return true;
-    case "speech": now.spoken = one.body; now.over = true; return true;
-    default: return false;
-  }
-}
-
 const Step = ({ label, state, children }) => html`<li class=${`step ${state}`}><h3>${label}</h3>${children}</li>`;
 
-function Inner({ now, last, who, soul }) {
-  if (now) return html`<ol class="steps">
-    <${Step} label="Heard" state=${now.heard ? "done" : ""}><p>${now.heard ? `${who}: “${plain(now.heard)}”` : "…"}</p><//>
+function Inner({ now, who }) {
+  const spoken = now.over && now.words, thoughts = now.thoughts;
+  return html`<ol class="steps">
+    <${Step} label="Heard" state="done">${now.heard.map((text) => html`<p>${who}: <span class="private">“${plain(text)}”</span></p>`)}<//>
     ${now.gate && html`<${Step} label="Attended" state="done"><p>${plain(now.gate)}</p><//>`}
-    <${Step} label="Thinks" state=${now.over ? "done" : now.thoughts.length ? "doing" : ""}>${now.thoughts.length ? now.thoughts.map((one) => html`<${Thought} verb=${one.verb} text=${one.text ?? ""} voided=${one.voided}>${one.grown && one.text === undefined && html`<${Growing} of=${one.grown}/>`}<//>`) : html`<p class="small">…</p>`}<//>
-    <${Step} label="Speaks" state=${now.spoken ? "done" : now.words ? "doing" : ""}>${now.spoken ? html`<div class="spoken"><${Prose} text=${now.spoken}/></div>` : now.words ? html`<div class="spoken"><${Growing} of=${now.words}/></div>` : html`<p class="small">not yet; nothing has left</p>`}<//>
-    ${now.over && html`<${Step} label="Changed" state="done"><p class="small">${now.changed.length ? now.changed.map(plain).join(" · ") : "nothing"}</p><//>`}</ol>`;
-  return html`<p class="small">Nothing moves just now. This was the last turn here:</p><${Turn} turn=${last} soul=${soul}/>`;
+    <${Step} label="Thinks" state=${now.over ? "done" : thoughts.length ? "doing" : ""}>${thoughts.length ? html`<${Thoughts} of=${thoughts}/>` : html`<p class="small">…</p>`}<//>
+    <${Step} label="Speaks" state=${spoken ? "done" : now.words ? "doing" : ""}>${now.words ? html`<${Words} of=${now}/>` : html`<p class="small">not yet; nothing has left</p>`}<//>
+    ${now.over && html`<${Step} label="Changed" state="done"><p class="small">${now.changed.length ? plain(now.changed.map(spaced).join(" · ")) : "nothing"}</p><//>`}</ol>`;
 }
 
 function Known({ person, soul }) {
@@ -172,7 +153,7 @@ export function Now({ soul }) {
   const rows = useRead("conversations", soul.turn), people = soul.people.data;
   const [chosen, choose] = useState(() => sessionStorage.getItem("claudius.place") || "");
   const [older, setOlder] = useState([]), [pending, setPending] = useState([]);
-  const [, draw] = useState(0), inner = useRef(new Map()), [open, setOpen] = useState(false);
+  const [, draw] = useState(0), [open, setOpen] = useState(false), [picked, pick] = useState("");
   const listed = rows.data ? (rows.data.some((row) => row.conversation === OWN) ? rows.data : [...rows.data, { conversation: OWN, audience: "", process: "" }]) : [];
   const id = chosen || listed[0]?.conversation || OWN;
   const begun = rows.data?.some((one) => one.conversation === id);
@@ -180,37 +161,45 @@ export function Now({ soul }) {
   const data = begun ? page.data : rows.data && EMPTY;
   const row = listed.find((one) => one.conversation === id) ?? { conversation: id, audience: "" };
   const person = data && (data.entries.findLast((one) => one.person)?.person ?? (row.audience?.startsWith("private:") ? row.audience.slice(8) : ""));
+  const last = useRef();
+  last.current = data?.entries.at(-1)?.turn;
   useEffect(() => soul.setPlace(isOwn(id) ? id : ""), [id]);
   useEffect(() => soul.listen((one) => {
     if (one.kind === "speech") post("shown", { conversation: one.conversation, key: one.key }).catch(() => {});
-    if (one.conversation && heed(inner.current, one)) draw((n) => n + 1);
+    if (one.kind === "speech" && !one.turn) {
+      const key = one.key.replace("terminal:", "");
+      setPending((was) => [...was.filter((each) => each.id !== key), { ...(was.find((each) => each.id === key) ?? { id: key, text: "", place: one.conversation, after: last.current }), state: "heard", answer: one.body }]);
+    }
     if (one.kind === "speech" || one.kind === "speak") soul.again();
+    if (one.conversation) draw((n) => n + 1);
   }), []);
   useEffect(() => {
-    if (!data) return;
-    const told = (one) => data.entries.some((entry) => entry.entry_type === "userMessage" && entry.content === one.text && !one.before.has(entry.turn));
-    setPending((was) => was.filter((one) => one.place !== id || one.error || !told(one)));
-    const now = inner.current.get(id);
-    if (now?.over && data.entries.some((one) => one.turn === now.turn)) { now.kept = true; draw((n) => n + 1); }
+    const told = (one) => data?.entries.some((entry) => entry.entry_type === "userMessage" && entry.content.trim() === one.text.trim() && !one.before.has(entry.turn));
+    setPending((was) => was.filter((one) => one.place !== id || one.error || one.answer || !told(one)));
   }, [data]);
-  const pick = (to) => { sessionStorage.setItem("claudius.place", to); setOlder([]); choose(to); };
-  const say = async (text, one = { id: crypto.randomUUID(), text, place: id, before: new Set(data?.entries.map((entry) => entry.turn)), state: "on its way" }) => {
-    const mark = (change) => setPending((was) => [...was.filter((each) => each.id !== one.id), { ...one, ...change }]);
-    mark({});
+  const go = (to) => { sessionStorage.setItem("claudius.place", to); setOlder([]); pick(""); choose(to); };
+  const say = async (text) => {
+    const turns = new Set(data?.entries.map((entry) => entry.turn)), one = { id: crypto.randomUUID(), text, place: id, before: turns, after: last.current, state: "on its way" };
+    const mark = (change) => setPending((was) => was.map((each) => (each.id === one.id ? { ...each, ...change } : each)));
+    setPending((was) => [...was, one]);
+    pick("");
     try { await post("say", { id: one.id, conversation: id, text }); mark({ state: "heard" }); }
     catch (error) { mark({ state: "not heard", error }); }
   };
-  const now = inner.current.get(id), thinking = new Set([...inner.current].filter(([, one]) => !one.over).map(([place]) => place));
-  const lastTurn = data?.entries.at(-1)?.turn;
+  const kept = new Set(data?.entries.map((one) => one.turn)), going = (soul.lives.get(id) ?? []).filter((one) => !kept.has(one.turn)), now = going.at(-1);
+  const thinking = new Set([...soul.lives].filter(([place, all]) => isBusy(all.at(-1)) && !(place === id && !now)).map(([place]) => place));
+  const looked = picked || data?.entries.findLast((one) => one.entry_type === "externalDialog")?.turn;
   if (rows.error && !rows.data) return html`<div class="one"><h1>Now</h1><${Problem} error=${rows.error}/></div>`;
   return html`<div class=${`now ${open ? "opened" : ""}`}><h1 class="sr">Now</h1>
-    <${Conversations} rows=${listed} people=${people} chosen=${id} thinking=${thinking} onChoose=${pick}/>
-    <div class="middle">${data ? html`<${Talk} key=${id} page=${data} older=${older} people=${people} pending=${pending.filter((one) => one.place === id)} grown=${now && !now.kept ? now : null}
-        onWhy=${(turn) => soul.show("Why it said so", html`<${Turn} turn=${turn} soul=${soul}/>`)} onOlder=${async (before) => { const found = await get(`conversations/${seg(id)}?before=${seg(before)}`); setOlder((was) => (was[0]?.before === found.before ? was : [found, ...was])); }}/>`
+    <${Conversations} rows=${listed} people=${people} chosen=${id} thinking=${thinking} onChoose=${go}/>
+    <div class="middle">${data ? html`<${Talk} key=${id} page=${data} older=${older} people=${people} pending=${pending.filter((one) => one.place === id)} going=${going} looked=${picked}
+        onWhy=${(turn) => { pick(turn); setOpen(true); }} onOlder=${async (before) => { const found = await get(`conversations/${seg(id)}?before=${seg(before)}`); setOlder((was) => (was[0]?.before === found.before ? was : [found, ...was])); }}/>`
       : html`<div class="talk"><${Read} of=${page}/></div>`}
       <${Compose} conversation=${id} busy=${thinking.has(id)} keys=${soul.keys} onSay=${say} onStop=${() => post("stop", { id: crypto.randomUUID(), conversation: id }).catch(() => {})}/></div>
     <aside class="inner" aria-label="inner life"><div class="live"><h2><button class="fold" aria-expanded=${open} onClick=${() => setOpen(!open)}>Inner life, live</button></h2>
       <p class="note">Private: only you, on this machine, see this.</p>
-      <${Inner} now=${now} last=${lastTurn} who=${plain(title(row, people))} soul=${soul}/></div>
+      ${now && !picked ? html`<${Inner} now=${now} who=${plain(title(row, people))}/>`
+        : looked ? html`<p class="small">${picked ? html`The turn that you look at. <button class="link" onClick=${() => pick("")}>Back to what happens</button>` : "Nothing moves just now. Behind its last words here:"}</p><${Turn} turn=${looked} soul=${soul}/>`
+        : html`<${Nothing}>It has said nothing here yet.<//>`}</div>
       ${person && html`<${Known} person=${person} soul=${soul}/>`}</aside></div>`;
 }

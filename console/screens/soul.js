@@ -1,5 +1,5 @@
 // Soul: who it is, as texts. A draft is checked, previewed and asked before anything is written.
-import { html, useEffect, useRef, useState } from "../vendor/preact-htm.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { lines, post, seg } from "../net.js";
 import { Cards, count, dollars, nameOf, Nothing, plain, Problem, Prose, Read, Section, shortDay, spaced, Thought, useRead, when } from "../parts.js";
 
@@ -21,7 +21,7 @@ function useDrafts() {
   const [drafts, set] = useState(() => JSON.parse(sessionStorage.getItem(KEPT) ?? "{}"));
   const change = (to) => set((was) => { const now = to(was); sessionStorage.setItem(KEPT, JSON.stringify(now)); return now; });
   const put = (file, text, was) => change((all) => ({ ...all, [file]: { text, was } }));
-  const drop = (file) => change(({ [file]: _, ...rest }) => rest);
+  const drop = (file, only) => change(({ [file]: draft, ...rest }) => (only === undefined || draft?.text === only ? rest : { ...rest, [file]: draft }));
   return [drafts, put, drop];
 }
 
@@ -43,7 +43,7 @@ function Fresh({ onChoose }) {
 // A plain field, so that spelling, input methods, undo and screen readers work.
 function Editor({ file, found, draft, onInput }) {
   const field = useRef(null), base = found?.text ?? "", text = draft?.text ?? base;
-  useEffect(() => { if (field.current && field.current.value !== text) field.current.value = text; }, [file, text]);
+  useLayoutEffect(() => { if (field.current.value !== text) field.current.value = text; }, [file, text]); // before the next key
   return html`<textarea class="text" ref=${field} aria-label=${`the text of ${file}`} spellcheck="true" disabled=${!found} onInput=${(event) => onInput(event.target.value)}></textarea>`;
 }
 
@@ -144,7 +144,7 @@ export function Soul({ soul }) {
   const found = read.data, draft = drafts[file], files = Object.fromEntries(Object.entries(drafts).map(([name, one]) => [name, one.text])), key = JSON.stringify(files);
   const own = new Set((shadows.data?.shadows ?? []).map((one) => one.file)), yours = new Set(Object.entries(texts.data ?? {}).filter(([name, one]) => own.has(one.source) || name.startsWith("dossiers/")).map(([name]) => name));
   const stale = draft && found && draft.was !== found.sha256 && draft.text !== found.text, saved = state.saved && state.saved === found?.sha256;
-  useEffect(() => { if (draft && found && draft.text === found.text) drop(file); }, [found?.sha256]);
+  useEffect(() => { if (draft && found) drop(file, found.text); }, [found?.sha256]);
   useEffect(() => {
     if (key === "{}") { setPreview({}); return undefined; }
     const abort = new AbortController();

@@ -66,7 +66,8 @@ def test_console_one_talks_and_sees_the_answer_once(machine: Machine, console: C
 
         assert page.locator(".talk .bubble", has_text="Does row 7 hold?").count() == 1
         assert page.locator(".talk .spoken", has_text="Row 7 holds.").count() == 1
-        assert page.locator(".inner .step", has_text="Row 7 holds.").count() == 1
+        page.wait_for_selector(".inner .turn .spoken >> text=Row 7 holds.")
+        assert page.locator(".inner .thought", has_text="Somebody speaks.").count() == 1
         turn = machine.ok("conversations", "show", OWN, "--json").json["entries"][-1]["turn"]
         until(pid, lambda: [one["state"] for one in machine.ok("why", turn, "--json").json["delivery"]] == ["sent"])
         assert tab.problems == []

@@ -159,3 +159,15 @@ def test_console_w28_a_draft_that_cannot_be_used_cannot_be_saved(machine: Machin
         page.wait_for_selector("text=Saved: the next turn has it")
 
     assert (machine.home / "soul" / "dossiers" / "bridges.md").read_text() == "The footbridge has three spans.\n"
+
+
+def test_console_w28_the_editor_keeps_every_key_of_a_burst(machine: Machine, tabs: Tabs) -> None:
+    """Keys that come at once, as an input method sends them, all stand in the text and in its draft."""
+    with soul_screen(machine, tabs) as tab:
+        page = tab.page
+        page.focus(TEXT)
+        page.keyboard.press("Control+End")
+        page.keyboard.type("You love bicycles. " * 5)
+        tab.until("JSON.parse(sessionStorage['claudius.drafts'])['soul.md'].text.endsWith('You love bicycles. ')")
+
+        assert page.input_value(TEXT).endswith("You love bicycles. " * 5)

@@ -98,7 +98,7 @@ def test_the_commands_show_and_explain(tmp_path: Path) -> None:
         "kernel_hash",
     } <= found.keys()
     assert [one["person"] for one in found["relationships"]] == ["terminal:local:ada"]
-    assert "thought about: a direct message of significant weight" in why.stdout
+    assert "It thought about a direct message of significant weight" in why.stdout
     assert "meaning 0." in why.stdout
     assert (thanks["provider"], thanks["model"], thanks["verb"]) == (None, None, "acknowledged")
     assert thanks["usage"]["output_tokens"] == 0

@@ -85,7 +85,11 @@ def _conversation(found: Mapping[str, Any]) -> Iterator[str]:
 @click.argument("turn", default="")
 @json_option
 def why(turn: str, *, as_json: bool) -> None:
-    """Explain one turn, your last if none is named: what it knew, asked, thought, changed and said."""
+    """Explain one turn, your last if none is named: what it knew, asked, thought, changed and said.
+
+    Of a turn that failed it names the cause and the remedy, and shows what the other side wrote. With --json it prints
+    the whole prompt, too.
+    """
     found = reports.explained(Home.of(os.environ), turn)
     print_result(found, explained(found), as_json=as_json)
 
@@ -101,7 +105,10 @@ def why(turn: str, *, as_json: bool) -> None:
 @click.option("--agree", type=click.IntRange(min=1), help="With --ask: take at most so many tokens, and do not ask me.")
 @json_option
 def replay(turn: str, soul_file: Path | None, *, is_asked: bool, agree: int | None, as_json: bool) -> int:
-    """Rebuild a turn's prompt from what was kept, with the same or another soul; nothing is written."""
+    """Rebuild a turn's prompt from what was kept, with the same or another soul; nothing is written.
+
+    The exit code is 1 if it is not the same byte for byte. What it reads is kept for a year (`memory.records_days`).
+    """
     home, soul = Home.of(os.environ), soul_file.read_text("utf-8-sig") if soul_file else None
     document = replaying.replayed(home, turn, soul)
     outcome = "identical, byte for byte" if document["identical"] else str(document["diff"])
@@ -156,18 +163,11 @@ _DELIVERED = {
     "unknown_after_send": "was sent; whether it arrived is being checked",
     "dead": "could not be delivered",
 }
-_OUTCOMES = {
-    "hear": "it was only kept: nothing was owed to it",
-    "apologise": "no answer came about, so an apology was said",
-    "think": "it was thought about, because an answer was owed",
-}
 _STATES = {"pending": "it waits for the next try", "taken": "it is being answered", "thought": "it is being answered"}
 
 
 def explained(found: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of one turn. Pure."""
-    from claudius.psyche.showing import numbered
-
     yield click.style(f"turn {found['turn']}  {clock(found['at'])}  {found['conversation']}", bold=True)
     yield from _heard(found)
     yield from _voice(found)
@@ -189,7 +189,7 @@ def explained(found: Mapping[str, Any]) -> Iterator[str]:
         if one["state"] == "refused"
     )
     yield from map(_used, found.get("tools", ()))
-    yield from (f"changed: {safe(line)}" for line in _changed(found["changes"]))
+    yield from (f"changed: {safe(line)}" for line in found["explained"]["changed"])
     if failure := found["failure"]:
         yield click.style(safe(f"failed: {failure['detail']}"), fg="yellow")
         yield safe(f"to do: {failure['fix']}")
@@ -199,7 +199,7 @@ def explained(found: Mapping[str, Any]) -> Iterator[str]:
         why = f" ({delivery['reason']})" if delivery["reason"] else ""
         at = f" at {clock(delivery['at'])}" if delivery["state"] == "sent" else ""
         yield safe(f"{_DELIVERED.get(delivery['state'], delivery['state'])}{at}{why}")
-    if numbers := numbered(found["attention"]):
+    if numbers := found["explained"]["numbers"]:
         yield click.style(f"in numbers: {numbers}", dim=True)
     yield click.style("the whole prompt and every call: --json", dim=True)
 
@@ -212,7 +212,6 @@ def _used(one: Mapping[str, Any]) -> str:
 
 def _heard(found: Mapping[str, Any]) -> Iterator[str]:
     from claudius.prompt import MARK
-    from claudius.psyche.showing import explained as psyche_explained
 
     gone = found["perception"] if found["perception"].get("text", "") is None else None
     if gone:
@@ -224,12 +223,11 @@ def _heard(found: Mapping[str, Any]) -> Iterator[str]:
         if perception.get("kind") == "news":
             yield safe(f"news came in: {text}")
             continue
+        own = "a tool" if perception.get("kind") == "tool" else "the soul's own clock"
         is_own = perception.get("origin") == "internal"
-        who = "the soul's own clock" if is_own else perception.get("name") or perception.get("person") or "nobody"
+        who = own if is_own else perception.get("name") or perception.get("person") or "nobody"
         yield safe(f"heard from {who}: {text}" if text else f"heard from {who}")
-    attention = found["attention"]
-    why = psyche_explained(attention) or _OUTCOMES.get(attention.get("outcome", ""), "")
-    if why:
+    if why := found["explained"]["words"]:
         yield why
     last = found["perception"]
     if last.get("state") in _STATES:
@@ -246,33 +244,3 @@ def _voice(found: Mapping[str, Any]) -> Iterator[str]:
         many = f", {len(found['calls'])} calls" if len(found["calls"]) > 1 else ""
         plain = f" (profile plain, form: {found['form']})" if found["profile"] == "plain" else ""
         yield f"voice {found['provider']} {model}".rstrip() + plain + many
-
-
-def _changed(changes: Mapping[str, Any]) -> Iterator[str]:
-    for name, change in changes.items():
-        match name, change:
-            case "soul_state", Mapping():
-                yield "; ".join(f"{key} is now “{value}”" for key, value in change.items())
-            case "process", Mapping():
-                yield f"the conversation goes from {change.get('from')} to {change.get('to')}"
-            case "mood", str():
-                yield f"the mood is now {change}"
-            case "user_model", Mapping() if change.get("result") == "stored":
-                yield f"the portrait of {change['person']}, version {change['version']}: {change['note']}"
-            case _:
-                yield f"{name.replace('_', ' ')}: {_words(change)}"
-
-
-def _words(value: object) -> str:
-    """Return any value as words: no braces, no quotes. Pure."""
-    match value:
-        case Mapping():
-            return ", ".join(f"{str(key).replace('_', ' ')} {_words(one)}" for key, one in value.items())
-        case list() | tuple():
-            return "; ".join(map(_words, value))
-        case None:
-            return "none"
-        case bool():
-            return "yes" if value else "no"
-        case _:
-            return str(value)

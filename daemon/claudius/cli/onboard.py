@@ -300,9 +300,9 @@ def _offer_model(home: Home) -> None:
 
 def slack_form() -> str:
     """Return the address of Slack's form for a new app with the manifest in it. Pure."""
-    from claudius.adapters.slack.manifest import manifest
+    from claudius.cli.networks import slack_manifest
 
-    asked = {name: part for name, part in manifest().items() if name != "_metadata"}
+    asked = {name: part for name, part in slack_manifest().items() if name != "_metadata"}
     return SLACK_FORM + quote_plus(json.dumps(asked, separators=(",", ":")), safe=":,/@")
 
 

@@ -14,6 +14,7 @@ import click
 from claudius.cli.output import clock, json_option, print_result, safe, table
 from claudius.errors import EXIT_FAILED, TryAgain
 from claudius.home import Home
+from claudius.provider import dollars
 from claudius.reports import status as reports
 
 COLOURS = {
@@ -30,7 +31,10 @@ COLOURS = {
 @click.command()
 @json_option
 def status(*, as_json: bool) -> int:
-    """Show what is running, who speaks, and what waits."""
+    """Show what is running, who speaks, what waits, what failed last and how to mend it, and what is off by default.
+
+    The exit code is 1 if nothing is running.
+    """
     document = reports.status(Home.of(os.environ))
     print_result(document, _status(document), as_json=as_json)
     return 0 if document["running"] else EXIT_FAILED
@@ -118,6 +122,8 @@ def _life(document: dict[str, Any]) -> Iterator[str]:
         yield "careful: the last process did not end cleanly; one turn at a time until its work is done"
     if document["disk"]["problem"]:
         yield f"nothing new is accepted: {document['disk']['problem']}"
+    if lent := document.get("bridge"):
+        yield safe(f"lent: {lent['name']} is at the bench since {clock(lent['since'])}; {lent['waiting']} wait there")
 
 
 @click.command()
@@ -130,13 +136,17 @@ def _life(document: dict[str, Any]) -> Iterator[str]:
 )
 @json_option
 def usage(by: reports.By, *, as_json: bool) -> None:
-    """Count tokens and dollars."""
+    """Count tokens and dollars; what no provider counted is estimated.
+
+    "in" is all that was read: of it "cached" came from the provider's cache, and "written" was put into it. `self` is
+    the soul itself, `erased` whoever was erased.
+    """
     found = reports.usage(Home.of(os.environ), by)
-    heads = (by, "turns", "in", "cached", "out", "cost")
+    heads = (by, "turns", "in", "cached", "written", "out", "cost")
     counted = [*((str(row[by]), row) for row in found["rows"]), ("total", found["total"])]
     lines = [*table(heads, (_usage_cells(name, row) for name, row in counted), right=heads[1:])]
     lines += [
-        f"{one['name']}: ${one['spent_usd']:.4f} of ${one['limit_usd']:.2f} ({one['stage']})"
+        f"{one['name']}: {dollars(one['spent_usd'])} of ${one['limit_usd']:.2f} ({one['stage']})"
         for one in found["caps"]
         if one["limit_usd"]
     ]
@@ -144,8 +154,10 @@ def usage(by: reports.By, *, as_json: bool) -> None:
 
 
 def _usage_cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
-    cost = "price unknown" if row["cost_usd"] is None else f"${row['cost_usd']:.4f}"
-    counts = (row[key] or 0 for key in ("turns", "input_tokens", "cache_read_tokens", "output_tokens"))
+    cached, written = row["cache_read_tokens"] or 0, row["cache_write_tokens"] or 0
+    read = (row["input_tokens"] or 0) + cached + written
+    counts = (row["turns"], read, cached, written, row["output_tokens"] or 0)
+    cost = dollars(row["cost_usd"], row["unpriced"]) if row["calls"] else ""
     return (safe(name), *(f"{count:,}" for count in counts), cost)
 
 
@@ -158,7 +170,12 @@ def _usage_cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
     help="End after this many events; pieces of a thought do not count.",
 )
 def stream(*, as_json: bool, count: int | None) -> None:
-    """Watch the running soul hear, think, decide, feel and speak; private thoughts, too."""
+    """Watch the running soul hear, think, decide, feel and speak; private thoughts, too.
+
+    With --json, `{"at", "kind", "conversation", "turn", "text"}`: hear, think, gate, transition, whisper, speak, error,
+    tool.ask, tool.start, tool.end; and while the model still writes, think.delta for each piece of a private text and
+    think.void where the pieces so far do not count, both with "step" and "verb".
+    """
     asyncio.run(_show(Home.of(os.environ), as_json=as_json, count=count))
 
 

@@ -27,6 +27,7 @@ from claudius.cognition.output.alone import Alone
 from claudius.cognition.output.forged import without_forged
 from claudius.cognition.output.gate import StreamGate
 from claudius.cognition.output.rules import NeedsRepair, Spoken, climb
+from claudius.cognition.own_steps import names_of
 from claudius.cognition.plan import allowed_verbs, soul_name
 from claudius.cognition.prompt.assembly import BROKEN_CHARS, build_prompt, prompt_sha256, repair_tail
 from claudius.cognition.prompt.function_prompts import (
@@ -147,8 +148,9 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             with turn.surface.waiting():
                 done = await _read(turn, provider, request, reading)
             undo.pop_all()
+        known = [call.n for call in (*turn.calls, *turn.paid.values()) if call.n < SUMMARY_CALL]
         made = Call(
-            n=_next_number(turn) if number is None else number,
+            n=max(known, default=-1) + 1 if number is None else number,
             purpose=purpose,
             request_sha256=sha,
             response=blot(reading.text, mind.secrets),
@@ -170,19 +172,14 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     return ModelReply(parsed, made.response, made.stop_reason == "refusal", reading.shown, prompt)
 
 
-def _next_number(turn: TurnState) -> int:
-    """Return a number above every call of this turn and of earlier runs."""
-    known = (*turn.calls, *turn.paid.values())
-    return max([call.n for call in known if call.n < SUMMARY_CALL], default=-1) + 1
-
-
 def _reading(turn: TurnState, purpose: str, steps: Sequence[str], *, streams: bool) -> ReplyReading:
     mind = turn.mind
     is_final = not turn.process.may_execute_now and not turn.lines  # nothing may be shown before the last hop
     show = turn.surface.show if streams and is_final else None
     thoughts = ThoughtStream(mind.hooks, turn.recollection, mind.secrets) if mind.hooks.has(Thinking.point) else None
     gate = StreamGate(turn.rules) if show else None
-    reading = ReplyReading(Parser(think=thoughts.tell if thoughts else None), gate, show, turn.surface.tell, thoughts)
+    parser = Parser(turn.rules.names, think=thoughts.tell if thoughts else None)
+    reading = ReplyReading(parser, gate, show, turn.surface.tell, thoughts)
     if turn.settings.profile == "plain" and purpose in ALONE:
         reading.alone = Alone(turn.rules, soul_name(turn.soul.text("soul.md")))
     if ACTS in steps:
@@ -425,7 +422,7 @@ def _value(source: PromptSource, asks: Sequence[Ask[Any]], place: int, first: Mo
     else:
         named = (one for one in parsed.sections if one.name == tag and one.complete)
         found = next((one for one in named if number is None or one.section == number), None)
-    if found is None and is_alone and not parsed.truncated and not is_structured(parsed.raw):
+    if found is None and is_alone and not parsed.truncated and not is_structured(parsed.raw, names_of(source.soul)):
         found = Section(name=tag, text=without_prefix(parsed.raw, NAME))
     if found is None:
         raise Unreadable(ask.step, "it was not written, or not to its end")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -31,9 +31,13 @@ LOOK_S = 1.0
 """How often to look whether a daemon runs, and whether something else changed the database or a soul file."""
 HEARD_S = 30.0
 """How long a word may take to be heard: the soul may have to wake for it."""
+LINGER_S = 2.0
+"""How long a seat stays taken after its last tab went: a page that is loaded again misses no word."""
 OWN = "terminal:local:main:"
 """How the conversations begin in which the owner may write here."""
 Tell = Callable[[str, Mapping[str, Any]], Awaitable[None]]
+ENDS = ("gate", "error", "speech")
+"""Kinds that tell the end of a turn; the first comes once it is durable."""
 _KINDS = {"delta": "speak.delta"}
 """Kinds of a terminal client's frames that have another name here."""
 
@@ -56,17 +60,22 @@ class Live:
 
     def start(self) -> None:
         """Begin to listen and to look."""
-        for work, name in ((self._listen(), "console stream"), (self._look(), "console look")):
-            self._tasks.add(asyncio.create_task(work, name=name))
+        self._begin(self._listen(), "console stream")
+        self._begin(self._look(), "console look")
+
+    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
         """End every stream, then let the soul sleep if this process woke it."""
         self._ended = True
         async with self._grew:
             self._grew.notify_all()
-        for task in self._tasks:
+        for task in (going := tuple(self._tasks)):
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*going, return_exceptions=True)
         for place in tuple(self._places.values()):
             await place.leave()
         await self._awake.aclose()
@@ -83,12 +92,13 @@ class Live:
     async def follow(self, after: int | None, conversation: str = "") -> AsyncGenerator[dict[str, Any], None]:
         """Yield events as they come, those after the event `after` first; `gone` where they are no longer kept.
 
-        With `conversation`, sit in it for as long as this runs.
+        Without `after`, those of turns under way come first, from their beginning. With `conversation`, sit in it for
+        as long as this runs.
         """
         async with AsyncExitStack() as stack:
             if conversation.startswith(OWN):
                 await (await stack.enter_async_context(self._sitting(conversation))).seat()
-            reached = self._n if after is None else after
+            reached = self._before_what_goes_on() if after is None else after
             first = self._events[0]["n"] if self._events else self._n + 1
             if reached < first - 1 or reached > self._n:
                 reached = self._n
@@ -106,6 +116,13 @@ class Live:
                         await self._grew.wait()
                 except TimeoutError:
                     yield {"n": reached, "kind": "beat"}
+
+    def _before_what_goes_on(self) -> int:
+        """Return the number of the event before the first of a turn that has not ended."""
+        newest = {event["conversation"]: event["turn"] for event in self._events if event["turn"]}
+        ended = {event["turn"] for event in self._events if event["kind"] in ENDS}
+        going_on = set(newest.values()) - ended
+        return next((event["n"] - 1 for event in self._events if event["turn"] in going_on), self._n)
 
     async def say(self, said: Mapping[str, Any]) -> dict[str, Any]:
         """Say one line; return once it is heard. An id is heard once. Raises: Refusal."""
@@ -146,17 +163,21 @@ class Live:
 
     @asynccontextmanager
     async def _sitting(self, conversation: str) -> AsyncIterator[SharedSeat]:
-        """Be one of those who share the seat in a conversation. The last one leaves it."""
+        """Be one of those who share the seat in a conversation; it is left a moment after the last one went."""
         if (place := self._places.get(conversation)) is None:
             place = self._places[conversation] = SharedSeat(self._home, conversation, self.tell)
         place.users += 1
         try:
             yield place
         finally:
-            place.users -= 1
-            if not place.users:
-                del self._places[conversation]
-                await place.leave()
+            self._begin(self._rise(place, conversation), f"console rises from {conversation}")
+
+    async def _rise(self, place: SharedSeat, conversation: str) -> None:
+        await asyncio.sleep(LINGER_S)
+        place.users -= 1
+        if not place.users:
+            del self._places[conversation]
+            await place.leave()
 
     async def _listen(self) -> None:
         """Hear the soul's own stream, whenever a daemon runs."""

@@ -170,8 +170,8 @@ def _person(db: Database, seeing: Seeing, person: str, name: str, conversation: 
         turns_here=sum([row["turns"] or 0 for row in here]),
         spoke_at=max([instant(row["last_at"]) for row in here if row["last_at"]], default=None),
         is_bot=is_bot,
-        locale=next((row["locale"] for row in here if row["locale"]), ""),
-        zone=next((row["zone"] for row in here if row["zone"]), ""),
+        locale=next(filter(None, [row["locale"] for row in here]), ""),
+        zone=next(filter(None, [row["zone"] for row in here]), ""),
     )
 
 

@@ -265,7 +265,7 @@ def expired_entries(row: Mapping[str, Any], heard: Sequence[Mapping[str, Any]]) 
     for one in kept.entries:
         if one.person is None:
             said = {"entry_type": one.entry_type.value, "verb": one.verb, "person": None, "content": one.content}
-            lines.append(head | said)
+            lines.append(head | said | {"metadata": dict(one.metadata)})
     return lines
 
 

@@ -90,7 +90,7 @@ def shown(psyche: Psyche, traits: tuple[float, ...], kernel_hash: str, at_s: flo
 
 
 def explained(attention: Mapping[str, Any]) -> str:
-    """Return in words why a turn thought, reacted or ignored; empty if the psyche had no part in it. Pure."""
+    """Return in a sentence why a turn thought, reacted or ignored; empty if the psyche had no part in it. Pure."""
     if "triviality" not in attention:
         return ""
     parts: Mapping[str, float] = attention.get("parts", {})
@@ -98,13 +98,14 @@ def explained(attention: Mapping[str, Any]) -> str:
     strongest = _PARTS[max(claims, key=lambda name: claims[name])] if claims else ""
     failed: Sequence[str] = attention.get("failed", ())
     kind = f"{_HEARD.get(attention['address'], 'a message')} of {attention['triviality']} weight"
+    why = " and ".join(_FAILED[name] for name in failed)
     match attention["attention"]:
         case "think":
-            return f"thought about: {kind}; {strongest} counted most" if strongest else f"thought about: {kind}"
+            return f"It thought about {kind}" + (f", and {strongest} counted most." if strongest else ".")
         case "react":
-            return f"answered without a thought: {kind}; {' and '.join(_FAILED[name] for name in failed)}"
+            return f"It answered {kind} without a thought: {why}."
         case _:
-            return f"let be: {kind}; {' and '.join(_FAILED[name] for name in failed) or 'it was only heard'}"
+            return f"It let {kind} be: {why or 'it was only heard'}."
 
 
 def numbered(attention: Mapping[str, Any]) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,6 +19,11 @@ from claudius.reports.opened import looked, records
 
 PAGE = 50
 """Turns in one page of a conversation."""
+_OUTCOMES = {
+    "hear": "It was only kept: nothing was owed to it.",
+    "apologise": "No answer came about, so an apology was said.",
+    "think": "It was thought about, because an answer was owed.",
+}
 
 
 def conversations(home: Home) -> Sequence[Mapping[str, Any]]:
@@ -60,7 +66,9 @@ def explained(home: Home, turn: str = "", origin: str = CLI) -> dict[str, Any]:
     looked(home, "read", str(found["person"] or ""), origin)
     if found["expired_at"] is None:
         del found["expired_at"]
-    found["explained"] = {"words": explained_in_words(found["attention"]), "numbers": numbered(found["attention"])}
+    attention = found["attention"]
+    words = explained_in_words(attention) or _OUTCOMES.get(attention.get("outcome", ""), "")
+    found["explained"] = {"words": words, "numbers": numbered(attention), "changed": [*changed(found["changes"])]}
     if not found["entries"] and found["person"] and not found["perception"].get("text"):  # a turn still tried has them
         found["perception"] = _expired(home, found, is_erased=prompt == "erased")
     if isinstance(prompt, Prompt):
@@ -92,6 +100,48 @@ def page(home: Home, name: str, before: str = "", most: int = PAGE) -> Mapping[s
     if found is None:
         raise ClaudiusError(f"no turn {before!r} in {name!r}" if before else _unknown(name))
     return found
+
+
+def changed(changes: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence for each thing that a turn changed; nothing for what it looked at and kept. Pure."""
+    for name, change in changes.items():
+        match name, change:
+            case "process", Mapping():
+                before, after = (str(change.get(end)).replace("_", " ") for end in ("from", "to"))
+                yield f"The conversation went from {before} to {after}."
+            case "mood", str():
+                yield f"The mood is now {change}."
+            case "user_model", {"result": "stored", "version": version, "note": note}:
+                yield f"Its portrait of them has a version {version}: {note}"
+            case _, {"result": str(result)}:
+                if result.startswith("refused:") and result != "refused:check":
+                    yield f"A change of the {_spaced(name)} was refused: {_spaced(result.removeprefix('refused:'))}."
+            case "soul_state", Mapping():
+                yield from (
+                    f"{_spaced(key).capitalize()} from now on: “{_words(value)}”." for key, value in change.items()
+                )
+            case _:
+                yield f"{_spaced(name).capitalize()}: {_words(change)}."
+
+
+def _spaced(name: str) -> str:
+    """Return a name of ours as words, whether it joins them by humps or by underscores. Pure."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").lower()
+
+
+def _words(value: object) -> str:
+    """Return any value as words: no braces, no quotes. Pure."""
+    match value:
+        case Mapping():
+            return ", ".join(f"{_spaced(str(key))} {_words(one)}" for key, one in value.items())
+        case list() | tuple():
+            return "; ".join(map(_words, value))
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case _:
+            return str(value)
 
 
 def _unknown(name: str) -> str:

@@ -149,7 +149,8 @@ class SoulStream:
             await asyncio.gather(gone, return_exceptions=True)
 
     def _heard(self, seen: MessageHeard) -> None:
-        self._tell(_event(seen.timestamp, "hear", seen.conversation, seen.turn, f"{seen.peer_id}: {seen.preview}"))
+        event = _event(seen.timestamp, "hear", seen.conversation, seen.turn, f"{seen.peer_id}: {seen.preview}")
+        self._tell(event | {"key": seen.event_id})
 
     def _failed(self, seen: TurnFailed) -> None:
         self._tell(_event(seen.timestamp, "error", seen.conversation, seen.turn, seen.detail))

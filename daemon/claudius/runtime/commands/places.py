@@ -17,6 +17,7 @@ from claudius.config import KOTHAR, overriding, write_setting
 from claudius.home import Home
 from claudius.memory.people import Mode
 from claudius.perception import DirectiveExtra, Kind, Origin, Perception, Place, given_in, is_terminal, shared
+from claudius.provider import dollars
 from claudius.runtime.access import MUTED_UNTIL, ChannelModes, OwnerCode, is_owner, is_terminal_user
 from claudius.runtime.adapter import Adapter, shown_name
 from claudius.runtime.auditing import note
@@ -267,4 +268,4 @@ class OwnerCommands:
 
 def _told(cap: Cap) -> str:
     limit = f" of ${cap.limit_usd:.2f} ({cap.stage})" if cap.limit_usd else ""
-    return f"{cap.name}: ${cap.spent_usd:.4f}{limit}"
+    return f"{cap.name}: {dollars(cap.spent_usd)}{limit}"
