@@ -1,4 +1,4 @@
-"""docs/extend.md is true: its parts work as they stand; a part of the wrong shape is named before anybody talks to it.
+"""docs/extend.md and docs/network.md are true: the parts work as they stand; one of the wrong shape is named at once.
 
 So is what docs/claude-code.md says of a session that thinks for the soul, and docs/daimons.md of two souls that talk.
 """
@@ -13,7 +13,7 @@ import pytest
 from daimons.test_two_souls import free_port
 from driven import REPOSITORY, Machine
 
-TEXT = (REPOSITORY / "docs" / "extend.md").read_text("utf-8")
+TEXT = "".join((REPOSITORY / "docs" / name).read_text("utf-8") for name in ("extend.md", "network.md"))
 FILE = re.compile(r"^`~/([\w./-]+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```shell\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINES = 50
