@@ -2,17 +2,14 @@
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
 import { isBusy } from "../live.js";
 import { get, post, seg } from "../net.js";
-import { clock, day, Growing, Kept, nameOf, Nothing, plain, Problem, Prose, Read, shortDay, spaced, Standing, Thought, Turn, useKeys, useRead } from "../parts.js";
+import { clock, day, Growing, Kept, nameOf, Nothing, OWN, placeOf, plain, Problem, Prose, Read, shortDay, spaced, Standing, Thought, Turn, useKeys, useRead } from "../parts.js";
 
-const OWN = "terminal:local:main:main";
 const isOwn = (id) => id.startsWith("terminal:local:main:");
 const MOST_TURNS = 500;
 const EMPTY = { entries: [], before: null };
 
 function title(row, people) {
-  if (row.conversation === OWN) return "You";
-  if (row.audience?.startsWith("private:")) return nameOf(people, row.audience.slice(8));
-  return row.conversation.split(":").slice(2).filter(Boolean).join(" ") || row.conversation;
+  return row.conversation !== OWN && row.audience?.startsWith("private:") ? nameOf(people, row.audience.slice(8)) : placeOf(row.conversation);
 }
 
 function Conversations({ rows, people, chosen, thinking, onChoose }) {

@@ -75,9 +75,9 @@ def test_console_w34_one_cancels_a_reminder_and_mutes_a_daimon(machine: Machine,
     with machine.daemon():
         tab = tabs().enter(console(), "clock")
         page = tab.page
-        page.on("dialog", lambda asked: asked.accept("2030-03-05T11:00"))
+        page.get_by_label("another time").fill("2030-03-05T12:00")
         page.get_by_role("button", name="Move").first.click()
-        page.wait_for_selector("text=done")
+        page.wait_for_selector("text=moved")
         (moved,) = [one for one in machine.ok("schedule", "list", "--json").json if one["kind"] != "job"]
         page.get_by_role("button", name="Cancel").first.click()
         page.wait_for_selector("text=Nothing is planned.")
