@@ -127,6 +127,7 @@ class Listener:
     is_asked: bool = False
     tail: str = ""
     says: str = "Okay."
+    acts: str = "none"
     name: str = "listener"
     model: str = "listener"
 
@@ -136,7 +137,8 @@ class Listener:
             self.tail = request.tail
             if self.is_asked:
                 raise ProviderError("it only listens")
-        text = "They talked." if request.purpose == "summary" else f"<external_dialogue>{self.says}</external_dialogue>"
+        said = f"<acts>{self.acts}</acts><external_dialogue>{self.says}</external_dialogue>"
+        text = "They talked." if request.purpose == "summary" else said
         yield Delta(text)
         yield Done(text=text, usage=estimate(request, text), provider=self.name, model=self.model)
 

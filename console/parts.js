@@ -72,7 +72,8 @@ export const span = (seconds) => {
   return minutes < 120 ? `${minutes} min` : minutes < 2880 ? `${Math.round(minutes / 60)} h` : `${Math.round(minutes / 1440)} d`;
 };
 export const count = (n) => (n >= 10000 ? `${Math.round(n / 1000)} k` : n >= 1000 ? `${(n / 1000).toFixed(1)} k` : String(n ?? 0));
-export const dollars = (n) => (n === null || n === undefined ? "price unknown" : `$${n.toFixed(n < 1 ? 4 : 2)}`);
+export const tokensIn = (used) => used.input_tokens + used.cache_read_tokens + used.cache_write_tokens;
+export const dollars = (n) => (n === null || n === undefined ? "price unknown" : n > 0 && n < 0.0001 ? "under $0.0001" : `$${n.toFixed(n && n < 1 ? 4 : 2)}`);
 export const signed = (n) => `${n < 0 ? "▼ −" : "▲ +"}${Math.abs(n).toFixed(2)}`;
 export const trustWord = (n) => `${n < 0 ? "−" : "+"}${Math.abs(n)} of ±10`;
 export const spaced = (name) => String(name ?? "").replace(/\.md$/, "").replace(/_/g, " ");
@@ -229,7 +230,7 @@ export function Turn({ turn, soul, moved, level = "h3" }) {
     <p>${plain(why.explained.words || "Nobody asked for it: it took a moment of its own.")}</p>
     ${why.explained.numbers && html`<p class="small">${plain(why.explained.numbers)}</p>`}
     <h3>What changed</h3>${why.explained.changed.length ? why.explained.changed.map((line) => html`<p class="private">${plain(line)}</p>`) : html`<p>Nothing: it stayed in ${spaced(why.process)}.</p>`}
-    <p class="small">${why.provider ? `${why.provider} ${why.model} · ${why.usage.input_tokens + why.usage.cache_read_tokens} tokens in, ${why.usage.output_tokens} out · ${dollars(why.usage.cost_usd)}` : "no model was asked"}</p>
+    <p class="small">${why.provider ? `${why.provider} ${why.model} · ${tokensIn(why.usage)} tokens in, ${why.usage.output_tokens} out · ${dollars(why.usage.cost_usd)}` : "no model was asked"}</p>
     <p class="small">${why.expired_at ? `The record of this turn expired on ${day(why.expired_at)}.` : html`<button class="link" onClick=${() => soul.show("The whole prompt", html`<${Prompt} turn=${turn}/>`)}>the whole prompt</button>`} · turn ${why.turn}</p>
     ${why.provider && !why.expired_at && html`<p><${Deed} label="Replay" does=${() => post("replay", { turns: [turn], files: {} })} done=${({ turns: [one] }) => (one.identical ? "built again: the same prompt, byte for byte" : "built again: not the same prompt")}/></p>`}
   </article>`}<//>`;

@@ -74,7 +74,7 @@ class Acted:
     async def says(
         self, text: str, *, where: str = DM, by: str = ANA, thread: str = "", calls: bool = False, **sections: Section
     ) -> str:
-        """Have somebody say a line; return the tail of its prompt once it is answered; empty if none was asked."""
+        """Have a person say a line; return the tail of its prompt once it is answered; empty if none was asked."""
         asked, self.given = len(self.tails()), sections
         self.said = await self.side.stage.say(where, text, by=by, thread=thread, calls=calls)
         await self.settled()

@@ -139,7 +139,7 @@ def linear(remote: str) -> list[str]:
 
 
 def commit_there(remote: str, path: str, content: str, work: Path) -> None:
-    """Commit a file at a remote as somebody else does, from a clone of theirs."""
+    """Commit a file at a remote as another does, from a clone of theirs."""
     subprocess.run(["git", "clone", "--quiet", remote, str(work)], check=True)
     (work / path).parent.mkdir(parents=True, exist_ok=True)
     (work / path).write_text(content)

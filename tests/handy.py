@@ -1,10 +1,11 @@
 """A soul with one tool, in a process of its own that ends by SIGKILL at a named point of a call; for T13.
 
-    python tests/handy.py HOME FLOW CLASS POINT [POSTGRES_URL]
+    python tests/handy.py
 
-FLOW is `direct` (its turn does the call) or `asked` (somebody allows it). It says one line, allows what waits, and ends
+reads `HOME FLOW CLASS POINT [POSTGRES_URL]` a line, lives once for each in a fork of its own, and prints how that ended.
+FLOW is `direct` (its turn does the call) or `asked` (a person allows it). It says one line, allows what waits, and ends
 in good order once nothing is under way. What happened outside of it is in files of HOME, one line each: `effects`,
-`posts`, `calls`.
+`posts`, `calls`, `settled`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import asyncio
 import os
 import signal
 import sys
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,31 +30,31 @@ from claudius.memory.turns import TurnStore
 from claudius.perception import Perception
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
-from claudius.testing.alive import alive
+from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from claudius.tool import JSON, Asks, Caller, Runs, Tool, ToolClass
+from claudius.tool import JSON, Asks, Caller, Card, Runs, Tool, ToolClass
 from driven import reply
 
 ANA = "rehearsal:t:ana"
 PLACE = "rehearsal:t:D-ana:"
 SAID = "It says hello."
 UNKNOWN = "I started test.it and do not know whether it happened. Look before you ask me again."
+FAILED = "It gave nothing."
+_DOING = ("before_start", "after_start", "after_effect", "before_end", "after_end", "before_answer", "after_answer")
 POINTS = {
-    "direct": ("before_start_1", "after_start_1", "after_effect_1", "before_end_1", "after_end_1", "before_commit_1",
-               "after_commit_1"),
-    "asked": ("before_commit_1", "after_commit_1", "after_post_1", "before_decide_1", "after_decide_1", "before_start_1",
-              "after_start_1", "after_effect_1", "before_end_1", "after_end_1", "before_commit_2", "after_commit_2"),
-}  # fmt: skip
-"""Where a process may be killed, in the order of a call's life."""
+    "direct": _DOING,
+    "asked": ("before_asking", "after_asking", "after_post", "before_decide", "after_decide", *_DOING),
+}
+"""Where a process may be killed, in the order of a call's life; the commits are `asking` and `answer`."""
+OPEN = ("after_start", "after_effect", "before_end")
+"""The points at which a call is started and its end is not kept."""
 
 
 def kill_at(point: str) -> Callable[[str], None]:
-    """Return what is to be told of each step: at the n-th `NAME` of `NAME_n` the process ends."""
-    met: Counter[str] = Counter()
+    """Return what is to be told of each step: at the point the process ends."""
 
     def at(name: str) -> None:
-        met[name] += 1
-        if point == f"{name}_{met[name]}":
+        if name == point:
             os.kill(os.getpid(), signal.SIGKILL)
 
     return at
@@ -68,15 +68,15 @@ def note(path: Path, line: str) -> None:
         os.fsync(file.fileno())
 
 
-def around(kind: type, method: str, name: str, at: Callable[[str], None]) -> None:
-    """Tell `at` before and after each call of a method."""
+def around(kind: type, method: str, name: Callable[[Any], str], at: Callable[[str], None]) -> None:
+    """Tell `at` before and after each call of a method; `name`: what it is called, by its first argument."""
     original: Callable[..., Awaitable[Any]] = getattr(kind, method)
 
-    async def told(*words: Any, **more: Any) -> Any:
+    async def told(of: Any, first: Any, *words: Any, **more: Any) -> Any:
         """Do it between two points."""
-        at(f"before_{name}")
-        found = await original(*words, **more)
-        at(f"after_{name}")
+        at(f"before_{name(first)}")
+        found = await original(of, first, *words, **more)
+        at(f"after_{name(first)}")
         return found
 
     setattr(kind, method, told)
@@ -101,8 +101,13 @@ class Network(RehearsalAdapter):
         posts = path.read_text().splitlines() if path.exists() else []
         return f"r:{utterance.key}" if any(one.startswith(utterance.key) for one in posts) else None
 
+    async def settles(self, conversation: str, receipt: str, card: Card) -> None:  # noqa: ARG002 - the protocol's
+        """Show the verdict."""
+        note(self.root / "settled", f"{receipt} {card.verdict}")
+        self.at("after_settles")
+
     async def answer(self, perception: Perception, text: str) -> None:
-        """Tell nobody."""
+        """Tell no one."""
 
 
 async def live(root: Path, flow: str, cls: str, point: str, url: str) -> None:
@@ -124,22 +129,23 @@ async def live(root: Path, flow: str, cls: str, point: str, url: str) -> None:
         return decision
 
     tool_use._decided = decided  # who may do what is not what is tested here
-    around(CallStore, "start", "start", at)
-    around(CallStore, "end", "end", at)
-    around(CallStore, "decide", "decide", at)
-    around(TurnStore, "commit", "commit", at)
+    for name in ("start", "end", "decide"):
+        around(CallStore, name, lambda _, name=name: name, at)
+    around(TurnStore, "commit", lambda intent: "asking" if intent.asking else "answer", at)
 
     def speak(request: Request) -> str:
-        """Ask for the tool until its result is there."""
+        """Ask for the tool until it has ended."""
         note(root / "calls", request.purpose)
-        is_told = "hello" in request.tail
-        return reply(SAID) if is_told else '<tool_use>{"tool": "test.it", "args": {}}</tool_use>'
+        for sign, said in (('"hello"', SAID), ('"failed"', FAILED)):
+            if sign in request.tail:
+                return reply(said)
+        return '<tool_use>{"tool": "test.it", "args": {}}</tool_use>'
 
     store = None
     if url:
         from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
 
-        store = PostgresStore(StorePlace(url), times=LeaseTimes(lease_s=4.0, renew_s=1.0, look_s=0.05))
+        store = PostgresStore(StorePlace(url), times=LeaseTimes(lease_s=2.0, renew_s=0.4, look_s=0.05))
     network, owner = Network(root=root, at=at), {"CLAUDIUS_OWNERS": ANA}
     async with alive(
         Home(root), Scripted(default=speak), adapter=network, tools=lambda: (tool,), store=store, settings=owner
@@ -147,20 +153,38 @@ async def live(root: Path, flow: str, cls: str, point: str, url: str) -> None:
         while not network.is_listening:
             await asyncio.sleep(0.01)
         await network.hear("Do it.", person="ana", conversation=PLACE, key="the line")
-        kept = soul.mind.store.calls
-        while True:
-            await soul.idle()
-            waiting = kept.waiting()
-            for call in waiting:
-                await network.hear(f"!allow {call.id}", person="ana", conversation=PLACE)
-            posts = (root / "posts").read_text() if (root / "posts").exists() else ""
-            if not waiting and (SAID in posts or UNKNOWN in posts):
-                break
-            await asyncio.sleep(0.02)
+        await allowed(soul, network)
+
+
+async def allowed(soul: Alive, network: Network) -> None:
+    """Allow what waits, until the soul has said how the call ended."""
+    while True:
         await soul.idle()
+        kept = soul.mind.store.calls
+        waiting = kept.waiting()
+        for call in waiting:
+            await network.hear(f"!allow {call.id}", person="ana", conversation=PLACE)
+        path = network.root / "posts"
+        posts = path.read_text() if path.exists() else ""
+        if not waiting and not kept.decided_cards() and any(one in posts for one in (SAID, FAILED, UNKNOWN)):
+            break
+        await asyncio.sleep(0.02)
+    await soul.idle()
+
+
+def serve() -> None:
+    """Live once a line, in a process of its own that starts with everything imported."""
+    for line in sys.stdin:
+        home, flow, cls, point, url = (*line.split(), "")[:5]
+        child = os.fork()
+        if not child:
+            signal.alarm(90)
+            Home(Path(home)).create()
+            asyncio.run(live(Path(home), flow, cls, point, url))
+            os._exit(0)
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    home, flow, cls, point, url = (*sys.argv[1:5], (*sys.argv, "")[5])
-    Home(Path(home)).create()
-    asyncio.run(live(Path(home), flow, cls, point, url))
+    serve()

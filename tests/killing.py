@@ -98,14 +98,14 @@ class Killed(NamedTuple):
 
 
 def said(text: str, key: str, at: datetime) -> Perception:
-    """Return a message of ada at a terminal that nobody answers yet."""
+    """Return a message of ada at a terminal that no one answers yet."""
     return Perception(
         key=key, conversation=WAITING, audience=private(ADA), person=ADA, name="ada", text=text, at=at, position=key
     )
 
 
 async def accept(machine: Machine) -> None:
-    """Accept two messages that nobody answers yet."""
+    """Accept two messages that no one answers yet."""
     store, now = SqliteStore(machine.home / "state" / "claudius.db"), datetime.now(UTC)
     await store.open()
     await store.inbox.accept([said(f"waiting {key}", key, now + timedelta(seconds=1)) for key in ACCEPTED], now)

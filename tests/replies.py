@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from hypothesis import strategies as st
 
 from claudius.cognition.reply.parser import Parsed, Parser
+from claudius.cognition.reply.tags import TAGS as OURS
+from claudius.cognition.reply.tags import Names
 
 SHORT = {
     "im": "internal_monologue",
@@ -18,6 +20,9 @@ SHORT = {
     "sc": "soul_state_check",
     "su": "soul_state_update",
 }
+OWN = "weather_report"
+"""A step of an owner's own, as private as ours."""
+NAMES = Names.of((*OURS, OWN))
 S1 = "S1-canary-otter"
 S2 = "S2-canary-heron"
 
@@ -39,7 +44,7 @@ def written_out(cell: str) -> str:
 
 def read(text: str, *, truncated: bool = False, pieces: Iterable[str] | None = None) -> tuple[Parsed, str]:
     """Parse a reply, in the given pieces or at once; return it with the text that became visible on the way."""
-    parser = Parser()
+    parser = Parser(NAMES)
     shown = "".join(parser.feed(piece) for piece in (pieces if pieces is not None else (text,)))
     return parser.finish(truncated=truncated), shown
 
@@ -54,7 +59,9 @@ def cut_up(text: str, sizes: Iterable[int]) -> Iterator[str]:
         at, turn = at + size, turn + 1
 
 
-PRIVATE = ("internal_monologue", "user_model_check", "user_model_update", "soul_state_update", "model_change_note")
+PRIVATE = (
+    "internal_monologue", "user_model_check", "user_model_update", "soul_state_update", "model_change_note", OWN,
+)  # fmt: skip
 _STRICT = ("<", "<", "< ", "<\n", "<\u200b")
 _LOOSE = ("&lt;", "&#60;", "&#x3c;", "\\u003c", "＜", "﹤")
 _LT = (*_STRICT, *_STRICT, *_LOOSE)

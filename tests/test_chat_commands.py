@@ -94,7 +94,7 @@ WORD["stop"] = []  # obeyed before anything else, and answered by what it stops
 
 @pytest.mark.parametrize("row", [*of("command", "slash"), *of("slash", "slash")])
 async def test_slash_commands_of_discord(row: Row, home: Home) -> None:
-    """Each is registered once, promised at once, and answered to whoever asked, even where the promise has lapsed."""
+    """Each is registered once, promised at once, and answered to the one who asked, even where the promise has lapsed."""
     row.knows_only("registered", "shown_to", "answers", "acknowledged_within_s", "registered_times")
     right, word = row.right, row.input["slash"].removeprefix("/")
     async with discord_side() as side, awake(side, home, Scripted(default=echo)) as soul:
@@ -199,7 +199,7 @@ class Thread:
         await self.world.until_connected(1, opened=opened)
 
     def reply(self, request: Request) -> str:
-        """Answer as an echo does, and plan what somebody asks to be reminded of in five minutes."""
+        """Answer as an echo does, and plan what a person asks to be reminded of in five minutes."""
         if "remind me in 5 minutes" not in request.tail:
             return echo(request)
         at = datetime.now(UTC) + self.ahead + timedelta(minutes=5)
@@ -278,7 +278,7 @@ async def test_what_a_command_must_do(row: Row, home: Home, monkeypatch: pytest.
 
 
 async def test_a_quiet_that_was_missed_holds_for_what_was_missed_after_it(home: Home) -> None:
-    """What was said while nobody listened is accepted in order, the silence with it."""
+    """What was said while no one listened is accepted in order, the silence with it."""
     async with slack_side() as side, contextlib.AsyncExitStack() as stack:
         place = Thread(side, home, stack)
         await place.begin("an ensouled thread")
@@ -300,7 +300,7 @@ SIGNS = {"pause sign": "double_vertical_bar"}
 
 @pytest.mark.parametrize("row", effects("terminal"))
 def test_what_a_command_must_do_in_a_terminal(row: Row, tmp_path: Path) -> None:
-    """What is answered by nobody is not waited for."""
+    """What is answered by no one is not waited for."""
     row.knows_only("never")
     shown = _typed(tmp_path, *row.input["says"])
 

@@ -40,7 +40,7 @@ def shown(said: Foreign) -> list[str]:
 
 
 def test_a_foreign_text_shows_its_length_alone() -> None:
-    """However it is printed, a text of somebody else is not seen; what encodes a struct refuses it."""
+    """However it is printed, a text of another is not seen; what encodes a struct refuses it."""
     said = Foreign(f"my {CANARY}")
 
     assert [one for one in shown(said) if CANARY in one] == []
@@ -234,7 +234,7 @@ def test_a_failure_is_kept_and_read_with_all_of_it() -> None:
 
 
 def test_a_crash_prints_no_words(capsys: pytest.CaptureFixture[str]) -> None:
-    """What Python would print of an error that nobody catches, the command prints without its words."""
+    """What Python would print of an error that no one catches, the command prints without its words."""
     from claudius.cli import _Secrets  # noqa: PLC0415 - private
 
     try:

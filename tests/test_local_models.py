@@ -231,7 +231,7 @@ async def test_plain_3_what_is_no_answer_is_asked_for_once_more(home: Home, brok
 
 
 async def test_plain_3_its_own_name_before_the_words_is_taken_off(home: Home) -> None:
-    """Every turn of the prompt begins with a name, so a model writes its own: nobody is shown that."""
+    """Every turn of the prompt begins with a name, so a model writes its own: no one is shown that."""
     async with at_home(home, Family("other"), default=f"Claudius: {WORDS}") as talk:
         assert await talk.hear("How do I smooth a board?") == WORDS
 

@@ -120,7 +120,7 @@ async def test_every_query_asks_for_what_is_there(reported: Mapping[str, set[str
 
 
 async def test_whatever_is_reported_is_shown(reported: Mapping[str, set[str]]) -> None:
-    """No metric is counted for nobody: the dashboard or a rule uses it, or it is a detail of the process."""
+    """No metric is counted for no one: the dashboard or a rule uses it, or it is a detail of the process."""
     used = {name for query in queries() for name in re.findall(r"claudius_\w+", query)}
     parts = {name.removesuffix(ending) for name in used for ending in ("_bucket", "_count", "_sum")}
     unused = {

@@ -1,4 +1,4 @@
-"""Files that are replaced together: all of them or none, whatever fails, and nobody looks in between."""
+"""Files that are replaced together: all of them or none, whatever fails, and no one looks in between."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_start_that_cannot_finish_it_ends_with_78(home: Home) -> None:
 
 
 def test_a_start_meanwhile_waits(home: Home, monkeypatch: pytest.MonkeyPatch, fresh: dict[Path, Path | None]) -> None:
-    """Whoever opens the home while files are moved sees none of it before all of it is done."""
+    """A person who opens the home while files are moved sees none of it before all of it is done."""
     seen = list[str]()
     starts = threading.Thread(target=lambda: (obey(home.root), seen.append(home.database.read_text())))
     rename = Path.rename

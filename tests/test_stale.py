@@ -1,7 +1,7 @@
 """No async function acts on what it looked up before it waited: "read, await, write" on shared state is found.
 
 Two tasks that look up one key, both find nothing, both wait and both write: the second replaces what the first made,
-and nobody ends that. What was read before an `await` is stale after it. It is not, if a lock was held throughout, if it
+and no one ends that. What was read before an `await` is stale after it. It is not, if a lock was held throughout, if it
 is read again after the `await`, or if a future was written before it, so that the second task finds that.
 """
 

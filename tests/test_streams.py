@@ -293,7 +293,7 @@ def test_a_server_that_fails_costs_one_apology(place: Place, row: Mapping[str, A
 
 @rows("slot")
 def test_a_server_with_one_slot_never_thinks_beside_somebody_who_waits(tmp_path: Path, row: Mapping[str, Any]) -> None:
-    """What the second mind asks is broken off while anybody is answered, and asked to its end when nobody waits."""
+    """What the second mind asks is broken off while anybody is answered, and asked to its end when no one waits."""
     given, right = row["input"], Right(row)
     thinks = (REPOSITORY / "soul" / "cortex.md").read_text("utf-8").splitlines()[-1]
 

@@ -23,7 +23,7 @@ def commands() -> list[tuple[str, str]]:
 
 
 def test_the_tutorial_runs_as_it_stands(tmp_path: Path) -> None:
-    """The tutorial's two processes and its subprocess speak, move, plan, and think while nobody speaks."""
+    """The tutorial's two processes and its subprocess speak, move, plan, and think while no one speaks."""
     machine = Machine(tmp_path, env={"LOGNAME": "ada", "CLAUDIUS_SCRIPTED_RECORD": str(tmp_path / "asked")})
     machine.ok("soul", "check")
     for name, text in FILE.findall(TEXT):

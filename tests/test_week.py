@@ -240,7 +240,7 @@ def test_friday_a_reminder_comes_before_the_day_once(days: Days) -> None:
 
 
 def test_on_the_weekend_and_for_a_month_it_is_silent(days: Days) -> None:
-    """While nobody writes, the soul writes to nobody; its mood comes to rest, and it knows Ana when she is back."""
+    """While no one writes, the soul writes to no one; its mood comes to rest, and it knows Ana when she is back."""
     (back,) = of(days, "Hello, I am back.")
 
     assert days.said_between(at(5, "06:31"), at(38, "09:59")) == []

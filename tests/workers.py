@@ -45,7 +45,7 @@ class World:
         self.voices = list[Scripted]()
 
     def post(self, conversation: int, n: int) -> Perception:
-        """Have somebody post a message in a conversation of theirs."""
+        """Have a person post a message in a conversation of theirs."""
         who, place = f"rehearsal:t:p{conversation}", f"rehearsal:t:dm-p{conversation}:"
         made = Perception(
             key=f"{place}#{n}",

@@ -1,6 +1,6 @@
 // Health: what runs and waits, what is wrong and how to mend it, what it cost.
 import { html, useState } from "../vendor/preact-htm.js";
-import { Choice, count, dollars, Line, Nothing, plain, Section, span, Table, useRead, when } from "../parts.js";
+import { Choice, count, dollars, Line, Nothing, plain, Section, span, Table, tokensIn, useRead, when } from "../parts.js";
 
 const BY = [["day"], ["model"], ["person"], ["conversation"], ["job"]];
 
@@ -35,6 +35,6 @@ export function Health({ soul }) {
     <${Section} title="Doctor" of=${doctor} above=${html`<p><button class="plain" onClick=${() => setAgain(again + 1)}>Run the doctor</button></p>`}>${({ ok, checks }) => html`<p role="status">${ok ? "Nothing is wrong." : "Something is to be mended."}</p>
       <ul class="plainlist checks">${checks.map((one) => html`<li class=${one.ok ? "fine" : "wrong"}><strong>${one.ok ? "✓ " : "✗ to mend: "}${plain(one.name)}</strong>: <${Line} text=${one.detail}/>${one.fix && !one.ok && html`<br/><${Line} text=${one.fix}/>`}</li>`)}</ul>`}<//>
     <${Section} title="Usage" kind="broad" of=${usage} above=${html`<${Choice} label="what each row counts" of=${BY} now=${by} onChoose=${setBy}/>`}>${(found) => html`<p>${found.budget.limit_usd ? `Today ${dollars(found.budget.spent_usd)} of ${dollars(found.budget.limit_usd)}: stage ${found.budget.stage}.` : html`No daily budget is set: <a href="#mind">Mind</a> sets one.`}</p>
-      <${Table} label="usage in a table" heads=${[by, "turns", "tokens in", "of them cached", "tokens out", "cost"]} rows=${[...found.rows, { ...found.total, [by]: "total" }]}>${(row) => [plain(row[by]), row.turns, count(row.input_tokens + row.cache_read_tokens), count(row.cache_read_tokens), count(row.output_tokens), dollars(row.cost_usd)]}<//>`}<//>
+      <${Table} label="usage in a table" heads=${[by, "turns", "tokens in", "of them cached", "of them written to the cache", "tokens out", "cost"]} rows=${[...found.rows, { ...found.total, [by]: "total" }]}>${(row) => [plain(row[by]), row.turns, count(tokensIn(row)), count(row.cache_read_tokens), count(row.cache_write_tokens), count(row.output_tokens), `${dollars(row.cost_usd)}${row.unpriced && row.cost_usd !== null ? " + unknown" : ""}`]}<//>`}<//>
     <${Section} title="Backups" kind="broad" of=${backups}>${(rows) => html`<${Backups} rows=${rows}/>`}<//></div></div>`;
 }

@@ -8,7 +8,7 @@ import logging
 import os
 import random
 import secrets as chance_source
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -161,16 +161,18 @@ def _chosen(loaded: Loaded, home: Home) -> list[str]:
     return choose(loaded, home)
 
 
-def _step_voices(loaded: Loaded, known: Provider, build: Callable[..., Chain]) -> dict[str, StepVoice]:
+def step_voices(
+    loaded: Loaded, known: Provider, build: Callable[..., Chain], steps: Collection[str]
+) -> dict[str, StepVoice]:
     """Build the providers of steps that have their own. Raises: BadConfiguration, ClaudiusError."""
     found: dict[str, StepVoice] = {}
     built: dict[str, Provider] = {known.name: known}
     for line in loaded.config.pipeline.steps:
         step, _, voice = line.partition("=")
         name, _, model = voice.partition("/")
-        if step not in STEPS or not name:
-            fix = f"write STEP=PROVIDER/MODEL; the steps are {', '.join(STEPS)}"
-            detail = f"{line!r} does not name a step{near(step, STEPS)}"
+        if step not in steps or not name:
+            fix = f"write STEP=PROVIDER/MODEL; the steps are {', '.join(steps)}"
+            detail = f"{line!r} does not name a step{near(step, steps)}"
             raise BadConfiguration("config.toml", "pipeline.steps", detail, fix)
         if name not in built:
             built[name] = build(loaded, names=[name], key="pipeline.steps")
@@ -309,7 +311,7 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
         **shared,
         aged_at=given.resources.clock.expiry,
         transcribe=transcriber(lambda: settings.loaded),
-        voices=_step_voices(settings.loaded, given.voice, given.build),
+        voices=step_voices(settings.loaded, given.voice, given.build, given.soul.current().steps),
         reflects=second.cortex.is_active,
         consult=second.consult,
         hands=IdleHands(built_in(TOOLS.values(), store, shared["config"], given.tools)),

@@ -157,6 +157,8 @@ class CommandExtra(Extra, frozen=True, kw_only=True, omit_defaults=True):
     is_public: bool | None = None
     """Whether that is a channel; None = its name says."""
     hushes: str = ""  # the conversation that is quiet from here on
+    is_moderator: bool = field(default=False, name="moderator")
+    """Whether it is from one who may mute people, decided when it was accepted."""
     receipt: str = ""
     """The post of ours on which it was given, by a button or a thumb: it is about that post's question alone."""
 

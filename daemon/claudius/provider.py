@@ -124,6 +124,14 @@ class Usage(Struct, frozen=True, kw_only=True):
         )
 
 
+def dollars(cost_usd: float | None, unpriced: int = 0) -> str:
+    """Write what calls cost; `unpriced` of them have no known price. Pure."""
+    if cost_usd is None:
+        return "unknown"
+    known = "under $0.0001" if 0 < cost_usd < 0.0001 else f"${cost_usd:.{2 if not cost_usd else 4}f}"
+    return f"{known} + unknown" if unpriced else known
+
+
 CHARS_PER_TOKEN = 4
 
 

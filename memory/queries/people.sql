@@ -233,8 +233,10 @@ SELECT person FROM person_link WHERE canonical = :canonical ORDER BY person;
 SELECT known_at FROM audience WHERE audience = :audience;
 
 -- name: audience_members
-SELECT coalesce(l.canonical, m.person) AS person FROM audience_member m
-LEFT JOIN person_link l ON l.person = m.person WHERE m.audience = :audience;
+-- No row: nothing is known of it; without a member, one row without a person.
+SELECT a.known_at, coalesce(l.canonical, m.person) AS person FROM audience a
+LEFT JOIN audience_member m ON m.audience = a.audience LEFT JOIN person_link l ON l.person = m.person
+WHERE a.audience = :audience;
 
 -- name: audiences_of_one
 -- One JSON array, because a row of its own for each of hundreds costs many times as much.

@@ -222,17 +222,18 @@ SELECT m.person, m.audience, m.version, r.at, r.note, r.author, r.turn, r.git_co
 FROM user_model m JOIN revision r ON r.id = m.revision WHERE m.person = :person ORDER BY r.id;
 
 -- name: usage_by_day
+-- cost_usd: null where no price is known; unpriced: how many calls have none
 -- scans: a command counts every call
 SELECT substr(at, 1, 10) AS day, count(DISTINCT turn) AS turns, count(*) AS calls, sum(input_tokens) AS input_tokens,
     sum(cache_read_tokens) AS cache_read_tokens, sum(cache_write_tokens) AS cache_write_tokens,
-    sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd
+    sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd, count(*) - count(cost_usd) AS unpriced
 FROM step GROUP BY day ORDER BY day;
 
 -- name: usage_by_model
 -- scans: a command counts every call
 SELECT model, count(DISTINCT turn) AS turns, count(*) AS calls, sum(input_tokens) AS input_tokens,
     sum(cache_read_tokens) AS cache_read_tokens, sum(cache_write_tokens) AS cache_write_tokens,
-    sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd
+    sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd, count(*) - count(cost_usd) AS unpriced
 FROM step GROUP BY model ORDER BY model;
 
 -- name: usage_by_person
@@ -241,7 +242,7 @@ FROM step GROUP BY model ORDER BY model;
 SELECT CASE WHEN s.person <> '' THEN coalesce(l.canonical, s.person) WHEN s.request_sha256 = '' THEN 'erased' ELSE 'self' END
     AS person, count(DISTINCT turn) AS turns, count(*) AS calls,
     sum(input_tokens) AS input_tokens, sum(cache_read_tokens) AS cache_read_tokens,
-    sum(cache_write_tokens) AS cache_write_tokens, sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd
+    sum(cache_write_tokens) AS cache_write_tokens, sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd, count(*) - count(cost_usd) AS unpriced
 FROM step s LEFT JOIN person_link l ON l.person = s.person GROUP BY 1 ORDER BY 1;
 
 -- name: usage_by_conversation
@@ -249,21 +250,21 @@ FROM step s LEFT JOIN person_link l ON l.person = s.person GROUP BY 1 ORDER BY 1
 SELECT CASE WHEN conversation <> '' THEN conversation WHEN request_sha256 = '' THEN 'erased' ELSE 'self' END
     AS conversation, count(DISTINCT turn) AS turns, count(*) AS calls, sum(input_tokens) AS input_tokens,
     sum(cache_read_tokens) AS cache_read_tokens, sum(cache_write_tokens) AS cache_write_tokens,
-    sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd
+    sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd, count(*) - count(cost_usd) AS unpriced
 FROM step GROUP BY 1 ORDER BY 1;
 
 -- name: usage_by_job
 -- scans: a command counts every call
 SELECT purpose AS job, count(DISTINCT turn) AS turns, count(*) AS calls, sum(input_tokens) AS input_tokens,
     sum(cache_read_tokens) AS cache_read_tokens, sum(cache_write_tokens) AS cache_write_tokens,
-    sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd
+    sum(output_tokens) AS output_tokens, sum(cost_usd) AS cost_usd, count(*) - count(cost_usd) AS unpriced
 FROM step GROUP BY purpose ORDER BY purpose;
 
 -- name: usage_total
 -- scans: a command counts every call
 SELECT count(DISTINCT turn) AS turns, count(*) AS calls, coalesce(sum(input_tokens), 0) AS input_tokens,
     coalesce(sum(cache_read_tokens), 0) AS cache_read_tokens, coalesce(sum(cache_write_tokens), 0) AS cache_write_tokens,
-    coalesce(sum(output_tokens), 0) AS output_tokens, coalesce(sum(cost_usd), 0.0) AS cost_usd
+    coalesce(sum(output_tokens), 0) AS output_tokens, sum(cost_usd) AS cost_usd, count(*) - count(cost_usd) AS unpriced
 FROM step;
 
 -- name: dead

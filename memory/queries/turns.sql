@@ -46,7 +46,7 @@ INSERT INTO step (turn, n, at, conversation, person, purpose, request_sha256, re
     input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_usd, estimated, ms)
 VALUES (:turn, :n, :at, :conversation, :person, :purpose, :request_sha256, :response, :stop_reason, :provider, :model,
     :input_tokens, :cache_read_tokens, :cache_write_tokens, :output_tokens, :cost_usd, :estimated, :ms)
-ON CONFLICT (turn, n) DO NOTHING;
+ON CONFLICT (turn, n) DO UPDATE SET response = excluded.response, request_sha256 = excluded.request_sha256;
 
 -- name: call_of_heard
 INSERT INTO step (turn, n, at, conversation, person, purpose, request_sha256, response, stop_reason, provider, model,
@@ -228,10 +228,6 @@ WHERE key = :key AND turn = :turn AND (state = 'pending' OR state = 'taken' OR s
 -- name: record_new
 INSERT INTO turn_record (rung, verb, flags, steps, attention, changes, thoughts, prompt_sha256, snapshot, kept)
 VALUES (:rung, :verb, :flags, '', '', '', '', '', :snapshot, :kept);
-
--- name: responses_kept
--- The turn's record holds the requests and replies of its calls.
-UPDATE step SET response = '', request_sha256 = '' WHERE turn = :turn AND n IN (SELECT CAST(value AS BIGINT) FROM json_each(:calls));
 
 -- name: turn_new
 INSERT INTO turn (conversation, number, turn, at, audience, person, nonce, process, shown, record)

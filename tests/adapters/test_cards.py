@@ -67,7 +67,7 @@ class Asked:
         return [one.text for one in await self.world.visible() if one.to == to]
 
     async def press(self, who: str, verb: str, call: str = "", post: int = -1) -> None:
-        """Have somebody press a button, by default of the question itself."""
+        """Have a person press a button, by default of the question itself."""
         on, value = (await self.posts())[post], call or self.call.id
         if self.is_slack:
             await self.world.click(on.channel, on.ts, ON_SLACK[who], f"tool_{verb}", value)
@@ -75,12 +75,12 @@ class Asked:
             await self.world.press(on.channel, on.message, ON_DISCORD[who], f"tool:{verb}:{value}")
 
     async def thumb(self, who: str, sign: str, post: int = -1) -> None:
-        """Have somebody put a thumb on a post."""
+        """Have a person put a thumb on a post."""
         on = (await self.posts())[post]
         await self.side.stage.react(CHANNEL, on.ts if self.is_slack else on.message, sign, by=who, thread=on.channel)
 
     async def say(self, who: str, text: str) -> None:
-        """Have somebody say something where it was asked."""
+        """Have a person say something where it was asked."""
         on = (await self.posts())[0]
         thread = on.thread_ts if self.is_slack else on.channel
         await self.side.stage.say(CHANNEL, text, by=who, thread=thread)

@@ -32,7 +32,7 @@ class Heard:
     voice: Scripted
 
     async def says(self, where: str, by: str = ANA, thread: str = "") -> tuple[str, str]:
-        """Have somebody say a line; return its message, and what its prompt says of place, language and form."""
+        """Have a person say a line; return its message, and what its prompt says of place, language and form."""
         asked = len(self.voice.requests)
         words = "What do you think of larch for the planks?"
         message = await self.side.stage.say(where, words, by=by, thread=thread, calls=where == CHANNEL)

@@ -190,7 +190,7 @@ async def test_stop_is_heard_ahead_of_the_queue(side: Side, home: Home) -> None:
 
 
 async def test_a_stop_found_by_a_sweep_gets_no_answer_of_its_own(side: Side, home: Home) -> None:
-    """It was said while nobody listened: the message before it gets the apology, and the word itself no answer."""
+    """It was said while no one listened: the message before it gets the apology, and the word itself no answer."""
     async with side.wake(home, Scripted(default=echo)) as soul:
         await side.stage.say(DM, "hello")
         await side.stage.until_visible(1)

@@ -249,7 +249,7 @@ async def test_an_alerts_thread_stays_in_sight(side: Side, home: Home) -> None:
 
 
 async def test_an_app_that_joins_a_thread_later_is_read(side: Side, home: Home) -> None:
-    """A thread that was overheard is read again once somebody writes in it who is not heard."""
+    """A thread that was overheard is read again once a person writes in it who is not heard."""
     voice = Scripted(default=echo)
     async with side.wake(home, voice) as soul:
         thread = await side.stage.begin_thread(await side.stage.say(CHANNEL, FERRY, by=BEN))
@@ -267,7 +267,7 @@ async def test_an_app_that_joins_a_thread_later_is_read(side: Side, home: Home) 
 
 
 async def test_our_own_post_above_is_shown_as_ours(side: Side, home: Home) -> None:
-    """Somebody who asks about it in its channel asks about something that the soul said."""
+    """A person who asks about it in its channel asks about something that the soul said."""
     voice = Scripted(default=echo)
     async with side.wake(home, voice) as soul:
         await side.stage.say_as_us(CHANNEL, FERRY)
@@ -346,7 +346,7 @@ async def test_what_was_shown_of_a_person_is_forgotten_with_them(side: Side, hom
 async def test_what_others_forwarded_of_a_person_is_not_read_again_once_they_are_forgotten(
     home: Home, author: str
 ) -> None:
-    """Their old words, or nobody knows whose, stand in another's post, which stays; its own words are shown."""
+    """Their old words, or no one knows whose, stand in another's post, which stays; its own words are shown."""
     shared = {"is_share": True, "author_id": author, "author_name": "ben", "text": "I wear a zirconhat"}
     place = {"channel_id": "C1", "channel_team": on_slack.TEAM, "ts": "1767225600.000100"}
     voice = Scripted(default=echo)

@@ -91,7 +91,7 @@ async def test_news_of_another_shape_are_refused(home: Home, body: bytes, status
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row["id"]))
 async def test_a_token_does_what_it_is_for(home: Home, row: dict[str, Any]) -> None:
-    """A daimon's token reaches nobody's direct message, whatever it brings; each token has ids of its own."""
+    """A daimon's token reaches no one's direct message, whatever it brings; each token has ids of its own."""
     asked, right = row["input"], dict(row["right"])
     tokens = {"daimon": [KOTHAR], "a,b": [TOKEN, KOTHAR, URANIA]}[asked.get("token") or ",".join(asked["tokens"])]
     place = {"a person's direct message": {"conversation": DM}, None: {}}[asked.get("conversation")]
@@ -210,7 +210,7 @@ async def test_news_in_a_known_conversation_stand_there_as_news_and_as_nobodys_w
 
 
 async def test_its_owner_reads_news_as_news_without_the_marks(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`why` and `conversations show` print the words that came in, and do not say that the soul or nobody said them."""
+    """`why` and `conversations show` print the words that came in, and do not say that the soul or no one said them."""
     async with door(home) as (soul, url, client):
         async with client.post(url, json=NEWS, headers=bearer(TOKEN)) as answer:
             assert answer.status == 202

@@ -9,10 +9,10 @@ from hypothesis import given
 
 from claudius.cognition.output.gate import gate
 from claudius.cognition.output.rules import OutputRules, Spoken, climb
-from replies import S1, S2, cut_up, guarded, hostile, read, sizes
+from replies import NAMES, S1, S2, cut_up, guarded, hostile, read, sizes
 
-GROUND = OutputRules(fallback="FIXED", repairs=0)
-ZONES = OutputRules(fallback="FIXED")
+GROUND = OutputRules(names=NAMES, fallback="FIXED", repairs=0)
+ZONES = OutputRules(names=NAMES, fallback="FIXED")
 
 
 @given(guarded, sizes)

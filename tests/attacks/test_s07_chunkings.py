@@ -9,20 +9,20 @@ from claudius.cognition.output.rules import OutputRules, Spoken, climb
 from claudius.cognition.reply.parser import Parser, Section
 from claudius.cognition.reply.tags import HEAD_CHARS
 from claudius.prompt import valid
-from replies import S1, S2, cut_up, guarded, hostile, read, sizes
+from replies import NAMES, S1, S2, cut_up, guarded, hostile, read, sizes
 
-ZONES = OutputRules(fallback="FIXED")
+ZONES = OutputRules(names=NAMES, fallback="FIXED")
 
 
 @given(hostile | guarded, sizes)
 def test_s07_what_was_streamed_is_how_the_utterance_begins(reply: str, pieces: list[int]) -> None:
     """Through parser, stream gate, ladder and gate, the utterance continues the stream and holds no canary."""
-    parser, stream, shown = Parser(), StreamGate(ZONES), ""
+    parser, stream, shown = Parser(NAMES), StreamGate(ZONES), ""
     for piece in cut_up(reply, pieces):
         shown += stream.show(parser.feed(piece))
     parsed = parser.finish()
 
-    spoken = climb(parsed, OutputRules(fallback="FIXED", repairs=0), streamed=shown)
+    spoken = climb(parsed, OutputRules(names=NAMES, fallback="FIXED", repairs=0), streamed=shown)
     assert isinstance(spoken, Spoken)
     said = gate(spoken.speech, ZONES, streamed=shown).text
 
@@ -36,7 +36,7 @@ def test_s07_a_listener_to_thoughts_changes_nothing(reply: str, pieces: list[int
     told: list[list[Section]] = [[], []]
     shown = ["", ""]
     for place, cut in enumerate((cut_up(reply, pieces), (reply,))):
-        parser = Parser()
+        parser = Parser(NAMES)
         parser.think = told[place].append
         shown[place] = "".join(parser.feed(piece) for piece in cut)
         assert parser.finish() == read(reply)[0]

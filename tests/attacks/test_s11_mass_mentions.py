@@ -1,4 +1,4 @@
-"""S11: whatever the soul is talked into saying, it pings nobody but the person it answers."""
+"""S11: whatever the soul is talked into saying, it pings no one but the person it answers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_s11_no_mass_mention_passes_the_gate(text: str) -> None:
 
 
 async def test_s11_no_call_pings_anybody(side: Side, home: Home) -> None:
-    """On the wire, no name is linked and no mention is parsed, whatever the words. Nobody was notified."""
+    """On the wire, no name is linked and no mention is parsed, whatever the words. No one was notified."""
     async with side.wake(home, Scripted(default=reply(ORDER))) as soul:
         await side.stage.say(CHANNEL, "call them all", calls=True)
         await side.stage.say(DM, "call them all")

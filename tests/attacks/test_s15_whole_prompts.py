@@ -118,7 +118,7 @@ async def live(
 
 
 async def say(soul: Alive, said: Said, n: int, clock: Clock) -> None:
-    """Have somebody say something. Each step has its own instant and key, whatever else was said."""
+    """Have a person say something. Each step has its own instant and key, whatever else was said."""
     place = f"rehearsal:t:{said.channel}:1" if said.channel else f"rehearsal:t:dm-{said.person}:"
     who = f"rehearsal:t:{said.person}"
     assert soul.network._accept
@@ -208,7 +208,7 @@ def test_s15_a_private_quarrel_asks_no_step_in_the_open() -> None:
 
 
 def test_s15_a_fact_told_in_private_leaves_what_was_told_in_the_open() -> None:
-    """In a channel somebody lives where they said so in a channel. In private the older place is no longer told."""
+    """In a channel a person lives where they said so in a channel. In private the older place is no longer told."""
     everyone = {channel: frozenset(PEOPLE) for channel in CHANNELS}
     asks = "Where do I live, do you remember?"
     script = [Said("ana", "ops", OPEN[1]), Said("ana", "", PRIVATE[5]), Said("ana", "all", asks), Said("ana", "", asks)]

@@ -113,7 +113,7 @@ def test_s21_the_environment_is_the_allow_list(child: _Seen) -> None:
 
 
 def test_s21_the_working_directory_is_empty_and_ours(child: _Seen) -> None:
-    """The working directory is an empty directory of the home that nobody else can open."""
+    """The working directory is an empty directory of the home that no one else can open."""
     assert child.home.run in child.cwd.parents
     assert child.left_in_cwd == []
     assert child.cwd_mode == 0o700

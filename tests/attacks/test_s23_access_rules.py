@@ -97,7 +97,7 @@ async def test_s23_a_rule_about_channels_leaves_direct_messages_alone(home: Home
 
 
 async def test_s23_a_role_counts_in_a_direct_message_too(home: Home) -> None:
-    """S23: whoever has a role in a shared server writes directly by it; nobody else does."""
+    """S23: whoever has a role in a shared server writes directly by it; no one else does."""
     voice = Scripted(default=echo)
     async with SIDES["discord"]() as side:
         assert isinstance(side.stage, DiscordStage)
@@ -133,7 +133,7 @@ def test_s23_a_denial_wins(allowed: tuple[str, ...] | None, denied: tuple[str, .
 
 
 def test_s23_a_list_that_is_not_set_is_not_an_empty_one(home: Home) -> None:
-    """S23: `[]` in the file or the environment is nobody; a list that is not there allows everyone, and reads null."""
+    """S23: `[]` in the file or the environment is no one; a list that is not there allows everyone, and reads null."""
     home.create()
     unset = load(home, {}).config.access.slack_people
     by_name = load(home, {"CLAUDIUS_ACCESS_SLACK_PEOPLE": "[]"}).config.access.slack_people
@@ -154,7 +154,7 @@ async def heard(soul: Alive, network: str) -> None:
 
 
 def rows(home: Home) -> dict[str, int]:
-    """Return how many rows each table has, but for those of nobody: how far a history was read, what was compared."""
+    """Return how many rows each table has, but for those of no one: how far a history was read, what was compared."""
     with closing(sqlite3.connect(home.database)) as connection:
         connection.row_factory = sqlite3.Row
         names = [name for name, *_ in tables(connection) if name not in ("heard", "audited")]

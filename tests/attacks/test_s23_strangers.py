@@ -49,7 +49,7 @@ def test_s23_only_listed_members_and_bots_are_heard(
     guilds: tuple[str, ...],
     bots: tuple[str, ...],
 ) -> None:
-    """S23 P: only members of an allowed server and bots by name are heard. An empty list admits nobody."""
+    """S23 P: only members of an allowed server and bots by name are heard. An empty list admits no one."""
     config = Config(discord=DiscordSettings(guilds=guilds), bots=BotsSettings(allow=bots))
 
     heard = admit(said("hello", standing=standing, is_bot=is_bot), config)
@@ -70,7 +70,7 @@ def test_s23_a_code_cannot_be_guessed() -> None:
 
 @given(st.sampled_from(["on", "off", "listen", None]), st.sampled_from([Kind.MESSAGE, Kind.MENTION, Kind.DELETE]))
 def test_s24_a_channels_mode_decides_what_is_heard(mode: Mode | None, kind: Kind) -> None:
-    """S24 P: `off` is as if nobody had spoken and `listen` owes nothing. A deletion reaches memory in every mode."""
+    """S24 P: `off` is as if no one had spoken and `listen` owes nothing. A deletion reaches memory in every mode."""
     heard = replace(said("hello"), kind=kind)
 
     part = taking_part(heard, mode)

@@ -137,7 +137,7 @@ def test_s30_a_rotated_log_is_private(tmp_path: Path) -> None:
 
 
 def test_s30_doctor_mends_what_was_made_wider_and_says_so(machine: Machine) -> None:
-    """`doctor` closes a home that somebody opened to others, and reports how many paths it closed."""
+    """`doctor` closes a home that a person opened to others, and reports how many paths it closed."""
     machine.ok("chat", "--once", "My name is Ada.")
     (machine.home / "state" / "claudius.db").chmod(0o644)
     (machine.home / "memory").chmod(0o755)

@@ -154,7 +154,7 @@ class Life:
     answers: int = 0
 
     async def say(self, place: str, who: str, text: str, *, answered: bool = True) -> str:
-        """Have somebody say something in a place, and wait for the answer; return the message's ts."""
+        """Have a person say something in a place, and wait for the answer; return the message's ts."""
         world, user = self.server.world, TOM if who == "Tom" else BEN
         text = text.replace("{bot}", f"<@{BOT_USER}>")
         channel = "C1" if "#" in place or "thread" in place else {TOM: "D7", BEN: "D8"}[user]

@@ -158,7 +158,7 @@ def test_s31_nobody_is_forgotten_by_mistake(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("other", ["terminal:local:as-ana2", "terminal:local:as-an"])
 def test_s31_an_id_that_looks_alike_is_left_alone(tmp_path: Path, other: str) -> None:
-    """An id that has another id as its prefix, or is a prefix itself, belongs to somebody else."""
+    """An id that has another id as its prefix, or is a prefix itself, belongs to another."""
     machine = Machine(tmp_path)
     machine.scripted(reply("Hello."))
     machine.ok("chat", "--once", "Hello from the first", "--as", "ana", "--conversation", "one")

@@ -1,4 +1,4 @@
-"""S37: what somebody said in a DM leaves in nobody's error text: only the record of that turn may hold it.
+"""S37: what a person said in a DM leaves in no one's error text: only the record of that turn may hold it.
 
 Each foreign party, a server on loopback, puts the words of a person into what it answers. Then everything is read that
 an owner, an operator or another person can see.

@@ -140,7 +140,7 @@ def test_s37_no_text_is_made_of_what_a_process_or_an_answer_wrote() -> None:
 
 
 def test_s37_a_providers_error_is_in_our_own_words() -> None:
-    """Whoever makes an error of a model gives it words of the source, and of others' only what is listed here."""
+    """Code that makes an error of a model gives it words of the source, and of others' only what is listed here."""
     kinds = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, ProviderError)}
     made = [(tree, call.args[0]) for _, tree in modules() for call, name in calls(tree) if name in kinds and call.args]
     said = [text for tree, given in made for text in _assigned(tree, given)]

@@ -1,4 +1,4 @@
-"""S38: what somebody asks to be forgotten is nobody else's to ask for, and an hour later it is found nowhere."""
+"""S38: what a person asks to be forgotten is no one else's to ask for, and an hour later it is found nowhere."""
 
 from __future__ import annotations
 

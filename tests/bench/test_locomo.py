@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import locomo
+import prefeval
 from claudius.errors import UsageProblem
 from locomo import read
 
@@ -79,3 +80,29 @@ def measured(file: Path, *more: str) -> list[dict[str, Any]]:
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     found: list[dict[str, Any]] = json.loads(ran.stdout)
     return found
+
+
+def test_memory_prefeval_a_preference_stands_by_a_word_or_by_its_keys(tmp_path: Path) -> None:
+    """Without keys a preference stands where a word is shared; with keys where none is, and only those are asked."""
+    data = tmp_path / "benchmark_dataset"
+    (data / "explicit_preference").mkdir(parents=True)
+    pairs = [
+        {"preference": "I avoid crowded hotels.", "question": "Which hotels are good in Rome?"},
+        {"preference": "I can't stand spicy dishes.", "question": "Where should we eat in Bangkok?"},
+    ]
+    others = [{"preference": f"I sort box {n}, {'slowly, ' * 30}", "question": f"Box {n}?"} for n in range(9)]
+    (data / "explicit_preference" / "travel.json").write_text(json.dumps([*pairs, *others]), "utf-8")
+    said = [{"conversation": [{"role": "user", "content": f"Line {n} of a parser."} for n in range(4)]}]
+    (data / "filtered_inter_turns.json").write_text(json.dumps(said), "utf-8")
+    keys = tmp_path / "keys.json"
+    keys.write_text(json.dumps({pairs[1]["preference"]: ["restaurant", "eat", "Thai"]}), "utf-8")
+
+    def measured(*more: str) -> dict[str, Any]:
+        command = [sys.executable, prefeval.__file__, str(tmp_path), *more, "--json"]
+        found: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        return found
+
+    without = measured()
+    assert without["asked"] == 11
+    assert 0.8 <= without["stood"] <= 1.0
+    assert measured("--keys", str(keys)) == {"asked": 1, "stood": 1.0}

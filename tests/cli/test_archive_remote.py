@@ -39,7 +39,7 @@ def test_the_history_is_copied_and_forgets_with_the_soul(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_a_remote_that_is_away_is_one_line_of_a_receipt(tmp_path: Path) -> None:
-    """Nobody waits for it: the chat answers, and the receipt says that its history is not rewritten yet."""
+    """No one waits for it: the chat answers, and the receipt says that its history is not rewritten yet."""
     machine, remote = Machine(tmp_path), bare(tmp_path / "remote.git")
     machine.ok("config", "set", "archive.remote", remote)
     machine.scripted(WRITES)

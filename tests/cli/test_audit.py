@@ -40,7 +40,7 @@ def test_a_restored_copy_edits_nothing(tmp_path: Path) -> None:
 
 
 def test_the_log_of_a_later_release_stays(tmp_path: Path) -> None:
-    """Whoever goes back to an earlier release by a copy keeps what was done with the later one."""
+    """A person who goes back to an earlier release by a copy keeps what was done with the later one."""
     machine = Machine(tmp_path)
     machine.ok("config", "set", "log.level", "WARNING")
     copy = machine.ok("backup", "create", str(tmp_path / "copy.db"), "--json").json["path"]

@@ -55,7 +55,7 @@ def test_an_exported_soul_lives_on_in_another_home(
 
 
 def test_an_export_holds_no_secret_and_is_the_owners_alone(carried: tuple[Machine, Path, dict[str, Any]]) -> None:
-    """No key leaves the home, and nobody else may read the export."""
+    """No key leaves the home, and no one else may read the export."""
     _, out, made = carried
 
     paths = [out, *out.rglob("*")]

@@ -90,7 +90,7 @@ def test_receipts_follow_the_reply_after_a_blank_line(machine: Machine) -> None:
 
 
 def test_conversations_and_persons_are_named_by_options(machine: Machine) -> None:
-    """--conversation and --as choose where and who. Speaking as somebody else gives no owner's rights."""
+    """--conversation and --as choose where and who. Speaking as another gives no owner's rights."""
     document = machine.ok("chat", "--once", "hello", "--conversation", "bridge", "--as", "Ben", "--json").json
 
     assert document["conversation"] == "terminal:local:main:bridge"
@@ -225,7 +225,7 @@ def test_a_model_that_is_refused_ends_in_an_apology_and_exit_75(machine: Machine
 
 @pytest.mark.slow
 def test_a_reply_that_takes_too_long_is_shown_next_time(machine: Machine) -> None:
-    """--timeout: the message is kept, and its reply is shown to whoever attaches next."""
+    """--timeout: the message is kept, and its reply is shown to the one who attaches next."""
     machine.scripted({"deltas": [reply("late")], "hang": True})
     ran = machine.run("chat", "--once", "hello", "--timeout", "4")
     machine.scripted(reply("late"), reply("now"))

@@ -318,7 +318,7 @@ def test_revert_makes_an_earlier_version_the_newest(tmp_path: Path) -> None:
 
 
 def test_linking_unknown_ids_is_one_line_on_an_empty_home(tmp_path: Path) -> None:
-    """Ids that nobody has are named in the error, also where nothing was ever kept."""
+    """Ids that no one has are named in the error, also where nothing was ever kept."""
     refused = Machine(tmp_path).run("users", "link", "slack:T1:U1", "discord:@me:1")
 
     assert refused.code == 1

@@ -1,4 +1,4 @@
-"""`claudius daemon`: its output, its unit for the service manager, and what it reports to whoever started it."""
+"""`claudius daemon`: its output, its unit for the service manager, and what it reports to the one who started it."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ def test_the_service_manager_is_told(tmp_path: Path) -> None:
 
 
 def test_the_waiting_parent_gets_one_frame() -> None:
-    """The pipe gets one frame and is closed. It is not an error if nobody reads it."""
+    """The pipe gets one frame and is closed. It is not an error if no one reads it."""
     ours, theirs = os.pipe()
     starter = Starter({READY_FD: str(theirs)})
     starter.ready()
@@ -300,7 +300,7 @@ def test_the_log_is_followed_across_its_rotation(tmp_path: Path) -> None:
 
 
 def test_the_log_holds_no_words_of_anybody(tmp_path: Path) -> None:
-    """`daemon logs` prints text for people, and JSON lines on request; neither holds words that somebody said."""
+    """`daemon logs` prints text for people, and JSON lines on request; neither holds words that a person said."""
     machine = Machine(tmp_path)
     with machine.daemon():
         said = machine.ok("chat", "--once", "the word is xylophone", "--json").json

@@ -1,4 +1,4 @@
-"""Who somebody is to the soul, at the terminal: one document by every way, the name that was told, and no login name."""
+"""Who a person is to the soul, at the terminal: one document by every way, the name that was told, and no login name."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_name_finds_its_person_in_every_command(machine: Machine, name: str) -
 
 
 def test_a_name_that_another_has_as_account_finds_nobody(machine: Machine) -> None:
-    """Whoever says that they are called like another's account is not shown, nor erased, in that one's place."""
+    """A person who says that they are called like another's account is not shown, nor erased, in that one's place."""
     machine.ok("chat", "--once", "Hello.")
     machine.ok("chat", "--once", "My name is root.", "--as", "ben")
     refused = machine.run("users", "show", "root")

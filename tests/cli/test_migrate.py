@@ -33,6 +33,7 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = Machine(tmp_path_factory.mktemp("lived"))
     for line in (f"My name is Tom. I like {MARK}.", "I work on the harbour looms.", "What do you remember of me?"):
         made.ok("chat", "--once", line)
+    made.ok("chat", "--once", "What time is it in Tokyo?")
     made.ok("state", "set", "currentTopic", "bridges")
     return made.root
 
@@ -74,15 +75,19 @@ def test_scale_f18_a_soul_moves_there_and_back(machine: Machine, postgres_url: s
     """Tables are equal by hash there and back; the soul goes on at each, and replay is identical."""
     turn = machine.ok("why", "--json").json["turn"]
     shown = machine.ok("why", turn, "--json").json
+    used = machine.ok("tools", "calls", "--json").json
     there = machine.ok("migrate", postgres_url, "--json").json
     kept = Path(there["kept"])
     why = machine.ok("why", turn, "--json").json
     replayed = machine.ok("replay", turn, "--json").json
+    kept_there = machine.ok("tools", "calls", "--json").json
     back = machine.ok("migrate", "sqlite", "--json").json
     again = machine.ok("replay", turn, "--json").json
 
     assert but_audit(there) == but_audit(back)
     assert there["rows"] > 20
+    assert [one["tool"] for one in used] == ["clock"]
+    assert kept_there == used
     assert why == shown
     assert replayed["identical"]
     assert again["identical"]

@@ -166,7 +166,7 @@ def test_scale_the_copy_back_is_made_anew_before_it_is_whole(
 def test_scale_a_server_that_an_earlier_release_closed_stays_closed(
     machine: Machine, other: Machine, postgres_url: str
 ) -> None:
-    """Of such a server nobody knows why: nothing starts and nothing is taken; a home with a file may replace it."""
+    """Of such a server no one knows why: nothing starts and nothing is taken; a home with a file may replace it."""
     run(postgres_url, create_sql(MEMORY, 25))
     run(postgres_url, "UPDATE release SET migrating = 1")
     (machine.home / "config.toml").write_text(f'[store]\nurl = "{postgres_url}"\n')
@@ -194,7 +194,7 @@ def test_scale_nothing_is_written_where_the_soul_has_left(machine: Machine, post
 
 
 def test_scale_doctor_and_workers_say_that_nothing_can_start(machine: Machine, postgres_url: str) -> None:
-    """`doctor` fails on a closed server, with the command; `workers` says why nobody is there."""
+    """`doctor` fails on a closed server, with the command; `workers` says why no one is there."""
     before = machine.run("workers", env={"CLAUDIUS_STORE_URL": postgres_url})
     machine.ok("migrate", postgres_url)
     machine.ok("migrate", "sqlite")

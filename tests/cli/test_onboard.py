@@ -229,7 +229,7 @@ def test_doctor_finds_exchanged_tokens_without_asking_anybody(machine: Machine) 
 
 
 def test_doctor_finds_servers_that_cannot_be_there(machine: Machine) -> None:
-    """A name that nobody has, and a port of this machine on which nothing listens; neither needs a network."""
+    """A name that no one has, and a port of this machine on which nothing listens; neither needs a network."""
     machine.env |= {
         "CLAUDIUS_OPENAI_BASE_URL": "http://no-such-model.invalid/v1",
         "CLAUDIUS_ALERTS_WEBHOOK": "http://127.0.0.1:9/",
@@ -245,7 +245,7 @@ async def test_a_typo_ends_nothing_and_good_answers_are_kept(machine: Machine) -
     """Every wrong answer is asked for again: a name, a token in another's place, one that is refused, no server."""
 
     def walk() -> str:
-        """Answer as somebody who mistypes everything once."""
+        """Answer as a person who mistypes everything once."""
         machine.shim("systemctl", "exit 1")
         with machine.terminal("onboard") as terminal:
             terminal.until("Which networks")

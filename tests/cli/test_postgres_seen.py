@@ -152,7 +152,7 @@ def test_scale_the_metrics_of_a_worker_are_its_own(machine: Machine) -> None:
 
 
 def test_scale_a_worker_that_is_drained_leaves_in_good_order(machine: Machine) -> None:
-    """`claudius workers drain NAME`: it ends by itself when it renews; a name that is nobody's is an error."""
+    """`claudius workers drain NAME`: it ends by itself when it renews; a name that is no one's is an error."""
     quick = {"CLAUDIUS_WORKER_LEASE_S": "3"}
     with worker(machine, **quick):
         (name,) = (one["worker"] for one in machine.ok("workers", "--json").json if one["state"] == "at work")
@@ -227,7 +227,7 @@ def test_scale_doctor_fails_on_a_server_without_fsync(postgres_url: str, tmp_pat
 
 
 def test_scale_doctor_fails_on_text_that_does_not_sort_by_bytes(machine: Machine, url: str) -> None:
-    """A column that somebody gave another collation is counted."""
+    """A column that a person gave another collation is counted."""
     run(url, 'ALTER TABLE person ALTER COLUMN name TYPE text COLLATE "unicode"' if _has_unicode(url) else
         'ALTER TABLE person ALTER COLUMN name TYPE text COLLATE "POSIX"')  # fmt: skip
 
@@ -271,7 +271,7 @@ def test_scale_doctor_fails_where_nobody_listens(machine: Machine, url: str) -> 
 
 @pytest.mark.slow
 def test_scale_doctor_fails_where_no_standby_follows(machine: Machine) -> None:
-    """Whoever counts on a standby is told that none follows synchronously."""
+    """A person who counts on a standby is told that none follows synchronously."""
     assert "standby" in failing(machine, CLAUDIUS_STORE_FAILOVER="1")
     assert "standby" not in failing(machine)
 

@@ -181,7 +181,7 @@ def test_scale_a_copy_that_may_not_be_verified_names_the_right(tmp_path: Path, s
 def test_scale_a_schema_that_can_hold_no_soul_is_one_line(
     tmp_path: Path, strict: postgres.Server, made: str, says: str
 ) -> None:
-    """What is somebody else's, or may not be filled: a start, a move and doctor say the same, once, with what to do."""
+    """What is another's, or may not be filled: a start, a move and doctor say the same, once, with what to do."""
     name = f"held_{abs(hash(made))}"
     with psycopg.connect(strict.url.replace("/postgres?", "/soul?"), autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name} AUTHORIZATION soul; SET search_path = {name}".encode())

@@ -91,7 +91,7 @@ def test_a_broken_process_is_named_and_the_soul_goes_on(machine: Machine, head: 
 
 
 def test_a_step_that_a_process_names_is_not_called_unused(tmp_path: Path) -> None:
-    """`soul check` says once what is wrong with it: it is no step, whoever asks it. One that nobody names is unused."""
+    """`soul check` says once what is wrong with it: it is no step, whoever asks it. One that no one names is unused."""
     machine = Machine(tmp_path)
     machine.ok("soul", "check")
     for folder in ("steps", "processes"):

@@ -36,7 +36,7 @@ def count(shown: Drawn, text: str) -> int:
 
 
 def test_what_arrives_by_itself_stands_above_the_line_being_typed_once(machine: Machine) -> None:
-    """A reply to somebody who speaks in the same conversation appears at once; the line being typed stays whole."""
+    """A reply to a person who speaks in the same conversation appears at once; the line being typed stays whole."""
     machine.scripted(reply("Said elsewhere."), reply("Said here."))
     with drawn(machine, "chat") as shown:
         shown.until_asked()
@@ -216,7 +216,7 @@ def test_a_homes_first_session_shows_thoughts_and_says_how_to_hide_them(tmp_path
 
 
 def test_thoughts_are_for_the_owners_own_conversation_alone(machine: Machine) -> None:
-    """Nobody else is shown a thought: not `--as` somebody, not the owner while somebody else is answered."""
+    """No one else is shown a thought: not `--as` a person, not the owner while another is answered."""
     machine.scripted(reply("To tom."))
     refused = machine.run("chat", "--thoughts", "--as", "tom")
     with drawn(machine, "chat", "--thoughts") as shown, drawn(machine, "chat", "--as", "tom") as toms:

@@ -42,7 +42,7 @@ class TestTheHome:
     """A new home that is ready to be edited."""
 
     def test_a_new_home_is_whole_and_private(self, fresh: Home) -> None:
-        """The personality, the settings and the file for secrets exist, and nobody else can read them."""
+        """The personality, the settings and the file for secrets exist, and no one else can read them."""
         run()
 
         assert (fresh.soul / "soul.md").read_bytes() == (shipped("soul") / "soul.md").read_bytes()

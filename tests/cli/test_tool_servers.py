@@ -107,7 +107,7 @@ def test_a_list_that_takes_too_much_of_each_prompt_is_refused(machine: Machine) 
 
 
 def test_the_doctor_says_what_a_server_lacks(machine: Machine) -> None:
-    """One that offers what nobody agreed to, one that a channel may ask to send, one that does not start."""
+    """One that offers what no one agreed to, one that a channel may ask to send, one that does not start."""
     added = _add(machine, "good", "--allow", "send=send", "--where", "slack:T1:C1")
     assert added.code == 0, added.shown
     config = machine.home / "config.toml"

@@ -1,4 +1,4 @@
-"""`claudius upgrade --check`: whether the database fits this release, and how to look for a newer one. It asks nobody."""
+"""`claudius upgrade --check`: whether the database fits this release, and how to look for a newer one. It asks no one."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ async def say(soul: Alive, text: str, *, person: str = "ana") -> str:
 
 
 async def overhear(soul: Alive, text: str, n: int, **extra: object) -> None:
-    """Say something in the hall that nobody is asked to answer, and wait until it has been heard."""
+    """Say something in the hall that no one is asked to answer, and wait until it has been heard."""
     assert soul.network._accept
     await soul.network._accept(
         Perception(
@@ -109,7 +109,7 @@ async def test_m13_an_answer_to_the_souls_own_question_is_thought_about(home: Ho
 
 
 async def test_m1_a_thought_only_follows_what_was_heard(home: Home) -> None:
-    """M1, I1: a soul that nobody speaks to thinks nothing and writes nothing of its own."""
+    """M1, I1: a soul that no one speaks to thinks nothing and writes nothing of its own."""
     voice = Scripted(default=REPLY)
     async with alive(home, voice) as soul:
         await soul.idle()
@@ -341,7 +341,7 @@ async def test_in_a_group_attention_decides(home: Home) -> None:
 
 
 async def test_an_uncalled_thought_may_end_in_silence(home: Home) -> None:
-    """Section 10: if nobody asked, the soul may choose to say nothing, whatever it wrote."""
+    """Section 10: if no one asked, the soul may choose to say nothing, whatever it wrote."""
     voice = Scripted(default=REPLY + "<chosen_action>stay_silent</chosen_action>")
     async with alive(home, voice, settings=LISTENS) as soul:
         await overhear(soul, "I want to die", 1, participation="group")
@@ -393,7 +393,7 @@ async def test_m24_no_listener_hears_the_soul_number_itself(home: Home, settings
 
 @pytest.mark.parametrize("answer", [REPLY, "Nothing has changed."])
 async def test_what_a_model_says_in_a_silent_turn_is_not_said(home: Home, answer: str) -> None:
-    """A turn that asks for no words says none, whatever the model wrote: nobody gets an unasked message."""
+    """A turn that asks for no words says none, whatever the model wrote: no one gets an unasked message."""
     look = Perception(
         key="due:look:1",
         conversation="rehearsal:t:dm-ana:",

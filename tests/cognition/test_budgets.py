@@ -17,7 +17,7 @@ ROOM, OTHER = "rehearsal:t:room:", "rehearsal:t:other:"
 
 
 async def says(soul: Alive, person: str, room: str = "") -> str:
-    """Have somebody speak, directly or in a room; return the answer."""
+    """Have a person speak, directly or in a room; return the answer."""
     before = len(soul.network.visible)
     await soul.network.hear("hello", person=person, conversation=room, is_shared=bool(room))
     await soul.idle()
@@ -37,7 +37,7 @@ async def test_a_cap_of_the_soul_holds_for_everyone(cap: str, home: Home) -> Non
 
 
 async def test_a_persons_cap_holds_for_that_person_everywhere(home: Home) -> None:
-    """One person's budget is spent in rooms and in private alike, and nobody else's is."""
+    """One person's budget is spent in rooms and in private alike, and no one else's is."""
     voice = Scripted(default=COSTLY)
     async with alive(home, voice, settings={"CLAUDIUS_BUDGET_PERSON_DAILY_USD": "1"}) as soul:
         await says(soul, "ana", ROOM)

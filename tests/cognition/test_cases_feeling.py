@@ -46,7 +46,7 @@ async def test_what_is_short_is_thought_about_unless_it_only_acknowledges(home: 
 
 @pytest.mark.parametrize("open_at", ["before", "between"])
 async def test_an_answer_to_a_question_is_thought_about_wherever_the_mark_stands(home: Home, open_at: str) -> None:
-    """A question that more words follow is one too, and what somebody else says in between takes it from nobody."""
+    """A question that more words follow is one too, and what another says in between takes it from no one."""
     voice = Scripted(default=by_tag(external_dialogue="Shall I send you the list? It is short."))
     place = "rehearsal:t:hall:1"
     async with minds(home, voice) as soul:

@@ -110,7 +110,7 @@ async def test_the_life_of_a_plan(home: Home, row: Row) -> None:
     async with acting(home, row.id, clock=CLOCK, network="slack") as it:
 
         async def plan(text: str, at: str, by: str = ANA) -> None:
-            """Have somebody ask to be told at an instant."""
+            """Have a person ask to be told at an instant."""
             await it.says(
                 f"Tell me: {text}.",
                 where=place,
@@ -188,7 +188,7 @@ async def test_what_asks_for_no_reminder_is_not_taken_for_one(home: Home, row: R
 
 @pytest.mark.parametrize("row", [*rows("reminders", "reply", every=6), *rows("more_acts", "reply", every=6)])
 async def test_a_reply_that_only_sounds_like_a_promise_is_none(home: Home, row: Row) -> None:
-    """Where the acts are none, nothing is planned, and for two days nobody is asked or written to; an act is kept."""
+    """Where the acts are none, nothing is planned, and for two days no one is asked or written to; an act is kept."""
     row.knows_only("plans", "act", "at", "on")
     right = row.right
     made = {"do": right.get("act"), "at": right.get("on") or right.get("at", [""])[0], "text": row.input["reply"]}

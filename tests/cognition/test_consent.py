@@ -159,7 +159,7 @@ ALONE = Onlookers(people=frozenset({OZ}), owners=frozenset({OZ}))
 def test_each_call_is_decided_by_the_first_rule_that_holds(
     what: Tool, args: dict[str, Any], known: ConsentBasis, decision: object
 ) -> None:
-    """Off and elsewhere, nobody to allow it, carrying out, typed addresses, taint, a remembered consent, the table."""
+    """Off and elsewhere, no one to allow it, carrying out, typed addresses, taint, a remembered consent, the table."""
     assert decide(what, args, known) == decision
 
 
@@ -277,6 +277,6 @@ def test_what_stands_in_the_history_is_no_reason_not_to_learn() -> None:
 
 
 def test_a_prompt_names_what_can_be_used_here() -> None:
-    """Nothing is said of a tool that nobody here may allow; of the others, whether they ask first."""
+    """Nothing is said of a tool that no one here may allow; of the others, whether they ask first."""
     assert [usable(one, basis()) for one in (LOOK, WEB, NOTES)] == ["", "asks first", None]
     assert usable(WEB, basis(grants=[grant("web.read")])) == ""

@@ -54,7 +54,7 @@ async def choosing(turn: Turn, memory: WorkingMemory) -> Any:
 
 
 async def musing(reflection: Reflection, memory: WorkingMemory) -> WorkingMemory:
-    """Think while nobody speaks."""
+    """Think while no one speaks."""
     memory, _ = await reflection.think(memory, internal_monologue("How was it?"))
     return memory
 

@@ -283,7 +283,7 @@ async def test_turns_of_every_mood_replay(home: Home) -> None:
 
 
 async def test_what_needs_no_thought_is_answered_in_the_mood(home: Home) -> None:
-    """Psyche, section 7: nobody who has just insulted the soul is told "Good."; a friend may be."""
+    """Psyche, section 7: no one who has just insulted the soul is told "Good."; a friend may be."""
     async with minds(home, Scripted(default=by_tag())) as soul:
         await say(soul, "Hello, how do you do?", CRUEL, CRUEL)
         sore = (await say(soul, *["ok"] * 12))[3:]

@@ -300,7 +300,7 @@ async def test_a_channel_needs_its_owners_consent(home: Home, who: str, *, is_op
 
 
 async def test_a_reminder_does_not_count_as_writing_first(home: Home) -> None:
-    """What somebody asked for is outside the caps, so it does not hold back a plan of the soul's own."""
+    """What a person asked for is outside the caps, so it does not hold back a plan of the soul's own."""
     wall, voice = Wall(NOW), Scripted(default=by_tag(external_dialogue="The paint is dry."))
     async with alive(home, voice, settings=ON, clock=wall, running=wall.running) as soul:
         await consenting(soul, ANA)

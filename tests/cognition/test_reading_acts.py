@@ -24,7 +24,7 @@ HEARD = Perception(
 
 
 def person(ident: str, name: str) -> Person:
-    """Return somebody who is here."""
+    """Return a person who is here."""
     return Person(person=ident, name=name, models=(UserModel(person=ident, audience="channel:C", version=0),))
 
 
@@ -162,7 +162,7 @@ def test_none_is_none(text: str) -> None:
 
 
 def test_a_fenced_section_is_read_and_unknown_arguments_are_not() -> None:
-    """A model may put its lines in a code fence, and add what nobody asked for."""
+    """A model may put its lines in a code fence, and add what no one asked for."""
     found = read_acts('```json\n{"do": "cancel", "plan": "P3", "mood": 7}\n```', known())
 
     assert [one.act for one in found.done] == [PlanCancelled(plans=(70,))]
@@ -203,7 +203,7 @@ def test_a_reminder_is_for_somebody_here_who_agreed() -> None:
 
 
 def test_a_fact_is_whose_it_is_said_of() -> None:
-    """Of somebody here it is theirs; of somebody who is not, the speaker's, about that name; the rest is put right."""
+    """Of a person here it is theirs; of a person who is not, the speaker's, about that name; the rest is put right."""
     of_ben, of_zoe = (
         read_act("know", known(), text=" Eats\nno nuts ", kind="odd", keys="a, a,b", of=one) for one in ("Ben", "Zoe")
     )

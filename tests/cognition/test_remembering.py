@@ -142,7 +142,7 @@ async def test_memory_w3_the_message_before_helps_the_search(tmp_path: Path) -> 
 
 
 async def test_memory_w4_nothing_found_is_no_block(tmp_path: Path) -> None:
-    """W4: without a shared word, and for a question about somebody that nothing they said holds, there is no block."""
+    """W4: without a shared word, and for a question about a person that nothing they said holds, there is no block."""
     async with living(tmp_path) as life:
         await life.hear(ANA, "The violin concert in Bremen was loud and long", START, HOME, name="Ana")
         for n in range(1, 25):

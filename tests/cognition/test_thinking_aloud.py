@@ -1,4 +1,4 @@
-"""Private thought as it is written: told through one hook to whoever listens, and to nobody else (W11)."""
+"""Private thought as it is written: told through one hook to the one who listens, and to no one else (W11)."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def test_w11_the_words_aloud_are_never_told_as_thought(home: Home) -> None
 
 
 async def test_w11_without_a_listener_nothing_is_made(home: Home) -> None:
-    """W11: a stream without `deltas` gets the six kinds only; once the last listener has gone, nobody is told."""
+    """W11: a stream without `deltas` gets the six kinds only; once the last listener has gone, no one is told."""
     voice = Scripted(default=REPLY)
     async with alive(home, voice, settings=PLAIN) as soul:
         async with listening(soul, deltas=True):

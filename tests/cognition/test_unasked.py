@@ -1,4 +1,4 @@
-"""Nobody is written to unasked: one rule for every cause of a turn, applied to every utterance."""
+"""No one is written to unasked: one rule for every cause of a turn, applied to every utterance."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ async def test_a_directive_that_nobody_took_up_lapses_two_hours_after_the_night(
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["the check first", "the directive first"])
 async def test_a_look_inward_drops_no_directive(home: Home, is_first: bool) -> None:  # noqa: FBT001 - a case of the table
-    """The soul's own idle check in that conversation is nobody's message: what was to be said there is still said."""
+    """The soul's own idle check in that conversation is no one's message: what was to be said there is still said."""
     noon = NIGHT.replace(hour=12)
     directive = told(Kind.DIRECTIVE, extra={"action": "follow_up", "lapses_at": noon + timedelta(hours=6)}, at=noon)
     check = told(Kind.SCHEDULED, key="due:soul_state_check:1", text="", at=noon, extra={"process": "looking_inward"})

@@ -108,7 +108,7 @@ def test_console_w19_a_page_of_another_port_or_site_gets_nothing(
 
 
 def test_console_w17_a_rebound_name_gets_nothing(console: Console, tabs: Tabs) -> None:
-    """A name of somebody else's that leads to 127.0.0.1 reaches our port, and gets 421: page, script and document."""
+    """A name of another's that leads to 127.0.0.1 reaches our port, and gets 421: page, script and document."""
     mine = tabs().enter(console())
     token = mine.page.evaluate("sessionStorage.getItem('claudius.token')")
     other = tabs()

@@ -161,7 +161,7 @@ async def test_console_w19_another_page_gets_nothing(
 
 
 def test_console_w20_a_ticket_works_once_and_for_a_minute(home: Home) -> None:
-    """The second use is refused, so is one older than 60 s, and one that nobody minted."""
+    """The second use is refused, so is one older than 60 s, and one that no one minted."""
     home.create()
     entrance = Entrance(home)
     used, old = (mint(home, 1).rpartition("#")[2] for _ in range(2))

@@ -1,1 +1,1 @@
-"""The contracts that the tests hold parts of the daemon to, and which nobody outside needs."""
+"""The contracts that the tests hold parts of the daemon to, and which no one outside needs."""

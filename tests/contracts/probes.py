@@ -1,4 +1,4 @@
-"""Pure functions of one argument, for table-driven checks: a gate's decision, how well somebody is known.
+"""Pure functions of one argument, for table-driven checks: a gate's decision, how well a person is known.
 
 A row is plain data; missing values are neutral. Source: the psyche design, section 6.
 """

@@ -220,7 +220,7 @@ async def test_fr_cx_07_an_inline_assessment_is_recorded_like_a_cycles(home: Hom
 
 
 async def test_a_turn_judges_nobody_but_its_own_speaker(home: Home) -> None:
-    """S13 for the ledger: an assessment of somebody else is refused, and the attempt is recorded."""
+    """S13 for the ledger: an assessment of another is refused, and the attempt is recorded."""
     judged = (
         TALK.format(n=1) + '\n<assess_peer>{"peer_id": "rehearsal:t:ben", "trust": -9, "rationale": "x"}</assess_peer>'
     )

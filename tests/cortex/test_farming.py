@@ -133,7 +133,7 @@ def test_the_size_of_a_message() -> None:
 
 @pytest.mark.parametrize("row", rows("asks"))
 async def test_a_week_of_requests(row: Row, home: Home) -> None:
-    """A reflection begins where somebody's request is out of all proportion to the week before, in any words."""
+    """A reflection begins where a person's request is out of all proportion to the week before, in any words."""
     row.knows_only("farming")
     async with second(home, triggers=["farming"]) as it:
         for text in row.input["days"]:

@@ -122,7 +122,7 @@ def test_fr_cx_04_the_score_of_known_histories(what: str, times: list[datetime],
 
 @given(instants, st.integers(0, 40))
 def test_fr_cx_04_the_score_is_bounded_and_of_no_order(times: list[datetime], assessments: int) -> None:
-    """FR-CX-04: it is 0 for nobody, else 1 to 10, in any order and however often one message is counted."""
+    """FR-CX-04: it is 0 for no one, else 1 to 10, in any order and however often one message is counted."""
     score = tally(times).info_score(assessments)
 
     assert (score == 0) == (not times)

@@ -92,7 +92,7 @@ def reflective(history: History) -> str:
 def test_simulation_01_the_whole_timeline_says_more() -> None:
     """Simulation 1: over twenty recorded histories the cycle's rationale cites at least as many facts in 70 % or more.
 
-    This tests the rater and both ways of recording. Whoever attaches a real model can rate its own answers.
+    This tests the rater and both ways of recording. A person who attaches a real model can rate its own answers.
     """
     better = [facts(reflective(one), one) >= facts(inline(one), one) for one in histories()]
 

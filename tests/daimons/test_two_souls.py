@@ -16,7 +16,7 @@ TOKENS = {"claudius": "the token that Claudius gives out", "beata": "the token t
 
 
 def free_port() -> int:
-    """Return a port on which nobody listens."""
+    """Return a port on which no one listens."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
@@ -77,7 +77,7 @@ async def test_two_souls_whisper_to_each_other_once(tmp_path: Path) -> None:
 
 
 async def test_the_other_s_silence_changes_no_turn_and_an_idle_hour_asks_nobody(tmp_path: Path) -> None:
-    """With the other gone turns are unchanged, and while nobody speaks the clock asks nobody."""
+    """With the other gone turns are unchanged, and while no one speaks the clock asks no one."""
     ports, home = {name: free_port() for name in TOKENS}, Home(tmp_path / "claudius")
     home.create()
     mouth = voice("x")

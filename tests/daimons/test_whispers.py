@@ -151,7 +151,7 @@ async def test_d03_a_whisper_is_felt_once(home: Home) -> None:
 
 
 async def test_d04_a_turn_that_fails_does_not_burn_it(home: Home) -> None:
-    """4: killed before the commit, the retry feels it again, in another process too; after the commit nobody does."""
+    """4: killed before the commit, the retry feels it again, in another process too; after the commit no one does."""
     mouth = Scripted([Overloaded("busy", provider="scripted"), REPLY.format("ok"), REPLY.format("ok")])
     async with alive(home, mouth, settings=ON, clean=False) as soul:
         await keep(soul)
@@ -295,7 +295,7 @@ async def test_d06_a_model_whispers_on_its_own_character(home: Home) -> None:
 
 
 async def test_d08_a_guests_private_thought_does_not_leave(home: Home) -> None:
-    """8: after somebody else's direct message only mood and count leave, unless `share_private` is set."""
+    """8: after another's direct message only mood and count leave, unless `share_private` is set."""
     async with DaimonServer() as kothar, alive(home, voice("CANARY of Ana"), settings=kothar.environment()) as soul:
         await say(soul, "Hello.", person="ana")
         await soul.mind.store.documents.set_state(
@@ -310,7 +310,7 @@ async def test_d08_a_guests_private_thought_does_not_leave(home: Home) -> None:
 
 
 async def test_d08_where_it_is_shared_the_whisper_stays_there(home: Home) -> None:
-    """8, 9: a whisper made from a thought belongs to that audience: it is felt there, and by nobody else."""
+    """8, 9: a whisper made from a thought belongs to that audience: it is felt there, and by no one else."""
     mouth = voice("CANARY of Ana")
     async with DaimonServer() as kothar:
         settings = kothar.environment() | {"CLAUDIUS_KOTHAR_SHARE_PRIVATE": "1"}
@@ -379,7 +379,7 @@ async def test_a_daimon_that_is_muted_is_not_felt(home: Home, where: str) -> Non
 
 
 async def test_who_is_forgotten_leaves_no_whisper_behind(home: Home) -> None:
-    """What a daimon made from one person's private talk is erased with them, and what it made from nobody's stays."""
+    """What a daimon made from one person's private talk is erased with them, and what it made from no one's stays."""
     async with alive(home, voice(), settings=ON) as soul:
         await say(soul, "Hello.", person="ana")
         await keep(soul, "CANARY", sources=(private("rehearsal:t:ana"),))

@@ -22,6 +22,7 @@ RIGHT = SceneEvents(
     asked="Where is the drawing?",
     acts=("remind weekdays",),
     due=("2 09:00",),
+    tools=("clock",),
 )
 WANTED = SceneStep(
     said="drawing",
@@ -35,6 +36,7 @@ WANTED = SceneStep(
     at=("2 09:00 dm-ana",),
     acts="remind weekdays",
     due="2 09:00",
+    uses="clock",
     style=True,
 )
 
@@ -68,6 +70,8 @@ MUTANTS = [
     ("acts", replace(RIGHT, acts=("remind",))),
     ("acts", replace(RIGHT, acts=("remind weekdays", "know home"))),
     ("due", replace(RIGHT, due=("2 10:00",))),
+    ("uses", replace(RIGHT, tools=())),
+    ("uses", replace(RIGHT, tools=("clock", "mail.send"))),
     ("style", says("Here is the drawing!")),
     ("style", says("One. Two. Three. The drawing.")),
     ("style", says("Which drawing? This one?")),
@@ -100,7 +104,7 @@ def test_eval_t1_every_check_has_a_mutant() -> None:
 
 
 def test_eval_c3_a_member_of_a_room_may_hear_what_was_said_there() -> None:
-    """A line of a room may be repeated to its members in private, and to nobody else."""
+    """A line of a room may be repeated to its members in private, and to no one else."""
     line = "The crane is booked for Thursday at noon precisely."
     there = replace(says(f"The drawing. {line}"), told=(Told("harbour", "ben", line),), members={"harbour": ("ana",)})
 

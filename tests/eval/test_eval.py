@@ -31,6 +31,7 @@ from claudius.providers.scripted import Line, Scripted
 from driven import Machine
 from lab.loopback.model import ModelServer
 from minds import by_tag, heard
+from reflecting import answer
 
 SHIPPED = shipped("soul") / "eval"
 REPLY = "<internal_monologue>So.</internal_monologue><external_dialogue>{}</external_dialogue>"
@@ -431,26 +432,56 @@ async def test_eval_n3_ones_own_lines_are_shown_and_said_again(tmp_path: Path, m
             pass
 
 
-async def test_eval_c5_a_real_judge_is_asked_over_the_wire(home: Home) -> None:
-    """C5, C6: a judge behind a chat-completions server is measured and asked by the real client, and costs nothing."""
-    words = {found.said: found.label for found in labelled(SHIPPED / "judge")}
+ASSESSED = "rehearsal:t:ben was seen"
+CLAIMED = "cem@example.org"
+USED = {"17 % of 240": "calc", "in Tokyo": "clock", "ben@example.org": "mail.send"}
 
-    def answer(call: Any) -> str:
-        """Judge as the label says."""
-        return next((label for text, label in words.items() if json.dumps(text)[1:12] in call.tail), "yes")
 
-    async with ModelServer(default=answer) as server:
+def _served(call: Any) -> str:
+    """Answer as a model behind a server: judge as labelled, reflect, use tools, speak by what is believed."""
+    text, tail = call.raw.decode(), call.tail
+    if call.body["model"] == "judge":
+        if "Two souls" in text:
+            return "A" if "counted on" in tail.partition('{"B"')[0] else "B"
+        words = {found.said: found.label for found in labelled(SHIPPED / "judge")}
+        return next((label for said, label in words.items() if json.dumps(said)[1:12] in tail), "yes")
+    if "## This Turn" not in tail:
+        return answer(("rehearsal:t:ben", 3)) if '{"trigger"' in tail else "They talked."
+    tool = next((name for words, name in USED.items() if words in tail.rpartition("## Current Message")[2]), "")
+    if tool and '"kind":"tool"' not in tail:
+        args = {"calc": {"expression": "1"}, "clock": {"zone": "UTC"}}.get(tool, {"to": "ben", "text": "x"})
+        return f"<tool_use>{json.dumps({'tool': tool, 'args': args})}</tool_use>"
+    line = "He can be counted on." if ASSESSED in tail else "I have sent it." if CLAIMED in tail else "I cannot tell."
+    return REPLY.format(line)
+
+
+async def test_eval_suites_for_a_key_over_the_wire(home: Home) -> None:
+    """Suites of a real model, by the real client: tools are counted, minds preferred blindly; the judge is measured."""
+    async with ModelServer(default=_served, models=("claude-loopback", "judge")) as server:
         env: Mapping[str, str] = {
             "CLAUDIUS_OPENAI_BASE_URL": f"{server.url}/v1",
             "CLAUDIUS_OPENAI_MODEL": "claude-loopback",
+            "CLAUDIUS_OPENAI_CONTEXT_TOKENS": "200000",
         }
-        asked = EvalRequest(suites=("in_character",), most=1, judge="openai_compat/claude-loopback")
+        asked = EvalRequest(suites=("judgement", "tools"), provider="openai_compat", judge="openai_compat/judge")
         async with prepare(asked, home, env, lambda *_: None) as run:
-            outcome = await evaluate(run, "2026-01-01T00:00:00Z")
+            judgement, tools = run.suites
+            said = [one for one in tools.scene if any(words in one.steps[0].says for words in (*USED, CLAIMED))]
+            chosen = [replace(judgement, scene=judgement.scene[:1]), replace(tools, scene=(*said, tools.scene[-1]))]
+            outcome = await evaluate(replace(run, suites=chosen), "2026-01-01T00:00:00Z")
 
+    judged, used = outcome.suites
+
+    assert (len(judgement.scene), len(tools.scene)) == (20, 40)
     assert outcome.kappa == 1.0
+    assert [one.score for scene in judged.scenes for one in scene.checks if one.check == "prefer"] == [1.0]
+    assert {name: value for name, value in used.figures.items() if name.startswith("uses_")} == {
+        "uses_needed": 1.0,
+        "uses_sending": 0.5,
+        "uses_not-needed": 1.0,
+    }
+    assert [one.split(" ")[2] for one in wrong(outcome)] == ["never_said:", "uses:"]
     assert outcome.cost_usd == 0.0
-    assert outcome.calls >= 43
 
 
 DOES = {
@@ -487,7 +518,7 @@ def test_eval_a19_acts_are_counted_and_a_wrong_reader_is_found(mutant: str, monk
 
 
 def test_eval_a19_without_a_model_nothing_is_told_of_acts() -> None:
-    """A19: the scripted voice understands nobody, so that a figure of it would flatter."""
+    """A19: the scripted voice understands no one, so that a figure of it would flatter."""
     outcome = played(read(SHIPPED / "acts.toml"))
 
     assert "not measured: no model spoke" in "".join(table(outcome))

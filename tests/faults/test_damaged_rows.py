@@ -132,7 +132,7 @@ async def test_only_a_record_that_cannot_be_read_is_named(home: Home, table: str
 
 
 async def test_damaged_records_still_expire_and_are_erased(home: Home) -> None:
-    """A damaged record stops neither the expiry of records nor the erasure of somebody who spoke in company."""
+    """A damaged record stops neither the expiry of records nor the erasure of a person who spoke in company."""
     async with alive(home, Scripted(default=echo)) as soul:
         await said(soul, ana="hello")
         damaged(home, "UPDATE turn_record SET kept = x'01ff'")
@@ -203,7 +203,7 @@ async def test_a_reply_whose_row_is_damaged_is_dead_and_holds_up_nothing(home: H
 
 
 async def test_a_damaged_overheard_message_blocks_nobody(home: Home) -> None:
-    """A message that is owed nothing also fails permanently. Whoever calls the soul after it gets the apology."""
+    """A message that is owed nothing also fails permanently. A person who calls the soul after it gets the apology."""
     place = "rehearsal:t:ops:1"
     async with alive(home, Scripted(default=echo)) as soul:
         await soul.network.hear("hello", conversation=place, is_shared=True)

@@ -18,7 +18,7 @@ HOUR_S = 3600.0
 
 
 class VirtualTime:
-    """A clock that moves only when somebody waits."""
+    """A clock that moves only when a person waits."""
 
     def __init__(self) -> None:
         """Start at a fixed instant."""
@@ -67,7 +67,7 @@ def test_r09_a_supervisor_that_waits_five_seconds_changes_nothing(tmp_path: Path
 
 
 def test_r09_starts_that_end_well_are_not_counted(tmp_path: Path) -> None:
-    """Somebody who stops and starts the daemon all day is never held back."""
+    """A person who stops and starts the daemon all day is never held back."""
     clock = VirtualTime()
     held = []
     for _ in range(50):

@@ -47,7 +47,7 @@ async def test_r10_one_copy_however_the_answer_is_lost(tmp_path: Path) -> None:
 
 
 async def test_r10_what_can_never_be_proved_is_given_up_and_reported(tmp_path: Path) -> None:
-    """If nobody may read the history, no second copy is posted. After its time the post is dead and in status."""
+    """If no one may read the history, no second copy is posted. After its time the post is dead and in status."""
     async with slack_daemon(tmp_path) as daemon:
         slack = daemon.slack
         await slack.add_user("U2", "ben")

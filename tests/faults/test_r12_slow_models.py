@@ -1,4 +1,4 @@
-"""R12: a model is silent, slow, or stops midway. Its message gets a reply or an apology, and nobody else waits."""
+"""R12: a model is silent, slow, or stops midway. Its message gets a reply or an apology, and no one else waits."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_r22_a_chat_that_holds_the_home_is_named_and_no_daemon_to_be_stopped(tmp
 
 
 def test_r22_a_stale_lock_file_with_a_living_pid_is_no_obstacle(tmp_path: Path) -> None:
-    """The flock decides: a file that names a living but different process keeps nobody out."""
+    """The flock decides: a file that names a living but different process keeps no one out."""
     machine = Machine(tmp_path)
     machine.ok("seed")
     run = machine.home / "run"

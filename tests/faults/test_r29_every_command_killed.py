@@ -154,7 +154,7 @@ def test_r29_a_restore_and_then_somebody_is_forgotten(first: Machine, tmp_path: 
 
 @pytest.mark.parametrize("unreadable", [False, True])
 def test_r29_the_receipt_names_what_was_set_aside(first: Machine, tmp_path: Path, unreadable: bool) -> None:  # noqa: FBT001 - pytest's way
-    """It says from which set-aside copy somebody was erased, and which one nobody can read; that one stays."""
+    """It says from which set-aside copy a person was erased, and which one no one can read; that one stays."""
     machine = copied(first, tmp_path / "machine")
     machine.ok("backup", "restore", str(machine.root / "copy.db"), "--yes")
     (aside,) = (machine.home / "backups").glob("replaced-*/claudius.db")
@@ -194,7 +194,7 @@ SIGNS = {
 
 @pytest.mark.parametrize("sign", SIGNS)
 def test_r29_a_home_without_its_database_is_not_a_new_one(first: Machine, tmp_path: Path, sign: str) -> None:
-    """78 and one line for whoever opens it: what is missing, the newest sound copy, the command; the doctor agrees."""
+    """78 and one line for the one who opens it: what is missing, the newest sound copy, the command; the doctor agrees."""
     machine = Machine(tmp_path)
     path = machine.home / SIGNS[sign]
     path.parent.mkdir(parents=True)

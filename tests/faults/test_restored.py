@@ -54,7 +54,7 @@ async def test_what_was_answered_since_the_copy_is_not_answered_again(tmp_path: 
 
 @pytest.mark.parametrize("loss", ["gone", "damaged"])
 async def test_without_the_old_database_nothing_from_before_the_restore_is_answered(tmp_path: Path, loss: str) -> None:
-    """Nobody knows what was answered: the restore counts it as such, says so, and what is said afterwards is answered."""
+    """No one knows what was answered: the restore counts it as such, says so, and what is said afterwards is answered."""
     async with slack_daemon(tmp_path) as daemon:
         copy = await lived(daemon)
         database = daemon.home.database

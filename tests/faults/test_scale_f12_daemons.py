@@ -31,7 +31,7 @@ async def test_scale_f12_listeners_come_and_go_and_the_gap_is_swept(postgres_url
         said: list[str] = []
 
         async def talk(count: int) -> None:
-            """Have somebody say something a few times."""
+            """Have a person say something a few times."""
             for _ in range(count):
                 said.append(f"line {len(said)}")
                 await people.say(dm, "U1", said[-1])

@@ -125,7 +125,7 @@ async def test_scale_f12_two_who_both_believe_that_they_listen_keep_nothing_twic
 
 @pytest.mark.parametrize("ending", ["killed", "cancelled", "closed"])
 async def test_scale_f12_the_next_listener_reads_what_was_missed(side: Side, postgres_url: str, ending: str) -> None:
-    """However one ends, the next begins a session and sweeps: what nobody heard is kept once, what was kept is not."""
+    """However one ends, the next begins a session and sweeps: what no one heard is kept once, what was kept is not."""
     assert isinstance(side.stage, DiscordStage)
     world = side.stage.world
     async with process(side, postgres_url) as other, process(side, postgres_url) as one:

@@ -52,7 +52,7 @@ class Refusing:
 async def test_scale_f19_what_is_refused_for_a_moment_is_done_again(
     error: str, postgres_url: str, tmp_path: Path
 ) -> None:
-    """Every message gets its one answer, in order; nobody is told of the trouble."""
+    """Every message gets its one answer, in order; no one is told of the trouble."""
     world, trouble = World(postgres_url, tmp_path), Refusing(error)
     async with AsyncExitStack() as stack:
         soul = await world.worker(stack, prepare=met(trouble.meet))
@@ -101,7 +101,7 @@ async def test_scale_f19_a_server_whose_disk_is_full(postgres_url: str, tmp_path
 @pytest.mark.slow
 @pytest.mark.parametrize("point", range(1, 60, 6))
 async def test_scale_f19_the_servers_disk_fills_at_any_statement(point: int, postgres_url: str, tmp_path: Path) -> None:
-    """Whatever was refused is done once there is room; nobody is told of it in a reply."""
+    """Whatever was refused is done once there is room; no one is told of it in a reply."""
     world, trouble = World(postgres_url, tmp_path), Refusing("DiskFull")
     async with AsyncExitStack() as stack:
         soul = await world.worker(stack, prepare=met(trouble.meet))

@@ -41,7 +41,7 @@ class Wire:
         return send()
 
     def connect(self) -> None:
-        """Let nobody connect over a wire that is cut."""
+        """Let no one connect over a wire that is cut."""
         import psycopg  # noqa: PLC0415 - an extra
 
         if self.is_cut:

@@ -64,7 +64,7 @@ async def test_scale_f7_the_server_stops_under_traffic(server: postgres.Server, 
             acked.add(message.key)
 
         async def talk(conversation: int) -> None:
-            """Have somebody talk until the last stop is over."""
+            """Have a person talk until the last stop is over."""
             n = 0
             while not is_over.is_set():
                 await offer(world.post(conversation, n))

@@ -86,7 +86,7 @@ async def test_scale_f9_a_worker_that_is_cut_off_from_the_database(way: Way, pos
             cutting = asyncio.Event()
 
             def cuts(request: Request) -> str:
-                """Answer, but what was thought reaches nobody any more."""
+                """Answer, but what was thought reaches no one any more."""
                 if not cutting.is_set():
                     proxy.set(way)
                     cutting.set()

@@ -82,7 +82,7 @@ async def keep_writing(world: World, souls: tuple[object, ...]) -> None:
 
 
 async def test_scale_f16_who_is_asked_to_let_go_hears_them_again_afterwards(postgres_url: str, tmp_path: Path) -> None:
-    """While another process erases somebody, a worker refuses them, clears what it has at hand, and says so; then hears."""
+    """While another process erases a person, a worker refuses them, clears what it has at hand, and says so; then hears."""
     world = World(postgres_url, tmp_path)
     async with AsyncExitStack() as stack:
         one = await world.worker(stack)
@@ -152,7 +152,7 @@ async def test_scale_f16_an_erasure_that_fails_freezes_nobody(postgres_url: str,
 async def test_scale_f16_another_process_finishes_what_a_dead_one_left(
     postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody comes back half erased; the dead one's home does the rest when it starts, whatever roles it may have."""
+    """No one comes back half erased; the dead one's home does the rest when it starts, whatever roles it may have."""
     world, begun = World(postgres_url, tmp_path), asyncio.Event()
     erase = PostgresErasure.erase
 
@@ -241,7 +241,7 @@ async def test_scale_f16_who_starts_meanwhile_hears_nobody_who_is_being_erased(
 async def test_scale_f16_the_receipt_names_a_home_at_rest_on_the_same_machine(
     postgres_url: str, tmp_path: Path
 ) -> None:
-    """Nobody can rewrite the log of a home whose process is stopped, wherever it is; each home is known by one row."""
+    """No one can rewrite the log of a home whose process is stopped, wherever it is; each home is known by one row."""
     world = World(postgres_url, tmp_path)
     async with AsyncExitStack() as stack:
         one = await world.worker(stack)
@@ -261,7 +261,7 @@ async def test_scale_f16_the_receipt_names_a_home_at_rest_on_the_same_machine(
 
 @dataclass(slots=True)
 class Answering(RehearsalAdapter):
-    """A network that answers a command to whoever said it."""
+    """A network that answers a command to the one who said it."""
 
     answers: list[str] = field(default_factory=list)
 

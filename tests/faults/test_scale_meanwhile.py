@@ -96,7 +96,7 @@ async def test_scale_f3_a_lane_that_was_taken_just_before_a_pause_is_not_left_al
 
 
 async def test_scale_f3_a_command_ends_with_its_lane(postgres_url: str, tmp_path: Path) -> None:
-    """A command whose lane is lost is cancelled, and carried out by whoever has the lane then, perhaps the same process."""
+    """A command whose lane is lost is cancelled, and carried out by the one who has the lane then, perhaps the same process."""
     world, cancelled, answers = World(postgres_url, tmp_path), list[str](), list[str]()
     begun, goes_on = asyncio.Event(), asyncio.Event()
 

@@ -132,7 +132,7 @@ async def test_scale_a_void_turn_is_refused_where_no_notice_arrives(postgres_url
 
 
 async def without_notices(world: World, stack: AsyncExitStack, *, look_s: float) -> Alive:
-    """Have one worker accept messages, and another take lanes, while nobody hears notices. Returns the other."""
+    """Have one worker accept messages, and another take lanes, while no one hears notices. Returns the other."""
     hears = await world.worker(stack, times=replace(RARELY, most=0), listen_url="")
     thinks = await world.worker(stack, times=replace(RARELY, look_s=look_s), listen_url="")
     await looked(thinks, 1)

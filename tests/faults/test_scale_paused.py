@@ -59,7 +59,7 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 async def command(world: World, soul: Alive, answers: list[str], text: str, *, by: int = 9) -> str:
-    """Have somebody give a command to one worker; return the answer, whichever gives it."""
+    """Have a person give a command to one worker; return the answer, whichever gives it."""
     before = len(answers)
     asked = world.post(by, before)
     world.said.remove(asked)
@@ -77,7 +77,7 @@ async def looked(souls: list[Alive]) -> int:
 
 
 async def test_scale_f15_a_pause_and_its_end_are_in_force_for_every_worker(postgres_url: str, tmp_path: Path) -> None:
-    """One hears `!pause`, the other `!resume`: between them nobody is answered or holds a lane; then all are answered."""
+    """One hears `!pause`, the other `!resume`: between them no one is answered or holds a lane; then all are answered."""
     world, answers = World(postgres_url, tmp_path), list[str]()
     async with AsyncExitStack() as stack:
         souls = [await world.worker(stack, network=Answering(answers), settings=OWNER) for _ in range(2)]

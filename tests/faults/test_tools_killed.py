@@ -1,4 +1,4 @@
-"""T13: kill -9 at each state of a tool's call, on both stores: one effect at most, one reply, nothing paid twice."""
+"""T13, T14: kill -9 at each state of a tool's call, on both stores: one effect at most, one reply, nothing paid twice."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from itertools import combinations_with_replacement
 from pathlib import Path
 
 import pytest
@@ -16,21 +16,51 @@ from claudius.home import Home
 from claudius.memory.database import StorePlace
 from claudius.memory.opening import open_store
 from claudius.tool import CallState
-from handy import POINTS, SAID, UNKNOWN
+from handy import FAILED, OPEN, POINTS, SAID, UNKNOWN
 
 HANDY = Path(__file__).parents[1] / "handy.py"
 NIGHTLY = os.environ.get("CLAUDIUS_TEST_PROFILE") == "nightly"
-CLASSES = ("read", "write", "send") if NIGHTLY else ("read", "send")
-EACH = [(flow, point) for flow, points in POINTS.items() for point in points]
-PAIRS = [(flow, *pair) for flow, points in POINTS.items() for pair in combinations_with_replacement(points, 2)]
+KILLED = -signal.SIGKILL
+WORDS = {CallState.DONE: SAID, CallState.FAILED: FAILED, CallState.UNKNOWN: UNKNOWN}
+Lived = Callable[..., int]
 
 
-def lived(root: Path, flow: str, cls: str, point: str, url: str) -> int:
-    """Let a soul live until it ends, or is killed; return how it ended."""
-    words = [sys.executable, str(HANDY), str(root), flow, cls, point, *filter(None, [url])]
-    ran = subprocess.run(words, capture_output=True, timeout=90, check=False, text=True)
-    sys.stderr.write(ran.stderr)  # shown where the test fails
-    return ran.returncode
+def goes_on(points: tuple[str, ...], cls: str, point: str) -> tuple[str, ...]:
+    """Return the points that the next process comes to, if one was killed at `point`."""
+    if point in OPEN:
+        point = "before_start" if cls == "read" else "before_answer"
+    return points[points.index(point) + (not point.startswith("before_")) :]
+
+
+EACH = [
+    (flow, cls, point)
+    for flow, points in POINTS.items()
+    for cls in (("read", "write", "send") if NIGHTLY else ("read", "send"))
+    for point in (*points, *(("after_settles",) if flow == "asked" else ()))
+]
+PAIRS = [
+    (flow, cls, first, second)
+    for flow, points in POINTS.items()
+    for cls in ("read", "send")  # `write` is journalled as `send` is
+    for first in points
+    for second in goes_on(points, cls, first)
+    if "after_effect" not in (first, second)  # both worlds are as at `before_end`
+]
+
+
+@pytest.fixture(scope="module")
+def lived() -> Iterator[Lived]:
+    """Return what lets a soul live until it ends, or is killed, and returns how it ended."""
+    with subprocess.Popen([sys.executable, str(HANDY)], stdin=-1, stdout=-1, text=True) as server:
+
+        def live(*words: object) -> int:
+            """Live once."""
+            assert server.stdin
+            assert server.stdout
+            print(*words, file=server.stdin, flush=True)
+            return int(server.stdout.readline())
+
+        yield live
 
 
 def lines(root: Path, name: str) -> list[str]:
@@ -39,55 +69,63 @@ def lines(root: Path, name: str) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-def judge(root: Path, flow: str, cls: str, kills: int, url: str) -> str:
-    """Check what is left after a process that ended in good order; return the state of the one call."""
+def judge(root: Path, flow: str, cls: str, killed: tuple[str, ...], url: str) -> None:
+    """Check what is left after a process that ended in good order."""
     with closing(open_store(Home(root), StorePlace(url) if url else StorePlace()).records()) as records:
         (call,) = records.calls(9)
-    effects, posts, calls = (lines(root, name) for name in ("effects", "posts", "calls"))
-    state = CallState(call["state"])
-    assert state in ((CallState.DONE,) if cls == "read" else (CallState.DONE, CallState.UNKNOWN))
-    assert len(effects) <= (1 + kills if cls == "read" else 1)
-    assert effects or state is CallState.UNKNOWN
-    assert (
-        len({one.partition(" ")[0] for one in posts}) == len(posts) == (3 if flow == "asked" else 1)
-    )  # none twice; a card is its own
-    assert posts[-1].partition(" ")[2] == (SAID if state is CallState.DONE else UNKNOWN)
-    assert len(calls) <= 2 + kills  # one that was under way is asked again, none that was paid
-    return state
+    effects, posts, calls, settled = (lines(root, name) for name in ("effects", "posts", "calls", "settled"))
+    kept, opened = CallState(call["state"]), sum(one in OPEN for one in killed)
+    if cls == "read":
+        state = CallState.FAILED if opened > 1 else CallState.DONE  # two attempts in all
+    else:
+        state = CallState.UNKNOWN if opened else CallState.DONE
+
+    assert kept is state
+    assert len(effects) <= (1 + opened if cls == "read" else 1)
+    assert effects or state is not CallState.DONE
+    assert len({one.partition(" ")[0] for one in posts}) == len(posts) == (3 if flow == "asked" else 1)  # none twice
+    assert posts[-1].partition(" ")[2] == WORDS[state]
+    assert {one.partition(" ")[2] for one in settled} == ({"Allowed by Ana."} if flow == "asked" else set())
+    assert len(calls) <= 2 + len(killed)  # one that was under way is asked again, none that was paid
 
 
-@pytest.mark.parametrize("cls", CLASSES)
-@pytest.mark.parametrize(("flow", "point"), EACH if NIGHTLY else EACH[2::4])
-def test_t13_killed_at_each_state(flow: str, point: str, cls: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("flow", "cls", "point"), EACH if NIGHTLY else EACH[2::4])
+def test_t13_killed_at_each_state(flow: str, cls: str, point: str, tmp_path: Path, lived: Lived) -> None:
     """The next process ends what a killed one began, or says that it does not know."""
-    assert lived(tmp_path, flow, cls, point, "") == -signal.SIGKILL
-    assert lived(tmp_path, flow, cls, "none", "") == 0
+    assert lived(tmp_path, flow, cls, point) == KILLED
+    assert lived(tmp_path, flow, cls, "none") == 0
 
-    state = judge(tmp_path, flow, cls, 1, "")
-    if cls != "read":
-        is_open = point in ("after_start_1", "after_effect_1", "before_end_1")
-        assert state is (CallState.UNKNOWN if is_open else CallState.DONE)
+    judge(tmp_path, flow, cls, (point,), "")
 
 
-@pytest.mark.parametrize("cls", CLASSES)
-@pytest.mark.parametrize(("flow", "point"), EACH if NIGHTLY else EACH[3::6])
+@pytest.mark.parametrize(("flow", "cls", "point"), EACH if NIGHTLY else EACH[3::6])
 def test_t13_killed_at_each_state_on_a_server(
-    flow: str, point: str, cls: str, tmp_path: Path, postgres_url: str
+    flow: str, cls: str, point: str, tmp_path: Path, postgres_url: str, lived: Lived
 ) -> None:
     """Likewise where the lane's lease must pass first, and its token moves."""
-    assert lived(tmp_path, flow, cls, point, postgres_url) == -signal.SIGKILL
+    assert lived(tmp_path, flow, cls, point, postgres_url) == KILLED
     assert lived(tmp_path, flow, cls, "none", postgres_url) == 0
 
-    judge(tmp_path, flow, cls, 1, postgres_url)
+    judge(tmp_path, flow, cls, (point,), postgres_url)
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("cls", ["read", "send"])
-@pytest.mark.parametrize(("flow", "first", "second"), PAIRS)
-def test_t13_killed_twice(flow: str, first: str, second: str, cls: str, tmp_path: Path) -> None:
-    """All pairs of states: the second process is killed as well, wherever it comes so far."""
-    assert lived(tmp_path, flow, cls, first, "") == -signal.SIGKILL
-    kills = 1 + (lived(tmp_path, flow, cls, second, "") == -signal.SIGKILL)
-    assert lived(tmp_path, flow, cls, "none", "") == 0
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize(("flow", "cls", "first", "second"), PAIRS)
+def test_t13_killed_twice(
+    flow: str,
+    cls: str,
+    first: str,
+    second: str,
+    store: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    lived: Lived,
+) -> None:
+    """All pairs of states that one process after the other comes to."""
+    url = request.getfixturevalue("postgres_url") if store == "postgres" else ""
+    assert lived(tmp_path, flow, cls, first, url) == KILLED
+    assert lived(tmp_path, flow, cls, second, url) == KILLED
+    assert lived(tmp_path, flow, cls, "none", url) == 0
 
-    judge(tmp_path, flow, cls, kills, "")
+    judge(tmp_path, flow, cls, (first, second), url)

@@ -93,7 +93,7 @@ async def test_what_only_an_older_version_held_leaves_git_too(kept: Kept) -> Non
 
 @pytest.mark.parametrize("again", [False, True], ids=["the same process", "one that comes later"])
 async def test_what_is_gone_from_the_store_leaves_git_with_the_next_round(kept: Kept, *, again: bool) -> None:
-    """Nobody has to ask for it, nor wait: whoever archives next finds that the history is of an earlier count."""
+    """No one has to ask for it, nor wait: whoever archives next finds that the history is of an earlier count."""
     await kept.learn("a quokka\n")
     await kept.settle()
     before = objects(kept)
@@ -318,7 +318,7 @@ async def test_the_souls_state_can_be_edited_by_hand(kept: Kept) -> None:
 
 
 async def test_a_file_that_was_deleted_comes_back(kept: Kept) -> None:
-    """A deleted file is written again: deleting it erases nobody (`users forget` does)."""
+    """A deleted file is written again: deleting it erases no one (`users forget` does)."""
     await kept.learn("one\n")
     await kept.settle()
     path = kept.file()

@@ -108,7 +108,7 @@ async def test_a_remote_that_is_away_stops_nothing(copied: Kept, remote: str, tm
 
 
 async def test_who_is_forgotten_leaves_the_remote_as_well(copied: Kept, remote: str) -> None:
-    """The remote's history is rewritten without them before the receipt is written, also if nobody else was in it."""
+    """The remote's history is rewritten without them before the receipt is written, also if no one else was in it."""
     for person, words in ((ANA, "canary of Ana"), (BEN, "of Ben")):
         await copied.learn(words, "met", person=person)
     await copied.settle()
@@ -159,7 +159,7 @@ async def test_the_history_of_another_soul_is_left_alone(copied: Kept, remote: s
 
 
 async def test_s19_a_prepared_repository_leads_no_push_astray(copied: Kept, remote: str, tmp_path: Path) -> None:
-    """Settings of the home's repository redirect nothing, run nothing and ask nobody when it is copied."""
+    """Settings of the home's repository redirect nothing, run nothing and ask no one when it is copied."""
     await copied.learn("one", "v1")
     await copied.settle()
     canary, script = tmp_path / "canary", tmp_path / "evil"

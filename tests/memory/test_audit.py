@@ -26,7 +26,7 @@ from contracts.store.ground import ANA, NOW
     ],
 )
 async def test_nothing_edits_the_audit_log(change: str, home: Home) -> None:
-    """Whoever opens the database: no row can be changed, replaced or deleted; an erasure's alias for an id can be put."""
+    """A person who opens the database: no row can be changed, replaced or deleted; an erasure's alias for an id can be put."""
     home.create()
     store = SqliteStore(home.database)
     await store.open()

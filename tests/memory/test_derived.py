@@ -97,7 +97,7 @@ def words(home: Home) -> str:
 
 
 async def hear(soul: Alive, person: str, text: str, place: str) -> None:
-    """Have somebody say something, and wait for the answer."""
+    """Have a person say something, and wait for the answer."""
     await soul.network.hear(text, person=person, conversation=place, is_shared=True)
     await soul.idle()
 
@@ -196,7 +196,7 @@ async def test_what_is_thought_while_they_are_erased_is_followed(home: Home, mon
         before = Erasure._erase_lived
 
         async def meanwhile(self: Erasure) -> None:
-            """Have somebody answered meanwhile."""
+            """Have a person answered meanwhile."""
             await hear(soul, "ben", "what is new?", HALL)
             await before(self)
 
@@ -373,5 +373,5 @@ async def deleted(soul: Alive, key: str, place: str = HALL) -> None:
     ],
 )
 def test_a_part_of_a_name_is_one_only_as_names_are_written(names: list[str], text: str, *, is_named: bool) -> None:
-    """A word of every day that stands in somebody's display name erases nobody else's text."""
+    """A word of every day that stands in a person's display name erases no one else's text."""
     assert bool(_names(names).search(text)) is is_named

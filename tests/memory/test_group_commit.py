@@ -37,7 +37,7 @@ def writing(store: SqliteStore) -> Database:
 
 
 async def test_a_turn_waits_for_the_disk_three_times(home: Home) -> None:
-    """Counted: a turn waits for accept, commit and settle; writes that nobody awaits are committed along with these."""
+    """Counted: a turn waits for accept, commit and settle; writes that no one awaits are committed along with these."""
     async with watched(home) as (store, statements):
         for n in range(20):
             await exchange(store, heard(n=n))

@@ -52,7 +52,7 @@ KNOWN = (
     ],
 )
 def test_constraints_stand_first_then_what_bears_on_it_then_the_newest(heard: str, shown: str) -> None:
-    """What nobody confirmed, and what is of others, stands only where it shares a stem; only one's own has an id."""
+    """What no one confirmed, and what is of others, stands only where it shares a stem; only one's own has an id."""
     found = shown_facts(KNOWN, ANA, stemmed(heard), is_bereaved=False)
 
     assert " ".join(one.short or str(one.id) for one in found) == shown
@@ -139,7 +139,7 @@ def test_a_matter_is_told_by_its_day(days: int | None, line: str) -> None:
 
 
 def test_a_fact_is_told_by_its_id_its_words_and_its_dates() -> None:
-    """Somebody else's begins with their name; one about somebody who is not here with that one's."""
+    """Another's begins with their name; one about a person who is not here with that one's."""
     ended = fact(1, "constraint", "Vegetarian", ended_at=AT, why="doctor's orders", since=date(2025, 1, 2))
 
     assert fact_line(KNOWN[0], "Ada") == "f1 Allergic to walnuts"

@@ -163,7 +163,7 @@ async def test_scale_f2_what_a_dead_worker_had_begun_is_void_at_the_taking(postg
 
 
 async def test_scale_f4_who_takes_its_own_lane_again_doubts_what_it_was_sending(postgres_url: str) -> None:
-    """A process was paused for longer than its lease, and nobody took over: its own post may be visible, as another's."""
+    """A process was paused for longer than its lease, and no one took over: its own post may be visible, as another's."""
     async with worker(postgres_url, "w1") as one:
         await one.inbox.accept((heard(),), NOW)
         await taken_by(one)
@@ -521,7 +521,7 @@ async def test_scale_every_mutant_is_caught(name: str, postgres_url: str, monkey
 
 
 async def test_t16_a_call_that_outlives_its_lane_is_unknown_and_its_late_end_refused(postgres_url: str) -> None:
-    """A worker that was paused in a call cannot say how it ended: whoever has the lane now says that nobody knows."""
+    """A worker that was paused in a call cannot say how it ended: whoever has the lane now says that no one knows."""
     async with worker(postgres_url, "w1") as one, worker(postgres_url, "w2") as two:
         await one.inbox.accept((heard(),), NOW)
         assert await taken_by(one) == [DM]

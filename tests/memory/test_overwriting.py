@@ -1,4 +1,4 @@
-"""What was deleted leaves the files of a database; what somebody uses or may still read waits for another try."""
+"""What was deleted leaves the files of a database; what a person uses or may still read waits for another try."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ async def test_a_large_file_is_written_anew_in_the_quiet_hour_and_a_second_line_
     person, lines = "rehearsal:t:ana", list[tuple[str, Any]]()
 
     async def erased(soul: Alive, *, at_once: bool) -> dict[str, Any]:
-        """Have somebody talk and be erased by a process that answers others."""
+        """Have a person talk and be erased by a process that answers others."""
         monkeypatch.setattr(soul.server._forgetting, "_is_daemon", True)
         monkeypatch.setattr(soul.server._commands, "tell", lambda _, *told: lines.append(told))
         heard = await soul.network.hear("a heron nests in my attic", person="ana")

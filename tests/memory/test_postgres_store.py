@@ -68,7 +68,7 @@ def _fails_unseen(db: Database) -> None:
 async def test_a_job_that_fails_leaves_no_transaction_open(
     fails: Callable[[Database], None], postgres_url: str
 ) -> None:
-    """Whoever asked is told, even if the job has not seen it; the others of its batch are written."""
+    """A person who asked is told, even if the job has not seen it; the others of its batch are written."""
     from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
 
     store = PostgresStore(StorePlace(postgres_url))

@@ -82,7 +82,7 @@ def pushed(number: int, files: dict[str, str]) -> PushedSoul:
 
 
 def test_scale_a_pushed_file_stays_in_its_place(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Whoever can write to the store cannot have a file written elsewhere on another machine."""
+    """A person who can write to the store cannot have a file written elsewhere on another machine."""
     names = ("../up.md", "/tmp/up.md", "a/../../up.md", "steps/a/b.md", ".hidden", "", "a\0b", "steps/..")  # noqa: S108 - written nowhere
     place = written(tmp_path / "soul", pushed(1, {"soul.md": "I am.", **dict.fromkeys(names, "no")}))
 

@@ -189,7 +189,7 @@ async def test_a_person_is_found_by_id_linked_id_or_name(
 
 
 async def test_a_name_that_two_bear_names_nobody(store: Store, records: SqliteRecords) -> None:
-    """A name that two people share finds neither, and an unknown name finds nobody."""
+    """A name that two people share finds neither, and an unknown name finds no one."""
     await exchange(store, heard(n=1, person="slack:T1:s1", name="Sam"))
     await exchange(store, heard(n=1, at=OPS, person="slack:T1:s2", name="Sam"))
 
@@ -239,7 +239,7 @@ async def test_usage_is_counted_by_each_thing(store: Store, records: SqliteRecor
 
 
 async def test_records_see_only_what_is_committed(store: Store, records: SqliteRecords) -> None:
-    """A reader sees a turn completely or not at all, and delays nobody."""
+    """A reader sees a turn completely or not at all, and delays no one."""
     for n in range(5):
         await exchange(store, heard(n=n), state=(StateChange(key="currentTopic", value=str(n), audience=SELF),))
         found = records.conversation(DM)

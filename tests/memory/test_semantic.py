@@ -93,7 +93,7 @@ async def test_memory_f3_vectors_are_written_beside_the_turn(tmp_path: Path) -> 
 
 
 async def test_memory_e7_meaning_shows_nobody_what_they_may_not_see(tmp_path: Path) -> None:
-    """E7: what was said to the soul in private is near to nothing that somebody else asks, in a channel or alone."""
+    """E7: what was said to the soul in private is near to nothing that another asks, in a channel or alone."""
     async with living(tmp_path, embedder=Subjects) as life:
         await heard(life, "Meine Geige ist verstimmt")
         theirs = await life.ask(BEN, "who plays the violin?", START + LATER)
@@ -405,7 +405,7 @@ async def test_memory_e5_facts_are_found_in_another_language(tmp_path: Path) -> 
 
 
 async def test_memory_k5_an_erasure_takes_the_vectors(tmp_path: Path) -> None:
-    """K5: whoever is forgotten leaves no vector behind, and nobody else loses one."""
+    """K5: whoever is forgotten leaves no vector behind, and no one else loses one."""
     async with living(tmp_path, embedder=Subjects) as life:
         await heard(life, "The boat is blue", "The violin is old")
         await heard(life, "The walnut tree", person=BEN, place="slack:T1:Dben:")

@@ -48,7 +48,7 @@ def edited(text: str, n: int) -> Perception:
 
 
 async def test_scale_w7_what_waits_for_its_message_is_erased_with_its_speaker(postgres_url: str) -> None:
-    """An early edit holds somebody's words, and a rate their id: an erasure finds both, and leaves neither."""
+    """An early edit holds a person's words, and a rate their id: an erasure finds both, and leaves neither."""
     words = "The heron is in the third reed bed."
     probes = Probes(ids=(ANA,), folders=(), excerpts=(words,))
     limits = RateLimits(person_per_minute=3, person_per_day=9, conversation_per_hour=9)

@@ -69,7 +69,7 @@ async def test_an_older_home_is_counted_as_if_it_had_always_been(
 
 
 async def test_what_cannot_be_attributed_stays_the_owners(home: Home) -> None:
-    """Counts without a kept interaction are shown to the owner, and appear in nobody's prompt."""
+    """Counts without a kept interaction are shown to the owner, and appear in no one's prompt."""
     store = SqliteStore(home.database)
     await store.start("boot", NOW)
     await talk(store, *messages(3), *messages(2, at=OPS))

@@ -229,7 +229,7 @@ async def life(home: Home, place: StorePlace) -> tuple[list[tuple[str, ...]], Ma
     voice, clock, network = Scripted(default=parrot), Clock(), RehearsalAdapter()
 
     def running() -> float:
-        """Return the seconds that have passed: nobody sets this clock."""
+        """Return the seconds that have passed: no one sets this clock."""
         return (clock() - START).total_seconds()
 
     nonces = (f"{n:032x}" for n in range(1_000_000))

@@ -40,7 +40,7 @@ async def changed(soul: Alive, key: str, text: str = "", n: int = 1, place: str 
 async def hear(
     soul: Alive, person: str, text: str, place: str = HALL, key: str = "", *, is_shared: bool = True
 ) -> None:
-    """Have somebody say something; return once it is answered."""
+    """Have a person say something; return once it is answered."""
     await soul.network.hear(text, person=person, conversation=place, is_shared=is_shared, key=key)
     await soul.idle()
 

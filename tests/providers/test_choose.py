@@ -113,7 +113,7 @@ def chosen(home: Home, **env: str) -> list[str]:
 def test_the_rehearsal_voice_never_speaks_to_others_unless_it_is_named(
     home: Home, bare: Callable[..., list[str]]
 ) -> None:
-    """With a network on, `auto` finds nobody rather than the rehearsal voice; its name, anywhere in the list, has it."""
+    """With a network on, `auto` finds no one rather than the rehearsal voice; its name, anywhere in the list, has it."""
     del bare
     slack = {"SLACK_BOT_TOKEN": "xoxb-1", "SLACK_APP_TOKEN": "xapp-1"}
 
@@ -128,7 +128,7 @@ def test_the_rehearsal_voice_never_speaks_to_others_unless_it_is_named(
 def test_a_home_that_had_a_model_does_not_fall_to_the_rehearsal_voice(
     home: Home, bare: Callable[..., list[str]]
 ) -> None:
-    """Once a model answered there, `auto` finds it or nobody."""
+    """Once a model answered there, `auto` finds it or no one."""
     del bare
     before = chosen(home)
     chain.met_model(home)

@@ -72,7 +72,7 @@ async def test_a_client_is_used_again_before_another_is_built() -> None:
 
 
 async def test_a_client_that_cannot_be_built_is_tried_anew() -> None:
-    """Its error is told to whoever waited for it, and to nobody after them."""
+    """Its error is told to the one who waited for it, and to no one after them."""
     tries: list[int] = []
 
     def make() -> int:

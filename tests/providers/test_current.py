@@ -141,7 +141,7 @@ class Search:
 
 
 async def test_a_model_that_appears_while_a_call_waits_answers_it(home: Home) -> None:
-    """Nobody speaks where `auto` found no model: the call waits a moment for one, says so, and has its answer."""
+    """No one speaks where `auto` found no model: the call waits a moment for one, says so, and has its answer."""
     model = Scripted(default="Here I am.")
     model.name = "openai_compat"
     search = Search(home, [NoVoice(), NoVoice(), model])

@@ -1,4 +1,4 @@
-"""Fifty questions that somebody new asks the rehearsal voice, in conversations that saw nothing of what it was told."""
+"""Fifty questions that a new person asks the rehearsal voice, in conversations that saw nothing of what it was told."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def is_of(answer: str, section: str) -> bool:
 
 
 async def test_the_first_evening(home: Home) -> None:
-    """What somebody new says first: each answer is of the kind that the row asks for, and holds none of `never`."""
+    """What a new person says first: each answer is of the kind that the row asks for, and holds none of `never`."""
     wrong: list[str] = []
     tried: list[Row] = [one.values[0] for one in (*rows("newcomer", "rehearsal"), *rows("first_lines"))]
     async with rehearsed(home) as (soul, network, _):

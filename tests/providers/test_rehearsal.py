@@ -392,7 +392,7 @@ NO_ACT = [
 
 
 def test_every_act_is_one_of_the_books() -> None:
-    """What the tables expect can be read and is taken as it stands by whoever checks the acts of any model."""
+    """What the tables expect can be read and is taken as it stands by the one who checks the acts of any model."""
     for act in (act for done in DONE.values() for act in done):
         assert isinstance(msgspec.json.decode(msgspec.json.encode(act), type=Written), Written)
 
@@ -545,7 +545,7 @@ class TestForm:
         assert set(LINES.words.speaks) <= set(SOUL.steps["external_dialogue"].verbs)
 
     def test_an_inner_occasion_is_not_quoted(self) -> None:
-        """The soul's own occasions are nobody's message, so they are not quoted."""
+        """The soul's own occasions are no one's message, so they are not quoted."""
         request = Scene().request("x")
         inner: dict[str, Scalar] = {"kind": "scheduled", "text": "Ask whether the loom is better now."}
         request = replace(request, tail=request.tail.replace(Scene().heard("x"), data(**inner)))

@@ -37,7 +37,7 @@ def test_a_level_rises_once_until_it_has_fallen_well_below() -> None:
 
 
 def test_a_subject_that_has_grown_strong_is_told_where_it_is_talked_of_and_nowhere_else() -> None:
-    """The event's arc is reported with its level and nobody's words; another arc is high but not reported."""
+    """The event's arc is reported with its level and no one's words; another arc is high but not reported."""
     psyche = Psyche(numbers=Numbers(at_s=AT_S), arcs=(replace(RELEASE, intensity=0.81), HIDDEN))
 
     found = folded(psyche, "t1")

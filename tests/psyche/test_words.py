@@ -32,7 +32,7 @@ SEVEN = {"even", "glad", "moved", "tense", "hurt", "low", "tired"}
 
 
 def test_every_state_has_one_of_seven_moods_and_one_of_the_five_words_of_the_soul_state() -> None:
-    """A grid of valence, arousal and energy gives one word each; without an appraisal none that somebody caused."""
+    """A grid of valence, arousal and energy gives one word each; without an appraisal none that a person caused."""
     for v in range(41):
         for a in range(21):
             for e in (0.1, 0.4, 0.9):
@@ -153,7 +153,7 @@ def test_m15_m16_i4_a_prompt_says_feeling_in_sentences_without_a_digit() -> None
 
 
 def test_at_rest_nothing_is_said() -> None:
-    """What does not differ from rest is not said, of a stranger as of somebody familiar."""
+    """What does not differ from rest is not said, of a stranger as of a familiar person."""
     for familiarity in (0.0, 0.5):
         edge = Edge(person="p", at_s=0.0, familiarity=familiarity, warmth=0.3)
 
@@ -311,7 +311,7 @@ def test_m10_activation_is_worked_out_without_a_model() -> None:
 
 
 def test_m10_whoever_it_is_at_ease_with_hears_more_of_it() -> None:
-    """Comfort opens or closes the soul: all else alike, it discloses more to somebody it is at ease with."""
+    """Comfort opens or closes the soul: all else alike, it discloses more to a person it is at ease with."""
     at_ease, tense = (
         tendencies(PsycheState(numbers=Numbers(at_s=0.0), edge=Edge(person="p", at_s=0.0, comfort=comfort)), 0.5)
         for comfort in (0.9, 0.1)

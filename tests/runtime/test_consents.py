@@ -28,7 +28,7 @@ SOON = datetime.now(UTC) + timedelta(hours=1)
 
 @dataclass(slots=True)
 class Network(RehearsalAdapter):
-    """A network that answers commands to whoever gave them, and shows what was decided."""
+    """A network that answers commands to the one who gave them, and shows what was decided."""
 
     told: list[tuple[str, str]] = field(default_factory=list)
     settled: list[tuple[str, str, str]] = field(default_factory=list)
@@ -152,7 +152,7 @@ async def test_a_person_allows_in_private_and_a_stranger_learns_nothing(home: Ho
 
 
 async def test_a_question_lapses_and_its_card_says_so(home: Home) -> None:
-    """After its time nobody can allow it; the card is settled by the clock."""
+    """After its time no one can allow it; the card is settled by the clock."""
     async with asking(home, until=datetime.now(UTC) - timedelta(seconds=1)) as (soul, network, call, done):
         await network.hear("!allow", person="oz", conversation=ROOM, is_shared=True)
         await soul.idle()

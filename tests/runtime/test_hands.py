@@ -159,7 +159,7 @@ async def test_what_takes_longer_than_a_turn_goes_on_and_its_end_is_heard(home: 
 async def test_a_turn_that_is_cancelled_ends_a_read_and_leaves_a_send_alone(
     home: Home, cls: str, state: CallState
 ) -> None:
-    """A send under way goes on and is told; nobody is told of a read that was stopped."""
+    """A send under way goes on and is told; no one is told of a read that was stopped."""
     gate = Gate()
     tool = made(gate.run, cls)
     async with hands(home, tool) as (doing, runner, soul):
@@ -189,7 +189,7 @@ async def test_a_turn_that_is_cancelled_ends_a_read_and_leaves_a_send_alone(
 async def test_t28_stop_ends_a_read_that_outlived_its_turn(
     home: Home, cls: str, by_whom: str, state: CallState
 ) -> None:
-    """A read of theirs ends and is not told; a send goes on, and so does what somebody else asked for."""
+    """A read of theirs ends and is not told; a send goes on, and so does what another asked for."""
     gate = Gate()
     tool = made(gate.run, cls)
     settings = {"CLAUDIUS_TOOLS_TURN_SECONDS": "0.01"}

@@ -65,7 +65,7 @@ def test_what_is_a_problem_and_what_makes_health_fail(facts: dict[str, Any], kin
 
 
 def test_a_network_says_since_when_it_is_not_heard() -> None:
-    """The time counts from when it was lost, not from when somebody looked."""
+    """The time counts from when it was lost, not from when a person looked."""
     (lost,) = found(networks={"slack": Hearing(unheard_s=90.0)})
 
     assert lost.since == NOW - timedelta(seconds=90)

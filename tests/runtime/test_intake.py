@@ -98,7 +98,7 @@ def on_discord(conversation: str, **changes: Any) -> Perception:
     ("guilds", "is_heard"), [((), False), (("G2",), False), (("G1",), True), (("G2", "G1"), True), (("*",), True)]
 )
 def test_a_guild_is_heard_only_where_it_is_named(guilds: tuple[str, ...], *, is_heard: bool) -> None:
-    """An empty list of guilds admits nobody, in a channel or directly."""
+    """An empty list of guilds admits no one, in a channel or directly."""
     settings = Config(discord=DiscordSettings(guilds=guilds))
 
     assert bool(admit(on_discord(GUILD_THREAD), settings)) is is_heard
@@ -228,7 +228,7 @@ def event(key: str, text: str, position: str, kind: Kind, of: str = "") -> Perce
 async def test_a_change_that_came_before_its_message_is_in_force(
     home: Home, changes: tuple[str, ...], answered: list[str]
 ) -> None:
-    """The newest words are thought about, and a deleted message is answered by nobody."""
+    """The newest words are thought about, and a deleted message is answered by no one."""
     async with alive(home, Scripted(default=echo)) as soul:
         accept = soul.network._accept
         assert accept is not None

@@ -44,7 +44,7 @@ class Shared:
         return ()
 
     async def tell(self, about: Mapping[str, str]) -> None:
-        """Tell nobody."""
+        """Tell no one."""
 
     def is_held(self, conversation: str) -> bool:
         """Return whether it was taken."""
@@ -83,7 +83,7 @@ def leasing(
 
 @pytest.mark.parametrize("is_paused", [False, True])
 async def test_a_process_that_its_settings_pause_takes_no_lane_of_a_network(*, is_paused: bool) -> None:
-    """It takes the terminal's, and those of the commands that it heard; the others are for whoever is awake."""
+    """It takes the terminal's, and those of the commands that it heard; the others are for the one who is awake."""
     shared = Shared()
     wanted = {TERMINAL: "", CHANNEL: "", COMMANDS: ""}
     looking = asyncio.create_task(leasing(shared, wanted, [], is_paused=is_paused).run())
@@ -95,7 +95,7 @@ async def test_a_process_that_its_settings_pause_takes_no_lane_of_a_network(*, i
 
 
 async def test_a_lane_of_this_machine_is_wanted_until_it_is_held() -> None:
-    """Nobody else looks for it; of other networks those are taken that the server says are ready."""
+    """No one else looks for it; of other networks those are taken that the server says are ready."""
     shared = Shared()
     looking = asyncio.create_task(leasing(shared, {TERMINAL: "", CHANNEL: ""}, []).run())
     await shared.until_looked(3)

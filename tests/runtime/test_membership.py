@@ -26,7 +26,7 @@ class Slow(RehearsalAdapter):
         self.answers, self.is_asked = asyncio.Semaphore(0), asyncio.Event()
 
     async def members(self, audience: str) -> tuple[str, ...]:
-        """Answer with whoever was there when it was asked."""
+        """Answer with the one who was there when it was asked."""
         found = tuple(await super().members(audience) or ())
         self.is_asked.set()
         await self.answers.acquire()

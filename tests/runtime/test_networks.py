@@ -57,7 +57,7 @@ class Lasting(RehearsalAdapter):
 
 
 def said(n: int, conversation: str = DM) -> Perception:
-    """Return the n-th message that was said while nobody listened."""
+    """Return the n-th message that was said while no one listened."""
     return Perception(
         key=f"rehearsal:missed-{n}",
         conversation=conversation,

@@ -112,7 +112,7 @@ def first_posts(soul: Alive) -> list[tuple[str, str]]:
 
 
 async def test_news_that_touch_its_mind_are_told_there_once(home: Home) -> None:
-    """By day, to somebody who agreed: one call, one post in that conversation; the same news again change nothing."""
+    """By day, to a person who agreed: one call, one post in that conversation; the same news again change nothing."""
     wall = Wall()
     async with talked(home, wall) as (soul, voice):
         wall.now += timedelta(hours=2)
@@ -177,7 +177,7 @@ async def test_news_at_night_wait_for_the_morning(home: Home) -> None:
 
 
 async def test_news_in_the_middle_of_a_talk_wait_until_it_is_over(home: Home) -> None:
-    """Nobody is interrupted: what comes a minute after their last word is told half an hour after it."""
+    """No one is interrupted: what comes a minute after their last word is told half an hour after it."""
     wall = Wall()
     async with talked(home, wall) as (soul, _):
         wall.now += timedelta(minutes=1)

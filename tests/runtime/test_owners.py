@@ -66,7 +66,7 @@ async def test_whoever_says_the_code_directly_is_an_owner(network: str, home: Ho
 
 @pytest.mark.parametrize("network", sorted(SIDES))
 async def test_a_code_that_others_could_read_is_void(network: str, home: Home) -> None:
-    """Said in a channel it makes nobody an owner, and nor does it afterwards; no model sees it."""
+    """Said in a channel it makes no one an owner, and nor does it afterwards; no model sees it."""
     home.create()
     voice = Scripted(default=echo)
     code = OwnerCode(home).make(datetime.now(UTC))
@@ -129,7 +129,7 @@ def test_common_words_are_no_command_in_a_channel(word: str) -> None:
 
 
 async def test_a_paused_soul_keeps_what_it_hears_and_thinks_nothing(home: Home) -> None:
-    """While `runtime.paused` is set nobody is answered and nothing of its own is thought; afterwards all are answered."""
+    """While `runtime.paused` is set no one is answered and nothing of its own is thought; afterwards all are answered."""
     voice = Scripted(default=echo)
     home.create()
     write_setting(home, "runtime.paused", value=True)

@@ -149,7 +149,7 @@ async def test_a_role_past_its_lease_ends_although_nobody_can_be_asked() -> None
 
 
 async def test_a_holder_knows_since_when_nobody_else_has_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only what lies between two looks that found nobody else counts, and not what is near either of them."""
+    """Only what lies between two looks that found no one else counts, and not what is near either of them."""
     given, loop = Given(), asyncio.get_running_loop()
     began_s, now_s = loop.time(), 0.0
     monkeypatch.setattr(loop, "time", lambda: began_s + now_s)

@@ -65,7 +65,7 @@ def unknown(world: World) -> World:
 
 
 def unasked(world: World) -> World:
-    """Let a reply answer a message that nobody sent."""
+    """Let a reply answer a message that no one sent."""
     return replace(world, posted=world.posted[1:])
 
 

@@ -42,7 +42,7 @@ def test_every_life_holds() -> None:
 
 
 def test_scale_every_life_of_several_workers_holds() -> None:
-    """Workers are killed, paused, drained and have wrong clocks: each message is answered once, by whoever holds its lane."""
+    """Workers are killed, paused, drained and have wrong clocks: each message is answered once, by the one who holds its lane."""
     assert lives("--workers", "--seeds", f"0-{PUSH_OF_WORKERS - 1}") == []
 
 

@@ -1,4 +1,4 @@
-"""Servers of tools behind a running daemon: in force at once, waited for by nobody, told once, gone with it."""
+"""Servers of tools behind a running daemon: in force at once, waited for by no one, told once, gone with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""T25: `web.read` gives a page as text, and nobody leads it inside, elsewhere, or into a long read."""
+"""T25: `web.read` gives a page as text, and no one leads it inside, elsewhere, or into a long read."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def test_a_long_page_is_read_part_by_part() -> None:
     ],
 )
 def test_an_address_that_may_not_be_asked_is_refused_before_a_byte_leaves(url: str, why: str) -> None:
-    """Whoever typed it: the owner's own list of hosts is the only way inside."""
+    """A person who typed it: the owner's own list of hosts is the only way inside."""
     with pytest.raises(ToolRefused, match=why):
         checked(url, ())
 

@@ -35,12 +35,8 @@ LOCAL = {
     "/quit": "end the conversation, as Ctrl-D does",
 }
 """The words that this terminal answers itself."""
-HELP = """\
-/thoughts on|off  show or hide the soul's private thoughts
-/quit             leave, as Ctrl-D and Ctrl-C do
-Tab               completes a word that begins with / or !
-Alt-Enter         begins a new line in the same message; a paste is one message
-Up, Ctrl-R        bring back what you said before"""
+HELP = "Here: /thoughts on|off, /quit; Tab completes, Alt-Enter breaks, Ctrl-R finds"
+"""What this terminal adds to the help."""
 SWITCHED = {
     True: "(its private thoughts are shown to you; /thoughts off hides them)",
     False: "(its private thoughts are hidden; /thoughts on shows them)",
@@ -332,8 +328,9 @@ class Conversation:
         match text.split():
             case []:
                 return
-            case ["/help"] if self._is_tty:
-                await self._screen.tell(f"{help_text(TERMINAL)}\n{HELP}", "help")
+            case ["/help" | "!help" | "help"] if self._is_tty:
+                told = help_text(TERMINAL, is_owner=not self._hello["as"])
+                await self._screen.tell(f"{told}\n{HELP}", "help")
             case [word] if self._is_tty and word.startswith("/") and word[1:].isalpha():
                 await self._screen.tell(f"there is no {word} here: /help says what there is", "help")
             case ["/thoughts", "on" | "off" as switch] if self._is_tty:

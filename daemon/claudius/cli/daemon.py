@@ -22,6 +22,7 @@ from msgspec import Struct
 from claudius.cli.output import Group, json_option, print_json, print_result, safe
 from claudius.errors import EXIT_FAILED, EXIT_TRY_AGAIN, ClaudiusError, TryAgain
 from claudius.home import Home
+from claudius.provider import dollars
 from claudius.runtime.life import Holder, HomeLock, holder, is_held
 
 if TYPE_CHECKING:
@@ -425,7 +426,7 @@ def _event_line(event: dict[str, Any], facts: dict[str, Any]) -> str:
 def _turn_line(facts: dict[str, Any]) -> str:
     said = facts.get("apology") or facts.get("outcome", "")
     took = f"{facts['total_ms'] / 1000:.1f} s, model {facts['model_ms'] / 1000:.1f} s"
-    cost = f"${facts['cost_usd']:.4f}" if "cost_usd" in facts else ""
+    cost = dollars(facts["cost_usd"]) if "cost_usd" in facts else ""
     unposted = "" if facts.get("posted") else "not posted yet"
     parts = (said, f"in {took}", facts.get("rung", ""), facts.get("model", ""), cost, unposted)
     where = f"{facts.get('conversation', '')} {facts.get('person', '')}".strip()

@@ -14,6 +14,7 @@ import click
 from claudius.cli.output import clock, json_option, print_result, safe, table
 from claudius.errors import EXIT_FAILED, TryAgain
 from claudius.home import Home
+from claudius.provider import dollars
 from claudius.reports import status as reports
 
 COLOURS = {
@@ -130,13 +131,16 @@ def _life(document: dict[str, Any]) -> Iterator[str]:
 )
 @json_option
 def usage(by: reports.By, *, as_json: bool) -> None:
-    """Count tokens and dollars."""
+    """Count tokens and dollars.
+
+    "in" is all that was read: of it "cached" came from the provider's cache, and "written" was put into it.
+    """
     found = reports.usage(Home.of(os.environ), by)
-    heads = (by, "turns", "in", "cached", "out", "cost")
+    heads = (by, "turns", "in", "cached", "written", "out", "cost")
     counted = [*((str(row[by]), row) for row in found["rows"]), ("total", found["total"])]
     lines = [*table(heads, (_usage_cells(name, row) for name, row in counted), right=heads[1:])]
     lines += [
-        f"{one['name']}: ${one['spent_usd']:.4f} of ${one['limit_usd']:.2f} ({one['stage']})"
+        f"{one['name']}: {dollars(one['spent_usd'])} of ${one['limit_usd']:.2f} ({one['stage']})"
         for one in found["caps"]
         if one["limit_usd"]
     ]
@@ -144,8 +148,10 @@ def usage(by: reports.By, *, as_json: bool) -> None:
 
 
 def _usage_cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
-    cost = "price unknown" if row["cost_usd"] is None else f"${row['cost_usd']:.4f}"
-    counts = (row[key] or 0 for key in ("turns", "input_tokens", "cache_read_tokens", "output_tokens"))
+    cached, written = row["cache_read_tokens"] or 0, row["cache_write_tokens"] or 0
+    read = (row["input_tokens"] or 0) + cached + written
+    counts = (row["turns"], read, cached, written, row["output_tokens"] or 0)
+    cost = dollars(row["cost_usd"], row["unpriced"]) if row["calls"] else ""
     return (safe(name), *(f"{count:,}" for count in counts), cost)
 
 

@@ -27,6 +27,7 @@ from claudius.cognition.output.alone import Alone
 from claudius.cognition.output.forged import without_forged
 from claudius.cognition.output.gate import StreamGate
 from claudius.cognition.output.rules import NeedsRepair, Spoken, climb
+from claudius.cognition.own_steps import names_of
 from claudius.cognition.plan import allowed_verbs, soul_name
 from claudius.cognition.prompt.assembly import BROKEN_CHARS, build_prompt, prompt_sha256, repair_tail
 from claudius.cognition.prompt.function_prompts import (
@@ -182,7 +183,8 @@ def _reading(turn: TurnState, purpose: str, steps: Sequence[str], *, streams: bo
     show = turn.surface.show if streams and is_final else None
     thoughts = ThoughtStream(mind.hooks, turn.recollection, mind.secrets) if mind.hooks.has(Thinking.point) else None
     gate = StreamGate(turn.rules) if show else None
-    reading = ReplyReading(Parser(think=thoughts.tell if thoughts else None), gate, show, turn.surface.tell, thoughts)
+    parser = Parser(turn.rules.names, think=thoughts.tell if thoughts else None)
+    reading = ReplyReading(parser, gate, show, turn.surface.tell, thoughts)
     if turn.settings.profile == "plain" and purpose in ALONE:
         reading.alone = Alone(turn.rules, soul_name(turn.soul.text("soul.md")))
     if ACTS in steps:
@@ -425,7 +427,7 @@ def _value(source: PromptSource, asks: Sequence[Ask[Any]], place: int, first: Mo
     else:
         named = (one for one in parsed.sections if one.name == tag and one.complete)
         found = next((one for one in named if number is None or one.section == number), None)
-    if found is None and is_alone and not parsed.truncated and not is_structured(parsed.raw):
+    if found is None and is_alone and not parsed.truncated and not is_structured(parsed.raw, names_of(source.soul)):
         found = Section(name=tag, text=without_prefix(parsed.raw, NAME))
     if found is None:
         raise Unreadable(ask.step, "it was not written, or not to its end")

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from claudius.cognition.own_steps import answered
 from claudius.cognition.reply.tags import TOOL_USE, escape_heads
 from claudius.cognition.steps import STEPS
 from claudius.perception import Kind, MessageExtra, Origin, Perception, ToolExtra, internal
@@ -220,6 +221,7 @@ def _fixed(past: PastTurn, *, is_aged: bool = False) -> Fixed:
     ]
     sections: list[tuple[int, str]] = []
     own: list[Message] = []
+    place = 0
     for entry in past.entries:
         if entry.is_canned:
             continue
@@ -235,8 +237,13 @@ def _fixed(past: PastTurn, *, is_aged: bool = False) -> Fixed:
             step, verb = str(entry.metadata.get("query", "")), None
             if step != "mental_query" and "result" in entry.metadata:
                 content = str(bool(entry.metadata.get("result"))).lower()
-        if step in _ORDER:
-            sections.append((_ORDER[step], section(step, content, verb)))
+        if named := answered(
+            entry.entry_type, entry.metadata
+        ):  # one of the owner's own, which stands where it was asked
+            sections.append((place, section(named, content)))
+        elif step in _ORDER:
+            place = _ORDER[step]
+            sections.append((place, section(step, content, verb)))
     receipts = [line for e in past.entries for line in e.metadata.get(RECEIPTS, ())]
     done = data_line({"kind": RecordKind.RECEIPTS, "text": "\n".join(receipts)})
     turn = (

@@ -25,6 +25,7 @@ from claudius.cognition.judging import judged
 from claudius.cognition.mind import StepVoice
 from claudius.cognition.output.gate import has_secret
 from claudius.cognition.output.rules import SAID
+from claudius.cognition.own_steps import answered
 from claudius.cognition.plan import Plan, plan
 from claudius.cognition.processes import Interruption, Process, Transition, find
 from claudius.cognition.prompt.assembly import (
@@ -445,7 +446,7 @@ def _step(line: MemoryEntry) -> str:
     if line.entry_type is EntryType.TOOL_USE:
         return TOOL_USE
     if line.entry_type is EntryType.INTERNAL_MONOLOGUE:
-        return THOUGHT
+        return answered(line.entry_type, line.metadata) or THOUGHT
     return str(line.metadata.get("step") or line.metadata.get("query") or QUERY)
 
 

@@ -20,7 +20,7 @@ from claudius.cognition.proactive import PROCESS
 from claudius.cognition.processes import Process, sections
 from claudius.cognition.remembering import remember
 from claudius.cognition.reply.tags import TOOL_USE
-from claudius.cognition.steps import PSYCHE_STEPS, STEPS, Situation, step
+from claudius.cognition.steps import PSYCHE_STEPS, Situation, step
 from claudius.config import Config
 from claudius.errors import RowInvalid
 from claudius.foreign import unquoted
@@ -242,16 +242,19 @@ def plan(
         uses=bool(settings.tools),
     )
     steps = {*process.steps, *(DECIDED if SPEECH in process.steps else ())}
-    listed = [name for name in STEPS if name in (felt.asks if name in PSYCHE_STEPS else steps)]
-    is_open = {name for name in listed if step(name).gate(situation)}
-    wanted = tuple([name for name in listed if name in is_open and (step(name).after or name) in is_open])
+    wanted: tuple[str, ...] = ()
+    for name in process.order:
+        one = process.own.get(name) or step(name)
+        is_listed = name in (felt.asks if name in PSYCHE_STEPS else steps)
+        if is_listed and one.gate(situation) and (one.after is None or one.after in wanted):
+            wanted = (*wanted, name)
     asked, judged = (wanted, ()) if settings.profile == "full" and settings.form != "words" else aloud(wanted, settings)
     # an empty portrait would only cost tokens
     written = [one.shown for one in (showing, *others) if [shown for shown in one.shown if shown.version]]
     return Plan(
         process=process.name,
         asked=asked,
-        conditional={name: check for name in asked if (check := step(name).after)},
+        conditional={name: check for name in asked if (check := (process.own.get(name) or step(name)).after)},
         shown=tuple([one for each in written for one in each]),
         reasons={"user_model": showing.reason},
         seen=person is not None,

@@ -85,7 +85,7 @@ class ReplyReading(Struct):
 
     def restart(self) -> None:
         """Start over: discard the text so far. The final utterance will replace what was shown of it."""
-        self.parser = Parser(think=self.thoughts.tell if self.thoughts else None)
+        self.parser = Parser(self.parser.names, think=self.thoughts.tell if self.thoughts else None)
         self.text, self.shown, self.held, self.is_void = "", "", "", True
         self.alone = self.alone and self.alone.anew()
         self.unforged = Unforged()

@@ -120,7 +120,7 @@ async def remember(recollection: Recollection, store: Store, config: Config, sou
     asked = asked_for(heard, *before or [""], name=soul_name)
     if not asked:
         return Remembered()
-    found = await store.moments.remember(perception, asked, recollection.audiences or None)
+    found = await store.moments.remember(perception, asked, recollection)
     return shown(recollection, found, asked, config)
 
 

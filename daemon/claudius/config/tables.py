@@ -18,6 +18,8 @@ ROLE = r"^(all|lanes|listen(/[a-z][a-z0-9_.]*)?|clock|cortex|archive)$"
 
 MUTED = r"^\S+( until \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)?$"
 """A person's id, and until when; instants of one form are compared as they are written."""
+MODERATOR = r"^\S+:\S+:\S+$"
+"""A person's id, or `discord:SERVER:role:ID`."""
 
 
 class SettingsTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -54,10 +56,20 @@ class AccessSettings(SettingsTable, frozen=True):
         Meta(description="people who are heard and never answered: ids, or `ID until INSTANT`"),
     ] = ()
 
+    moderators: Annotated[
+        tuple[Annotated[str, Meta(pattern=MODERATOR)], ...],
+        Meta(description="people who may mute others: ids, or `discord:SERVER:role:ID` for a role"),
+    ] = ()
+
     @property
     def is_by_role(self) -> bool:
         """Whether a role decides who is heard on Discord."""
         return self.discord_roles is not None or bool(self.discord_roles_denied)
+
+    @property
+    def asks_roles(self) -> bool:
+        """Whether a role decides anything on Discord."""
+        return self.is_by_role or any(":role:" in one for one in self.moderators)
 
 
 class BudgetSettings(SettingsTable, frozen=True):

@@ -131,6 +131,12 @@ def due(wanted: str, seen: SceneEvents) -> str:
     return "" if re.fullmatch(wanted, made) else f"it planned for {made}"
 
 
+def uses(wanted: str, seen: SceneEvents) -> str:
+    """Return which tools were asked for, if not exactly these. Pure."""
+    asked = ", ".join(seen.tools) or "none"
+    return "" if re.fullmatch(wanted, asked) else f"it asked for {asked}"
+
+
 def style(wanted: bool, seen: SceneEvents) -> str:  # noqa: FBT001 - every check has the same form
     """Return the first countable rule of soul.md that a reply breaks. Pure."""
     del wanted
@@ -161,6 +167,7 @@ CHECKS: dict[str, Callable[..., str]] = {
     "at": at,
     "acts": acts,
     "due": due,
+    "uses": uses,
     "style": style,
 }
 """Every counted check, in the order in which they are made."""

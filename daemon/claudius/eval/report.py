@@ -15,6 +15,7 @@ from claudius.errors import UsageProblem
 from claudius.eval.checks import Result
 from claudius.eval.judging import TRUSTED
 from claudius.eval.run import ACTED, Evaluation, PlayedScene, PlayedSuite
+from claudius.provider import dollars
 
 DRAWS = 2000
 """Resamplings of the scenes for an interval of 95 %."""
@@ -196,6 +197,6 @@ def _made_with(outcome: Evaluation) -> str:
         "voice": outcome.voice,
         "judge": outcome.judge or "none",
         "seed": str(outcome.seed),
-        "cost": f"${outcome.cost_usd:.4f} of ${outcome.budget_usd:.2f}",
+        "cost": f"{dollars(outcome.cost_usd)} of ${outcome.budget_usd:.2f}",
     }
     return ", ".join(f"{name} {value}" for name, value in facts.items())

@@ -22,7 +22,7 @@ from claudius.soul import SoulSource, SoulText
 
 NO_MODEL = frozenset({"scripted", "rehearsal"})
 """The voices behind which there is no model: what they say is no measure of a soul."""
-ACTED = ("acts", "due")
+ACTED = ("acts", "due", "uses")
 """The checks whose share is told for each group of scenes: those that one repeated scene was written out to."""
 
 

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from claudius.decoding import ready
 from claudius.errors import BadConfiguration, UsageProblem
+from claudius.tool import ToolClass
 
 Words = str | tuple[str, ...]
 """One text, or several."""
@@ -54,9 +55,21 @@ class Checks(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What was done beyond the words, and no more: `none`, `remind weekdays`, `know home, zone Asia/Tokyo`."""
     due: str = ""
     """For when plans were made, to the minute and in order: `2 09:00, 2 18:00`."""
+    uses: str = ""
+    """Which tools it asked for, in order: `none`, `calc`, `clock, calc`."""
     style: bool = False
     """What was said keeps the rules of soul.md that can be counted."""
     judge: Rubric | None = None
+
+
+class SceneTool(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A tool that a suite offers; it does nothing but give its text."""
+
+    name: str
+    purpose: str
+    cls: ToolClass = ToolClass.LOOK
+    args: tuple[str, ...] = ()
+    gives: str = "Done."
 
 
 class SceneStep(Checks, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -104,8 +117,12 @@ class Scene(Checks, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who can see each room."""
     keys: tuple[str, ...] = ()
     """Secrets that no line may hold."""
+    tools: tuple[SceneTool, ...] = ()
+    """What it may use; those of the suite."""
+    each: tuple[Mapping[str, str], ...] = ()
+    """Rows that the whole scene is repeated for, each in a home of its own: `$name` in any step."""
     chunk: int = 0
-    """How many rows of `each` are played in one home; 0 = all."""
+    """How many rows of a step's `each` are played in one home; 0 = all."""
     rival: Mapping[str, str] = field(default_factory=dict)
     """Settings of a second soul, which the judge compares blindly with the first."""
     prefer: str = ""
@@ -118,6 +135,7 @@ class Suite(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     about: str
     scene: tuple[Scene, ...]
     name: str = ""
+    tool: tuple[SceneTool, ...] = ()
     needs_model: bool = False
     """Whether it measures nothing where the scripted voice speaks."""
 
@@ -139,7 +157,7 @@ def read(path: Path) -> Suite:
     """Read one suite, its repeated steps written out. Raises: BadConfiguration, with the file and the place in it."""
     try:
         suite = msgspec.convert(tomllib.loads(path.read_text("utf-8")), ready(Suite), strict=False)
-        scenes = [one for scene in suite.scene for one in written_out(scene)]
+        scenes = [msgspec.structs.replace(one, tools=suite.tool) for scene in suite.scene for one in written_out(scene)]
     except (OSError, ValueError, KeyError, msgspec.ValidationError) as error:
         raise BadConfiguration(str(path), "", str(error), "docs/eval.md describes a scene") from error
     if len({scene.id for scene in scenes}) < len(scenes):
@@ -167,6 +185,11 @@ def written_out(scene: Scene) -> Iterator[Scene]:
 
     Only one step of a scene that has a `chunk` may be repeated. Raises: KeyError if a row lacks a value.
     """
+    if scene.each:
+        for number, row in enumerate(scene.each, 1):
+            lived = tuple(_filled(step, row, number) for step in scene.steps)
+            yield msgspec.structs.replace(scene, id=f"{scene.id}-{number:02d}", each=(), steps=lived)
+        return
     rows = max((len(step.each) for step in scene.steps), default=0)
     size = scene.chunk or rows
     for number in range(0, max(rows, 1), size or 1):

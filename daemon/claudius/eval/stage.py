@@ -20,8 +20,9 @@ from msgspec import Struct
 
 from claudius.acts import Act, FactKnown, PlanMade, ZoneSet
 from claudius.cognition.hooks import Hooks
+from claudius.cognition.tool_use import read_wish
 from claudius.cognition.turn import Turned
-from claudius.eval.scenes import Scene, SceneStep
+from claudius.eval.scenes import Scene, SceneStep, SceneTool
 from claudius.eval.voices import Metered, Playing, Repeating
 from claudius.home import Home
 from claudius.intent import Utterance
@@ -32,6 +33,7 @@ from claudius.runtime.background_services import SoulStream
 from claudius.runtime.scheduler import tick
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import NETWORK, RehearsalAdapter
+from claudius.tool import JSON, Caller, Tool
 
 ZONE = ZoneInfo("Europe/Rome")
 MONDAY = datetime(2026, 1, 5, 8, 0, tzinfo=ZONE)
@@ -83,6 +85,8 @@ class SceneEvents(Struct, frozen=True, kw_only=True):
     """What its turns did beyond their words: `remind weekdays`, `know home`."""
     due: tuple[str, ...] = ()
     """The local time of each plan that they made."""
+    tools: tuple[str, ...] = ()
+    """The tools that they asked for."""
 
 
 class Played(Struct, frozen=True, kw_only=True):
@@ -258,6 +262,8 @@ class SceneStage:
             self._told.append(Told(room_of(step), step.by, step.says))
             await self._network.bring(step)
             await self._idle()
+            if self._soul.second:
+                await self._soul.second.cortex.look()
         return self._seen(posts, calls, turns, step.says, await self._state(step))
 
     async def _pass(self, then: datetime) -> None:
@@ -304,6 +310,12 @@ class SceneStage:
             asked=asked,
             acts=tuple(done(act) for one in ran for act in one.intent.acts),
             due=tuple(local(act.at) for one in ran for act in one.intent.acts if isinstance(act, PlanMade)),
+            tools=tuple(
+                read_wish(entry.content)[0]
+                for one in ran
+                for entry in one.intent.entries
+                if entry.entry_type is EntryType.TOOL_USE
+            ),
         )
 
     async def _state(self, step: SceneStep) -> Mapping[str, str | float]:
@@ -346,6 +358,15 @@ def furnish(root: Path, soul: Path | None, file: Path | None) -> None:
         shutil.copyfile(file, root / "soul" / "soul.md")
 
 
+def _tool(one: SceneTool) -> Tool:
+    async def run(_: JSON, __: Caller) -> str:
+        return one.gives
+
+    properties = {name: {"type": "string"} for name in one.args}
+    schema = {"type": "object", "properties": properties, "required": list(one.args), "additionalProperties": False}
+    return Tool(name=one.name, purpose=one.purpose, cls=one.cls, schema=schema, run=run)
+
+
 async def play(
     scene: Scene, root: Path, voice: Metered, script: Playing | Repeating | None, settings: Mapping[str, str]
 ) -> Played:
@@ -357,6 +378,7 @@ async def play(
     network.audiences = {
         shared(f"{NETWORK}:t:{room}:"): tuple(person(one) for one in them) for room, them in scene.members.items()
     }
+    tools = tuple(map(_tool, scene.tools))
     begun = alive(
         home,
         voice,
@@ -366,6 +388,8 @@ async def play(
         network=network,
         keeps_clock=True,
         nonce=lambda: f"{next(count):032x}",
+        reflects=whole.get("CLAUDIUS_CORTEX_ENABLED") == "1",
+        tools=(lambda: tools) if tools else None,
     )
     try:
         async with begun as soul:

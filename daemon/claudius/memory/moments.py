@@ -21,7 +21,7 @@ from claudius.memory.rows import Decoding, dump, entry_of
 from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import Perception
 from claudius.prompt import valid
-from claudius.recollection import Entry, Moment, Summary, turn_of
+from claudius.recollection import Entry, Moment, Recollection, Summary, turn_of
 
 
 def cut(text: str, start: int, end: int) -> str:
@@ -55,26 +55,26 @@ class MomentStore:
         self,
         perception: Perception,
         asked: Mapping[str, float],
-        audiences: Sequence[str] | None = None,
+        here: Recollection | None = None,
     ) -> Found:
         """Return the moments that share a term with what was heard.
 
         `asked`: each term with its weight. Only what may be shown where the perception was heard is returned;
-        `audiences`: the turn's own recollection of these, which is not asked again.
+        `here`: what the turn knows of that already.
         """
-        near = await self.semantic.near(perception, audiences) if self.semantic else None
+        near = await self.semantic.near(perception, here) if self.semantic else None
         with self._core.snapshot() as db:
-            return find_moments(db, asked, perception, near, audiences)
+            return find_moments(db, asked, perception, near, here)
 
     def vectors_held(
-        self, perception: Perception, embedder: str, known: Mapping[str, int], audiences: Sequence[str] | None = None
+        self, perception: Perception, embedder: str, known: Mapping[str, int], here: Recollection | None = None
     ) -> Sequence[Held]:
         """Return what there is of each audience that may be shown where a perception was heard.
 
-        `known`: by audience, the number up to which to count; `audiences`: those, where the turn knows them.
+        `known`: by audience, the number up to which to count; `here`: what the turn knows of the place.
         """
         with self._core.snapshot() as db:
-            seeing = Seeing(db, perception, audiences=audiences)
+            seeing = Seeing(db, perception, known=here)
             audiences = db.values("vector_audiences") if seeing.sees_all else seeing.audiences()
             asked = dump({audience: known.get(audience, 0) for audience in audiences})
             rows = db.all("vectors_held", known=asked, embedder=embedder)
@@ -140,13 +140,13 @@ def find_moments(
     asked: Mapping[str, float],
     perception: Perception,
     near: Near | None = None,
-    audiences: Sequence[str] | None = None,
+    here: Recollection | None = None,
 ) -> Found:
     """Return what shares one of the rarest terms or is near in meaning, and what is next to it.
 
     Only what may be shown here.
     """
-    seeing = Seeing(db, perception, audiences=audiences)
+    seeing = Seeing(db, perception, known=here)
     numbers = (
         db.all("moment_audiences_all")
         if seeing.sees_all
@@ -389,7 +389,7 @@ class Semantic:
         self._blocks: dict[str, tuple[Block, ...]] = {}
         self._used_s = 0.0
 
-    async def near(self, perception: Perception, audiences: Sequence[str] | None = None) -> Near | None:
+    async def near(self, perception: Perception, here: Recollection | None = None) -> Near | None:
         """Return how near the visible moments are to what was heard.
 
         None while the embedder is being loaded, after it failed, and if nothing is near. Raises: StoreError.
@@ -400,7 +400,7 @@ class Semantic:
             async with asyncio.timeout(WAIT_S):
                 embedder = await asyncio.shield(self._loaded())
                 async with self._model:
-                    if blocks := await self._visible(perception, embedder, audiences):
+                    if blocks := await self._visible(perception, embedder, here):
                         return await asyncio.to_thread(compared, embedder, perception.text[:READ_CHARS], blocks)
         except TimeoutError:
             pass
@@ -474,14 +474,12 @@ class Semantic:
         self._is_begun = not await self._store.void_vectors(embedder.name, BLOCK)
         return True
 
-    async def _visible(
-        self, perception: Perception, embedder: Embedder, audiences: Sequence[str] | None
-    ) -> list[Block]:
+    async def _visible(self, perception: Perception, embedder: Embedder, here: Recollection | None) -> list[Block]:
         """Return the vectors that may be compared with what was heard, as the store has them now."""
         self._used_s = asyncio.get_running_loop().time()
         known = {audience: int(blocks[-1].numbers[-1]) for audience, blocks in self._blocks.items()}
         found: list[Block] = []
-        for held in self._store.vectors_held(perception, embedder.name, known, audiences):
+        for held in self._store.vectors_held(perception, embedder.name, known, here):
             blocks, last = self._blocks.pop(held.audience, ()), known.get(held.audience, 0)
             if held.known != sum(len(one.ids) for one in blocks):
                 blocks = only(blocks, self._store.vector_numbers(held.audience, embedder.name, last))

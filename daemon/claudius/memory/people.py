@@ -88,14 +88,13 @@ class PeopleStore:
         """
         is_private = audience.startswith(private(""))
         with self._core.snapshot() as db:
-            row = None if is_private else db.one("audience_known_at", audience=audience)
-            is_whole = is_private or (is_listed and row is not None and row["known_at"] is not None)
-            people = {canonical(db, one) for one in present}
-            if is_private:
-                people.add(canonical(db, audience.removeprefix(private(""))))
-            elif is_whole:
-                people |= set(db.values("audience_members", audience=audience))
-            mine = {canonical(db, one) for one in owners}
+            rows = [] if is_private else db.all("audience_members", audience=audience)
+            is_whole = is_private or (is_listed and bool(rows) and rows[0]["known_at"] is not None)
+            here = [*present, audience.removeprefix(private(""))] if is_private else present
+            kept = {one: canonical(db, one) for one in {*here, *owners}}
+            people, mine = {kept[one] for one in here}, {kept[one] for one in owners}
+            if is_whole:
+                people |= {row["person"] for row in rows if row["person"]}
         return Onlookers(people=frozenset(people) if is_whole else None, owners=frozenset(people & mine))
 
     def sight(self, person: str) -> Sequence[SeenPlaces]:

@@ -35,6 +35,9 @@ _ASKS = re.compile("[?？؟՞⁇⁈\u037e፧]")
 MOST_TERMS = 16
 STATED = 2 / 3
 """The part of the floor that holds for a statement, whose words are shared in both directions."""
+ALONE_ASKED, ALONE_STATED = (5, 50), (2, 300)
+"""A moment that holds one term alone bears on a question, or a statement, where at most so many moments hold it: the
+larger of a number and one in so many. Else "how are you today?" would bring back whatever was said of a day."""
 COMMON = 0.20
 """A term that occurs in more than this share of all moments is not searched for."""
 SMALL = 100
@@ -131,10 +134,16 @@ def rank(
         return ()
     hits = {key: found.hits.get(key, _NONE) for key in moments}
     named = {name for name in {one.name for one in moments.values()} if not asked.keys().isdisjoint(stemmed("", name))}
+    least, one_in = ALONE_ASKED if is_question else ALONE_STATED
+    rare = {term for term in weights if found.frequencies[term] <= max(least, found.total / one_in)}
+    telling = {key: held if len(held) > 1 or held <= rare else _NONE for key, held in hits.items()} if floor else hits
     if floor and is_question:
-        named_hits = [hits[key] for key, one in moments.items() if not named or one.name in named]
+        named_hits = [telling[key] for key, one in moments.items() if not named or one.name in named]
         if max([sum(map(weights.__getitem__, one)) for one in named_hits]) < floor * sum(weights.values()):
             return ()
+    bears = set(moments) if is_question or not floor else _bearing(asked, weights, found, telling, STATED * floor)
+    if not bears:
+        return ()
     near = _neighbours(found)
     raw = _raw(weights, hits, {key: len(one.text) for key, one in moments.items()}, near)
     if found.nearness:
@@ -150,28 +159,34 @@ def rank(
             recent = exp2(-max(0.0, now_s - one.at_s) / RECENCY_HALF_S)
             more = NAMED * (one.name in named) + RECENCY * recent + IMPORTANCE * one.importance / 100
             scores[key] = score / best + more
-    order = sorted(scores, key=lambda key: (-scores[key], -key))[:most]
-    if floor and not is_question:
-        whole = sum(weights.values()) + sum([asked[one] for one in asked.keys() - weights.keys()]) * rarity(
-            1, found.total
-        )
-        least = STATED * floor
-        order = [
-            key for key in order if key in found.nearest or _shared(weights, hits[key], whole, moments[key]) >= least
-        ]
-    order = _newest_first([moments[key] for key in order], hits)
+    best_first = sorted(scores, key=lambda key: (-scores[key], -key))[:most]
+    order = _newest_first([moments[key] for key in best_first if key in bears], hits)
     return tuple([Ranked(moments[key], _before(found, near, key)) for key in order])
 
 
-def _shared(weights: Mapping[str, float], held: frozenset[str], whole: float, moment: Moment) -> float:
-    """Return the harmonic mean of the share of a statement that a moment holds, and of what part of its words that is.
+def _bearing(
+    asked: Mapping[str, float],
+    weights: Mapping[str, float],
+    found: Found,
+    hits: Mapping[int, frozenset[str]],
+    least: float,
+) -> set[int]:
+    """Return the moments that bear on a statement: near in meaning, or the words shared are so great a part of both.
 
-    By it, of sixty plain facts of life 43 are found by what touches them, and of sixty lines of small talk 53 find
+    The part is the harmonic mean of the share of the statement that a moment holds, and of what part of its words that
+    is. By it, of sixty plain facts of life 40 are found by what touches them, and of a hundred lines of small talk 90 find
     nothing in talks of months; by the statement's share alone, with as few of those, 3 are found.
     """
-    of_asked = sum(map(weights.__getitem__, held)) / whole
-    of_moment = min(1.0, len(held) / max(1, len(set(stemmed(moment.text)))))
-    return 2 * of_asked * of_moment / (of_asked + of_moment) if held else 0.0
+    unknown = sum([asked[one] for one in asked.keys() - weights.keys()])
+    whole = sum(weights.values()) + unknown * rarity(1, found.total) or 1.0
+    bears = set(found.nearest)
+    for key, held in hits.items():
+        of_asked = sum(map(weights.__getitem__, held)) / whole
+        if 2 * of_asked / (1 + of_asked) >= least:  # else no part of its words is enough
+            of_moment = min(1.0, len(held) / max(1, len(set(stemmed(found.moments[key].text)))))
+            if 2 * of_asked * of_moment / (of_asked + of_moment) >= least:
+                bears.add(key)
+    return bears
 
 
 def _fused(raw: Mapping[int, float], found: Found, near: Mapping[int, Sequence[int]]) -> dict[int, float]:

@@ -18,6 +18,7 @@ from claudius.perception import (
     private,
     sees_everything,
 )
+from claudius.recollection import Recollection
 
 NOWHERE = "self:::"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -32,21 +33,24 @@ class Seeing:
         perception: Perception,
         *,
         own_only: bool = False,
-        audiences: Sequence[str] | None = None,
+        known: Recollection | None = None,
     ) -> None:
         """Find the perception's audience.
 
         `own_only`: show only what was learned from the speaker alone, or from no one.
-        `audiences`: what `audiences()` returned earlier in the same turn; None = it is found when it is asked for.
+        `known`: what was found earlier in the same turn, and is not asked again.
         """
         self._db, self._own_only = db, own_only
         self._members: dict[str, frozenset[str] | None] = {}
-        self._audiences = audiences
-        self._verdicts: dict[str, bool] = dict.fromkeys(audiences or (), True)
+        self._audiences: Sequence[str] | None = (known and known.audiences) or None
+        self._verdicts: dict[str, bool] = dict.fromkeys(self._audiences or (), True)
         self._canonical: dict[str, str] = {}
         self._ids: dict[str, list[str]] = {}
-        self.speaker = self.canonical(perception.person) if perception.person else ""
-        self.audience = self._hearing(perception)
+        if known and known.speaker:
+            self.speaker = known.speaker.person
+        else:
+            self.speaker = self.canonical(perception.person) if perception.person else ""
+        self.audience = known.audience if known else self._hearing(perception)
         self.sees_all = self.audience == SELF or sees_everything(self.audience, is_owner=perception.is_owner)
 
     @classmethod
@@ -139,10 +143,10 @@ class Seeing:
             self._members[audience] = known
 
     def _known(self, audience: str, *, is_whole: bool) -> frozenset[str] | None:
-        row = self._db.one("audience_known_at", audience=audience)
-        if row is None or (is_whole and row["known_at"] is None):
+        rows = self._db.all("audience_members", audience=audience)
+        if not rows or (is_whole and rows[0]["known_at"] is None):
             return None
-        return frozenset(self._db.values("audience_members", audience=audience))
+        return frozenset([row["person"] for row in rows if row["person"]])
 
 
 def alone(person: str, now: datetime) -> Perception:

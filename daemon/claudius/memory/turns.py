@@ -419,8 +419,8 @@ def _keep_turn(db: Database, intent: Intent, number: int, at: str, more: Mapping
     db.each("entry_new", [place | row for row in rows])
     if intent.calls:
         calls = [call_row(intent.turn, call, at, intent.conversation, intent.person) for call in intent.calls]
+        # the turn's record holds their requests and replies
         db.each("call_keep", [row | {"response": "", "request_sha256": ""} for row in calls])
-        db.run("responses_kept", turn=intent.turn, calls=dump([call.n for call in intent.calls]))
     new = db.values("blobs_missing", keys=dump(list(intent.blobs)))
     db.each("blob_new", [{"sha256": sha256, "content": intent.blobs[sha256]} for sha256 in new])
 

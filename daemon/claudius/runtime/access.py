@@ -129,6 +129,14 @@ def is_owner(perception: Perception, config: Config) -> bool:
     return perception.is_owner or perception.person in config.owners
 
 
+def is_moderator(perception: Perception, config: Config) -> bool:
+    """Return whether the speaker may mute people, by their id or by a role that their network signed. Pure."""
+    extra, server = perception.extra, Place.of(perception.conversation).workspace
+    servers = extra.guilds if server == DIRECT else (server,)
+    roles = [f"discord:{one}:role:{role}" for one in servers for role in extra.roles]
+    return not {perception.person, *roles}.isdisjoint(config.access.moderators)
+
+
 def is_terminal_user(person: str) -> bool:
     """Return whether an id is that of this machine's user at the terminal, who owns the home. Pure."""
     return person.startswith(f"{TERMINAL}:") and not person.startswith(f"{TERMINAL}:local:as-")

@@ -27,7 +27,7 @@ from claudius.perception import (
     amended_key,
     is_terminal,
 )
-from claudius.runtime.access import MUTED_UNTIL, ChannelModes, Pairing, admit, is_owner, taking_part
+from claudius.runtime.access import MUTED_UNTIL, ChannelModes, Pairing, admit, is_moderator, is_owner, taking_part
 from claudius.runtime.commands.words import SIGN, STOP, THUMBS, as_command, decided_by_thumb, is_lent
 from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.lanes import Lanes
@@ -187,6 +187,8 @@ class Intake:
             log.debug("not heard", extra={"person": perception.person, "standing": perception.standing})
             return None
         heard = taking_part(as_command(self._as_decision(admitted)), mode)
+        if heard.kind is Kind.COMMAND and is_moderator(perception, config):
+            heard = replace(heard, extra=replace(heard.extra, is_moderator=True))
         is_talk = heard.kind in (Kind.MESSAGE, Kind.MENTION) and heard.origin is Origin.EXTERNAL
         return unanswered(heard) if is_talk and config.access.muted and await self._is_muted(heard.person) else heard
 

@@ -12,10 +12,10 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from string import Template
-from typing import Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from claudius.decoding import ready
@@ -78,6 +78,11 @@ class StepText(Struct, frozen=True, kw_only=True):
     """external_dialogue: short lines that answer a message needing no thought, in any mood."""
     acknowledge_in: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """external_dialogue: mood → the lines that replace them."""
+    after: str = ""
+    """One of the owner's own: the check whose true answer it needs."""
+    every: int = 1
+    """One of the owner's own: it is asked in every so many'th turn of a conversation."""
+    has_slots: bool = False
     on_demand: bool = False
     """True: it appears, slots filled, only in the tails of turns that ask for it, never in the system part."""
     acts_failed: Mapping[str, str] = field(default_factory=dict)
@@ -130,6 +135,8 @@ class _Head(msgspec.Struct, forbid_unknown_fields=True):
     lines: Mapping[str, str] = {}
     rare: bool = False
     """It is seldom asked, so it too appears only in the tails of turns that ask for it."""
+    after: str = ""
+    every: Annotated[int, Meta(ge=1)] = 1
 
 
 class _SpeechHead(_Head, forbid_unknown_fields=True, kw_only=True):
@@ -238,6 +245,9 @@ def step_text(file: SoulFile) -> StepText:
         default_verb=default_verb,
         acts_failed=head.acts_failed,
         lines=head.lines,
+        after=head.after,
+        every=head.every,
+        has_slots=bool(head.slots),
         on_demand=head.rare or bool(head.slots),
     )
     for language, line in head.acts_failed.items():

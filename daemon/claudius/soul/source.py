@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from claudius.errors import BadSoul, near
 from claudius.foreign import unquoted
@@ -46,7 +47,7 @@ class SoulText(Struct, frozen=True, dict=True):
 
     files: Mapping[str, SoulFile]
     steps: Mapping[str, StepText]
-    """By step name, in `STEPS` order."""
+    """By step name, in `STEPS` order; then the owner's own."""
     sha256: str
     """The hash of all names and contents; it identifies an epoch of the system prompt."""
 
@@ -94,16 +95,18 @@ class SoulSource:
         steps: Sequence[str],
         now_ns: Callable[[], int] = time.time_ns,
         kept: Path | None = None,
-        judge: Callable[[SoulFile], None] = lambda _: None,
+        judge: Callable[[SoulFile, Collection[str]], None] = lambda _file, _names: None,
     ) -> None:
         """Watch two directories for the named steps; nothing is read until `current` is called.
 
         `kept`: where the home's last good files are copied, so that a new process has them too; None = nowhere.
-        `judge` raises BadSoul for a file that can be read but not used; its caller knows what the file is for.
+        `judge` raises BadSoul for a file that can be read but not used, given all names that there are; its caller
+        knows what the file is for.
         """
         self._home, self._shipped, self._steps, self._now_ns = home_soul, shipped, tuple(steps), now_ns
         self._kept, self._judge = kept, judge
         self._readings: dict[Path, _Reading] = {}
+        self._names: Collection[str] = ()
         self._stamps: tuple[Mapping[str, Stamp], Mapping[str, Stamp]] | None = None
         self._text = SoulText({}, {}, "")
         self.problems: tuple[BadSoul, ...] = ()
@@ -120,6 +123,7 @@ class SoulSource:
         if (home, shipped) == self._stamps and not unsettled:
             return self._text
         known = {name for name in home if "/" in name} | shipped.keys() | self._text.files.keys()
+        self._names = known
         problems = list(_closed(self._home))
         files: dict[str, SoulFile] = {}
         for name in sorted(known):
@@ -156,7 +160,7 @@ class SoulSource:
         if not kept or kept.stamp != stamp or not kept.settled:
             try:
                 file = parse(name, path, bytes_of(path, stamp))
-                self._judge(file)
+                self._judge(file, self._names)
                 kept = _Reading(stamp, file, None, abs(self._now_ns() - stamp[0]) > _FRESH_NS)
                 if root == self._home:
                     self._keep(path, name)
@@ -204,6 +208,8 @@ class SoulSource:
         if digest.hexdigest() == self._text.sha256:
             return self._text
         steps = {step: step_text(files[f"steps/{step}.md"]) for step in self._steps}
+        own = [step_text(file) for name, file in files.items() if name.startswith("steps/")] if self._steps else []
+        steps |= {step.name: replace(step, on_demand=True) for step in own if step.name not in steps}
         return SoulText(files, steps, digest.hexdigest())
 
 

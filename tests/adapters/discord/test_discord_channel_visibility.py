@@ -1,6 +1,6 @@
-"""What a channel taught the soul is shown in direct messages to those who can see that channel now, and to nobody else.
+"""What a channel taught the soul is shown in direct messages to those who can see that channel now, and to no one else.
 
-Source: the design, section 6; the security design, section 5. Nobody lists a channel's members here.
+Source: the design, section 6; the security design, section 5. No one lists a channel's members here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ async def asked(soul: Alive, world: DiscordWorld, voice: Scripted, user: str) ->
 async def test_what_a_channel_taught_shows_to_whoever_sees_it_and_writes_directly(
     world: DiscordWorld, wake: Wake
 ) -> None:
-    """This includes people who never spoke there. It excludes another channel, whose members nobody knows."""
+    """This includes people who never spoke there. It excludes another channel, whose members no one knows."""
     voice = Scripted(default=echo)
     await world.add_user(BOB, "bob")
     await world.add_channel("300000000000000002")
@@ -122,7 +122,7 @@ async def test_nothing_is_shown_while_discord_does_not_answer(world: DiscordWorl
 
 
 async def test_channel_visibility_is_not_reused_from_an_earlier_process(world: DiscordWorld, wake: Wake) -> None:
-    """An earlier process's answers are not reused, because somebody may have left while nobody listened."""
+    """An earlier process's answers are not reused, because a person may have left while no one listened."""
     voice = Scripted(default=echo)
     await world.add_guild(ELSEWHERE, "elsewhere", ANA, [BOT_USER])
     await world.add_user(BOB, "bob", guilds=(GUILD, ELSEWHERE))

@@ -128,7 +128,7 @@ async def test_only_an_owner_brings_the_soul_into_a_channel(world: DiscordWorld,
 
 
 async def test_the_same_words_are_answered_directly(world: DiscordWorld, wake: Wake) -> None:
-    """`!whoami` in a channel is answered in a direct message, where nobody else sees it."""
+    """`!whoami` in a channel is answered in a direct message, where no one else sees it."""
     async with wake() as soul:
         await world.say(CHANNEL, ANA, "!whoami")
         (shown,) = await world.until_visible(1)
@@ -174,7 +174,7 @@ async def test_a_command_is_deferred_before_any_other_request(world: DiscordWorl
 
 
 async def test_a_lost_answer_is_sent_once_more_under_the_same_nonce(world: DiscordWorld, wake: Wake) -> None:
-    """Nobody knows whether Discord posted the answer twice or never. The same nonce makes it one message."""
+    """No one knows whether Discord posted the answer twice or never. The same nonce makes it one message."""
     await world.fault("create_message", "status", status=502, is_applied=True)
 
     async with wake() as soul:

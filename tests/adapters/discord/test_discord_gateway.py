@@ -112,7 +112,7 @@ async def test_a_deaf_socket_is_found_and_a_quiet_one_left_alone(
 ) -> None:
     """A25: a socket with heartbeats and no events is checked against the history.
 
-    Where nobody speaks, nothing is done.
+    Where no one speaks, nothing is done.
     """
     await world.say(DM, ANA, "hello")
     await ear.until(1)

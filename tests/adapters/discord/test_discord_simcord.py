@@ -34,7 +34,7 @@ class Stage:
     bob: Any
 
     async def seen(self, member: Any, *channels: int) -> list[bool]:
-        """Return the given channels that somebody can see."""
+        """Return the given channels that a person can see."""
         places = [f"shared:discord:{self.guild.id}:{channel}" for channel in channels]
         found = await self.adapter.sees(f"discord:@me:{member.id}", places)
         return [place in found for place in places]
@@ -77,7 +77,7 @@ async def test_somebody_sees_what_their_roles_open_until_they_leave() -> None:
 
 
 async def test_a_private_thread_is_seen_by_its_members() -> None:
-    """Nobody else who sees its parent channel can see it."""
+    """No one else who sees its parent channel can see it."""
     async with staged() as stage:
         channel = stage.gateway.get_channel(stage.general.id)
         assert isinstance(channel, discord.TextChannel)

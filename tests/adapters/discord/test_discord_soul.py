@@ -49,7 +49,7 @@ async def test_a_mention_in_a_thread_of_others_is_answered_there(world: DiscordW
 
 
 async def test_a_thread_that_is_there_already_is_used(world: DiscordWorld, wake: Wake) -> None:
-    """If somebody else opened the thread first, the answer goes into that thread."""
+    """If another opened the thread first, the answer goes into that thread."""
     async with wake() as soul:
         await world.hold_events()
         message = await world.say(CHANNEL, ANA, f"{US} hello")
@@ -252,7 +252,7 @@ async def detail(home: Home) -> str:
 
 
 async def test_a_guild_that_is_not_allowed_is_not_heard(world: DiscordWorld, wake: Wake) -> None:
-    """A8, S23: a mention or a direct message costs no row and no model call. Whoever writes directly gets a code."""
+    """A8, S23: a mention or a direct message costs no row and no model call. A person who writes directly gets a code."""
     voice = Scripted(default=echo)
     await world.add_user(BOB, "bob", guilds=())
     await world.add_guild("200000000000000002", "elsewhere", BOB, [BOT_USER, BOB])
@@ -307,7 +307,7 @@ async def test_a_missing_intent_is_named(home: Home, make: Make, world: DiscordW
 async def test_an_edit_that_came_between_two_listeners_is_read_from_the_history(
     world: DiscordWorld, wake: Wake
 ) -> None:
-    """Nobody was told of it: the words that it took away are found by nobody, the new ones are; it answers nothing."""
+    """No one was told of it: the words that it took away are found by no one, the new ones are; it answers nothing."""
     async with wake() as soul:
         message = await world.say(DM, ANA, "the pass phrase is heron")
         await world.until_visible(1)

@@ -99,7 +99,7 @@ async def test_a_person_is_muted_by_their_mention_under_every_id(slack: SlackWor
 
 
 async def test_plans_are_listed_and_cancelled_by_their_numbers(slack: SlackWorld, wake: Wake) -> None:
-    """A4: in a channel those of its threads, by the asker's own clock; nobody lists or cancels another's."""
+    """A4: in a channel those of its threads, by the asker's own clock; no one lists or cancels another's."""
     act = json.dumps({"do": "remind", "at": "2030-03-04T09:00", "zone": "UTC", "text": "oil the chain"})
     voice = Scripted(default=by_tag(acts=act))
     await slack.add_user("U9", "Oz")
@@ -147,7 +147,7 @@ async def test_a_command_is_kept_before_it_is_acknowledged(slack: SlackWorld, wa
 
 
 async def test_a_command_that_a_crash_interrupted_is_carried_out_by_the_next_process(home: Home, wake: Wake) -> None:
-    """An acknowledged command is carried out though nobody is left to be answered. Its words leave the inbox."""
+    """An acknowledged command is carried out though no one is left to be answered. Its words leave the inbox."""
     body = {"command": "/claudius", "text": "correct I am Ana", "trigger_id": "1", "user_id": "U1", "channel_id": "C1"}
     heard = commanded(body | {"response_url": ""}, SlackBot("T1", "U0BOT", "B1"), Who("Ana"), 1_700_000_000.0)
     assert heard
@@ -279,7 +279,7 @@ async def test_people_named_by_the_owner_may_turn_the_soul_on(slack: SlackWorld,
 
 
 async def test_after_its_removal_from_a_channel_it_no_longer_takes_part(slack: SlackWorld, wake: Wake) -> None:
-    """Slack reports the app's removal as `channel_left`. Whoever invites the app again must turn the soul on again."""
+    """Slack reports the app's removal as `channel_left`. A person who invites the app again must turn the soul on again."""
     await slack.add_user("U9", "Oz")
     async with wake(**OWNED) as soul:
         await slack.slash("C1", "U9", "/ensoul", "listen")
@@ -305,7 +305,7 @@ async def test_after_its_removal_from_a_channel_it_no_longer_takes_part(slack: S
 
 
 async def test_a_missing_scope_is_named_when_somebody_turns_the_soul_on(slack: SlackWorld, wake: Wake) -> None:
-    """Without the channel history scope the soul cannot hear. Whoever turns it on is told so at once."""
+    """Without the channel history scope the soul cannot hear. A person who turns it on is told so at once."""
     await slack.add_user("U9", "Oz")
     scopes = await slack.scopes(BOT_TOKEN)
     async with wake(**OWNED) as soul:

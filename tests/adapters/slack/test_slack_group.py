@@ -31,7 +31,7 @@ def attention(soul: Alive) -> list[tuple[str, str, bool]]:
 
 
 async def heard(slack: SlackWorld, soul: Alive, text: str, count: int) -> None:
-    """Say something in the channel that addresses nobody, and wait until the soul has settled it."""
+    """Say something in the channel that addresses no one, and wait until the soul has settled it."""
     await slack.say("C1", "U1", text)
     await slack.until_quiet()
     await soul.idle()
@@ -116,7 +116,7 @@ async def test_brought_back_into_a_channel_it_hears_the_first_open_question_agai
 
 
 async def test_an_uncalled_thought_may_end_in_silence_there(slack: SlackWorld, wake: Wake) -> None:
-    """M17: nobody asked, so the soul may stay silent. The turn is settled and nothing is posted."""
+    """M17: no one asked, so the soul may stay silent. The turn is settled and nothing is posted."""
 
     def think(request: Request) -> str:
         """Choose silence if the request offers the choice."""

@@ -288,7 +288,7 @@ async def test_a_message_that_cannot_be_read_blocks_no_other(
     read = history.from_history
 
     def reads(message: Mapping[str, Any], *args: Any, **options: Any) -> Any:
-        """Fail as for a shape that nobody thought of."""
+        """Fail as for a shape that no one thought of."""
         if message["text"] == "odd":
             raise TypeError("odd")
         return read(message, *args, **options)

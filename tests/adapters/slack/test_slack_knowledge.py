@@ -1,4 +1,4 @@
-"""Who somebody is to the soul: `whoami` and the Home tab show all that is kept of them, by names, and nothing of others."""
+"""Who a person is to the soul: `whoami` and the Home tab show all that is kept of them, by names, and nothing of others."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def shown(slack: SlackWorld, wake: Wake, says: list[str], **settings: str)
 
 @pytest.mark.parametrize("row", [*rows("newcomer", "any", only="whoami"), *rows("newcomer", "any", only="home-tab")])
 async def test_what_is_kept_of_a_person_is_shown_to_them(row: Row, slack: SlackWorld, wake: Wake) -> None:
-    """Name, facts and the count of what is kept; no id, no denial, and no mood that somebody else made."""
+    """Name, facts and the count of what is kept; no id, no denial, and no mood that another made."""
     row.knows_only("must", "must_not", "never")
     told = await shown(slack, wake, row.input["says"])
     told = told.partition('"id"')[0]  # the view's own

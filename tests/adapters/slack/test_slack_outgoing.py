@@ -87,7 +87,7 @@ DONE = ("⏰ Fri 27 Nov 2026, 9:00 Europe/Berlin · a < b · p1", "✎ f7")
 async def test_receipts_stand_in_a_context_block_under_the_words(
     slack: SlackWorld, ear: Ear, adapter: SlackAdapter
 ) -> None:
-    """One post: the words as markdown, then a line an act, in plain text that names nobody; found again by its key."""
+    """One post: the words as markdown, then a line an act, in plain text that names no one; found again by its key."""
     ts = await slack.say("C1", "U1", "<@U0BOT> hi")
     await ear.until(1)
     said = replace(reply(ts, "**one**"), receipts=DONE)
@@ -142,7 +142,7 @@ async def test_a_short_wait_with_a_fraction_is_waited_out(slack: SlackWorld, ear
 
 
 async def test_a_token_that_was_taken_back_costs_no_reply(slack: SlackWorld, ear: Ear, adapter: SlackAdapter) -> None:
-    """The reply waits until somebody repairs the token."""
+    """The reply waits until a person repairs the token."""
     ts = await slack.say("C1", "U1", "<@U0BOT> hi")
     await ear.until(1)
     await slack.revoke(BOT_TOKEN)

@@ -138,7 +138,7 @@ async def test_one_message_that_slack_never_brings_is_found_among_others_that_co
 async def test_a_message_that_is_lost_before_any_other_came_is_found(
     slack: SlackWorld, ear: Ear, adapter: SlackAdapter
 ) -> None:
-    """Nothing has arrived since the start, but the sweep's marks show that somebody spoke recently."""
+    """Nothing has arrived since the start, but the sweep's marks show that a person spoke recently."""
     mark = await slack.say("D1", "U1", "before the start", deliver=False)
     async for _ in adapter.catch_up(Gap(since=datetime.now(UTC) - timedelta(hours=1), marks={"T1:D1": mark})):
         pass
@@ -174,7 +174,7 @@ async def test_what_another_listener_may_have_heard_is_not_missed(
 async def test_one_message_to_nobody_is_found_by_whoever_listens_alone(
     slack: SlackWorld, ear: Ear, adapter: SlackAdapter
 ) -> None:
-    """What is said after the other listener went can have come to nobody else: one message proves it."""
+    """What is said after the other listener went can have come to no one else: one message proves it."""
     await slack.say("D1", "U1", "hello")
     await ear.until(1)
     found = missed_by(adapter)

@@ -25,7 +25,7 @@ NOW = datetime(2026, 1, 5, tzinfo=UTC)
 
 @pytest.fixture
 async def sparing(slack: SlackWorld) -> SlackWorld:
-    """Have Slack omit every field that nobody can rely on."""
+    """Have Slack omit every field that no one can rely on."""
     await slack.set(is_sparing=True)
     return slack
 
@@ -131,7 +131,7 @@ def test_an_event_takes_the_best_time_available() -> None:
 
 
 async def test_commands_without_an_address_are_each_answered_to_whoever_asked(sparing: SlackWorld, wake: Wake) -> None:
-    """Without `response_url` nobody else sees the answer. Without `trigger_id` two commands are still two."""
+    """Without `response_url` no one else sees the answer. Without `trigger_id` two commands are still two."""
     async with wake():
         await sparing.say("C1", "U1", "here")
         await sparing.slash("C1", "U1", "/claudius", "whoami")
@@ -160,7 +160,7 @@ async def test_a_refused_response_url_has_a_fallback(slack: SlackWorld, wake: Wa
 
 
 def test_a_command_from_a_dm_is_answered_there() -> None:
-    """Nobody else reads a DM."""
+    """No one else reads a DM."""
     body = {"command": "/claudius", "text": "whoami", "user_id": "U1", "channel_id": "D1", "team_id": "T1"}
     one, two = (commanded(body, US, Who("ana"), now) for now in (5.0, 6.0))
 

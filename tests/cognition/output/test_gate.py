@@ -247,7 +247,7 @@ def test_a_streamed_text_is_how_the_gated_one_begins(text: str, pieces: list[int
 
 @given(text_of_shards, sizes)
 def test_a_reply_always_goes_on_from_its_stream(text: str, pieces: list[int]) -> None:
-    """Whatever hits coincide in a stream, the final text begins with the stream, and the stream pings nobody either."""
+    """Whatever hits coincide in a stream, the final text begins with the stream, and the stream pings no one either."""
     stream = StreamGate(ZONES)
     shown = "".join(stream.show(piece) for piece in cut_up(text, pieces))
 

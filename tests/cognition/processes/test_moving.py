@@ -226,7 +226,7 @@ async def test_a_frustrated_thread_changes_no_other(home: Home) -> None:
     """A conversation's mood word moves that conversation alone: `soul_state` holds only what this turn changed."""
 
     def reply(request: Any) -> str:
-        """Be short with whoever asks for it."""
+        """Be short with the one who asks for it."""
         mood = "emotionalState: frustrated" if "provoke" in request.tail else "currentTopic: paint"
         return by_tag(soul_state_check="true", soul_state_update=mood)(request)
 

@@ -255,7 +255,7 @@ async def test_c43_what_comes_too_late(home: Home, *, asked: bool, heard: bool) 
 async def test_a_plan_made_in_answering_somebody_may_speak(
     home: Home, planned_by: str, process: str, *, speaks: bool
 ) -> None:
-    """At night, to someone who never agreed, a plan speaks if the turn that made it answered somebody."""
+    """At night, to someone who never agreed, a plan speaks if the turn that made it answered a person."""
 
     async def talk(turn: Turn, memory: WorkingMemory) -> WorkingMemory:
         """Plan while answering, or in the turn of a plan of its own. Say what comes due."""
@@ -281,7 +281,7 @@ async def test_a_plan_made_in_answering_somebody_may_speak(
 
 
 async def test_a_plan_made_in_answering_somebody_may_stay_silent(home: Home) -> None:
-    """It is the soul's own plan: no word is owed when it comes due, and nobody is told that none came."""
+    """It is the soul's own plan: no word is owed when it comes due, and no one is told that none came."""
 
     async def silent(turn: Turn, memory: WorkingMemory, **_: Any) -> WorkingMemory:
         """Say nothing."""

@@ -208,7 +208,7 @@ def test_the_first_dialogue_streams_and_the_second_does_not() -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_a_dialogue_inside_a_torn_tag_never_streams(size: int) -> None:
-    """Wherever a dialogue opens inside a thought's tag, whatever is torn with it, the thought is shown to nobody."""
+    """Wherever a dialogue opens inside a thought's tag, whatever is torn with it, the thought is shown to no one."""
     head, rest = (
         '<internal_monologue verb="mused">',
         "S1</internal_monologue>\n<external_dialogue>Hi.</external_dialogue>",

@@ -235,7 +235,7 @@ async def c5(ground: Ground) -> None:
 
 @case("C6", "a question is withdrawn with the message that caused it: edited, deleted, stopped")
 async def c6(ground: Ground) -> None:
-    """Take back the cause of a question in each way; a stop of somebody else's changes nothing."""
+    """Take back the cause of a question in each way; a stop of another's changes nothing."""
     async with awake(ground) as store:
         for n, kind in enumerate((Kind.EDIT, Kind.DELETE, Kind.MESSAGE, Kind.MESSAGE), 1):
             where, by = f"{DM}{n}", ANA if n < 4 else BEN

@@ -201,7 +201,7 @@ def call(n: int = 0, response: str = "A reply.", *, cost_usd: float | None = Non
 
 
 async def promised(store: Store, promise: Promise) -> None:
-    """Enter a promise in the ledger, as releases before the acts read it from what somebody said."""
+    """Enter a promise in the ledger, as releases before the acts read it from what a person said."""
     times = {"made_at": stamp(promise.made_at), "due_at": stamp(promise.due_at)}
     values = asdict(promise) | times | {"stems": dump(promise.stems), "plan": promise.plan or None}
     await store.core.write(lambda db: db.run("promise_new", **values))

@@ -236,7 +236,7 @@ def mention(n: int = 1) -> Perception:
 
 
 def said(n: int, **changes: Any) -> Perception:
-    """Return a thread message that mentions nobody."""
+    """Return a thread message that mentions no one."""
     return heard(n=n, at=OPS, **({"following": Following.DROPPED} | changes))
 
 

@@ -22,7 +22,7 @@ class Clock:
 
 @dataclass(slots=True)
 class Changes:
-    """Wakes whoever waits for something. Whoever changes the records says so."""
+    """Wakes whoever waits for something. A person who changes the records says so."""
 
     _waiting: set[asyncio.Event] = field(default_factory=set)
 

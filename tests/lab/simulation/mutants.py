@@ -197,7 +197,7 @@ def own_files_known_by_the_next_few() -> Iterator[None]:
 
 @contextmanager
 def apologies_recalled_for() -> Iterator[None]:
-    """An apology recalls the conversation first; where that fails, the message is settled, and nobody is told."""
+    """An apology recalls the conversation first; where that fails, the message is settled, and no one is told."""
 
     async def apologise(pending: Pending, mind: Mind, kind: Any) -> Intent:
         limits = RecallLimits(ttl_hours=mind.config().memory.ttl_hours)

@@ -302,7 +302,7 @@ class Rows:
 
 
 class Unlocked:
-    """A connection whose transactions read when they begin and write when they end: nobody waits for the soul's lock.
+    """A connection whose transactions read when they begin and write when they end: no one waits for the soul's lock.
 
     That is what PostgreSQL does to two transactions at once (read committed), at its worst. What asks for a row in order
     to write it, as the fence does, is answered at the end.

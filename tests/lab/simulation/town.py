@@ -90,7 +90,7 @@ class Town(Struct):
         return self.chance.randrange(100) < times
 
     def say(self, position: str, person: str, thread: str, text: str, now_s: float) -> None:
-        """Have a person say something: in a DM, or, where a thread is named, in it. Whoever listens may hear of it."""
+        """Have a person say something: in a DM, or, where a thread is named, in it. A person who listens may hear of it."""
         place = place_of(person, thread)
         who = f"{NETWORK}:t:{person}"
         perception = Perception(
@@ -109,7 +109,7 @@ class Town(Struct):
             self.ears.tell(perception)
 
     def change(self, number: int, text: str, now_s: float) -> None:
-        """Have somebody put the n-th word right, or take it down where `text` is empty."""
+        """Have a person put the n-th word right, or take it down where `text` is empty."""
         at = next((at for at, one in enumerate(self.said) if one.position == f"{number:06d}"), None)
         if at is None or self.said[at].key in self.gone:
             return
@@ -143,7 +143,7 @@ class Town(Struct):
             self.by_hand.append(text)
 
     def join(self, person: str, now_s: float) -> None:
-        """Have somebody come into the channel."""
+        """Have a person come into the channel."""
         self.changes += 1
         place = f"{NETWORK}:t:c1:"
         who = f"{NETWORK}:t:{person}"
@@ -185,7 +185,7 @@ class Town(Struct):
         self.due = [one for one in self.due if one[0] > now_s]
 
     def appear(self, post: Visible, now_s: float) -> str:
-        """Let a post be seen; return its receipt. Whoever waited for it has the last word."""
+        """Let a post be seen; return its receipt. A person who waited for it has the last word."""
         self.shown += 1
         receipt = f"seen:{self.shown}"
         self.posts.append(post)
@@ -321,11 +321,11 @@ class TownAdapter(Struct):
         """Show no sign."""
 
     def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - the door's
-        """Let nobody watch."""
+        """Let no one watch."""
         return False
 
     async def show(self, utterance: Utterance, text: str) -> None:
-        """Let nobody watch."""
+        """Let no one watch."""
 
     async def context(self, perception: Perception, most: int) -> Sequence[Perception]:  # noqa: ARG002 - the door's
         """Know nothing of before."""
@@ -336,7 +336,7 @@ class TownAdapter(Struct):
         raise FileNotFoundError("nobody shows files in this town")
 
     async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - the door's
-        """Know nobody."""
+        """Know no one."""
         return None
 
     async def close(self) -> None:

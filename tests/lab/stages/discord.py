@@ -106,7 +106,7 @@ class DiscordStage:
         await self.world.until_heard()
 
     async def meet(self, who: str) -> None:
-        """Let another app be in the server, or somebody who is in none of ours."""
+        """Let another app be in the server, or a person who is in none of ours."""
         await self.world.add_user(PEOPLE[who], who, guilds=(state.GUILD,) if who == BOT else (), is_bot=who == BOT)
 
     async def hold(self) -> None:

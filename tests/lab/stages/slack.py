@@ -117,7 +117,7 @@ class SlackStage:
         await self.world.until_quiet()
 
     async def meet(self, who: str) -> None:
-        """Let another app be in the channel, or somebody of another company."""
+        """Let another app be in the channel, or a person of another company."""
         await self.world.add_user(PEOPLE[who], who, **{"is_bot" if who == BOT else "is_stranger": True})
         await self.world.join(PLACES[CHANNEL], PEOPLE[who], deliver=False)
 

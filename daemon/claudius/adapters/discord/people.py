@@ -71,7 +71,7 @@ class DiscordPeople(Lookups[Mapping[str, tuple[str, ...]]]):
             return Belonging(tuple(found), tuple(role for roles in found.values() for role in roles))
         if not self.hears(guild):
             return Belonging((guild,))
-        if self._access().is_by_role:
+        if self._access().asks_roles:
             roles = _roles(author) or (await self._shared(user, client)).get(guild, ())
             return Belonging((guild,), roles)
         if self.get(self._key(user), FRESH_S) is None:
@@ -90,7 +90,7 @@ class DiscordPeople(Lookups[Mapping[str, tuple[str, ...]]]):
         return EVERY in (allowed := self._allowed()) or guild in allowed
 
     def _key(self, user: str) -> str:
-        return " ".join((user, "by role" if self._access().is_by_role else "", *self._allowed()))
+        return " ".join((user, "by role" if self._access().asks_roles else "", *self._allowed()))
 
     async def _ask(self, user: str, client: Gateway) -> Mapping[str, tuple[str, ...]] | None:
         try:

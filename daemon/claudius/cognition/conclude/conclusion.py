@@ -16,10 +16,11 @@ from claudius.cognition.output.gate import Gated, gate, has_secret
 from claudius.cognition.output.rules import SAID, OutputRules
 from claudius.cognition.output.splitting import in_posts
 from claudius.cognition.output.tables import plain
+from claudius.cognition.own_steps import answer, placed, step_of
 from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs, silent_plan
 from claudius.cognition.processes import Process
-from claudius.cognition.reply.parser import Parsed, clean_text, read_verb
-from claudius.cognition.steps import Reading, step
+from claudius.cognition.reply.parser import Parsed, Section, clean_text, read_verb
+from claudius.cognition.steps import STEPS, Reading
 from claudius.intent import ApologyKind, Call, Intent, ModelVersion, Rung, Thought, Thoughts, Utterance, UtteranceKind
 from claudius.ledger_types import Noted, Proposal
 from claudius.perception import Kind, Origin, Perception, ReactionExtra, ToolExtra, can_react, internal
@@ -29,7 +30,7 @@ from claudius.psyche.gate import acknowledgement
 from claudius.psyche.scrubber import FEELINGS, spoken_without_numbers
 from claudius.psyche.words import stems
 from claudius.recollection import CANNED, Entry, EntryType, Recollection
-from claudius.soul import SoulText
+from claudius.soul import SoulText, StepText
 
 ALWAYS_KEPT = ("user_model_check",)
 """Kept even if it was not asked, because it only affects what the next turn shows."""
@@ -42,13 +43,7 @@ def interpret(parsed: Parsed, plan: Plan, soul: SoulText) -> tuple[tuple[Thought
     for name, worded in soul.steps.items():
         if name == "external_dialogue":
             continue
-        if name in ("user_model_check", "soul_state_check", "appraisal"):
-            found = tuple([one for one in parsed.sections if one.name == name and one.complete])
-        elif name == "user_model_update":
-            found = parsed.updates
-        else:
-            first = parsed.monologue if name == "internal_monologue" else parsed.first(name)
-            found = (first,) if first else ()
+        found = _written(worded, parsed)
         if found and name not in plan.asked:
             flags[f"unasked:{name}"] = None
             if name not in ALWAYS_KEPT:
@@ -60,9 +55,22 @@ def interpret(parsed: Parsed, plan: Plan, soul: SoulText) -> tuple[tuple[Thought
             verb, is_bad = read_verb(section.verb, verbs, default) if verbs else (None, False)
             if is_bad:
                 flags["bad_verb"] = None
-            text = clean_text(section.text) if worded.value == "text" else section.text
+            text = clean_text(section.text) if worded.value == "text" and name in STEPS else section.text
             thoughts.append(Thought(step=name, content=text, verb=verb or None, section=section.section))
     return tuple(thoughts), tuple(flags)
+
+
+def _written(worded: StepText, parsed: Parsed) -> tuple[Section, ...]:
+    """Return the sections that answer a step: of a check every one, so that two that disagree are seen. Pure."""
+    name = worded.name
+    if name == "user_model_update":
+        return parsed.updates
+    if name == "internal_monologue":
+        return (parsed.monologue,) if parsed.monologue else ()
+    found = tuple([one for one in parsed.sections if one.name == name and one.complete])
+    if name not in STEPS:
+        return (answer(worded, found),) if found else ()
+    return found if name in ("user_model_check", "soul_state_check", "appraisal") else found[:1]
 
 
 UTTERANCES = UUID("6d0f1c52-7f1f-4d3b-9a36-5a0b8f2e41c7")
@@ -131,7 +139,7 @@ def conclude(
         shrink_floor=settings.shrink_floor,
     )
     answered = [name for name in soul.steps if name in by_step and (name in plan.asked or name in ALWAYS_KEPT)]
-    effects = {name: step(name).effect(reading) for name in answered}
+    effects = {name: step_of(name, soul).effect(reading) for name in answered}
     called = attention is not None and attention.called
     acts = not plan.owes and any(effect.action for effect in effects.values())
     signs = [effect.sign for effect in effects.values() if effect.sign and can_react(recollection.perception)]
@@ -155,7 +163,7 @@ def conclude(
         entries.append(Entry(entry_type=EntryType.MENTAL_QUERY, content=twice, at=recollection.now, metadata=query))
         judged.append(Thought(step="consultation", content=recollection.second_thought))
     follows = {"internal_monologue": thoughts.used}
-    for name in soul.steps:
+    for name in soul.steps if STEPS.keys() >= reading.asked else placed(plan.asked):
         if name in effects:
             entries += effects[name].entries
         entries += follows.get(name, ())

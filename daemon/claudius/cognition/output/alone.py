@@ -40,7 +40,7 @@ class Alone:
 
     def whole(self, reply: Parsed, written: str) -> Parsed:
         """Return a reply whose words are all that was written, unless that has a form: a tag in them is spoken of."""
-        if is_structured(written):  # what is left of it may be nothing
+        if is_structured(written, self._rules.names):  # what is left of it may be nothing
             return replace(reply, flags=(*reply.flags, "structured"))
         words = self._without_name(written).strip()
         if reply.truncated and not ends_a_sentence(words):

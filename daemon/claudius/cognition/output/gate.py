@@ -379,7 +379,7 @@ def leaks(text: str, rules: OutputRules) -> tuple[str, ...]:
     """Return which of G1 to G5 a text violates, in order. Pure."""
     has_marker = "data-" in text.casefold() and _MARKER.search(text) is not None
     found = (
-        ("G1", find_head(text) is not None or is_disguised(text)),
+        ("G1", find_head(text, rules.names) is not None or is_disguised(text, rules.names)),
         ("G2", rules.private.repeated_in(text)),
         ("G3", rules.has_nonce(text) or has_marker or rules.instructions.repeated_in(text)),
         ("G4", has_secret(text, rules)),

@@ -16,9 +16,10 @@ from itertools import islice
 
 from msgspec import Struct, field
 
+from claudius.cognition.own_steps import names_of
 from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs
 from claudius.cognition.reply.parser import Parsed, read_verb
-from claudius.cognition.reply.tags import NAMES, find_head, is_blank, is_disguised, is_structured, plain_form
+from claudius.cognition.reply.tags import NAMES, Names, find_head, is_blank, is_disguised, is_structured, plain_form
 from claudius.intent import Rung
 from claudius.perception import Origin
 from claudius.prompt import next_nonce
@@ -185,6 +186,8 @@ class OutputRules(Struct, frozen=True, kw_only=True):
     """The words aloud were asked, and nothing else."""
     heard: tuple[str, ...] = ()
     """What is answered: words alone that only repeat it are none."""
+    names: Names = NAMES
+    """The tags that a reply may hold: those of the owner's own steps, too."""
     private: Overlap = field(default_factory=Overlap)
     """The private entries and whispers in this prompt."""
     nonces: tuple[str, ...] = ()
@@ -239,6 +242,7 @@ def output_rules(
         default_verb=default,
         owed=plan.owes,
         repairs=settings.repairs,
+        names=names_of(soul),
         is_words_alone=settings.profile == "plain" or settings.form == "words",
         heard=tuple([one.text for one in heard]),
         nonces=(recollection.nonce, next_nonce(recollection.nonce), *[nonce for nonce, _, _ in past]),
@@ -328,12 +332,12 @@ def climb(
     winner = newest.winner
     text = winner.text if winner else newest.raw.removeprefix(_BOM).strip()
     is_broken = newest.truncated and not (rules.is_words_alone and ends_a_sentence(text))
-    is_plain = not (winner or is_broken or is_structured(newest.raw) or _why_not_plain(newest.raw))
+    is_plain = not (winner or is_broken or is_structured(newest.raw, rules.names) or _why_not_plain(newest.raw, rules))
     if (winner or is_plain) and not _is_unfit(text, rules):
         rung: Rung = "repair" if repair else "complete" if winner else "plain"
         return _spoken(text, rung, winner.verb if winner else None, rules, flags)
     text = text if winner or not newest.dialogues else newest.dialogues[-1].text
-    flags = (*flags, *(why_not_alone(text, rules) if rules.is_words_alone else _why_not_plain(newest.raw)))
+    flags = (*flags, *(why_not_alone(text, rules) if rules.is_words_alone else _why_not_plain(newest.raw, rules)))
     if not rules.owed:
         return Spoken(speech="", rung="silent", verb=rules.default_verb, flags=flags)
     is_cut_well = rules.is_words_alone and _cut(newest, rules) is not None
@@ -362,7 +366,7 @@ def _spoken(speech: str, rung: Rung, written: str | None, rules: OutputRules, fl
 
 
 def _is_tainted(text: str, rules: OutputRules) -> bool:
-    return rules.has_nonce(text) or is_disguised(text) or rules.private.repeated_in(text)
+    return rules.has_nonce(text) or is_disguised(text, rules.names) or rules.private.repeated_in(text)
 
 
 def _is_unfit(text: str, rules: OutputRules) -> bool:
@@ -374,10 +378,10 @@ def _is_unfit(text: str, rules: OutputRules) -> bool:
 
 def why_not_alone(text: str, rules: OutputRules) -> tuple[str, ...]:
     """Return flags for what prevents the words of a small model from being said. Pure."""
-    if is_structured(text):
+    if is_structured(text, rules.names):
         return ("structured",)
     is_echo = any(echoes(text, one) for one in rules.heard) or rules.instructions.repeated_in(text)
-    return (*_why_not_plain(text), *(("echo",) if is_echo else ()))
+    return (*_why_not_plain(text, rules), *(("echo",) if is_echo else ()))
 
 
 _WORDS = re.compile(r"\w+")
@@ -399,14 +403,14 @@ def echoes(reply: str, message: str) -> bool:
     return is_long and same.size >= ECHO_SHARE * max(len(heard), len(said))
 
 
-def _why_not_plain(raw: str) -> tuple[str, ...]:
+def _why_not_plain(raw: str, rules: OutputRules) -> tuple[str, ...]:
     """Return flags for what prevents a text without tags from being spoken as it is."""
     if is_blank(raw):
         return ("empty",)
     plain = plain_form(raw)
-    if find_head(raw) is not None:
+    if find_head(raw, rules.names) is not None:
         return ()
-    if NAMES.label.search(plain):
+    if rules.names.label.search(plain):
         return ("label",)
     return ("babble",) if _BABBLE.search(plain) else ("musing",) if _MUSING.match(plain) else ()
 

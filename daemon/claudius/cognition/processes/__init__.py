@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from datetime import timedelta
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -20,7 +20,8 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from claudius.cognition.steps import STEPS
+from claudius.cognition.own_steps import placed, step_of, unfit
+from claudius.cognition.steps import STEPS, Step
 from claudius.cognition.working_memory import WorkingMemory
 from claudius.decoding import ready
 from claudius.errors import BadSoul, near
@@ -111,6 +112,10 @@ class Process(Struct, frozen=True, kw_only=True):
 
     name: str
     steps: tuple[str, ...] = ()
+    own: Mapping[str, Step] = field(default_factory=dict)
+    """Those of its steps that are the owner's own."""
+    order: tuple[str, ...] = tuple(STEPS)
+    """Every shipped step, and its own ones in their places among them."""
     verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Further verbs per step, in addition to those of the step's own file."""
     intervals: Mapping[str, int] = field(default_factory=dict)
@@ -195,7 +200,7 @@ def mental_process(
 
 _HEADING = re.compile(r"^## +([\w ]+?) *$", re.MULTILINE)
 ANY = "*"
-"""In a table of transitions: matches any value."""
+"""In a table of transitions: any value; in `steps`: those of the shipped process of that name, with all its options."""
 
 
 class _Head(msgspec.Struct, forbid_unknown_fields=True):
@@ -238,39 +243,48 @@ def is_process(file: SoulFile) -> bool:
     return "steps" in file.head or "python" in file.head
 
 
-def written(name: str, file: SoulFile) -> Process:
-    """Read a process from its text. Raises: BadSoul."""
+def written(name: str, file: SoulFile, names: Collection[str]) -> Process:
+    """Read a process from its text; `names` are those of all soul files. Raises: BadSoul."""
     where = str(file.source)
     try:
         head = msgspec.convert(dict(file.head), ready(_Head))
     except msgspec.ValidationError as error:
         raise BadSoul(where, 1, f"its head: {error}", "docs/processes.md shows what belongs there") from error
-    words = {step: " ".join(body.split()) for step, body in sections(file).items() if step in STEPS}
+    known = {*STEPS, *[_step_named(one) for one in names if one.startswith("steps/")]}
+    words = {step: " ".join(body.split()) for step, body in sections(file).items() if step in known}
     if head.python:
         try:
             return replace(process(head.python), name=name, wording=name, overrides={}, description=described(file))
         except (ImportError, AttributeError, ValueError) as error:
             raise BadSoul(where, 1, f"its head: python: {error}", "install that module with Claudius") from error
-    strange = [step for step in (*head.steps, *head.verbs, *head.intervals) if step not in STEPS]
-    if strange or not head.steps:
-        nearest = near(strange[0], STEPS) if strange else ""
+    shipped = process(name) if ANY in head.steps and name in PROCESSES else Process(name=name)
+    steps = tuple([one for step in head.steps for one in (shipped.steps if step == ANY else (step,))])
+    strange = [step for step in (*steps, *head.verbs, *head.intervals) if step not in known]
+    if strange or not steps:
+        nearest = near(strange[0], known) if strange else ""
         detail = f"its head: there is no step {strange[0]!r}{nearest}" if strange else "its head lists no steps"
         raise BadSoul(where, 1, detail, f"the steps are {', '.join(sorted(STEPS))}")
     targets = [to for table in head.transitions.values() for to in table.values()]
-    return Process(
-        name=name,
-        steps=head.steps,
-        verbs=head.verbs,
-        intervals=head.intervals,
+    leads = bool(targets or head.after) or not shipped.steps
+    return replace(
+        shipped,
+        steps=steps,
+        verbs={**shipped.verbs, **head.verbs},
+        intervals={**shipped.intervals, **head.intervals},
         overrides=words,
+        wording="",
         interruption=head.interruption,
         participation=head.participation,
-        linger=timedelta(hours=head.linger_hours) if head.linger_hours else None,
-        silence_ok=head.silence_ok,
-        next=tuple(dict.fromkeys(filter(None, [*targets, head.after]))),
-        should_transition=_judge(head.transitions, head.after),
+        linger=timedelta(hours=head.linger_hours) if head.linger_hours else shipped.linger,
+        silence_ok=head.silence_ok or shipped.silence_ok,
+        next=tuple(dict.fromkeys(filter(None, [*targets, head.after]))) if leads else shipped.next,
+        should_transition=_judge(head.transitions, head.after) if leads else shipped.should_transition,
         description=described(file),
     )
+
+
+def _step_named(file: str) -> str:
+    return file.removeprefix("steps/").removesuffix(".md")
 
 
 def _judge(transitions: Mapping[str, Mapping[str, str]], after: str) -> Judge:
@@ -309,6 +323,7 @@ def process(name: str) -> Process:
 def find(name: str, soul: SoulText) -> Process | None:
     """Return a process by its name, the owner's texts first, or by its import string; None if there is none.
 
+    Where the owner's text cannot be used, the shipped process of that name runs on.
     Its overrides are read from the current soul.
     """
     key = "process", name
@@ -322,17 +337,40 @@ def _found(name: str, soul: SoulText) -> Process | None:
     file = soul.files.get(f"processes/{name}.md")
     try:
         if file and is_process(file):
-            return written(name, file)
+            return with_own(written(name, file, soul.files), soul)
         if name not in PROCESSES and ":" not in name:
             return None
         found = process(name)
     except (BadSoul, ImportError, AttributeError, ValueError) as error:
         log.warning("a process cannot be used", extra={"mental_process": name, "error": unquoted(error)})
-        return None
+        return process(name) if isinstance(error, BadSoul) and name in PROCESSES else None
     worded = sections(soul.files.get(f"processes/{found.wording}.md")) if found.wording else {}
     words = {step: " ".join(body.split()) for step, body in worded.items() if step in STEPS}
     said = described(file) if file else found.description
     return replace(found, overrides={**found.overrides, **words}, description=said)
+
+
+class OwnStepUnfit(BadSoul):
+    """A step of the owner's own cannot be asked."""
+
+
+def with_own(found: Process, soul: SoulText) -> Process:
+    """Add a process's steps of the owner's own. Raises: BadSoul for one that cannot be asked."""
+    own = [name for name in found.steps if name not in STEPS]
+    for name in own:
+        file = soul.files.get(f"steps/{name}.md")
+        detail = unfit(name, soul)
+        after = soul.steps[name].after if not detail else ""
+        if not detail and after and after not in found.steps:
+            detail = f"its head: after: the process {found.name} does not ask {after!r}"
+        if detail:
+            raise OwnStepUnfit(str(file.source) if file else f"steps/{name}.md", 1, detail, OWN)
+    steps = {name: step_of(name, soul) for name in own}
+    after = {name: one.after for name, one in steps.items() if one.after}
+    return replace(found, own=steps, order=tuple(placed(found.steps, after))) if own else found
+
+
+OWN = "docs/extend.md, `A step without Python`, shows what belongs there"
 
 
 def known_names(soul: SoulText) -> Iterator[str]:
@@ -347,13 +385,16 @@ def known_names(soul: SoulText) -> Iterator[str]:
 HEAD = "between the lines of +++ stands `steps = [...]` or `python = ...`; see docs/processes.md"
 
 
-def check_process(file: SoulFile) -> None:
-    """Check that a process's text can be used; any other file passes. Raises: BadSoul."""
+def check_process(file: SoulFile, names: Collection[str]) -> None:
+    """Check that a process's text can be used; any other file passes. Raises: BadSoul.
+
+    `names` are those of all soul files; whether a step of the owner's own can be asked is not looked at.
+    """
     folder, _, leaf = file.name.partition("/")
     if folder != "processes":
         return
     if is_process(file):
-        written(leaf.removesuffix(".md"), file)
+        written(leaf.removesuffix(".md"), file, names)
     elif file.head:
         raise BadSoul(str(file.source), 1, "its head names neither steps nor python", HEAD)
 

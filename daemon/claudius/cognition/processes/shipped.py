@@ -13,6 +13,7 @@ from typing import Any
 
 from claudius.cognition.processes import (
     PROCESSES,
+    OwnStepUnfit,
     Participation,
     Process,
     check_process,
@@ -21,6 +22,7 @@ from claudius.cognition.processes import (
     known_names,
     module_of,
     sections,
+    with_own,
     written,
 )
 from claudius.cognition.steps import STEPS
@@ -151,6 +153,7 @@ def process_problems(soul: SoulText) -> list[BadSoul]:
     """List the owner's process texts that cannot be used, or that do not do what they say."""
     found: list[BadSoul] = []
     names = frozenset(known_names(soul))
+    readable = {str(file.source) for file in soul.files.values()}
     worded = {one.wording for name in names if (one := find(name, soul))}
     for name, file in soul.files.items():
         if not name.startswith("processes/") or file.source.is_relative_to(shipped("soul")):
@@ -159,8 +162,12 @@ def process_problems(soul: SoulText) -> list[BadSoul]:
         if not file.head and stem not in PROCESSES and stem not in worded:
             found.append(BadSoul(str(file.source), 1, "no head names its steps or its python", HEADLESS))
         try:
-            check_process(file)
-            process = written(stem, file) if is_process(file) else find(stem, soul)
+            steps = {f"steps/{path.name}" for path in (file.source.parent.parent / "steps").glob("*.md")}
+            check_process(file, steps)
+            process = with_own(written(stem, file, steps), soul) if is_process(file) else find(stem, soul)
+        except OwnStepUnfit as problem:
+            found += [problem] * (problem.file in readable)  # another one is told by its own problem
+            continue
         except BadSoul as problem:
             found.append(problem)
             continue

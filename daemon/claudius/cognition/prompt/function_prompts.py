@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from claudius.cognition.acts import ACTS
 from claudius.cognition.asks import QUERY, SPEECH, Ask
 from claudius.cognition.history import feels, merged, section, tool_record
+from claudius.cognition.own_steps import answered
 from claudius.cognition.plan import EngineSettings, Plan
 from claudius.cognition.prompt.assembly import PRESENT, context_blocks, history, system_text
 from claudius.cognition.reply.tags import TOOL_USE
@@ -246,6 +247,8 @@ def _is_result(entry: MemoryEntry) -> bool:
 def _tag(entry: MemoryEntry) -> str:
     if entry.metadata.get("query") == ACTS:
         return ACTS
+    if named := answered(entry.entry_type, entry.metadata):
+        return named
     return _TAGS.get(entry.entry_type, QUERY) if entry.entry_type else QUERY
 
 

@@ -171,7 +171,7 @@ class Parser:
         """The reply's cap is exceeded: the caller may stop reading, and further text is ignored."""
         self.steps = 0
         """Work so far: characters passed, waited on or read as attributes, plus tag heads examined. Linear."""
-        self._names = names
+        self.names = names
         self._limits = limits or Limits()
         self._state: _State = "out"
         self._readers = {"out": self._outside, "private": self._private, "dialogue": self._dialogue}
@@ -276,7 +276,7 @@ class Parser:
         start = place
         while lt := _STRICT_LT.search(text, place):
             self.steps += 1
-            head = read_head(text, lt, self._names, final=final)
+            head = read_head(text, lt, self.names, final=final)
             if head is not None:
                 break
             place = lt.end()
@@ -309,7 +309,7 @@ class Parser:
         start = place
         while lt := _CLOSE.search(text, place):
             self.steps += 1
-            head = read_head(text, lt, self._names, final=final)
+            head = read_head(text, lt, self.names, final=final)
             if head is not None and head is not WAIT and head.name and head.name == self._head.name:
                 rest = self._rest_of(text, head, final=final)
                 if rest is None:
@@ -332,7 +332,7 @@ class Parser:
         start = place
         while lt := LT.search(text, place):
             self.steps += 1
-            head = read_head(text, lt, self._names, final=final)
+            head = read_head(text, lt, self.names, final=final)
             if head is None:
                 place = lt.end()
                 continue
@@ -372,7 +372,7 @@ class Parser:
 
     def _open(self, head: TagHead, rest: Rest, *, nested: bool = False) -> None:
         self._head, self._attributes = head, rest
-        is_foreign = head.name in self._names.foreign and head.name != TOOL_CALL
+        is_foreign = head.name in self.names.foreign and head.name != TOOL_CALL
         self._is_dropped = is_foreign or head.is_dialogue or not head.name
         self._parts, self._size, self._is_blank = [], 0, True
         self._state = "dialogue" if head.is_dialogue and not nested else "private"

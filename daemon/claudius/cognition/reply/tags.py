@@ -241,12 +241,12 @@ def _unquoted(text: str) -> str:
     return _QUOTED.sub(lambda mark: "" if NAMES.tags.get(canonical(mark[1]), FOREIGN[0]) in FOREIGN else mark[0], text)
 
 
-def find_head(text: str) -> TagHead | None:
+def find_head(text: str, names: Names = NAMES) -> TagHead | None:
     """Return the first head of one of our tags in a whole text, strict or loose, or None. Pure."""
     text = _unquoted(text)
     found = LT.search(text)
     while found:
-        if head := read_head(text, found):
+        if head := read_head(text, found, names):
             return head
         found = LT.search(text, found.end())
     return None
@@ -310,12 +310,12 @@ def _patterns(written: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     return re.compile(tag), re.compile(rf"{tag}|(?<!\w)(?:{joined})(?!\w)|[(*|]\s?(?:{written})\s?[)*|]")
 
 
-def is_disguised(text: str) -> bool:
+def is_disguised(text: str, names: Names = NAMES) -> bool:
     """Return whether a step's name appears as a disguised tag: prefixed, escaped twice, in other brackets. Pure."""
-    return _OPENS.search(text) is not None and _patterns(NAMES.written)[0].search(plain_form(text)) is not None
+    return _OPENS.search(text) is not None and _patterns(names.written)[0].search(plain_form(text)) is not None
 
 
-def is_structured(text: str) -> bool:
+def is_structured(text: str, names: Names = NAMES) -> bool:
     """Return whether a supposedly plain text contains any trace of a tag, ours or model reasoning. Pure.
 
     The marks of a model's reasoning may be spoken of in backticks; ours may not.
@@ -324,10 +324,10 @@ def is_structured(text: str) -> bool:
     for lt in LT.finditer(text):
         found = PREFIXED.match(text, lt.end())
         form = canonical(found[1]) if found else ""
-        if form in NAMES.tags or any(word in form for word in _REASONING) or read_head(text, lt):
+        if form in names.tags or any(word in form for word in _REASONING) or read_head(text, lt, names):
             return True
     plain = plain_form(text)
-    return _FOREIGN.search(plain) is not None or _patterns(NAMES.written)[1].search(plain) is not None
+    return _FOREIGN.search(plain) is not None or _patterns(names.written)[1].search(plain) is not None
 
 
 State = Literal["words", "thought", "header"]

@@ -16,14 +16,14 @@ from claudius.cognition.mind import Mind
 from claudius.errors import ClaudiusError, DeliveryError
 from claudius.foreign import unquoted
 from claudius.memory.inbox import Pending
-from claudius.perception import MessageExtra, Perception, Place, is_terminal
+from claudius.perception import CommandExtra, MessageExtra, Perception, Place, is_terminal
 from claudius.runtime.access import ChannelModes, is_owner
 from claudius.runtime.adapter import Adapter, TellsLacks
 from claudius.runtime.commands.about import About
 from claudius.runtime.commands.consents import Consents
 from claudius.runtime.commands.linking import Linking
 from claudius.runtime.commands.places import OwnerCommands, PlaceCommands, only_an_owner
-from claudius.runtime.commands.words import OWNERS, CommandLine, help_text, read_command, unknown
+from claudius.runtime.commands.words import MODERATORS, OWNERS, CommandLine, help_text, read_command, unknown
 from claudius.runtime.forgetting import Forgetting
 from claudius.runtime.lane import Lane
 from claudius.runtime.lanes import Lanes
@@ -165,8 +165,11 @@ class Commands:
         log.info("asked", extra={"person": perception.person, "word": asked.word})
         try:
             await self._members.look_as(perception.person)
-            if asked.word in OWNERS and not is_owner(perception, self._mind.config()):
-                return await self._refusal()
+            if asked.word in (*OWNERS, *MODERATORS) and not is_owner(perception, self._mind.config()):
+                if asked.word in OWNERS:
+                    return await self._refusal()
+                if not (isinstance(perception.extra, CommandExtra) and perception.extra.is_moderator):
+                    return await self._refusal(who="an owner or a moderator")
             carry_out = self._words.get(asked.word)
             return await carry_out(perception, asked.rest) if carry_out else unknown(asked.rest or asked.word)
         except ClaudiusError as error:
@@ -176,7 +179,9 @@ class Commands:
             return "That did not work; the owner can see why in my log."
 
     async def _help(self, perception: Perception, _: str) -> str:
-        return help_text(Place.of(perception.conversation).network)
+        network, extra = Place.of(perception.conversation).network, perception.extra
+        is_moderator = isinstance(extra, CommandExtra) and extra.is_moderator
+        return help_text(network, is_owner=is_owner(perception, self._mind.config()), is_moderator=is_moderator)
 
     async def answer(self, perception: Perception, text: str) -> bool:
         """Answer a command to whoever gave it, where its network is there; a failure is logged. Returns if it was."""

@@ -17,7 +17,8 @@ from claudius.config import KOTHAR, overriding, write_setting
 from claudius.home import Home
 from claudius.memory.people import Mode
 from claudius.perception import DirectiveExtra, Kind, Origin, Perception, Place, given_in, is_terminal, shared
-from claudius.runtime.access import MUTED_UNTIL, ChannelModes, OwnerCode, is_owner
+from claudius.provider import dollars
+from claudius.runtime.access import MUTED_UNTIL, ChannelModes, OwnerCode, is_owner, is_terminal_user
 from claudius.runtime.adapter import Adapter, shown_name
 from claudius.runtime.auditing import note
 from claudius.runtime.commands.words import about, is_direct
@@ -147,8 +148,6 @@ class PlaceCommands:
         """Show or set how Kothar takes part in the conversation where the command is given."""
         where, config = given_in(perception), self._mind.config()
         mode = wish.lower()
-        if not is_owner(perception, config):
-            return await self._refusal()
         if mode:
             await note(self._mind, perception, "daimon", f"{KOTHAR} {mode}")
             await self._mind.store.whispers.set_mode(KOTHAR, mode, where)
@@ -158,7 +157,7 @@ class PlaceCommands:
         return KOTHAR_WORDS[mode] + is_asleep
 
 
-NOT_AN_OWNER = "Only an owner can have that of me"
+NOT_THEIRS = "An owner is muted by owners alone, and nobody ends their own silence."
 NOT_HERE = "That code is void now, because others could read it here. Make a new one, and say it to me directly."
 NOT_GOOD = "That code is not good. `claudius onboard` makes a new one, for an hour."
 PAUSED = "I pause: I hear everything and keep it, and answer it when you say: resume."
@@ -170,12 +169,13 @@ ONE_HOME = " It stands in config.toml of one machine, {1}: add {0} to `owners` o
 ONE_CODE = " A code is known on the machine that made it, and {1} heard you: there, add {0} to `owners` in config.toml."
 
 
-async def only_an_owner(mind: Mind, adapters: Mapping[str, Adapter]) -> str:
-    """Return the refusal of an owner's command, which names the owners as their networks do."""
+async def only_an_owner(mind: Mind, adapters: Mapping[str, Adapter], who: str = "an owner") -> str:
+    """Return the refusal of a command of `who`, which names the owners as their networks do."""
     names: dict[str, None] = {}
     for owner in mind.config().owners:
         names[await shown_name(adapters.get(owner.partition(":")[0]), owner)] = None
-    return f"{NOT_AN_OWNER}: {', '.join(filter(None, names))}." if any(names) else f"{NOT_AN_OWNER}."
+    named = f": {', '.join(filter(None, names))}" if any(names) else ""
+    return f"Only {who} can have that of me{named}."
 
 
 class OwnerCommands:
@@ -228,18 +228,21 @@ class OwnerCommands:
         span = "".join(rest[1:])
         until = self._mind.clock() + int(span[:-1]) * SPANS[span[-1].lower()] if span else None
         entry = f"{person} until {until:{MUTED_UNTIL}}" if until else person
-        override = await self._mute(perception, person, (entry,))
-        return f"I answer nothing of theirs {f'until {until:%H:%M} UTC' if until else 'until unmute'}." + override
+        said = f"I answer nothing of theirs {f'until {until:%H:%M} UTC' if until else 'until unmute'}."
+        return await self._mute(perception, person, (entry,), said)
 
     async def unmute(self, perception: Perception, person: str) -> str:
         """Answer a person again."""
-        return "I answer them again." + await self._mute(perception, person, ())
+        return await self._mute(perception, person, (), "I answer them again.")
 
-    async def _mute(self, perception: Perception, person: str, entry: tuple[str, ...]) -> str:
+    async def _mute(self, perception: Perception, person: str, entry: tuple[str, ...], said: str) -> str:
+        ids, config = {person, *await self._mind.store.people.ids_of(person)}, self._mind.config()
+        barred = {perception.person} if not entry else {*config.owners, *filter(is_terminal_user, ids)}
+        if not (is_owner(perception, config) or barred.isdisjoint(ids)):
+            return NOT_THEIRS
         await note(self._mind, perception, "mute" if entry else "unmute", person)
-        ids = {person, *await self._mind.store.people.ids_of(person)}
-        others = [one for one in self._mind.config().access.muted if one.partition(" ")[0] not in ids]
-        return await self._set(perception, "access.muted", [*others, *entry])
+        others = [one for one in config.access.muted if one.partition(" ")[0] not in ids]
+        return said + await self._set(perception, "access.muted", [*others, *entry])
 
     async def _pause(self, perception: Perception, act: Literal["pause", "resume"], answer: str) -> str:
         """Set `runtime.paused`; where several processes share the store, a row of it, which all of them read."""
@@ -265,4 +268,4 @@ class OwnerCommands:
 
 def _told(cap: Cap) -> str:
     limit = f" of ${cap.limit_usd:.2f} ({cap.stage})" if cap.limit_usd else ""
-    return f"{cap.name}: ${cap.spent_usd:.4f}{limit}"
+    return f"{cap.name}: {dollars(cap.spent_usd)}{limit}"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from itertools import groupby
 from typing import Literal
 
 from msgspec import Struct
@@ -29,7 +28,7 @@ from claudius.perception import (
 )
 from claudius.tool import ToolCall
 
-Group = Literal["now", "reminders", "you", "accounts", "channels", "owners", ""]
+Group = Literal["now", "reminders", "you", "accounts", "channels", "moderators", "owners", ""]
 
 
 class CommandUsage(Struct, frozen=True):
@@ -56,7 +55,7 @@ _CALL = r"[a-z2-7]{16}/\d{1,3}"
 _ALLOWED = f"({_CALL})?( ?talk)?"
 TABLE: Mapping[str, CommandUsage] = {
     "stop": CommandUsage("cancels the answer that I am writing", "now"),
-    "quiet": CommandUsage("silences me in a thread but for mentions, until quiet off", "now", "(off)?"),
+    "quiet": CommandUsage("silences me in a thread but for mentions, until quiet off", "channels", "(off)?"),
     "tools": CommandUsage("what I can do, and what waits for a word", "now"),
     "allow": CommandUsage("lets me do what I asked for; talk: again in this talk", "now", _ALLOWED, "[ID] [talk]"),
     "deny": CommandUsage("forbids it", "now", f"({_CALL})?", "[ID]"),
@@ -80,20 +79,22 @@ TABLE: Mapping[str, CommandUsage] = {
     "unlink": CommandUsage("be apart again", "accounts"),
     "proactive": CommandUsage("whether I may write to you first", "accounts", "on|off", "on|off"),
     "ensoul": CommandUsage("how I take part there", "channels", "(on|off|listen|status)?", "on|off|listen|status"),
-    "kothar": CommandUsage("how Kothar does", "channels", "(off|whisper|speak|both)?", "off|whisper|speak|both"),
+    "kothar": CommandUsage("how Kothar does", "owners", "(off|whisper|speak|both)?", "off|whisper|speak|both"),
     "owner": CommandUsage("be an owner of mine", args=r"\S+", shown="CODE"),
     "status": CommandUsage("how I fare", "owners"),
     "usage": CommandUsage("what I cost", "owners"),
     "pause": CommandUsage("I answer nobody for now", "owners"),
     "resume": CommandUsage("I go on", "owners"),
     "mute": CommandUsage(
-        "I answer nothing of theirs", "owners", rf"{_SOMEBODY}( for \d{{1,4}} ?[mhd])?", "@NAME [for 2h]"
+        "I answer nothing of theirs", "moderators", rf"{_SOMEBODY}( for \d{{1,4}} ?[mhd])?", "@NAME [for 2h]"
     ),
-    "unmute": CommandUsage("I answer them again", "owners", _SOMEBODY, "@NAME"),
+    "unmute": CommandUsage("I answer them again", "moderators", _SOMEBODY, "@NAME"),
 }
 WORDS = tuple(TABLE)
 OWNERS = tuple(word for word, command in TABLE.items() if command.group == "owners")
 """Commands of nobody but owners."""
+MODERATORS = tuple(word for word, command in TABLE.items() if command.group == "moderators")
+"""Commands of owners and of moderators."""
 COMMON = ("home", "help", "status", "tools")
 """Words that other bots, too, are given after a `!` in a channel; there they are commands only of whoever calls us."""
 STOP = "!stop"
@@ -102,21 +103,22 @@ UNKNOWN = "?"
 """In place of the word of a command that is none."""
 SIGN = "\N{OCTAGONAL SIGN}"
 """The reaction on one's own message that asks to cancel an answer."""
-LINES: Mapping[Group, str] = {
-    "now": "{}",
-    "reminders": "Reminders: say “remind me tomorrow at 9 to call”. {}",
-    "you": "You: {}",
-    "accounts": "{}",
-    "channels": "In a channel: {}",
-    "owners": "Owners: {}",
-}
-"""The lines of the help that name the commands of a group."""
 TALK: Mapping[str, str] = {
-    "terminal": "Write to me here as you like. A word below is a command as a whole line, with a ! or / before it.",
-    "": "Write to me directly, or mention me in a channel: I answer in a thread, and follow it. A word below is a "
-    "command behind /claudius, or as a whole message with a ! before it.",
+    "terminal": "Write to me as you like. A command is a line of its own: / or !, then a word:",
+    "": "Write to me directly, or mention me in a channel: I answer in a thread, and follow it. "
+    "A command is /claudius, then a word, or a whole message of ! and the word:",
 }
 """How to talk to the soul, by network."""
+LINES: Mapping[Group, str] = {
+    "reminders": "Reminders: “remind me tomorrow at 9 to call”; plans, cancel p3|all",
+    "you": "You: whoami, why (my answer), correct TEXT, forget me|WORDS, keep f7, export",
+    "now": "Now: !stop (my answer), tools (what I can do), !allow, !deny (what I ask)",
+    "accounts": "Accounts: link [CODE] (two networks), unlink, proactive on|off (I write first)",
+    "channels": "In a channel: /ensoul on|off|listen|status, !quiet [off] (but for mentions)",
+    "moderators": "Moderators: !mute @NAME [for 2h], !unmute @NAME",
+    "owners": "Owners: status, usage, pause, resume, !kothar, !mute @NAME [for 2h], !unmute",
+}
+"""The lines of the help, each with the commands of its group."""
 SIGNED: Mapping[str, str] = {"ensoul": "/ensoul"} | {
     word: f"!{word}" for word in ("stop", "quiet", "kothar", "mute", "unmute")
 }
@@ -162,13 +164,12 @@ def decided_by_thumb(thumb: Perception, extra: ReactionExtra, call: ToolCall) ->
     )
 
 
-def help_text(network: str) -> str:
-    """Return what can be said to the soul in a network, a line for each kind. Pure."""
-    lines = [TALK.get(network, TALK[""])]
-    for group, words in groupby(TABLE, key=lambda word: TABLE[word].group):
-        if group:
-            lines.append(LINES[group].format("; ".join(f"{usage(word)}: {TABLE[word].about}" for word in words) + "."))
-    return "\n".join(lines)
+def help_text(network: str, *, is_owner: bool, is_moderator: bool = False) -> str:
+    """Return what somebody can say to the soul in a network, in eight lines at most. Pure."""
+    theirs = {"owners": is_owner, "moderators": is_moderator and not is_owner}
+    lines = [line for group, line in LINES.items() if theirs.get(group, True)]
+    text = "\n".join([TALK.get(network, TALK[""]), *lines])
+    return text.replace("forget me|WORDS", "forget me, forget what WORDS") if network == "discord" else text
 
 
 def read_command(text: str) -> CommandLine:
@@ -187,13 +188,13 @@ def unknown(word: str) -> str:
     return f"{NO_COMMAND}\nBut I know: {usage(word)} ({TABLE[word].about})" if word in TABLE else NO_COMMAND
 
 
-def command_in(text: str, *, is_called: bool = False) -> str:
+def command_in(text: str, *, is_called: bool = False, signs: str = "!") -> str:
     """Return the command that a whole message is, without its sign; empty if it is talk. Pure.
 
-    `is_called`: only we are spoken to.
+    `is_called`: only we are spoken to. `signs`: those that a command may begin with.
     """
     said = text.strip()
-    if not said.startswith("!"):
+    if not said.startswith(tuple(signs)):
         return said if is_called and said.casefold() == "help" else ""
     body = said[1:]
     asked = read_command(body)
@@ -218,7 +219,8 @@ def as_command(perception: Perception) -> Perception:
     is_called = not is_public or perception.kind is Kind.MENTION
     extra = perception.extra
     text = by_ids(perception.text, extra.named) if isinstance(extra, MessageExtra) and extra.named else perception.text
-    body = command_in(text, is_called=is_called)
+    signs = "!/" if is_terminal(perception.conversation) else "!"
+    body = command_in(text, is_called=is_called, signs=signs)
     if not body:
         return perception
     command = replace(

@@ -65,7 +65,7 @@ def deleted(channel: Channel, messages: Sequence[str], *, is_bulk: bool = False)
 
 
 def reacted(shapes: Shapes, channel: Channel, message: Message, user: str, emoji: str, *, is_added: bool) -> Event:
-    """Tell that somebody put a reaction on a message, or took it off."""
+    """Tell that a person put a reaction on a message, or took it off."""
     body: dict[str, Any] = {
         "user_id": user,
         "channel_id": channel.id,
@@ -84,7 +84,7 @@ def reacted(shapes: Shapes, channel: Channel, message: Message, user: str, emoji
 
 
 def typing(shapes: Shapes, channel: Channel, user: str) -> Event:
-    """Tell that somebody writes."""
+    """Tell that a person writes."""
     now = int(shapes.space.clock.now())
     body = _with_guild(channel, {"channel_id": channel.id, "user_id": user, "timestamp": now})
     return Event("TYPING_START", body, _by_place(channel, intents.GUILD_TYPING, intents.DIRECT_TYPING), channel)
@@ -104,7 +104,7 @@ def placed(shapes: Shapes, channel: Channel, what: str) -> Event:
 
 
 def thread_joined(shapes: Shapes, thread: Channel, user: str) -> Event:
-    """Tell that somebody came into a thread; without the members intent an app hears it of itself alone."""
+    """Tell that a person came into a thread; without the members intent an app hears it of itself alone."""
     body = {
         "id": thread.id,
         "guild_id": thread.guild,
@@ -115,7 +115,7 @@ def thread_joined(shapes: Shapes, thread: Channel, user: str) -> Event:
 
 
 def moved(shapes: Shapes, guild: Guild, user: str, *, is_joining: bool) -> Event:
-    """Tell that somebody came into a guild or left it."""
+    """Tell that a person came into a guild or left it."""
     if is_joining:
         return Event("GUILD_MEMBER_ADD", shapes.member(guild, guild.members[user]), intents.GUILD_MEMBERS)
     body = {"guild_id": guild.id, "user": shapes.user(user)}

@@ -64,7 +64,7 @@ def bits(names: Iterable[str]) -> int:
 
 
 def granted(roles: Iterable[Role], *, is_owner: bool) -> int:
-    """Give what somebody may in the whole guild; `roles` are his, that of everyone among them."""
+    """Give what a person may in the whole guild; `roles` are his, that of everyone among them."""
     base = 0
     for role in roles:
         base |= role.permissions
@@ -72,7 +72,7 @@ def granted(roles: Iterable[Role], *, is_owner: bool) -> int:
 
 
 def in_channel(base: int, user: str, guild: str, roles: Iterable[str], overwrites: Mapping[str, Overwrite]) -> int:
-    """Narrow or widen what somebody may, as a channel's overwrites say: everyone's, then the roles', then his own."""
+    """Narrow or widen what a person may, as a channel's overwrites say: everyone's, then the roles', then his own."""
     if base & BITS["administrator"]:
         return ALL
     if everyone := overwrites.get(guild):

@@ -21,7 +21,7 @@ ANSWERS: frozenset[str] = frozenset({"post", "response"})
 
 @dataclass(slots=True)
 class Entry:
-    """One thing that somebody did and others could see."""
+    """One thing that a person did and others could see."""
 
     n: int
     at: float
@@ -95,7 +95,7 @@ class Journal:
     changes: Changes = field(default_factory=Changes)
 
     def enter(self, by: By, kind: EntryKind, channel: str, **facts: Any) -> Entry:
-        """Write down what somebody did."""
+        """Write down what a person did."""
         entry = Entry(len(self.trace) + 1, self.now(), by, kind, channel, **facts)
         self.trace.append(entry)
         self.changes.happened()

@@ -92,7 +92,7 @@ class Rest:
         return status, b"" if status == 204 else _written(body)
 
     async def file(self, request: web.Request) -> web.StreamResponse:
-        """Give a file to whoever has its signed URL, until that runs out."""
+        """Give a file to the one who has its signed URL, until that runs out."""
         call = self._call(CDN.name, request, b"")
         fault = self.service.faults.take(CDN.name, call.where)
         if fault:

@@ -132,7 +132,7 @@ def channels(asking: Asking) -> tuple[int, Any]:
 
 
 def member(asking: Asking) -> tuple[int, Any]:
-    """Give somebody's membership."""
+    """Give a person's membership."""
     where = _guild(asking)
     found = where.members.get(asking.path["user_id"])
     if found is None:

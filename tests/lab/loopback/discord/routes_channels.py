@@ -69,7 +69,7 @@ def join(asking: Asking) -> tuple[int, Any]:
 
 
 def member(asking: Asking) -> tuple[int, Any]:
-    """Give somebody's membership of a thread. Source: docs …/resources/channel, "Get Thread Member"."""
+    """Give a person's membership of a thread. Source: docs …/resources/channel, "Get Thread Member"."""
     thread, user = _place(asking), asking.path["user_id"]
     if user not in thread.members:
         raise Refused(10007)
@@ -92,7 +92,7 @@ def active(asking: Asking) -> tuple[int, Any]:
 
 
 def open_dm(asking: Asking) -> tuple[int, Any]:
-    """Give the DM with somebody; open it if need be."""
+    """Give the DM with a person; open it if need be."""
     space = asking.service.space
     user = str(asking.body.get("recipient_id"))
     if user not in space.users or user == BOT_USER:

@@ -66,7 +66,7 @@ NOT_FOUND = {"message": "404: Not Found", "code": 0}
 
 
 def allowed(space: Space, user: str, channel: Channel) -> int:
-    """Give what somebody may do in a channel: all in a DM of his, nothing outside his guilds."""
+    """Give what a person may do in a channel: all in a DM of his, nothing outside his guilds."""
     if channel.guild is None:
         return sum(BITS.values()) if user in channel.members else 0
     guild = space.guilds[channel.guild]
@@ -83,13 +83,13 @@ def allowed(space: Space, user: str, channel: Channel) -> int:
 
 
 def may(space: Space, user: str, channel: Channel, permission: Permission) -> bool:
-    """Say whether somebody may do something in a channel that he sees."""
+    """Say whether a person may do something in a channel that he sees."""
     found = allowed(space, user, channel)
     return bool(found & BITS["view_channel"] and found & BITS[permission])
 
 
 def sees(space: Space, user: str, channel: Channel) -> bool:
-    """Say whether somebody sees a channel."""
+    """Say whether a person sees a channel."""
     return may(space, user, channel, "view_channel")
 
 

@@ -20,7 +20,7 @@ class Stage:
     service: Service
 
     async def add_user(self, user: str, name: str, *, guilds: Sequence[str] = (GUILD,), **facts: Any) -> str:
-        """Let somebody exist and be in these guilds, silently; facts are the fields of `User`."""
+        """Let a person exist and be in these guilds, silently; facts are the fields of `User`."""
         self.service.space.users[user] = User(user, name, **facts)
         for guild in guilds:
             self.service.space.guilds[guild].members.setdefault(user, Member(user))

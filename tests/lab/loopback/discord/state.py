@@ -50,7 +50,7 @@ class User:
 
 @dataclass(slots=True)
 class Member:
-    """Somebody's membership of a guild."""
+    """A person's membership of a guild."""
 
     user: str
     roles: list[str] = field(default_factory=list)

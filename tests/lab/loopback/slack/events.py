@@ -89,7 +89,7 @@ def _about(space: Workspace, message: Message, facts: dict[str, Any], event_ts: 
 
 
 def reacted(message: Message, user: str, name: str, *, is_added: bool, event_ts: str) -> Event:
-    """Tell that somebody put a reaction on a message, or took it off."""
+    """Tell that a person put a reaction on a message, or took it off."""
     kind = "reaction_added" if is_added else "reaction_removed"
     item = {"type": "message", "channel": message.channel, "ts": message.ts}
     body = {"type": kind, "user": user, "reaction": name, "item": item, "event_ts": event_ts}
@@ -97,7 +97,7 @@ def reacted(message: Message, user: str, name: str, *, is_added: bool, event_ts:
 
 
 def moved(channel: Channel, user: str, *, is_joining: bool, event_ts: str) -> Event:
-    """Tell that somebody came into a channel or left it.
+    """Tell that a person came into a channel or left it.
 
     The app itself is told of its own removal in another way: bolt-js#1847, node-slack-sdk#931.
     """
@@ -117,7 +117,7 @@ def archived(channel: Channel, user: str, *, event_ts: str) -> Event:
 
 
 def opened_home(channel: Channel, user: str, view: Mapping[str, Any] | None, *, event_ts: str) -> Event:
-    """Tell that somebody looks at the App Home."""
+    """Tell that a person looks at the App Home."""
     body = {"type": "app_home_opened", "user": user, "channel": channel.id, "tab": "home", "event_ts": event_ts}
     return Event("app_home_opened", body | ({"view": view} if view else {}))
 

@@ -32,7 +32,7 @@ def require_scope(service: Service, scope: str) -> None:
 
 
 def own_message(service: Service, arguments: Arguments, *, error: str) -> tuple[Channel, Message]:
-    """Find a message of our app's. Raises: Refused: not there, or somebody else's (`error`)."""
+    """Find a message of our app's. Raises: Refused: not there, or another's (`error`)."""
     channel = channel_of(service, arguments)
     message = channel.find(arguments.text("ts"))
     if message is None:

@@ -54,7 +54,7 @@ def list_conversations(service: Service, arguments: Arguments, _: Call) -> dict[
 
 
 def own_conversations(service: Service, arguments: Arguments, _: Call) -> dict[str, Any]:
-    """List the conversations that somebody is in; without a name, the app."""
+    """List the conversations that a person is in; without a name, the app."""
     who = arguments.text("user") or BOT_USER
     found = [channel for channel in _listed(service, arguments) if who in channel.members]
     return _channels([channel for channel in found if service.space.sees(channel)], arguments)

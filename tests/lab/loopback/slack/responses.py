@@ -43,7 +43,7 @@ class Responses:
         return response
 
     async def file(self, request: web.Request) -> web.StreamResponse:
-        """Give a file to whoever shows a token; to others a page that asks to sign in, with status 200.
+        """Give a file to the one who shows a token; to others a page that asks to sign in, with status 200.
 
         Source: docs.slack.dev/reference/objects/file-object, "Authentication"; that the page is a 200 is what people
         meet after the redirect.

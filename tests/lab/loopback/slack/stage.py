@@ -21,7 +21,7 @@ class Stage:
     service: Service
 
     async def add_user(self, user: str, name: str, **facts: Any) -> str:
-        """Let somebody into the workspace, or change what is known of him; facts are the fields of `User`."""
+        """Let a person into the workspace, or change what is known of him; facts are the fields of `User`."""
         self.service.space.users[user] = User(user, name, **facts)
         return user
 
@@ -103,7 +103,7 @@ class Stage:
         return status.status
 
     async def home(self, user: str) -> Mapping[str, Any]:
-        """Give the App Home that somebody sees; empty where there is none."""
+        """Give the App Home that a person sees; empty where there is none."""
         return self.service.space.homes.get(user, {})
 
     async def until_visible(

@@ -49,7 +49,7 @@ class Token:
 
 @dataclass(slots=True)
 class User:
-    """A person or a bot. `team` is another one for somebody who comes through Slack Connect."""
+    """A person or a bot. `team` is another one for a person who comes through Slack Connect."""
 
     id: str
     name: str
