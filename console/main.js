@@ -7,11 +7,8 @@ import { count, dollars, Layer, Nothing, plain, Problem, tokensIn, useKeys, useR
 const SCREENS = ["Now", "Life", "People", "Beliefs", "Soul", "Clock", "Hands", "Mind", "Health"].map((title) => [title.toLowerCase(), title]);
 const KEYS = [["1 to 9", "a screen"], ["/", "what you say"], ["j, k", "the next and the last turn"], ["← →", "along time"], ["v", "veil private text"], ["?", "this help"]];
 const WORDS = [
-  ["mood", "how pleasant it is inside, −1 to 1 (valence), and how stirred (arousal); a turn moves it, time brings it back to where it rests"],
-  ["arousal", "how stirred it is, 0 to 1: drowsy at the bottom, agitated at the top"],
-  ["energy", "its strength for the day: talk takes it, rest gives it back"],
-  ["trust", "how far it relies on somebody. The curve, −1 to 1, is what it feels; the figures on it, −10 to 10, are what its second mind judged from the record, each with a reason"],
-  ["warmth, tension", "how fond it is of somebody, and how strained things are between them"],
+  ["trust", "how far it relies on somebody: the curve, −1 to 1, is what it feels; the figures, −10 to 10, are what its second mind judged from the record"],
+  ["arousal", "how stirred it is, from drowsy at 0 to agitated at 1; valence is how pleasant that is, and energy its strength for the day"],
   ["veil", "blurs all that was said, thought or learned, in this tab alone, until you press it again"],
 ];
 

@@ -25,13 +25,13 @@ export function Health({ soul }) {
   const [by, setBy] = useState("day"), [again, setAgain] = useState(0);
   const status = useRead("status", soul.turn), doctor = useRead("doctor", again), usage = useRead(`usage?by=${by}`, soul.turn), backups = useRead("backups", soul.turn);
   return html`<div class="one"><h1>Health</h1><div class="columns">
-    <${Section} title="State" of=${status}>${(now) => html`<dl class="facts">
+    <div><${Section} title="State" of=${status}>${(now) => html`<dl class="facts">
       <dt>process</dt><dd>${now.running ? `awake: process ${now.pid}, up ${span(now.uptime_s)}` : html`asleep: <code>claudius daemon start</code> wakes it`}${now.careful ? " · careful after an unclean end" : ""}</dd>
       <dt>voice</dt><dd>${plain(now.provider?.name ?? "none")} ${plain(now.provider?.model)}</dd>
       <dt>waiting</dt><dd>${now.inbox.pending} to think, ${now.outbox.pending} to say${now.inbox.dead + now.outbox.failed ? ` · given up: ${now.inbox.dead} heard, ${now.outbox.failed} said` : ""}</dd>
       <dt>turns</dt><dd>${now.turns.total}, ${now.turns.today} today</dd><dt>home</dt><dd>${plain(now.home)} · version ${now.version}</dd>
       ${now.adapters.map((one) => html`<dt>${plain(one.name)}</dt><dd>${one.connected ? "connected" : "not connected"}, ${one.last_inbound_s === null ? "never heard" : `last heard ${span(one.last_inbound_s)} ago`}${one.detail ? ` · ${plain(one.detail)}` : ""}</dd>`)}</dl>`}<//>
-    <${Section} title="Notices" of=${status}>${(now) => html`<${Notices} now=${now}/>`}<//>
+    <${Section} title="Notices" of=${status}>${(now) => html`<${Notices} now=${now}/>`}<//></div>
     <${Section} title="Doctor" of=${doctor} above=${html`<p><button class="plain" onClick=${() => setAgain(again + 1)}>Run the doctor</button></p>`}>${({ ok, checks }) => html`<p role="status">${ok ? "Nothing is wrong." : "Something is to be mended."}</p>
       <ul class="plainlist checks">${checks.map((one) => html`<li class=${one.ok ? "fine" : "wrong"}><strong>${one.ok ? "✓ " : "✗ to mend: "}${plain(one.name)}</strong>: <${Line} text=${one.detail}/>${one.fix && !one.ok && html`<br/><${Line} text=${one.fix}/>`}</li>`)}</ul>`}<//>
     <${Section} title="Usage" kind="broad" of=${usage} above=${html`<${Choice} label="what each row counts" of=${BY} now=${by} onChoose=${setBy}/>`}>${(found) => html`<p>${found.budget.limit_usd ? `Today ${dollars(found.budget.spent_usd)} of ${dollars(found.budget.limit_usd)}: stage ${found.budget.stage}.` : html`No daily budget is set: <a href="#mind">Mind</a> sets one.`}</p>

@@ -17,7 +17,7 @@ from claudius.reports import life
 from driven import Machine, reply, serving_console, until
 from lived_week import ENDS, TALK
 
-SCREENS = ("now", "life", "people", "beliefs", "soul", "clock", "hands", "health")
+SCREENS = ("now", "life", "people", "beliefs", "soul", "clock", "hands", "mind", "health")
 WIDER = """Math.max(0, document.documentElement.scrollWidth - innerWidth,
     document.documentElement.scrollHeight - innerHeight)"""
 OWN = "terminal:local:main:main"
