@@ -132,7 +132,7 @@ function Inner({ now, who }) {
   return html`<ol class="steps">
     <${Step} label="Heard" state="done">${now.heard.map((text) => html`<p>${who}: <span class="private">“${plain(text)}”</span></p>`)}<//>
     ${now.gate && html`<${Step} label="Attended" state="done"><p>${plain(now.gate)}</p><//>`}
-    <${Step} label="Thinks" state=${now.over ? "done" : thoughts.length ? "doing" : ""}>${thoughts.length ? html`<${Thoughts} of=${thoughts}/>` : html`<p class="small">…</p>`}<//>
+    <${Step} label="Thinks" state=${now.words || now.over ? "done" : thoughts.length ? "doing" : ""}>${thoughts.length ? html`<${Thoughts} of=${thoughts}/>` : html`<p class="small">…</p>`}<//>
     <${Step} label="Speaks" state=${spoken ? "done" : now.words ? "doing" : ""}>${now.words ? html`<${Words} of=${now}/>` : html`<p class="small">not yet; nothing has left</p>`}<//></ol>`;
 }
 
