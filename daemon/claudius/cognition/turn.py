@@ -8,6 +8,7 @@ finished model calls are kept, so that a re-run does not pay for them again.
 from __future__ import annotations
 
 import logging
+import sys
 from datetime import datetime
 from string import Template
 
@@ -37,7 +38,7 @@ from claudius.cognition.proactive import (
     think_twice,
     withheld,
 )
-from claudius.cognition.processes import route, sections
+from claudius.cognition.processes import Process, route, sections
 from claudius.cognition.reflection import Idle, fold_expired
 from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.timing import zone_at, zone_name
@@ -46,13 +47,13 @@ from claudius.cognition.turn_state import Surface, TurnState, recorded, settings
 from claudius.config import daimon_modes
 from claudius.errors import BadRequest, OverBudget, StoreError, TooLong
 from claudius.failure import Failure
-from claudius.intent import ApologyKind, Intent
+from claudius.intent import ApologyKind, Intent, Utterance
 from claudius.memory.inbox import Pending
 from claudius.memory.recall import RecallLimits
 from claudius.perception import SELF, Kind, MessageExtra, Origin, Perception, ScheduledExtra, ToolExtra, internal
 from claudius.psyche import Attention
 from claudius.psyche.context import ANNOUNCED
-from claudius.recollection import unrecalled
+from claudius.recollection import Recollection, unrecalled
 from claudius.soul import SoulText
 from claudius.tool import CallState
 
@@ -64,6 +65,8 @@ POST_CHARS = 3000
 """Characters of one post, where the network would take longer ones; a longer reply is split."""
 INTRODUCED = {"remind": "reminder", "promise": "promise"}
 """What introduces a plan when it is due: by what it was made as, the heading in the soul's text."""
+FIRST_MESSAGE = "first_message"
+"""The heading, in the text of the process `greeting`, of what is said below the first answer to a direct message."""
 LEAST_CHARS = 1000
 """The least that is shown of a message, however long the model finds the prompt."""
 
@@ -97,6 +100,8 @@ async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE)
     intent = await _concluded(turn, pending)
     if turn.recollection.summary is not before:
         intent = replace(intent, summary=turn.recollection.summary)
+    if surface.introduces and known.speaker and known.speaker.is_new_here and not known.speaker.is_bot:
+        intent = replace(intent, utterances=_with_help(intent.utterances, turn.soul, surface.post_chars))
     committed = await commit(intent, turn.recollection, mind)
     known, history_from = turn.recollection, turn.plan.history_from
     return Turned(intent=committed, recollection=known, pending=pending, history_from=history_from)
@@ -130,6 +135,15 @@ async def _with_prompt(intent: Intent, pending: Pending, mind: Mind) -> Intent:
     except Exception:  # whatever made the turn fail is likely to fail here again; the apology is owed all the same
         log.exception("an apology keeps no prompt", extra={"turn": pending.turn})
         return intent
+
+
+def _with_help(said: tuple[Utterance, ...], soul: SoulText, post_chars: int | None) -> tuple[Utterance, ...]:
+    """Return the first answer to a direct message, and below it what the soul can do for whoever wrote it. Pure."""
+    line = " ".join(sections(soul.files.get("processes/greeting.md")).get(FIRST_MESSAGE, "").split())
+    has_room = said and len(said[-1].body) + 2 * len(line) < (post_chars or sys.maxsize)
+    if not (line and has_room and said[-1].kind == "reply"):
+        return said
+    return (*said[:-1], replace(said[-1], receipts=(line,)))
 
 
 def _introduced(perception: Perception, soul: SoulText) -> Perception:
@@ -189,8 +203,8 @@ async def _concluded(turn: TurnState, pending: Pending) -> Intent:
         raise OverBudget
     show_heard(mind.hooks, known)
     process = route(known, turn.soul, autonomous=turn.settings.autonomous)
-    if isinstance(perception.extra, MessageExtra) and perception.extra.answer is not None:
-        return conclude_told(known, process, turn.settings, perception.extra.answer)
+    if (noted := _noted(known, process, turn.settings)) is not None:
+        return noted
     if (line := _fixed(turn)) is not None:
         return _said(turn, line, ANNOUNCED)
     if known.owes and perception.origin is Origin.EXTERNAL and is_told_to_stop(pending, mind):
@@ -216,6 +230,15 @@ async def _concluded(turn: TurnState, pending: Pending) -> Intent:
         if is_heard
         else conclude_unthought(known, process, turn.settings, attention, lines)
     )
+
+
+def _noted(known: Recollection, process: Process, settings: EngineSettings) -> Intent | None:
+    """Conclude what needs no word: what was answered elsewhere, a question that lapsed (the next turn is shown it)."""
+    extra = known.perception.extra
+    if isinstance(extra, MessageExtra) and extra.answer is not None:
+        return conclude_told(known, process, settings, extra.answer)
+    is_lapsed = isinstance(extra, ToolExtra) and extra.state == CallState.LAPSED
+    return conclude_heard(known, process, settings) if is_lapsed else None
 
 
 def _fixed(turn: TurnState) -> str | None:

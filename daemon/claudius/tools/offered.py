@@ -1,40 +1,77 @@
-"""The tools of a soul that do not ship with it: its owner's own, and those of servers."""
+"""The tools of a soul: those that ship, its owner's own, and those of servers."""
 
 from __future__ import annotations
 
+import asyncio
+import importlib
+import inspect
 import logging
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from claudius.config import Config, Loaded
+from claudius.config.schema import OwnTool
 from claudius.errors import BadConfiguration
+from claudius.failure import of_a_part
 from claudius.home import Home
 from claudius.memory.pins import Pin
+from claudius.memory.store import Store
 from claudius.runtime.control import ControlConnection
-from claudius.tool import Tool
+from claudius.tool import JSON, Caller, Tool, ToolClass, schema_of
 from claudius.tools.mcp import McpHands, Servers
-from claudius.tools.own import own_tools
+from claudius.tools.pins import PURPOSE_CHARS
 
 log = logging.getLogger(__name__)
+
+_FIX = "docs/hands.md shows the shape"
+
+HELP = "tool_help"
+"""It is offered only beside tools whose line in a prompt does not say all of them."""
+
+
+def built_in(
+    modules: Iterable[str],
+    store: Store | None,
+    config: Callable[[], Config],
+    others: Callable[[], Sequence[Tool]] = tuple,
+) -> Callable[[], Sequence[Tool]]:
+    """Return what lists every tool: those that ship, and `others`; the same tuple while these are the same.
+
+    `store`: None = they are only listed.
+    """
+    last: list[tuple[Sequence[Tool], Sequence[Tool]]] = []
+
+    def listed() -> Sequence[Tool]:
+        found = others()
+        if not last or last[-1][0] is not found:
+            last[:] = [(found, (*[one for one in ours if found or one.name != HELP], *found))]
+        return last[-1][1]
+
+    made = [importlib.import_module(module).build(store, config, listed) for module in dict.fromkeys(modules)]
+    ours = [tool for tools in made for tool in tools]
+    return listed
 
 
 class OfferedTools:
     """What others than Claudius itself offer; asked for each turn."""
 
-    def __init__(self, servers: Servers, config: Callable[[], Config], reserved: Collection[str]) -> None:
+    def __init__(self, servers: Servers, settings: Callable[[], Loaded], reserved: Collection[str]) -> None:
         """`reserved`: the names of the tools that ship. Raises: BadConfiguration if one of the owner's is none."""
-        self.servers, self._config, self._reserved = servers, config, reserved
-        self._named: Mapping[str, Any] = config().tools.own
+        self.servers, self._settings, self._reserved = servers, settings, reserved
+        self._named: Mapping[str, Any] = settings().config.tools.own
         self._own = self._load()
         self._parts: tuple[tuple[Tool, ...], tuple[Tool, ...]] = ((), ())
         self._all: tuple[Tool, ...] = ()
 
     def __call__(self) -> tuple[Tool, ...]:
         """Return all of them, by name, also those that are `off`; the same tuple until something changed."""
-        if self._config().tools.own != self._named:
-            self._named = self._config().tools.own
+        named = self._settings().config.tools.own
+        if named != self._named:
+            self._named = named
             try:
                 self._own = self._load()
             except BadConfiguration as error:  # the former ones stay, as with every broken edit
@@ -60,7 +97,8 @@ class OfferedTools:
         await connection.send({"event": "tools", "off": {one.name: one.off for one in self() if one.off}})
 
     def _load(self) -> tuple[Tool, ...]:
-        return own_tools(self._named, lambda name: name in self._reserved or name in self._config().tools.servers)
+        servers = self._settings().config.tools.servers
+        return own_tools(self._named, {*self._reserved, *servers}.__contains__)
 
 
 def offered_tools(
@@ -76,4 +114,60 @@ def offered_tools(
     `pins` reads what the owner agreed to; `learn` is told the secrets that a server is given.
     """
     servers = Servers(partial(McpHands, home.run / "hands"), settings, pins, now, learn)
-    return OfferedTools(servers, lambda: settings().config, reserved)
+    return OfferedTools(servers, settings, reserved)
+
+
+def own_tools(named: Mapping[str, str | OwnTool], taken: Callable[[str], bool]) -> tuple[Tool, ...]:
+    """Return the owner's own tools, by name. `taken` tells which names are others'. Raises: BadConfiguration."""
+    return tuple(_tool(name, one, taken) for name, one in sorted(named.items()))
+
+
+def _tool(name: str, given: str | OwnTool, taken: Callable[[str], bool]) -> Tool:
+    own, key = given if isinstance(given, OwnTool) else OwnTool(call=given), f"tools.own.{name}"
+    if taken(name) or not name.isidentifier():
+        raise BadConfiguration("config.toml", key, "is a name in use, or none", "choose another name, of letters")
+    module, _, attribute = own.call.partition(":")
+    try:
+        function = getattr(importlib.import_module(module), attribute)
+        about = function.__tool__
+        schema = schema_of(function)
+    except Exception as error:
+        detail = f"{own.call!r} is no tool: {of_a_part(error)}"
+        raise BadConfiguration("config.toml", key, detail, _FIX) from error
+    cls = about["cls"]
+    return Tool(
+        name=name,
+        purpose=str(about["purpose"])[:PURPOSE_CHARS],
+        cls=cls,
+        schema=schema,
+        run=partial(_run, function),
+        source="own",
+        where=own.where or (() if cls is ToolClass.LOOK else ("owner",)),
+    )
+
+
+async def _run(function: Callable[..., Any], args: JSON, caller: Caller) -> str:
+    if inspect.iscoroutinefunction(function):
+        return str(await function(**args))
+    return str(await _in_thread(partial(function, **args), caller.call))
+
+
+async def _in_thread(call: Callable[[], Any], name: str) -> Any:
+    """Run a function in a thread of its own: one that hangs takes no place of another, and keeps no process alive."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def end(method: str, value: Any) -> None:
+        if not future.done():
+            getattr(future, method)(value)
+
+    def work() -> None:
+        try:
+            ended = ("set_result", call())
+        except Exception as error:  # noqa: BLE001 - it is raised where the call is awaited
+            ended = ("set_exception", error)
+        with suppress(RuntimeError):  # the process stops
+            loop.call_soon_threadsafe(end, *ended)
+
+    threading.Thread(target=work, name=f"tool-{name}", daemon=True).start()
+    return await future
