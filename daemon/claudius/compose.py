@@ -45,6 +45,7 @@ from claudius.runtime.background_services import BackgroundServices, SecondMind
 from claudius.runtime.hands import IdleHands
 from claudius.runtime.life import HomeLock, Pause, fingerprints
 from claudius.runtime.logs import start_log
+from claudius.runtime.observers import Observers, unfit
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources, check_room, set_wall
 from claudius.runtime.server import Server
 from claudius.runtime.transcription import transcriber
@@ -326,6 +327,7 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
         chance=random.SystemRandom().random,
         is_daemon=networks,
         also=(ensouled.start,) if listens(given.roles) else (),
+        observers=Observers(observers_of(settings.loaded.config), mind.hooks).problems,
     )
     return mind, second, services, ensouled
 
@@ -464,6 +466,20 @@ def _made(name: str, registry: Mapping[str, str], key: str, door: type, *given: 
     return made
 
 
+def observers_of(config: Config) -> dict[str, object]:
+    """Build the observers that the settings name, by name. Raises: BadConfiguration."""
+    made: dict[str, object] = {}
+    for name in config.observers:
+        module, _, attribute = name.partition(":")
+        try:
+            made[name] = getattr(importlib.import_module(module), attribute)()
+        except Exception as error:
+            raise BadConfiguration("config.toml", "observers", f"{name!r}: {of_a_part(error)}", _SHAPE) from error
+        if problem := unfit(made[name]):
+            raise BadConfiguration("config.toml", "observers", f"{name!r} is no observer: {problem}", _SHAPE)
+    return made
+
+
 def embedder_of(config: Config) -> Callable[[], Embedder] | None:
     """Return what loads the embedder of the settings; None if there is none."""
     name = config.recall.embedder
@@ -489,6 +505,7 @@ def check_names(loaded: Loaded, home: Home) -> None:
                 _load(name, ADAPTERS, "adapters")
             elif name != "auto":
                 _made(name, ADAPTERS, "adapters", Adapter, loaded, lambda: datetime.now(UTC))
+        observers_of(config)
         if config.recall.embedder not in ("auto", "off"):
             _load(config.recall.embedder, EMBEDDERS, "recall.embedder")
     except BadConfiguration as error:

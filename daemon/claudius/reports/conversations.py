@@ -117,7 +117,9 @@ def changed(changes: Mapping[str, Any]) -> Iterator[str]:
                 if result.startswith("refused:") and result != "refused:check":
                     yield f"A change of the {_spaced(name)} was refused: {_spaced(result.removeprefix('refused:'))}."
             case "soul_state", Mapping():
-                yield from (f"{_spaced(key).capitalize()} from now on: “{_words(value)}”." for key, value in change.items())
+                yield from (
+                    f"{_spaced(key).capitalize()} from now on: “{_words(value)}”." for key, value in change.items()
+                )
             case _:
                 yield f"{_spaced(name).capitalize()}: {_words(change)}."
 

@@ -35,6 +35,7 @@ from claudius.observed import (
     DaimonWhispered,
     MessageHeard,
     Observed,
+    ProcessMoved,
     Thinking,
     ToolBegins,
     ToolEnded,
@@ -150,7 +151,7 @@ class SoulStream:
 
     def _heard(self, seen: MessageHeard) -> None:
         event = _event(seen.timestamp, "hear", seen.conversation, seen.turn, f"{seen.peer_id}: {seen.preview}")
-        self._tell(event | {"key": seen.event_id})
+        self._tell(event | {"key": seen.event_id}, seen)
 
     def _failed(self, seen: TurnFailed) -> None:
         self._tell(_event(seen.timestamp, "error", seen.conversation, seen.turn, seen.detail))
@@ -164,7 +165,7 @@ class SoulStream:
     def _used(self, seen: ToolBegins) -> None:
         end = f": {seen.state}" if isinstance(seen, ToolEnded) else ""
         kind = "tool.end" if end else "tool.start"
-        self._tell(_event(seen.timestamp, kind, seen.conversation, seen.turn, f"{seen.tool} ({seen.call}){end}"))
+        self._tell(_event(seen.timestamp, kind, seen.conversation, seen.turn, f"{seen.tool} ({seen.call}){end}"), seen)
 
     def _reflected(self, seen: Observed) -> None:
         """Send an event for what the second mind did."""
@@ -178,11 +179,16 @@ class SoulStream:
                 text = f"wants to {seen.action} {seen.peer_id}: {seen.text}"
             case Consulted():
                 turn, text = seen.turn, f"consulted: {'no answer in time' if seen.timed_out else seen.verdict}"
-        self._tell(_event(self._clock(), "think", "", turn, text))
+        self._tell(_event(self._clock(), "think", "", turn, text), seen)
 
-    def _tell(self, event: dict[str, Any]) -> None:
+    def _tell(self, event: dict[str, Any], seen: Observed | None = None) -> None:
         for queue in self._listeners:
-            _put(queue, event)
+            _put(queue, event | (_typed(seen) if seen else {}))
+
+
+def _typed(seen: Observed) -> dict[str, Any]:
+    """Return what observers are told, beside the prose. Pure."""
+    return {"event": {"point": seen.point, **msgspec.to_builtins(seen)}}
 
 
 def _put(queue: asyncio.Queue[dict[str, Any]], event: dict[str, Any]) -> None:
@@ -219,7 +225,9 @@ def told(turned: Turned) -> Iterator[dict[str, Any]]:
         yield event("tool.ask", f"{intent.asking.tool} ({intent.asking.id})")
     before, after = known.process.process or intent.process, intent.next_process.process
     if after and after != before:
-        yield event("transition", f"{before} → {after}")
+        seen = {"turn": intent.turn, "conversation": intent.conversation, "audience": intent.audience}
+        moved = ProcessMoved(**seen, timestamp=intent.at, before=before, after=after)
+        yield event("transition", f"{before} → {after}") | _typed(moved)
     for utterance in intent.utterances:
         yield event("speak", utterance.body)
 
@@ -237,7 +245,7 @@ def _event(at: datetime, kind: str, conversation: str, turn: str, text: str) -> 
 class BackgroundServices:
     """The background services of one mind."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that one process has beside its turns
         self,
         mind: Mind,
         home: Home,
@@ -248,12 +256,15 @@ class BackgroundServices:
         chance: Callable[[], float],
         is_daemon: bool,
         also: Sequence[Callable[[Callable[[str], None]], Awaitable[None]]] = (),
+        observers: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         """Serve `mind` in `home` with the settings in force; only a daemon runs the schedule and listens on TCP.
 
         `also` is started with the services; each gets the function that wakes a conversation.
         """
         self._mind, self._home, self._loaded, self.is_daemon, self._also = mind, home, loaded, is_daemon, also
+        self.observers = observers
+        """Returns what is wrong with each observer of the owner's."""
         self._daimons, self.owner = LazyDaimons(mind, loaded, build, owner), owner
         self._wake: Callable[[str], None] = lambda _: None
         self.clockwork = Clockwork(mind, home, self._daimons.get, chance)
