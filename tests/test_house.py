@@ -131,7 +131,7 @@ def _raises_again(handler: ast.ExceptHandler) -> bool:
 
 
 def test_the_house_grows_no_further() -> None:
-    """Size: no figure of bench/p15_house.py is above its bound in bench/house.toml, and docs/house.md is made from these."""
+    """Size: no figure of bench/p15_house.py is above its bound in bench/house.toml, and docs/design/house.md is made from these."""
     counting = [sys.executable, str(REPOSITORY / "bench" / "p15_house.py")]
 
     ran = subprocess.run(counting, capture_output=True, text=True, check=False)

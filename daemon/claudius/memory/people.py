@@ -23,6 +23,8 @@ from claudius.memory.seeing import Seeing, alone, canonical
 from claudius.perception import TERMINAL, Perception, private
 from claudius.tool import Onlookers
 
+UNNAMED = "the owner"
+"""What this machine's user is called who told no name."""
 Mode = Literal["on", "off", "listen"]
 """How the soul takes part in a channel: it may speak, stays out, or listens and remembers without speaking."""
 
@@ -178,7 +180,7 @@ class PeopleStore:
     def name(self, person: str) -> str:
         """Return what a person is called; by the last part of their id where nobody said, but a login is no name."""
         known, is_login = self._core.find("person_recalled", person=person), person.startswith(f"{TERMINAL}:")
-        return (known["name"] if known else "") or ("the owner" if is_login else person.rpartition(":")[2])
+        return (known["name"] if known else "") or (UNNAMED if is_login else person.rpartition(":")[2])
 
     async def ids_of(self, person: str) -> Sequence[str]:
         """Return every id of a person, found by any of them, the canonical one first; empty for an unknown person."""

@@ -174,8 +174,8 @@ def _bearing(
     """Return the moments that bear on a statement: near in meaning, or the words shared are so great a part of both.
 
     The part is the harmonic mean of the share of the statement that a moment holds, and of what part of its words that
-    is. By it, of sixty plain facts of life 40 are found by what touches them, and of a hundred lines of small talk 90 find
-    nothing in talks of months; by the statement's share alone, with as few of those, 3 are found.
+    is. By it, of sixty plain facts of life 40 are found by what touches them, and of a hundred lines of small talk 90
+    find nothing in talks of months; by the statement's share alone, with as few of those, 3 are found.
     """
     unknown = sum([asked[one] for one in asked.keys() - weights.keys()])
     whole = sum(weights.values()) + unknown * rarity(1, found.total) or 1.0
