@@ -19,7 +19,7 @@ LINES = 50
 """The longest example, the adapter."""
 
 
-@pytest.mark.parametrize("page", ["extend.md", "claude-code.md"])
+@pytest.mark.parametrize("page", ["extend.md", "craft.md", "observers.md", "claude-code.md"])
 def test_the_page_runs_as_it_stands(tmp_path: Path, page: str) -> None:
     """Each part is written, checked, and used through a real command or daemon, in the order of the page."""
     whole = (REPOSITORY / "docs" / page).read_text("utf-8")

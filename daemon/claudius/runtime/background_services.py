@@ -108,17 +108,22 @@ class SoulStream:
     def __init__(self, hooks: Hooks, clock: Callable[[], datetime]) -> None:
         """Send events for what `hooks` report and for every committed turn; `clock` dates those without a time."""
         self._hooks, self._clock = hooks, clock
-        self._listeners: set[asyncio.Queue[dict[str, Any]]] = set()
+        self._listeners: dict[asyncio.Queue[dict[str, Any]], bool] = {}
+        """Queue → whether it wants the structs beside the prose."""
         self._is_looking = False
 
     def committed(self, turned: Turned) -> None:
         """Send the events of a turn, once it is durable."""
         if self._listeners:
-            for event in told(turned):
-                self._tell(event)
+            for event, seen in told(turned):
+                self._tell(event, seen)
 
     async def serve(self, connection: ControlConnection, asked: Mapping[str, Any]) -> None:
-        """Serve one listener until it disconnects; with `deltas`, it is told each thought as it is written, too."""
+        """Serve one listener until it disconnects.
+
+        With `deltas`, it is told each thought as it is written, too; with `typed`, what observers are told stands
+        beside the prose.
+        """
         if not self._is_looking:  # the first listener
             self._is_looking = True
             self._hooks.listen(MessageHeard, self._heard)
@@ -130,7 +135,7 @@ class SoulStream:
             for kind in (CycleEnded, CycleAssessed, CycleDirected, Consulted):
                 self._hooks.listen(kind, self._reflected)
         queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._listeners.add(queue)
+        self._listeners[queue] = bool(asked.get("typed"))
         unhook = self._hooks.listen(Thinking, partial(_grown, queue)) if asked.get("deltas") else None
         gone = asyncio.create_task(connection.receive(), name="stream's end")
         try:
@@ -143,7 +148,7 @@ class SoulStream:
                     break
                 await connection.send(following.result())
         finally:
-            self._listeners.discard(queue)
+            del self._listeners[queue]
             if unhook:
                 unhook()
             gone.cancel()
@@ -182,13 +187,9 @@ class SoulStream:
         self._tell(_event(self._clock(), "think", "", turn, text), seen)
 
     def _tell(self, event: dict[str, Any], seen: Observed | None = None) -> None:
-        for queue in self._listeners:
-            _put(queue, event | (_typed(seen) if seen else {}))
-
-
-def _typed(seen: Observed) -> dict[str, Any]:
-    """Return what observers are told, beside the prose. Pure."""
-    return {"event": {"point": seen.point, **msgspec.to_builtins(seen)}}
+        for queue, is_typed in self._listeners.items():
+            typed = {"event": {"point": seen.point, **msgspec.to_builtins(seen)}} if is_typed and seen else {}
+            _put(queue, event | typed)
 
 
 def _put(queue: asyncio.Queue[dict[str, Any]], event: dict[str, Any]) -> None:
@@ -205,12 +206,15 @@ def _grown(queue: asyncio.Queue[dict[str, Any]], seen: Thinking) -> None:
     )
 
 
-def told(turned: Turned) -> Iterator[dict[str, Any]]:
-    """Yield a committed turn's events: what decided, what was felt and thought, the transition, what was said. Pure."""
+def told(turned: Turned) -> Iterator[tuple[dict[str, Any], Observed | None]]:
+    """Yield a committed turn's events: what decided, what was felt and thought, the transition, what was said. Pure.
+
+    With each stands what observers are told of it, if they are.
+    """
     intent, known = turned.intent, turned.recollection
 
-    def event(kind: str, text: str) -> dict[str, Any]:
-        return _event(intent.at, kind, intent.conversation, intent.turn, text)
+    def event(kind: str, text: str, seen: Observed | None = None) -> tuple[dict[str, Any], Observed | None]:
+        return _event(intent.at, kind, intent.conversation, intent.turn, text), seen
 
     attention = intent.attention
     yield event("gate", f"{attention.get('outcome', '')}: {attention.get('reason', '')}".strip(": "))
@@ -227,7 +231,7 @@ def told(turned: Turned) -> Iterator[dict[str, Any]]:
     if after and after != before:
         seen = {"turn": intent.turn, "conversation": intent.conversation, "audience": intent.audience}
         moved = ProcessMoved(**seen, timestamp=intent.at, before=before, after=after)
-        yield event("transition", f"{before} → {after}") | _typed(moved)
+        yield event("transition", f"{before} → {after}", moved)
     for utterance in intent.utterances:
         yield event("speak", utterance.body)
 
