@@ -1,4 +1,4 @@
-"""docs/extend.md is true: its parts work as they stand; a part of the wrong shape is named before anybody talks to it.
+"""docs/extend.md and docs/network.md are true: the parts work as they stand; one of the wrong shape is named at once.
 
 So is what docs/claude-code.md says of a session that thinks for the soul.
 """
@@ -12,17 +12,17 @@ import pytest
 
 from driven import REPOSITORY, Machine
 
-TEXT = (REPOSITORY / "docs" / "extend.md").read_text("utf-8")
+TEXT = "".join((REPOSITORY / "docs" / name).read_text("utf-8") for name in ("extend.md", "network.md", "observers.md"))
 FILE = re.compile(r"^`~/([\w./-]+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```shell\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINES = 50
 """The longest example, the adapter."""
 
 
-@pytest.mark.parametrize("page", ["extend.md", "craft.md", "observers.md", "claude-code.md"])
+@pytest.mark.parametrize("page", ["extend.md network.md", "observers.md", "claude-code.md"])
 def test_the_page_runs_as_it_stands(tmp_path: Path, page: str) -> None:
     """Each part is written, checked, and used through a real command or daemon, in the order of the page."""
-    whole = (REPOSITORY / "docs" / page).read_text("utf-8")
+    whole = "".join([(REPOSITORY / "docs" / name).read_text("utf-8") for name in page.split()])
     machine = Machine(tmp_path, env={"LOGNAME": "ada", "CLAUDIUS_PROVIDERS": ""})
     machine.ok("status", "--help")
     for name, text in FILE.findall(whole):

@@ -19,7 +19,6 @@ from typing import Any
 from msgspec import Struct, field
 
 from claudius.adapters.terminal import TerminalAdapter, own_person
-from claudius.claude_code.context import Ensouled
 from claudius.cognition.hooks import Hooks
 from claudius.cognition.mind import Mind, StepVoice, lately
 from claudius.cognition.processes import check_process
@@ -45,14 +44,13 @@ from claudius.runtime.background_services import BackgroundServices, SecondMind
 from claudius.runtime.hands import IdleHands
 from claudius.runtime.life import HomeLock, Pause, fingerprints
 from claudius.runtime.logs import start_log
-from claudius.runtime.observers import Observers, unfit
+from claudius.runtime.observers import Observers, observers_of
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources, check_room, set_wall
 from claudius.runtime.server import Server
 from claudius.runtime.transcription import transcriber
 from claudius.shape import misfit
 from claudius.soul import SoulSource, Source
-from claudius.tools import built_in
-from claudius.tools.offered import OfferedTools, offered_tools
+from claudius.tools.offered import OfferedTools, built_in, offered_tools
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +82,9 @@ TOOLS: dict[str, str] = {
     "web.read": "claudius.tools.web",
 }
 """Built-in tools by name; each module has `build(store, config, offered)`, which returns its tools."""
+
+ENSOULED = "claudius.claude_code.context"
+"""What serves the sessions of Claude Code."""
 
 
 class Composed(Struct, frozen=True, kw_only=True):
@@ -281,14 +282,14 @@ async def compose(
         store=store,
         roles=roles,
         resources=resources,
-        tools=offered_tools(home, lambda: settings.loaded, store.pins.all, clock.now, TOOLS, learn),
+        tools=offered_tools(home, now, store.pins.all, clock.now, TOOLS, learn),
     )
     mind, second, services, ensouled = _parts(given, networks=networks)
     server = _server(given, mind, second, services, ensouled, networks=networks)
     return Composed(server=server, settings=settings, soul=soul, mind=mind)
 
 
-def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, BackgroundServices, Ensouled]:
+def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, BackgroundServices, Any]:
     """Build the mind and what thinks and works beside it. Raises: ClaudiusError."""
     home, store, settings = given.home, given.store, given.settings
     pushed = partial(getattr, store.leases.souls, "in_force")  # the very next turn has it
@@ -317,7 +318,7 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
         consult=second.consult,
         hands=IdleHands(built_in(TOOLS.values(), store, shared["config"], given.tools)),
     )
-    ensouled = Ensouled(mind, home, own_person)
+    ensouled = importlib.import_module(ENSOULED).Ensouled(mind, home, own_person)
     services = BackgroundServices(
         mind,
         home,
@@ -327,7 +328,7 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
         chance=random.SystemRandom().random,
         is_daemon=networks,
         also=(ensouled.start,) if listens(given.roles) else (),
-        observers=Observers(observers_of(settings.loaded.config), mind.hooks).problems,
+        observers=Observers(observers_of(settings.loaded.config.observers), mind.hooks).problems,
     )
     return mind, second, services, ensouled
 
@@ -337,7 +338,7 @@ def _server(
     mind: Mind,
     second: SecondMind,
     services: BackgroundServices,
-    ensouled: Ensouled,
+    ensouled: Any,
     *,
     networks: bool,
 ) -> Server:
@@ -446,7 +447,7 @@ def _load(name: str, registry: Mapping[str, str], key: str) -> Any:
     return module
 
 
-_SHAPE = "docs/extend.md shows the shape"
+_SHAPE = "docs/extend.md and docs/network.md show the shape"
 
 
 def _made(name: str, registry: Mapping[str, str], key: str, door: type, *given: Any) -> Any:
@@ -463,20 +464,6 @@ def _made(name: str, registry: Mapping[str, str], key: str, door: type, *given: 
         raise BadConfiguration("config.toml", key, detail, _SHAPE) from error
     if problem := misfit(made, door):
         raise BadConfiguration("config.toml", key, f"what build() of {name!r} returns does not fit: {problem}", _SHAPE)
-    return made
-
-
-def observers_of(config: Config) -> dict[str, object]:
-    """Build the observers that the settings name, by name. Raises: BadConfiguration."""
-    made: dict[str, object] = {}
-    for name in config.observers:
-        module, _, attribute = name.partition(":")
-        try:
-            made[name] = getattr(importlib.import_module(module), attribute)()
-        except Exception as error:
-            raise BadConfiguration("config.toml", "observers", f"{name!r}: {of_a_part(error)}", _SHAPE) from error
-        if problem := unfit(made[name]):
-            raise BadConfiguration("config.toml", "observers", f"{name!r} is no observer: {problem}", _SHAPE)
     return made
 
 
@@ -505,7 +492,7 @@ def check_names(loaded: Loaded, home: Home) -> None:
                 _load(name, ADAPTERS, "adapters")
             elif name != "auto":
                 _made(name, ADAPTERS, "adapters", Adapter, loaded, lambda: datetime.now(UTC))
-        observers_of(config)
+        observers_of(config.observers)
         if config.recall.embedder not in ("auto", "off"):
             _load(config.recall.embedder, EMBEDDERS, "recall.embedder")
     except BadConfiguration as error:

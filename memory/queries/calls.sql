@@ -87,7 +87,8 @@ WHERE id = :id AND state = 'waiting' AND until > :now;
 -- name: calls_lapsed
 UPDATE tool_call SET state = 'lapsed', ended_at = :now
 WHERE state = 'waiting' AND state IN ('waiting', 'approved', 'started') AND until <= :now
-RETURNING conversation;
+RETURNING id, turn, conversation, audience, person, is_owner, tool, class, third, pin, args, args_sha256, state, reason, approvers, allowed_by, grant_id,
+    attempts, asked_at, until, started_at, ended_at, result, told_turn;
 
 -- name: calls_withdrawn
 -- What caused it was changed or taken back.

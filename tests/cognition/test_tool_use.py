@@ -26,8 +26,8 @@ from claudius.reports.replaying import replayed
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from claudius.tool import JSON, Caller, Tool, ToolClass
-from claudius.tools import built_in
-from minds import by_tag, registered, say, wanted
+from claudius.tools.offered import built_in
+from minds import Clock, by_tag, registered, say, wanted
 from prompt_records import prompt_of, records
 
 WORDS = "Nine in the evening, so they sit at supper there while you still have the better half of a long day to spend."
@@ -244,6 +244,28 @@ async def test_a_question_ends_the_turn_and_the_result_begins_another(home: Home
     ]
 
 
+async def test_a_question_that_nobody_decided_is_told_to_the_next_turn_alone(home: Home) -> None:
+    """T11: nobody is written to when it lapses; the next prompt shows it once, and no model was asked between."""
+    look = '{"tool": "web.read", "args": {"url": "https://example.org/a"}}'
+    clock = Clock()
+    voice = Scripted([asks(look), SAID])
+    async with alive(home, voice, tools=lambda: (page(),), clock=clock) as soul:
+        await soul.network.hear("What does https://example.org/a say?", person="ana")
+        await soul.network.until_visible(2)
+        clock.forward(hours=25)
+        soul.server.tick()
+        while soul.mind.store.calls.waiting():
+            await soul.mind.store.flush()
+        await soul.idle()
+        silent = len(soul.network.visible), len(voice.requests)
+        await soul.network.hear("Well then", person="ana")
+        await soul.network.until_visible(3)
+
+    told = [one for one in records(prompt_of(voice.requests[-1])) if one["kind"] == "tool"]
+    assert silent == (2, 1)
+    assert [(one["tool"], one["state"]) for one in told] == [("web.read", "lapsed")]
+
+
 @pytest.mark.parametrize("mode", ["split", "voices"])
 async def test_steps_that_are_asked_one_by_one_use_tools_too(home: Home, mode: str) -> None:
     """The step has a call of its own; those after it are shown what it asked and what came of it."""
@@ -310,8 +332,9 @@ async def test_a_process_function_uses_tools_and_is_told_why_not(home: Home) -> 
     assert [one["text"] for one in records(prompt_of(voice.requests[0])) if one["kind"] == "tool"] == ["42"]
 
 
-async def test_a_machine_researches_asks_and_goes_on_with_the_result(home: Home) -> None:
-    """T30: a card ends the machine with `ended`, its process stays, and what came of the call continues it."""
+@pytest.mark.parametrize(("word", "told"), [("!allow", WORDS), ("!deny", "Refused by you: I leave it.")])
+async def test_a_machine_researches_asks_and_goes_on_with_the_result(home: Home, word: str, told: str) -> None:
+    """T30: a card ends the machine with `ended`, its process stays; what came of the call continues it, or is told."""
     choices = iter(['{"actions": ["research"]}', '{"actions": ["respond"]}', '{"actions": ["respond"]}'])
     look = '{"tool": "web.read", "args": {"url": "https://example.org/a"}}'
     voice = Scripted(default=by_tag(action_choice=lambda _: next(choices), tool_use=look, external_dialogue=WORDS))
@@ -320,7 +343,7 @@ async def test_a_machine_researches_asks_and_goes_on_with_the_result(home: Home)
         async with alive(home, voice, tools=lambda: (page(),), settings=settings) as soul:
             await say(soul, "What does https://example.org/a say?")
             turn = str(soul.records().last_turn())
-            await soul.network.hear("!allow", person="ana")
+            await soul.network.hear(word, person="ana")
             await soul.network.until_visible(3)
             await soul.idle()
             said = [one.text for one in soul.network.visible]
@@ -329,8 +352,8 @@ async def test_a_machine_researches_asks_and_goes_on_with_the_result(home: Home)
     assert first["changes"]["ism"] == {"loops": 1, "reason": "ended"}
     assert said[0] == "For that I need your word first."
     assert said[1].startswith("May I read https://example.org/a?")
-    assert said[2] == WORDS
-    assert "Ordered" in prompt_of(voice.requests[-1])
+    assert said[2] == told
+    assert ("Ordered" in prompt_of(voice.requests[-1])) is (word == "!allow")
 
 
 async def test_a_small_model_has_tools_only_where_its_owner_says_so(home: Home, tmp_path: Path) -> None:

@@ -16,13 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from claudius.config import Loaded, Secret
 from claudius.config.schema import Config, ToolServerSettings, ToolsSettings
 from claudius.errors import ToolError, ToolFailed, ToolLost, ToolRefused
 from claudius.memory.pins import Pin
 from claudius.tool import Caller, Tool, ToolClass
-from claudius.tools.mcp import FAILURES, McpHands, Servers
+from claudius.tools.mcp import FAILURES, McpHands, Servers, spec
 from claudius.tools.pins import Definition
 from lab.mcp_server import TOOLS, offered
 
@@ -82,6 +84,52 @@ async def test_a_server_that_misbehaves_costs_its_own_call_alone(hands: McpHands
     asked = (tmp_path / "asks").read_text("utf-8").splitlines()[-4:]
     refused = [f"{one} not offered" for one in ("sampling/createMessage", "elicitation/create", "roots/list")]
     assert asked == [*refused, "ping answered"]
+
+
+async def _answer(request: web.Request) -> web.Response:
+    """Answer as a server over HTTP: its tool gives as many characters as its argument says."""
+    if request.method != "POST" or "id" not in (asked := await request.json()):
+        return web.Response(status=405 if request.method != "POST" else 202)
+    about = {"capabilities": {"tools": {}}, "serverInfo": {"name": "far", "version": "1"}}
+    results = {
+        "initialize": lambda: {"protocolVersion": asked["params"]["protocolVersion"], **about},
+        "tools/list": lambda: {"tools": TOOLS},
+        "tools/call": lambda: {"content": [{"type": "text", "text": "x" * int(asked["params"]["arguments"]["text"])}]},
+    }
+    return web.json_response({"jsonrpc": "2.0", "id": asked["id"], "result": results[asked["method"]]()})
+
+
+async def test_an_answer_over_http_is_capped_like_a_line(hands: McpHands) -> None:
+    """A megabyte is taken, nine are not: the call has no answer, and the server is asked again by the next one."""
+    app = web.Application()
+    app.router.add_route("*", "/mcp", _answer)
+    async with TestServer(app) as far:
+        said = {}
+        for size in (1_000_000, 9_000_000, 2):
+            try:
+                await hands.list("far", {"url": str(far.make_url("/mcp"))})
+                said[size] = len(await hands.call("far", "echo", {"text": str(size)}))
+            except ToolError as error:
+                said[size] = str(error)
+        await hands.close()
+
+    assert said == {1_000_000: 100_000, 9_000_000: "far.echo: no answer: it wrote a line without end", 2: 2}
+
+
+async def test_what_precedes_a_command_runs_it(hands: McpHands, tmp_path: Path) -> None:
+    """`sandbox` is put before the command, which gets the server's own variables through it."""
+    wrapper = tmp_path / "box"
+    wrapper.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/boxed\nshift\nexec "$@"\n')
+    wrapper.chmod(0o700)
+    lab = _spec("good", tmp_path)["command"]
+    server = ToolServerSettings(command=tuple(lab), sandbox=(str(wrapper), "--ro"), env=("TOKEN",))
+    config = Config(tools=ToolsSettings(servers={"good": server}))
+    made = spec("good", Loaded(config, {}, {"TOKEN": Secret("t")}))
+
+    await hands.list("good", made)
+
+    assert (tmp_path / "boxed").read_text().split() == ["--ro", *lab]
+    assert '"TOKEN": "t"' in await hands.call("good", "peek", {})
 
 
 async def test_a_call_that_is_cancelled_is_told_to_its_server_which_is_not_used_again(

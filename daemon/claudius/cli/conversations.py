@@ -223,8 +223,9 @@ def _heard(found: Mapping[str, Any]) -> Iterator[str]:
         if perception.get("kind") == "news":
             yield safe(f"news came in: {text}")
             continue
+        own = "a tool" if perception.get("kind") == "tool" else "the soul's own clock"
         is_own = perception.get("origin") == "internal"
-        who = "the soul's own clock" if is_own else perception.get("name") or perception.get("person") or "nobody"
+        who = own if is_own else perception.get("name") or perception.get("person") or "nobody"
         yield safe(f"heard from {who}: {text}" if text else f"heard from {who}")
     if why := found["explained"]["words"]:
         yield why

@@ -64,7 +64,8 @@ def add(name: str, allow: tuple[str, ...], *, again: bool, as_json: bool, **give
 
     home = Home.of(os.environ)
     server = ToolServerSettings(**given | {"sandbox": tuple(shlex.split(given["sandbox"]))})
-    [seen] = reports.look(home, reports.begin(home, name, server, again=again), [name])
+    loaded = reports.begin(home, name, server, again=again)
+    [seen] = reports.look(home, loaded, [name], {"patience_s": reports.FIRST_S})
     if seen.error:
         raise ToolFailed(name, seen.error)
     for one in seen.listed.bad:

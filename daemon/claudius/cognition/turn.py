@@ -37,7 +37,7 @@ from claudius.cognition.proactive import (
     think_twice,
     withheld,
 )
-from claudius.cognition.processes import route, sections
+from claudius.cognition.processes import Process, route, sections
 from claudius.cognition.reflection import Idle, fold_expired
 from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.timing import zone_at, zone_name
@@ -52,7 +52,7 @@ from claudius.memory.recall import RecallLimits
 from claudius.perception import SELF, Kind, MessageExtra, Origin, Perception, ScheduledExtra, ToolExtra, internal
 from claudius.psyche import Attention
 from claudius.psyche.context import ANNOUNCED
-from claudius.recollection import unrecalled
+from claudius.recollection import Recollection, unrecalled
 from claudius.soul import SoulText
 from claudius.tool import CallState
 
@@ -189,8 +189,8 @@ async def _concluded(turn: TurnState, pending: Pending) -> Intent:
         raise OverBudget
     show_heard(mind.hooks, known)
     process = route(known, turn.soul, autonomous=turn.settings.autonomous)
-    if isinstance(perception.extra, MessageExtra) and perception.extra.answer is not None:
-        return conclude_told(known, process, turn.settings, perception.extra.answer)
+    if (noted := _noted(known, process, turn.settings)) is not None:
+        return noted
     if (line := _fixed(turn)) is not None:
         return _said(turn, line, ANNOUNCED)
     if known.owes and perception.origin is Origin.EXTERNAL and is_told_to_stop(pending, mind):
@@ -216,6 +216,15 @@ async def _concluded(turn: TurnState, pending: Pending) -> Intent:
         if is_heard
         else conclude_unthought(known, process, turn.settings, attention, lines)
     )
+
+
+def _noted(known: Recollection, process: Process, settings: EngineSettings) -> Intent | None:
+    """Conclude what needs no word: what was answered elsewhere, a question that lapsed (the next turn is shown it)."""
+    extra = known.perception.extra
+    if isinstance(extra, MessageExtra) and extra.answer is not None:
+        return conclude_told(known, process, settings, extra.answer)
+    is_lapsed = isinstance(extra, ToolExtra) and extra.state == CallState.LAPSED
+    return conclude_heard(known, process, settings) if is_lapsed else None
 
 
 def _fixed(turn: TurnState) -> str | None:

@@ -227,8 +227,8 @@ class CallStore:
         return maybe_instant(self._core.value("calls_lapse_next"))
 
     async def lapse(self, now: datetime) -> tuple[str, ...]:
-        """Let every question lapse whose time is over; return the conversations affected."""
-        return tuple(await self._core.write(lambda db: db.values("calls_lapsed", now=stamp(now))))
+        """Let every question lapse whose time is over; return the conversations whose next turn is shown that."""
+        return await self._core.write(partial(lapse, now=now))
 
     async def grant(self, grant: Grant) -> int:
         """Remember a consent; return its number."""
@@ -352,6 +352,14 @@ def decide(
     return decided
 
 
+def lapse(db: Database, now: datetime) -> tuple[str, ...]:
+    """Let every question lapse whose time is over, and have that be heard, which nobody owes a reply."""
+    calls = [call_of(row) for row in db.all("calls_lapsed", now=stamp(now))]
+    for call in calls:
+        _hear(db, call, now, owes=False)
+    return tuple([call.conversation for call in calls])
+
+
 def remember(db: Database, grant: Grant) -> int:
     """Remember a consent; return its number."""
     return int(db.value("grant_new", **_grant_row(grant)))
@@ -369,9 +377,9 @@ def _row(db: Database, call: str) -> Row:
     return row
 
 
-def _hear(db: Database, call: ToolCall, now: datetime) -> None:
+def _hear(db: Database, call: ToolCall, now: datetime, *, owes: bool = True) -> None:
     """Have the end of a call be heard, after everything that waits in its conversation."""
-    _keep(db, call, now, key=f"{KEY}{call.id}", owes=bool(call.person))
+    _keep(db, call, now, key=f"{KEY}{call.id}", owes=owes and bool(call.person))
 
 
 def _keep(db: Database, call: ToolCall, now: datetime, *, key: str, owes: bool) -> None:
@@ -381,7 +389,7 @@ def _keep(db: Database, call: ToolCall, now: datetime, *, key: str, owes: bool) 
         audience=call.audience,
         person=call.person,
         name="",
-        text=call.result or call.reason,
+        text=call.result or ("" if call.state in (CallState.REFUSED, CallState.LAPSED) else call.reason),
         at=now,
         position=position(db, call.conversation, 0),
         kind=Kind.TOOL,

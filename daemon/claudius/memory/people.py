@@ -89,14 +89,13 @@ class PeopleStore:
         `owners`: any of their ids; `is_listed`: False = the list is not to be believed now.
         """
         is_private = audience.startswith(private(""))
-        with self._core.snapshot() as db:
-            rows = [] if is_private else db.all("audience_members", audience=audience)
-            is_whole = is_private or (is_listed and bool(rows) and rows[0]["known_at"] is not None)
-            here = [*present, audience.removeprefix(private(""))] if is_private else present
-            kept = {one: canonical(db, one) for one in {*here, *owners}}
-            people, mine = {kept[one] for one in here}, {kept[one] for one in owners}
-            if is_whole:
-                people |= {row["person"] for row in rows if row["person"]}
+        rows = [] if is_private else self._core.look("audience_members", audience=audience)
+        is_whole = is_private or (is_listed and bool(rows) and rows[0]["known_at"] is not None)
+        here = [*present, audience.removeprefix(private(""))] if is_private else present
+        kept = {one: self._core.value("canonical", person=one) or one for one in {*here, *owners}}
+        people, mine = {kept[one] for one in here}, {kept[one] for one in owners}
+        if is_whole:
+            people |= {row["person"] for row in rows if row["person"]}
         return Onlookers(people=frozenset(people) if is_whole else None, owners=frozenset(people & mine))
 
     def sight(self, person: str) -> Sequence[SeenPlaces]:

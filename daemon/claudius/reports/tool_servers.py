@@ -29,6 +29,8 @@ from claudius.tools.mcp import Listed, McpHands, spec, tool_of
 from claudius.tools.pins import SERVER, Definition, differences
 
 PRIVATE = {"owner", "private"}
+FIRST_S = 120.0
+"""How long a server's first start may take: `uvx` and `npx` fetch it."""
 MOST_OFFERED = 24
 """How many tools the system text names at most."""
 
@@ -52,7 +54,7 @@ class ServerLook(Struct, frozen=True, kw_only=True):
         return {"server": self.server, "ok": not detail, "detail": detail, "tools": tools, "bad": bad, "ms": self.ms}
 
 
-def look(home: Home, loaded: Loaded, names: Sequence[str]) -> list[ServerLook]:
+def look(home: Home, loaded: Loaded, names: Sequence[str], more: JSON = {}) -> list[ServerLook]:  # noqa: B006 - only read
     """Start each of these servers once, beside any running process, and compare what it offers with its pins."""
     with records(home) as kept:
         pins = kept.pins()
@@ -61,7 +63,7 @@ def look(home: Home, loaded: Loaded, names: Sequence[str]) -> list[ServerLook]:
     async def one(hands: McpHands, name: str) -> ServerLook:
         began = asyncio.get_running_loop().time()
         try:
-            listed = await hands.list(name, spec(name, loaded))
+            listed = await hands.list(name, {**spec(name, loaded), **more})
         except ToolFailed as error:
             return ServerLook(
                 server=name, error=blot(": ".join(filter(None, (error.detail, error.said.words()))), secrets)
@@ -174,8 +176,7 @@ def offered(home: Home) -> list[dict[str, Any]]:
 def all_tools(home: Home, loaded: Loaded) -> Sequence[Tool]:
     """Return every tool as the settings and the pins make them; nothing of them is run. Raises: BadConfiguration."""
     from claudius.compose import TOOLS
-    from claudius.tools import built_in
-    from claudius.tools.offered import offered_tools
+    from claudius.tools.offered import built_in, offered_tools
 
     with records(home) as kept:
         pins = kept.pins()

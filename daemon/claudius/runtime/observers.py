@@ -7,17 +7,20 @@ raises or takes too long three times is switched off, and health names it. Sourc
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import logging
 import queue
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from claudius.cognition.hooks import Hooks
+from claudius.errors import BadConfiguration
+from claudius.failure import of_a_part
 from claudius.observed import (
     BeliefAdded,
     BeliefExpired,
@@ -151,3 +154,20 @@ class Observers:
         """Return what is wrong with each, by name; empty where all is well."""
         dropped = {one.name: f"was too slow for {one.dropped:,} events" for one in self.each if one.dropped}
         return dropped | {one.name: one.why_off for one in self.each if one.why_off}
+
+
+def observers_of(names: Sequence[str]) -> dict[str, object]:
+    """Build the observers that the settings name, by name. Raises: BadConfiguration."""
+    made: dict[str, object] = {}
+    for name in names:
+        module, _, attribute = name.partition(":")
+        try:
+            made[name] = getattr(importlib.import_module(module), attribute)()
+        except Exception as error:
+            raise BadConfiguration("config.toml", "observers", f"{name!r}: {of_a_part(error)}", _FIX) from error
+        if problem := unfit(made[name]):
+            raise BadConfiguration("config.toml", "observers", f"{name!r} is no observer: {problem}", _FIX)
+    return made
+
+
+_FIX = "docs/observers.md shows the shape"

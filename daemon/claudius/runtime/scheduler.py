@@ -101,7 +101,8 @@ async def tick(mind: Mind, wake: Callable[[str], None], look: Look | None = None
         gone = mind.store.facts.next_destroyed()
     lapses = mind.store.calls.next_lapse()
     if lapses is not None and lapses <= now:
-        await mind.store.calls.lapse(now)
+        for conversation in await mind.store.calls.lapse(now):
+            wake(conversation)
         lapses = mind.store.calls.next_lapse()
     job = await look(now) if look else None
     nearest = min((one for one in (due, gone, lapses, job) if one), default=None)

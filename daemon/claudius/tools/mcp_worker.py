@@ -14,7 +14,7 @@ import math
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ CANCEL_S = 2.0
 KEPT_CHARS = 100_000
 """The most that goes to the daemon of a result: three quarters of it from its head, the rest from its end."""
 MEMORY_BYTES = 600_000_000
-"""What this process and its servers may take together; the largest server is killed at more."""
+"""What this process and its servers may take together, but for what they share; the largest is killed at more."""
 LOOK_S = 0.5
 COMPLAINT_CHARS = 200
 
@@ -97,14 +97,15 @@ class McpConnection:
             self._hands.say({"server": self.name, "closed": self.why})
 
     async def _connected(self) -> None:
-        with anyio.move_on_after(CONNECT_S) as limit:
+        patience_s = self._spec.get("patience_s", CONNECT_S)
+        with anyio.move_on_after(patience_s) as limit:
             async with Client(_guarded(self, self._transport()), cache=None) as client:
                 limit.deadline = math.inf
                 async with anyio.create_task_group() as running:
                     await self._work(client, running)
                     running.cancel_scope.cancel()
         if limit.cancelled_caught:
-            self.why = self.why or f"it did not answer within {CONNECT_S:.0f} s"
+            self.why = self.why or f"it did not answer within {patience_s:.0f} s"
 
     async def _work(self, client: Client, running: anyio.abc.TaskGroup) -> None:
         while True:
@@ -206,13 +207,16 @@ class McpConnection:
         last = (self.child.complaint if self.child else "").strip().splitlines()[-1:]
         return {"error": self.why or "it ended", "complaint": "".join(last)[:COMPLAINT_CHARS]}
 
+    async def _cap(self, response: httpx2.Response) -> None:
+        response.stream = _CappedStream(response.stream, self.end)
+
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[Streams]:
         async with AsyncExitStack() as stack:
             if self._spec.get("url"):
                 headers = {"Authorization": f"Bearer {self._spec['token']}"} if self._spec.get("token") else {}
                 times = httpx2.Timeout(CONNECT_S, read=None)
-                http = httpx2.AsyncClient(headers=headers, event_hooks={"response": [_cap]}, timeout=times)
+                http = httpx2.AsyncClient(headers=headers, event_hooks={"response": [self._cap]}, timeout=times)
                 await stack.enter_async_context(http)
                 transport = streamable_http_client(self._spec["url"], http_client=http, max_sse_event_size=LINE_BYTES)
                 yield await stack.enter_async_context(transport)
@@ -281,15 +285,11 @@ async def _guarded(server: McpConnection, transport: Any) -> AsyncIterator[Strea
         guard.cancel_scope.cancel()
 
 
-async def _cap(response: httpx2.Response) -> None:
-    response.stream = _CappedStream(response.stream)
-
-
 class _CappedStream(httpx2.AsyncByteStream):
     """Ends a response in which LINE_BYTES come without an end of line."""
 
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
+    def __init__(self, inner: Any, end: Callable[[str], None]) -> None:
+        self._inner, self._end = inner, end
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         length = 0
@@ -297,6 +297,7 @@ class _CappedStream(httpx2.AsyncByteStream):
             last = piece.rfind(b"\n")
             length = length + len(piece) if last < 0 else len(piece) - last
             if length > LINE_BYTES:
+                self._end("it wrote a line without end")
                 raise httpx2.ReadError("a line without end")
             yield piece
 
@@ -365,7 +366,7 @@ class McpConnections:
         """Kill the largest server where all take too much memory; this process itself if it is the largest."""
         while True:
             await asyncio.sleep(LOOK_S)
-            own = _rss(os.getpid())
+            own = _own(os.getpid())
             sizes = {server: _tree(server.child.pid) for server in self._alive if server.child}
             if own + sum(sizes.values()) <= MEMORY_BYTES:
                 continue
@@ -377,20 +378,22 @@ class McpConnections:
                 largest.child.kill()
 
 
-def _rss(pid: int) -> int:
+def _own(pid: int) -> int:
+    """Return the resident memory that a process shares with no other: of node, half of it is the program."""
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
+        resident, shared = map(int, Path(f"/proc/{pid}/statm").read_text("ascii").split()[1:3])
+    except (OSError, ValueError):
         return 0
+    return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _tree(pid: int) -> int:
-    """Return the resident memory of a process and its children, and theirs; 0 where the system does not tell."""
+    """Return the own memory of a process and its children, and theirs; 0 where the system does not tell."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()
     except OSError:
         children = []
-    return _rss(pid) + sum(_tree(int(child)) for child in children)
+    return _own(pid) + sum(_tree(int(child)) for child in children)
 
 
 def _definition(tool: Any) -> dict[str, Any]:
