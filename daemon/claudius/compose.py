@@ -72,10 +72,8 @@ PROVIDERS: dict[str, str] = {
 }
 """Built-in providers by name; each module has `build(loaded, home)`."""
 
-
 EMBEDDERS: dict[str, str] = {"use": "claudius.memory.moments"}
 """Built-in embedders by name; each module has `build()`. The setting's `auto` is the one of the extra `recall`."""
-
 
 TOOLS: dict[str, str] = {
     **dict.fromkeys(("calc", "clock", "recall", "tool_help"), "claudius.tools.look"),
