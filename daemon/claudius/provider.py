@@ -219,6 +219,12 @@ def patience_of(provider: Provider, request: Request) -> float:
     return float(patience(request)) if patience else 0.0
 
 
+def reading_s(provider: Provider, request: Request) -> float:
+    """Return about how long, in seconds, a model at home reads this prompt; 0 = no time worth telling."""
+    reads = getattr(provider, "reading_s", None)
+    return float(reads(request)) if reads else 0.0
+
+
 async def prepare(provider: Provider) -> None:
     """Have a provider do now what its first call would wait for: imports, clients, what it asks its server once."""
     begin = getattr(provider, "prepare", None)

@@ -11,6 +11,7 @@ import pytest
 from case_rows import Row, rows
 from driven import Machine
 from lab.loopback.model import MODEL, ModelServer, Reply
+from lab.loopback.model_families import Family
 
 
 def _machine(root: Path, server: ModelServer, provider: str = "openai_compat", **more: str) -> Machine:
@@ -40,9 +41,9 @@ async def test_an_unknown_price_is_unknown_and_cache_writes_are_counted(tmp_path
     assert (found["cost_usd"], found["unpriced"]) == (None, 1)
 
 
-def _typed(root: Path, server: ModelServer, *lines: tuple[str, str]) -> str:
+def _typed(root: Path, server: ModelServer, *lines: tuple[str, str], provider: str = "anthropic_api") -> str:
     """Type lines into an open chat, each until some words of its answer are shown; return all that was shown."""
-    machine = _machine(root, server, "anthropic_api", CLAUDIUS_MODEL_RETRIES="0")
+    machine = _machine(root, server, provider, CLAUDIUS_MODEL_RETRIES="0")
     with machine.terminal("chat") as terminal:
         for line, answer in lines:
             terminal.until("you › ")
@@ -80,3 +81,14 @@ async def test_what_is_tried_again_by_itself_is_not_told_as_a_failure(tmp_path: 
     assert "trying again: anthropic_api:" in shown
     assert "failed:" not in shown
     assert "Back again." in shown
+
+
+async def test_a_slow_model_says_how_long_it_reads(tmp_path: Path) -> None:
+    """Not how much: nobody knows what that means."""
+    row: Row = rows("newcomer", "model", only="slow")[0].values[0]
+    (line,), (never,) = row.input["says"], row.right["never"]
+    async with ModelServer(default="Good day to you.", family=Family("llama.cpp")) as server:
+        shown = await asyncio.to_thread(_typed, tmp_path, server, (line, "to you."), provider="openai_compat")
+
+    assert re.search(r"… reading, about \d+ s", shown)
+    assert never not in shown

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, aclosing
 from functools import partial
+from math import ceil
 from typing import Any, cast
 
 from msgspec import Struct
@@ -65,7 +66,7 @@ from claudius.provider import (
     Request,
     Usage,
     estimate,
-    patience_of,
+    reading_s,
 )
 from claudius.recollection import EntryType
 
@@ -143,8 +144,8 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
                 undo.callback(thoughts.void)
             show_prompt(mind.hooks, turn.recollection, steps, prompt, provider.model)
             started = time.monotonic()
-            if turn.surface.read and not turn.streamed and patience_of(provider, request):
-                await turn.surface.read(f"… reading about {estimate(request, '').input_tokens:,} tokens")
+            if turn.surface.read and not turn.streamed and (seconds := reading_s(provider, request)):
+                await turn.surface.read(f"… reading, about {ceil(seconds)} s")
             with turn.surface.waiting():
                 done = await _read(turn, provider, request, reading)
             undo.pop_all()

@@ -48,6 +48,7 @@ from claudius.provider import (
     limits_of,
     patience_of,
     prepare,
+    reading_s,
 )
 
 AUTO = "auto"
@@ -133,6 +134,10 @@ class Chain:
     def patience_s(self, request: Request) -> float:
         """Return the least time that the first byte may take, of the most patient provider."""
         return max([patience_of(one, request) for one in self.providers])
+
+    def reading_s(self, request: Request) -> float:
+        """Return about how long the first provider reads this prompt."""
+        return reading_s(self.providers[0], request)
 
     async def complete(self, request: Request) -> AsyncIterator[Event]:
         """Stream the reply of the first provider that gives one. Raises: ProviderError, of the last provider asked."""

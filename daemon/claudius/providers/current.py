@@ -151,7 +151,7 @@ def notices(voice: CurrentVoice, settings: Settings, soul: Source, disk: Disk, e
     """Return what the owner should know, one line each: files not in force, providers that refused us."""
     resting = voice.inner.resting() if voice.inner.last_error is None else ()  # told with the failure otherwise
     refused = [
-        f"{one.name} refused our key or account: correct it in {env_file}; `claudius doctor --live` says why"
+        f"{one.name} refused our key or account: correct it in {env_file}: your next message tries it"
         for one in resting
     ]
     in_soul, elsewhere = [

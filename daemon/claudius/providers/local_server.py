@@ -345,6 +345,10 @@ class LocalServer:
         if before[3:] != after[3:] or any(abs(a - b) > 0.2 * b for a, b in zip(after[:3], before[:3], strict=True)):
             self._memory.save()
 
+    def reading_s(self, facts: Facts, request: Request) -> float:
+        """Return about how long it reads a prompt, at the rate of its last call, or at a slow one before the first."""
+        return chars_of(request) / facts.chars_per_token / (facts.tokens_per_s or SLOWEST)
+
     def patience_s(self, facts: Facts, request: Request) -> float:
         """Return how long the first byte of a reply may take."""
         rate = facts.tokens_per_s / SLACK or SLOWEST

@@ -147,6 +147,12 @@ class OpenAICompat:
             return 0.0
         return self._server.patience_s(self._server.facts(request.model or self.model), request)
 
+    def reading_s(self, request: Request) -> float:
+        """Return about how long a server at home reads this prompt; 0 out in the world."""
+        if self._server is None:
+            return 0.0
+        return self._server.reading_s(self._server.facts(request.model or self.model), request)
+
     async def complete(self, request: Request) -> AsyncIterator[Event]:  # noqa: C901 - one stream, from ask to end
         """Stream the reply. Raises: ProviderError."""
         import httpx  # noqa: PLC0415 - imported only when such a server is used
