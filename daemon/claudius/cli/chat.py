@@ -99,7 +99,8 @@ def chat(
         line = SentLine(_stdin() if text == "-" else text)
         if not line.text.strip():
             raise UsageProblem("--once needs a text to say")
-        if text != "-" and sys.stdin and S_ISREG(os.fstat(0).st_mode):  # a pipe may stay open, and whoever holds it says nothing
+        # of a pipe nobody knows whether anything comes, or when it ends
+        if text != "-" and sys.stdin and S_ISREG(os.fstat(0).st_mode):
             line.attached = _stdin().strip()
         return asyncio.run(_once(home, hello, line, timeout_s, as_json=as_json))
     is_tty = sys.stdin.isatty() and sys.stdout.isatty()
