@@ -516,7 +516,7 @@ def test_eval_a19_acts_are_counted_and_a_wrong_reader_is_found(mutant: str, monk
         monkeypatch.setattr(reader, mutant, LATE(reader._at))
     elif mutant:
         monkeypatch.setattr(reader, mutant, lambda _: "")
-    suite = replace(whole, scene=tuple(one for one in whole.scene if one.id in DOES))
+    suite = replace(whole, scene=tuple(one for one in whole.scene if one.id in DOES), needs_model=False)
 
     found = played(suite, voice=Scripted(default=by_tag(**sections)), price=lambda _: 0.0).suites[0].figures
 
