@@ -35,7 +35,7 @@ from claudius.runtime.delivery import Post, deliver
 from claudius.runtime.hands import IdleHands
 from claudius.runtime.lanes import RECONCILE_HOURS
 from claudius.soul import SoulSource
-from claudius.tools import built_in
+from claudius.tools.offered import built_in
 from sides import cpu_s, serve
 
 PERSON = "terminal:local:tom"

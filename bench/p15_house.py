@@ -2,7 +2,7 @@
 
     bench/p15_house.py                      this checkout, beside the bounds of bench/house.toml
     bench/p15_house.py BEFORE AFTER         two checkouts side by side, each with its own .venv, as a Markdown table
-    bench/p15_house.py --page               docs/house.md, from the bounds
+    bench/p15_house.py --page               docs/design/house.md, from the bounds
 
 Nothing is timed: every figure is counted, and the same on any machine.
 """
@@ -26,7 +26,7 @@ from sides import environment
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent
-BOUNDS, PAGE = HERE / "house.toml", REPOSITORY / "docs" / "house.md"
+BOUNDS, PAGE = HERE / "house.toml", REPOSITORY / "docs" / "design" / "house.md"
 WINGS = ("adapters/slack/", "adapters/discord/", "memory/postgres/", "eval/", "console/", "claude_code/", "testing/")
 """Rooms that only a registry imports: the core works without them."""
 
@@ -200,14 +200,14 @@ def bounds() -> dict[str, dict[str, int]]:
 
 
 def faults(counts: Counts) -> list[str]:
-    """Return a line for each figure that is above its bound, and one if docs/house.md says others."""
+    """Return a line for each figure that is above its bound, and one if docs/design/house.md says others."""
     limits = {name: bound.get("meanwhile", bound["most"]) for name, bound in bounds().items()}
-    stale = ["docs/house.md: print it anew, with --page"] if PAGE.read_text("utf-8") != page() else []
+    stale = ["docs/design/house.md: print it anew, with --page"] if PAGE.read_text("utf-8") != page() else []
     return [f"{name}: {counts[name]:,} > {limit:,}" for name, limit in limits.items() if counts[name] > limit] + stale
 
 
 def page() -> str:
-    """Return docs/house.md with its table made anew."""
+    """Return docs/design/house.md with its table made anew."""
     words = PAGE.read_text("utf-8").partition("\n\n| ")[0]
     made = [f"| {name} | {bound['before']:,} | {bound['most']:,} |" for name, bound in bounds().items()]
     return "\n".join([words, "", "| | before | at most |", "|---|---|---|", *made, ""])

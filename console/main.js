@@ -37,7 +37,7 @@ function Strip({ status, psyche, usage, veiled, onVeil, lost }) {
     ${psyche && html`<p class="mood">${plain(psyche.mood.words)}</p>
     <p class="energy wide">energy <meter min="0" max="1" value=${psyche.energy} aria-label="energy">${psyche.energy.toFixed(2)}</meter></p>
     <p class="wide">${plain(need)}</p>`}
-    <p class="right"><span class=${`dot ${status?.running && !lost ? "on" : "off"}`} aria-hidden="true"></span> ${plain(life)}${status?.provider?.name ? ` · voice: ${status.provider.name}` : ""}${waits ? ` · ${waits} waiting` : ""}</p>
+    <p class="right"><span class=${`dot ${status?.running && !lost ? "on" : "off"}`} aria-hidden="true"></span> ${plain(life)}${status?.provider?.name ? ` · voice: ${status.provider.name}` : ""}${status?.bridge ? ` · ${plain(status.bridge.name)} is at the bench` : ""}${waits ? ` · ${waits} waiting` : ""}</p>
     <p class="wide">today ${today ? `${today.calls} call${today.calls === 1 ? "" : "s"} · ${count(tokensIn(today) + today.output_tokens)} tokens · ${dollars(today.cost_usd)}` : "no calls yet"}</p>
     <button class="plain" aria-pressed=${veiled} onClick=${onVeil}>${veiled ? "Unveil" : "Veil"} thoughts <kbd>v</kbd></button>
   </header>`;

@@ -1,4 +1,7 @@
-"""docs/extend.md is true: its parts work as they stand; a part of the wrong shape is named before anybody talks to it."""
+"""docs/extend.md and docs/network.md are true: the parts work as they stand; one of the wrong shape is named at once.
+
+So is what docs/claude-code.md says of a session that thinks for the soul.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +12,28 @@ import pytest
 
 from driven import REPOSITORY, Machine
 
-TEXT = (REPOSITORY / "docs" / "extend.md").read_text("utf-8")
+TEXT = "".join((REPOSITORY / "docs" / name).read_text("utf-8") for name in ("extend.md", "network.md"))
 FILE = re.compile(r"^`~/([\w./-]+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```shell\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINES = 50
 """The longest example, the adapter."""
 
 
-def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", ["extend.md", "claude-code.md"])
+def test_the_page_runs_as_it_stands(tmp_path: Path, page: str) -> None:
     """Each part is written, checked, and used through a real command or daemon, in the order of the page."""
+    whole = (REPOSITORY / "docs" / page).read_text("utf-8")
     machine = Machine(tmp_path, env={"LOGNAME": "ada", "CLAUDIUS_PROVIDERS": ""})
     machine.ok("status", "--help")
-    for name, text in FILE.findall(TEXT):
+    for name, text in FILE.findall(whole):
         file = machine.user / name
         file.parent.mkdir(parents=True, exist_ok=True)
         if file.parent.name == "parts":
             file.write_text(text)
 
     exports = ""
-    for block in SHELL.finditer(TEXT):
-        for name, text in FILE.findall(TEXT[: block.start()]):
+    for block in SHELL.finditer(whole):
+        for name, text in FILE.findall(whole[: block.start()]):
             (machine.user / name).write_text(text)
         for part in re.split(r"^\$ ", block[1], flags=re.MULTILINE)[1:]:
             typed, _, shown = part.partition("\n")

@@ -1,3 +1,3 @@
 """Claudius: a soul that lives in your chat."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -19,7 +19,6 @@ from typing import Any
 from msgspec import Struct, field
 
 from claudius.adapters.terminal import TerminalAdapter, own_person
-from claudius.claude_code.context import Ensouled
 from claudius.cognition.hooks import Hooks
 from claudius.cognition.mind import Mind, StepVoice, lately
 from claudius.cognition.processes import check_process
@@ -50,8 +49,7 @@ from claudius.runtime.server import Server
 from claudius.runtime.transcription import transcriber
 from claudius.shape import misfit
 from claudius.soul import SoulSource, Source
-from claudius.tools import built_in
-from claudius.tools.offered import OfferedTools, offered_tools
+from claudius.tools.offered import OfferedTools, built_in, offered_tools
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +81,9 @@ TOOLS: dict[str, str] = {
     "web.read": "claudius.tools.web",
 }
 """Built-in tools by name; each module has `build(store, config, offered)`, which returns its tools."""
+
+ENSOULED = "claudius.claude_code.context"
+"""What serves the sessions of Claude Code."""
 
 
 class Composed(Struct, frozen=True, kw_only=True):
@@ -280,14 +281,14 @@ async def compose(
         store=store,
         roles=roles,
         resources=resources,
-        tools=offered_tools(home, lambda: settings.loaded, store.pins.all, clock.now, TOOLS, learn),
+        tools=offered_tools(home, now, store.pins.all, clock.now, TOOLS, learn),
     )
     mind, second, services, ensouled = _parts(given, networks=networks)
     server = _server(given, mind, second, services, ensouled, networks=networks)
     return Composed(server=server, settings=settings, soul=soul, mind=mind)
 
 
-def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, BackgroundServices, Ensouled]:
+def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, BackgroundServices, Any]:
     """Build the mind and what thinks and works beside it. Raises: ClaudiusError."""
     home, store, settings = given.home, given.store, given.settings
     pushed = partial(getattr, store.leases.souls, "in_force")  # the very next turn has it
@@ -316,7 +317,7 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
         consult=second.consult,
         hands=IdleHands(built_in(TOOLS.values(), store, shared["config"], given.tools)),
     )
-    ensouled = Ensouled(mind, home, own_person)
+    ensouled = importlib.import_module(ENSOULED).Ensouled(mind, home, own_person)
     services = BackgroundServices(
         mind,
         home,
@@ -335,7 +336,7 @@ def _server(
     mind: Mind,
     second: SecondMind,
     services: BackgroundServices,
-    ensouled: Ensouled,
+    ensouled: Any,
     *,
     networks: bool,
 ) -> Server:
@@ -444,7 +445,7 @@ def _load(name: str, registry: Mapping[str, str], key: str) -> Any:
     return module
 
 
-_SHAPE = "docs/extend.md shows the shape"
+_SHAPE = "docs/extend.md and docs/network.md show the shape"
 
 
 def _made(name: str, registry: Mapping[str, str], key: str, door: type, *given: Any) -> Any:

@@ -27,3 +27,6 @@ UPDATE audit SET who = :alias WHERE who = :person;
 -- name: audit_erase_target
 -- scans: an erasure reads everything once
 UPDATE audit SET target = :alias WHERE target = :person;
+
+-- name: audit_lent
+SELECT 1 AS is_lent FROM audit WHERE act = 'bridge' AND target IN (SELECT value FROM json_each(:turns)) LIMIT 1;

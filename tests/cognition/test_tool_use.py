@@ -26,7 +26,7 @@ from claudius.reports.replaying import replayed
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from claudius.tool import JSON, Caller, Tool, ToolClass
-from claudius.tools import built_in
+from claudius.tools.offered import built_in
 from minds import Clock, by_tag, registered, say, wanted
 from prompt_records import prompt_of, records
 

@@ -18,7 +18,7 @@ from claudius.providers.claude import command
 from claudius.reports.conversations import explained
 from claudius.testing.alive import alive
 from claudius.testing.provider_contract.voice import in_order
-from claudius.tools import built_in
+from claudius.tools.offered import built_in
 from lab.loopback.model import ModelServer
 from minds import say
 

@@ -1,4 +1,4 @@
-"""docs/psyche.md lists every constant of the psyche with its unit and the value in the code."""
+"""docs/psyche-laws.md lists every constant of the psyche with its unit and the value in the code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "psyche.md"
+PAGE = Path(__file__).parents[2] / "docs" / "psyche-laws.md"
 UNITS = {"": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 ROW = re.compile(r"^\| `(\w+)\.([A-Z0-9_]+)` \| ([−\d. ]+?) ?(min|h|d)? \| .+ \|$", re.MULTILINE)
 ROWS = ROW.findall(PAGE.read_text("utf-8"))

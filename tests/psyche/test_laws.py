@@ -312,7 +312,7 @@ def test_m6_an_arc_is_warmed_by_a_match_and_always_fades() -> None:
     other = replace(ARC, arc="b", stems=("garden", "rose"))
     matched = dict(subjects.matches((ARC, other), frozenset(("release", "pipeline"))))
 
-    warmed = subjects.reinforce((ARC, other), matched, 0.6, 0.5)
+    warmed = subjects.strengthened((ARC, other), matched, 0.6, 0.5, keeps=0.8)
     later = subjects.advance_arcs(warmed, 48 * HOUR_S)
 
     assert warmed[0].intensity > ARC.intensity

@@ -215,6 +215,7 @@ class Hook:
         if self._sessions.find(known.session):
             self._sessions.keep(replace(known, prompt=""))
         self._sessions.prune()
+        self._ask("bridge", do="off", session=known.session)
         return ""
 
     def _soul(self) -> str:

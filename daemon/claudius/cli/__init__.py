@@ -42,6 +42,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "schedule": ("state:schedule", "what the soul has planned for later, and what its clock does"),
     "daimon": ("state:daimon", "who whispers to the soul"),
     "ensoul": ("ensoul:ensoul", "the soul in Claude Code"),
+    "bridge": ("bridge:bridge", "lend the soul your own Claude Code, which thinks in its place"),
     "mcp": ("mcp:mcp", "lend the soul to programs that speak MCP"),
     "stream": ("status:stream", "watch it hear, think, decide, feel and speak"),
     "ledger": ("ledger:ledger", "whom the soul deals with, and how its trust changed"),

@@ -73,7 +73,12 @@ def chat(
     thoughts: bool | None,
     as_json: bool,
 ) -> int:
-    """Talk with the soul here in the terminal."""
+    """Talk with the soul here in the terminal.
+
+    Ctrl-D ends it, Alt-Enter begins a new line, Tab completes a word with `!` or `/`; /help says what else there is. A
+    failure is told at once with its remedy: with --once on stderr, and as "failure" in the JSON; an apology ends with
+    exit code 75.
+    """
     if as_json and text is None:
         raise UsageProblem("--json needs --once TEXT")
     if other is not None and not other.strip():

@@ -85,7 +85,11 @@ def _conversation(found: Mapping[str, Any]) -> Iterator[str]:
 @click.argument("turn", default="")
 @json_option
 def why(turn: str, *, as_json: bool) -> None:
-    """Explain one turn, your last if none is named: what it knew, asked, thought, changed and said."""
+    """Explain one turn, your last if none is named: what it knew, asked, thought, changed and said.
+
+    Of a turn that failed it names the cause and the remedy, and shows what the other side wrote. With --json it prints
+    the whole prompt, too.
+    """
     found = reports.explained(Home.of(os.environ), turn)
     print_result(found, explained(found), as_json=as_json)
 
@@ -101,7 +105,10 @@ def why(turn: str, *, as_json: bool) -> None:
 @click.option("--agree", type=click.IntRange(min=1), help="With --ask: take at most so many tokens, and do not ask me.")
 @json_option
 def replay(turn: str, soul_file: Path | None, *, is_asked: bool, agree: int | None, as_json: bool) -> int:
-    """Rebuild a turn's prompt from what was kept, with the same or another soul; nothing is written."""
+    """Rebuild a turn's prompt from what was kept, with the same or another soul; nothing is written.
+
+    The exit code is 1 if it is not the same byte for byte. What it reads is kept for a year (`memory.records_days`).
+    """
     home, soul = Home.of(os.environ), soul_file.read_text("utf-8-sig") if soul_file else None
     document = replaying.replayed(home, turn, soul)
     outcome = "identical, byte for byte" if document["identical"] else str(document["diff"])

@@ -16,10 +16,9 @@ import click
 
 import claudius
 from claudius.cli.output import json_option, print_checks, print_json, print_result, safe, table
-from claudius.errors import EXIT_FAILED, StoreError, UsageProblem
+from claudius.errors import EXIT_FAILED, UsageProblem
 from claudius.home import Home, shipped
-from claudius.memory.database import StorePlace
-from claudius.memory.opening import MISSING, place_of
+from claudius.memory.opening import place_of
 from claudius.reports import doctor as reports
 from claudius.reports.status import EVERY, acts
 
@@ -69,7 +68,12 @@ def upgrade(*, check: bool, as_json: bool) -> int:
         raise UsageProblem(f"it only checks, with --check; {HOW}")
     home = Home.of(os.environ)
     place = place_of(home)
-    here, oldest, known = _at_server(place) if place.is_postgres else _in_file(home)
+    if place.is_postgres:
+        from claudius.reports.server_checks import schema_at
+
+        here, oldest, known = schema_at(place)
+    else:
+        here, oldest, known = _in_file(home)
     is_fit = oldest <= known
     document: dict[str, Any] = {
         "version": claudius.__version__,
@@ -96,16 +100,6 @@ def _in_file(home: Home) -> tuple[int | None, int, int]:
     with closing(sqlite3.connect(f"file:{quote(str(home.database))}?mode=ro", uri=True)) as database:
         here = int(database.execute("PRAGMA user_version").fetchone()[0])
     return here, here, known
-
-
-def _at_server(place: StorePlace) -> tuple[int | None, int, int]:
-    """Return the same of a server, as it says itself. Raises: StoreError."""
-    try:
-        from claudius.memory.postgres.schema import known, released
-    except ImportError as error:
-        raise StoreError(MISSING) from error
-    schema, oldest = released(place)
-    return schema, oldest, known(shipped("memory"))
 
 
 SHELLS = ("bash", "zsh", "fish")

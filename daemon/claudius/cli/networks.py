@@ -32,16 +32,21 @@ def slack() -> None:
     """Set Slack up; docs/slack.md leads through it."""
 
 
+def slack_manifest(name: str = "Claudius") -> dict[str, Any]:
+    """Return the manifest of an app of that name."""
+    from claudius.adapters.slack.manifest import manifest
+
+    return manifest(name)
+
+
 @slack.command()
 @click.option("--name", default="Claudius", show_default=True, help="What the app is called in Slack.")
 @click.option("--json", "as_json", is_flag=True, help="Print it in one line; it is JSON anyhow.")
 def manifest(name: str, *, as_json: bool) -> None:
     """Print the app manifest that Slack's form takes."""
-    from claudius.adapters.slack.manifest import manifest as manifest_of
-
     if not (name.strip() and name.isprintable() and len(name) <= NAME_CHARS):
         raise UsageProblem(f"--name: {name!r} cannot be an app's name: 1 to {NAME_CHARS} printable characters")
-    click.echo(json.dumps(manifest_of(name.strip()), ensure_ascii=False, indent=None if as_json else 2))
+    click.echo(json.dumps(slack_manifest(name.strip()), ensure_ascii=False, indent=None if as_json else 2))
 
 
 @click.group(cls=Group)

@@ -273,11 +273,11 @@ def _guide(network: str) -> str:
             "Discord: open https://discord.com/developers/applications, New Application; there under Bot switch on\n"
             "MESSAGE CONTENT INTENT, then Reset Token. docs/discord.md has every step."
         )
-    from claudius.adapters.slack.manifest import manifest
+    from claudius.cli.networks import slack_manifest
 
     return (
         "Slack: open https://api.slack.com/apps, Create New App, From a manifest, and paste this:\n"
-        f"{json.dumps(manifest(), ensure_ascii=False, indent=1)}\n"
+        f"{json.dumps(slack_manifest(), ensure_ascii=False, indent=1)}\n"
         "Then Install App gives the bot token; Basic Information, App-Level Tokens, one with connections:write."
     )
 

@@ -31,7 +31,10 @@ COLOURS = {
 @click.command()
 @json_option
 def status(*, as_json: bool) -> int:
-    """Show what is running, who speaks, and what waits."""
+    """Show what is running, who speaks, what waits, what failed last and how to mend it, and what is off by default.
+
+    The exit code is 1 if nothing is running.
+    """
     document = reports.status(Home.of(os.environ))
     print_result(document, _status(document), as_json=as_json)
     return 0 if document["running"] else EXIT_FAILED
@@ -119,6 +122,8 @@ def _life(document: dict[str, Any]) -> Iterator[str]:
         yield "careful: the last process did not end cleanly; one turn at a time until its work is done"
     if document["disk"]["problem"]:
         yield f"nothing new is accepted: {document['disk']['problem']}"
+    if lent := document.get("bridge"):
+        yield safe(f"lent: {lent['name']} is at the bench since {clock(lent['since'])}; {lent['waiting']} wait there")
 
 
 @click.command()
@@ -131,9 +136,10 @@ def _life(document: dict[str, Any]) -> Iterator[str]:
 )
 @json_option
 def usage(by: reports.By, *, as_json: bool) -> None:
-    """Count tokens and dollars.
+    """Count tokens and dollars; what no provider counted is estimated.
 
-    "in" is all that was read: of it "cached" came from the provider's cache, and "written" was put into it.
+    "in" is all that was read: of it "cached" came from the provider's cache, and "written" was put into it. `self` is
+    the soul itself, `erased` whoever was erased.
     """
     found = reports.usage(Home.of(os.environ), by)
     heads = (by, "turns", "in", "cached", "written", "out", "cost")
@@ -164,7 +170,12 @@ def _usage_cells(name: str, row: dict[str, Any]) -> tuple[str, ...]:
     help="End after this many events; pieces of a thought do not count.",
 )
 def stream(*, as_json: bool, count: int | None) -> None:
-    """Watch the running soul hear, think, decide, feel and speak; private thoughts, too."""
+    """Watch the running soul hear, think, decide, feel and speak; private thoughts, too.
+
+    With --json, `{"at", "kind", "conversation", "turn", "text"}`: hear, think, gate, transition, whisper, speak, error,
+    tool.ask, tool.start, tool.end; and while the model still writes, think.delta for each piece of a private text and
+    think.void where the pieces so far do not count, both with "step" and "verb".
+    """
     asyncio.run(_show(Home.of(os.environ), as_json=as_json, count=count))
 
 

@@ -23,7 +23,10 @@ from claudius.runtime import receipts
 
 @click.group(cls=Group)
 def users() -> None:
-    """What the soul knows of each person, and its history."""
+    """What the soul knows of each person, and its history.
+
+    PERSON is an id as `list` prints it, or a name that only one of them has.
+    """
 
 
 @users.command("list")

@@ -148,8 +148,9 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             with turn.surface.waiting():
                 done = await _read(turn, provider, request, reading)
             undo.pop_all()
+        known = [call.n for call in (*turn.calls, *turn.paid.values()) if call.n < SUMMARY_CALL]
         made = Call(
-            n=_next_number(turn) if number is None else number,
+            n=max(known, default=-1) + 1 if number is None else number,
             purpose=purpose,
             request_sha256=sha,
             response=blot(reading.text, mind.secrets),
@@ -169,12 +170,6 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
     if thoughts:
         thoughts.end()
     return ModelReply(parsed, made.response, made.stop_reason == "refusal", reading.shown, prompt)
-
-
-def _next_number(turn: TurnState) -> int:
-    """Return a number above every call of this turn and of earlier runs."""
-    known = (*turn.calls, *turn.paid.values())
-    return max([call.n for call in known if call.n < SUMMARY_CALL], default=-1) + 1
 
 
 def _reading(turn: TurnState, purpose: str, steps: Sequence[str], *, streams: bool) -> ReplyReading:

@@ -7,9 +7,9 @@ process design, section 2.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from functools import wraps
 from typing import Any, Generic, ParamSpec, TypeVar, get_args, get_origin
 
@@ -65,6 +65,8 @@ class Ask(Struct, Generic[T], frozen=True, kw_only=True):
     """Returns the line to remember; None = remember nothing."""
     check: Callable[[Any], str | None] | None = None
     """Returns what is wrong with a readable value, in words; None = it is fine."""
+    beside: str = ""
+    """Another step's file, whose text is said beside this one's."""
 
 
 def cognitive_step(name: str) -> Callable[[Callable[P, Ask[T]]], Callable[P, Ask[T]]]:
@@ -81,16 +83,60 @@ def cognitive_step(name: str) -> Callable[[Callable[P, Ask[T]]], Callable[P, Ask
     return made
 
 
+def _told(instruction: str) -> dict[str, str]:
+    return {"instruction": instruction} if instruction else {}
+
+
 @cognitive_step(THOUGHT)
 def internal_monologue(instruction: str = "") -> Ask[str]:
     """Think privately about the instruction."""
-    return Ask(slots={"instruction": instruction} if instruction else {})
+    return Ask(slots=_told(instruction))
 
 
 @cognitive_step(SPEECH)
 def external_dialogue(instruction: str = "") -> Ask[str]:
     """Word what will be said aloud; nobody hears it before the process says it."""
-    return Ask(slots={"instruction": instruction} if instruction else {})
+    return Ask(slots=_told(instruction))
+
+
+def spoken_dialog(instruction: str = "") -> Ask[str]:
+    """Word what will be said aloud for the ear, without anything that only the eye can read."""
+    return replace(external_dialogue(instruction), beside="spoken_dialog")
+
+
+@cognitive_step("decision")
+def decision(choices: Sequence[str], about: str = "") -> Ask[Any]:
+    """Choose one of several; the value is a string, the choice itself. Raises: ValueError for fewer than two."""
+    if len(choices) < 2:
+        raise ValueError("a decision has at least two choices")
+    of = StrEnum("Choice", [(f"choice_{n}", one) for n, one in enumerate(choices)])  # type: ignore[misc]
+    return Ask(
+        slots={"choices": " | ".join(choices), **_told(about)},
+        schema=of,
+        remember=lambda one: f"Claudius chose {one} of {', '.join(choices)}",
+    )
+
+
+@cognitive_step("brainstorm")
+def brainstorm(n: int, about: str = "") -> Ask[list[str]]:
+    """Find `n` ideas; the value is a list of `n` lines."""
+    return Ask(
+        slots={"n": str(n), **_told(about)},
+        schema=list[str],
+        check=lambda ideas: None if len(ideas) == n else f"there are {len(ideas)} ideas, and {n} are wanted",
+    )
+
+
+@cognitive_step("summarize")
+def summarize(about: str = "") -> Ask[str]:
+    """Sum up what was said here so far; `about`: what to look at above all."""
+    return Ask(slots=_told(about))
+
+
+@cognitive_step("instruction")
+def instruction(task: str) -> Ask[str]:
+    """Carry out a task upon what is known here; the value is what comes of it, and it is private."""
+    return Ask(slots=_told(task))
 
 
 @cognitive_step(ACTS)

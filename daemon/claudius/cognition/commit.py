@@ -44,7 +44,7 @@ async def commit(intent: Intent, recollection: Recollection, mind: Mind, *, is_t
     again; StaleTurn if the conversation has moved on; StoreError.
     """
     if is_turn:
-        is_owed = any(one.owes and one.key in intent.answers for one in recollection.perceptions)
+        is_owed = True in [one.owes and one.key in intent.answers for one in recollection.perceptions]
         if is_owed and not (intent.utterances or intent.asking):
             raise ProcessError(f"process {intent.process}", "ended without a word where a reply is owed")
         if recollection.intuitions:

@@ -146,6 +146,8 @@ def approvers_of(tool: Tool, known: ConsentBasis) -> tuple[str, ...]:
 
 def _in_force(tool: Tool, known: ConsentBasis) -> Grant | None:
     """Return a remembered consent that covers the tool here and now."""
+    if not known.grants:
+        return None
     here, now = known.recollection, known.recollection.now
     scopes, person = may_remember(tool.cls, here.audience), person_behind(here)
     for one in known.grants:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from claudius.cognition.asks import (
     Ask,
+    brainstorm,
     cognitive_step,
+    decision,
     external_dialogue,
+    instruction,
     internal_monologue,
     mental_query,
+    spoken_dialog,
+    summarize,
 )
 from claudius.cognition.function_process import Turn, internal
 from claudius.cognition.ism import Action, Continue, End, action, run_ism
@@ -46,13 +51,18 @@ __all__ = [
     "Unreadable",
     "WorkingMemory",
     "action",
+    "brainstorm",
     "cognitive_step",
+    "decision",
     "external_dialogue",
+    "instruction",
     "internal",
     "internal_monologue",
     "mental_process",
     "mental_query",
     "run_ism",
+    "spoken_dialog",
     "subprocess",
+    "summarize",
     "wording",
 ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
+from operator import attrgetter
 from time import monotonic
 from typing import Any
 
@@ -111,7 +112,7 @@ async def tools_here(turn: TurnState) -> tuple[str, ...]:
     hands = hands_of(turn)
     if hands is None or WORDS not in turn.soul.files:
         return ()
-    offered = sorted(hands.offered(), key=lambda one: one.name)
+    offered = sorted(hands.offered(), key=attrgetter("name"))
     known = await _basis(turn, hands, offered)
     said = [(one.name, usable(one, known)) for one in offered]
     return tuple([f"{name} ({note})" if note else name for name, note in said if note is not None])
@@ -120,7 +121,7 @@ async def tools_here(turn: TurnState) -> tuple[str, ...]:
 async def _basis(turn: TurnState, hands: Hands, tools: Sequence[Tool], *, anew: bool = False) -> ConsentBasis:
     """Return what decisions on tools are made from; `anew`: ask the network now who can see the conversation."""
     known, plan = turn.recollection, turn.plan
-    if all(one.cls is ToolClass.LOOK and not one.where for one in tools):  # nothing depends on who is there
+    if not [one for one in tools if one.cls is not ToolClass.LOOK or one.where]:  # nothing depends on who is there
         return ConsentBasis(recollection=known, config=turn.config)
     return ConsentBasis(
         recollection=known,

@@ -15,7 +15,7 @@ Act = Literal[
     "setting", "soul", "state", "owner", "approve", "revoke", "link", "unlink", "read", "export", "revert", "forget",
     "ensoul", "daimon", "proactive", "pause", "resume", "mute", "unmute", "status", "usage", "belief",
     "restore", "import", "tool_add", "tool_allow", "tool_deny", "tool_grant", "tool_revoke", "tool_start",
-    "tool_remove",
+    "tool_remove", "bridge",
 ]  # fmt: skip
 CLI, FILES = "cli", "files"
 """Where an act was done outside of a chat: by a command of this machine's user; by an edit of a file."""

@@ -140,6 +140,8 @@ class Erased(Struct, frozen=True, kw_only=True):
     """Every conversation that contained something of theirs."""
     audiences: tuple[str, ...]
     """Shared places whose member list must be fetched again, because one person was removed from it."""
+    is_lent: bool = False
+    """Whether the prompt of a turn that saw their words was shown to a session by the bridge."""
 
 
 UNENDED = "the search did not come to its end"
@@ -360,6 +362,8 @@ class Erasure:
         derived = Derived(source)
         await self._void()
         await self._mark(derived)
+        showed = dump(sorted(self._own | derived.first | derived.saw))
+        is_lent = bool(await in_thread(lambda: self._beside.one("audit_lent", turns=showed)))
         await self._erase_written(derived)
         await self._erase_lived()
         for audience in audiences:
@@ -390,6 +394,7 @@ class Erasure:
             versions=versions or 0,
             conversations=tuple(dict.fromkeys((*person.places, *(one["conversation"] for one in touched)))),
             audiences=audiences,
+            is_lent=is_lent,
         )
 
     def _count(self, table: str, changed: int, *, is_derived: bool = False) -> None:

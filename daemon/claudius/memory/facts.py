@@ -11,7 +11,7 @@ import logging
 import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import date, datetime, timedelta
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from msgspec.structs import replace
 
@@ -24,7 +24,7 @@ from claudius.memory.seeing import Seeing, canonical
 from claudius.perception import Origin, Perception, internal, private
 from claudius.prompt import short_name, valid
 from claudius.receipts import changed, dropped
-from claudius.recollection import Entry, Fact, Matter, PastTurn
+from claudius.recollection import Fact, Matter, PastTurn
 
 log = logging.getLogger(__name__)
 
@@ -217,8 +217,9 @@ def known_here(
     if not found and not waiting:
         return (), (), ()
     facts = [fact_of(row) for row in found if seeing.may((row["audience"],))]
-    facts.sort(key=lambda one: one.id)
-    stems = heard_stems(heard)
+    facts.sort(key=attrgetter("id"))
+    texts = [internal(one).what if one.origin is Origin.INTERNAL else one.text for one in heard]
+    stems = frozenset(stemmed("\n".join(texts)))
     theirs = [one for one in _still_open(waiting, now) if seeing.may((one.audience,))]
     matters = shown_matters(theirs, stems, now.date())
     held = in_force(facts, now.date())
@@ -268,21 +269,12 @@ def _until_when(one: Matter) -> date:
     return one.opened_at.date() + timedelta(days=UNDATED_DAYS)
 
 
-def heard_stems(perceptions: Sequence[Perception]) -> frozenset[str]:
-    """Return the stems of what is heard, or of what a perception of the soul's own is about. Pure."""
-    texts = [internal(one).what if one.origin is Origin.INTERNAL else one.text for one in perceptions]
-    return frozenset(stemmed("\n".join(texts)))
-
-
 def is_bereaved(past: Iterable[PastTurn], perceptions: Iterable[Perception]) -> bool:
     """Return whether grief was told in the turns that the prompt holds, and nothing is asked now. Pure."""
-    if any(asks(one.text) for one in perceptions):
+    if True in [asks(one.text) for one in perceptions]:
         return False
-    return any(map(_is_grief, (entry for turn in past for entry in turn.entries)))
-
-
-def _is_grief(entry: Entry) -> bool:
-    return entry.metadata.get("query") == "appraisal" and entry.content.lstrip().casefold().startswith(GRIEF)
+    taken = [one for turn in past for one in turn.entries if one.metadata.get("query") == "appraisal"]
+    return True in [one.content.lstrip().casefold().startswith(GRIEF) for one in taken]
 
 
 def shown_facts(
@@ -292,16 +284,16 @@ def shown_facts(
 
     `addressee`: whose facts may be called by their ids; those of others stand there if they bear on what is said.
     """
-    newest = sorted(facts, key=lambda one: -one.stated_s)
+    newest = sorted(facts, key=attrgetter("stated_s"), reverse=True)
     always = [one for one in newest if one.kind == CONSTRAINT]
     if is_bereaved:
         return _theirs_first(always, addressee)
     first = {(one.person, one.kind): one for one in reversed(newest) if one.kind in NEWEST_OF and not one.about}
-    always += sorted(first.values(), key=lambda one: NEWEST_OF.index(one.kind))
+    always += [one for kind in NEWEST_OF for one in first.values() if one.kind == kind]
     rest = [one for one in newest if one not in always]
     near = [one for one in rest if bears_on(one, stems)]
     others = [one for one in rest if one not in near and not one.unchecked and one.person == addressee]
-    room -= sum(len(one.text[:LINE_CHARS] if one.kind in NEWEST_OF else one.text) for one in always)
+    room -= sum([len(one.text[:LINE_CHARS] if one.kind in NEWEST_OF else one.text) for one in always])
     for one in (*near, *others):
         room -= len(one.text)
         if room < 0:
@@ -310,9 +302,9 @@ def shown_facts(
     return _theirs_first(always, addressee)
 
 
-def _theirs_first(facts: Iterable[Fact], addressee: str) -> tuple[Fact, ...]:
-    ranked = sorted(facts, key=lambda one: one.person != addressee)
-    return tuple([one if one.person == addressee else replace(one, short="") for one in ranked])
+def _theirs_first(facts: Sequence[Fact], addressee: str) -> tuple[Fact, ...]:
+    others = [replace(one, short="") for one in facts if one.person != addressee]
+    return (*[one for one in facts if one.person == addressee], *others)
 
 
 def bears_on(fact: Fact, stems: Collection[str]) -> bool:

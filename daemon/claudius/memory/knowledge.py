@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, tzinfo
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from msgspec import Struct
@@ -97,7 +97,7 @@ class Knowledge(Struct, frozen=True, kw_only=True):
 
 def called(facts: Iterable[ToldName], otherwise: str) -> str:
     """Return the newest name that a person told of themself, else the other one. Pure."""
-    newest = max(facts, key=lambda one: one.stated_s, default=None)
+    newest = max(facts, key=attrgetter("stated_s"), default=None)
     return newest.name if newest else otherwise
 
 
@@ -140,9 +140,8 @@ def told(known: Knowledge, zone: tzinfo) -> Iterator[str]:
 def fact_told(one: KnownFact) -> str:
     """Return a fact as its person is shown it: `Allergic to walnuts (f7)`. Pure."""
     about = "called " if one.kind == NAME else ""
-    dates = [f"since {one.since}"] if one.since else []
-    dates += [f"until {one.until}"] if one.until else []
-    return f"{about}{one.text}{''.join(f', {when}' for when in dates)} ({one.id})"
+    since, until = f", since {one.since}" if one.since else "", f", until {one.until}" if one.until else ""
+    return f"{about}{one.text}{since}{until} ({one.id})"
 
 
 def knowledge_of(db: Database, seeing: Seeing, person: str, now: datetime) -> Knowledge:

@@ -23,6 +23,8 @@ from claudius.memory.seeing import Seeing, alone, canonical
 from claudius.perception import TERMINAL, Perception, private
 from claudius.tool import Onlookers
 
+UNNAMED = "the owner"
+"""What this machine's user is called who told no name."""
 Mode = Literal["on", "off", "listen"]
 """How the soul takes part in a channel: it may speak, stays out, or listens and remembers without speaking."""
 
@@ -87,14 +89,13 @@ class PeopleStore:
         `owners`: any of their ids; `is_listed`: False = the list is not to be believed now.
         """
         is_private = audience.startswith(private(""))
-        with self._core.snapshot() as db:
-            rows = [] if is_private else db.all("audience_members", audience=audience)
-            is_whole = is_private or (is_listed and bool(rows) and rows[0]["known_at"] is not None)
-            here = [*present, audience.removeprefix(private(""))] if is_private else present
-            kept = {one: canonical(db, one) for one in {*here, *owners}}
-            people, mine = {kept[one] for one in here}, {kept[one] for one in owners}
-            if is_whole:
-                people |= {row["person"] for row in rows if row["person"]}
+        rows = [] if is_private else self._core.look("audience_members", audience=audience)
+        is_whole = is_private or (is_listed and bool(rows) and rows[0]["known_at"] is not None)
+        here = [*present, audience.removeprefix(private(""))] if is_private else present
+        kept = {one: self._core.value("canonical", person=one) or one for one in {*here, *owners}}
+        people, mine = {kept[one] for one in here}, {kept[one] for one in owners}
+        if is_whole:
+            people |= {row["person"] for row in rows if row["person"]}
         return Onlookers(people=frozenset(people) if is_whole else None, owners=frozenset(people & mine))
 
     def sight(self, person: str) -> Sequence[SeenPlaces]:
@@ -178,7 +179,7 @@ class PeopleStore:
     def name(self, person: str) -> str:
         """Return what a person is called; by the last part of their id where nobody said, but a login is no name."""
         known, is_login = self._core.find("person_recalled", person=person), person.startswith(f"{TERMINAL}:")
-        return (known["name"] if known else "") or ("the owner" if is_login else person.rpartition(":")[2])
+        return (known["name"] if known else "") or (UNNAMED if is_login else person.rpartition(":")[2])
 
     async def ids_of(self, person: str) -> Sequence[str]:
         """Return every id of a person, found by any of them, the canonical one first; empty for an unknown person."""

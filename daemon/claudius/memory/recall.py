@@ -74,7 +74,9 @@ def recall(
     is_spoken_to = bool(perception.person) and perception.origin is Origin.EXTERNAL
     speaker = _person(db, seeing, perception.person, perception.name, conversation, is_bot=perception.is_bot)
     if is_spoken_to and not speaker.turns_here:
-        speaker = replace(speaker, is_met=_is_met(db, seeing, speaker.person))
+        # answered where others could see it, or in this audience
+        met = [db.one("answered_before", person=one, audience=seeing.audience) for one in seeing.ids(speaker.person)]
+        speaker = replace(speaker, is_met=bool([*filter(None, met)]))
     others = _others(db, seeing, conversation, kept.whole if kept else ())
     past = kept.past if kept else ()
     process, last_at = _process(row)
@@ -167,8 +169,8 @@ def _person(db: Database, seeing: Seeing, person: str, name: str, conversation: 
         turns_here=sum([row["turns"] or 0 for row in here]),
         spoke_at=max([instant(row["last_at"]) for row in here if row["last_at"]], default=None),
         is_bot=is_bot,
-        locale=next((row["locale"] for row in here if row["locale"]), ""),
-        zone=next((row["zone"] for row in here if row["zone"]), ""),
+        locale=next(filter(None, [row["locale"] for row in here]), ""),
+        zone=next(filter(None, [row["zone"] for row in here]), ""),
     )
 
 
@@ -179,11 +181,6 @@ def _listener(db: Database, seeing: Seeing, origin: Origin, person: Person) -> P
     known = db.one("person_recalled", person=person.person)
     name = person.name or (known["name"] if known else "")
     return replace(person, name=name, zone=known["zone"], is_bot=bool(known["is_bot"])) if known else None
-
-
-def _is_met(db: Database, seeing: Seeing, canonical: str) -> bool:
-    """Return whether the soul has answered a person where others could see it, or in this audience."""
-    return any(db.one("answered_before", person=one, audience=seeing.audience) for one in seeing.ids(canonical))
 
 
 def models_of(db: Database, seeing: Seeing, person: str) -> tuple[UserModel, ...]:

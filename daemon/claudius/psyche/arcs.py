@@ -39,19 +39,19 @@ def matches(arcs: Sequence[Arc], found: frozenset[str]) -> tuple[tuple[str, floa
     return tuple([(name, match) for name, match in matched if match >= HIT])
 
 
-def reinforce(arcs: Sequence[Arc], found: Mapping[str, float], importance: float, feeling: float) -> tuple[Arc, ...]:
-    """Strengthen the arcs that an event is about, and let how they felt fade. Pure."""
-    felt = [replace(arc, bias=0.8 * arc.bias + 0.2 * feeling) if arc.arc in found else arc for arc in arcs]
-    return strengthened(felt, found, importance)
+def strengthened(
+    arcs: Sequence[Arc], found: Mapping[str, float], importance: float, feeling: float, keeps: float = 1.0
+) -> tuple[Arc, ...]:
+    """Strengthen the arcs that an event is about by how much it matters, and color them by a share of its feeling.
 
-
-def strengthened(arcs: Sequence[Arc], found: Mapping[str, float], importance: float) -> tuple[Arc, ...]:
-    """Strengthen the arcs that an event is about by how much it matters. Pure."""
+    `keeps`: what share of how they felt before remains. Pure.
+    """
+    felt = [replace(arc, bias=keeps * arc.bias + 0.2 * feeling) if arc.arc in found else arc for arc in arcs]
     warmed = [
         replace(arc, intensity=arc.intensity + (1.0 - arc.intensity) * 0.7 * importance * min(1.0, found[arc.arc]))
         if arc.arc in found
         else arc
-        for arc in arcs
+        for arc in felt
     ]
     return tuple([replace(arc, band=arc_band(arc)) if arc.arc in found else arc for arc in warmed])
 

@@ -89,8 +89,8 @@ def attend(recollection: Recollection, perception: Perception, gate_settings: Ga
     )
     is_known = person in [peer.peer_id for peer in recollection.peers]  # only what may be shown to this audience
     today = recollection.now.date()
-    is_open = any(one.person == person and one.when and one.when <= today for one in recollection.matters)
-    context = context_of(perception, recollection, happening, is_known=is_known, has_open_subject=is_open)
+    due = [one for one in recollection.matters if one.person == person and one.when and one.when <= today]
+    context = context_of(perception, recollection, happening, is_known=is_known, has_open_subject=bool(due))
     judged = judge(happening, state, context, gate_settings.weighing)
     owed = recollection.owes
     called = owed or (happening.kind in MESSAGES and is_addressed(happening.kind, happening.address))

@@ -190,7 +190,7 @@ def sentences(
         label = " ".join([word for word in arc.label.split() if word.isalpha()])
         if label and arc_band(arc) >= OUTER:
             said.append(Template(words["on_mind"]).substitute(label=label))
-    level, at = max((level, n) for n, level in enumerate(numbers.drives))
+    level, at = max([(level, n) for n, level in enumerate(numbers.drives)])
     if band(level, DRIVE_CUTS) >= OUTER and not is_moved:
         said.append(str(words["needs"][DRIVES[at]]))
     if not persons and not is_moved:  # which says as much

@@ -112,8 +112,8 @@ def feel(psyche: Psyche, event: Event, kernel: Kernel) -> Moved:
     return Moved(
         apply(numbers, event.stimulus, kernel),
         apply_edge(edge, event.stimulus, kernel) if edge else None,
-        subjects.reinforce(
-            subjects.advance_arcs(psyche.arcs, event.at_s), dict(event.matches), event.importance, feeling
+        subjects.strengthened(
+            subjects.advance_arcs(psyche.arcs, event.at_s), dict(event.matches), event.importance, feeling, keeps=0.8
         ),
     )
 
@@ -283,9 +283,6 @@ def _after_thought(change: Change, psyche: Psyche, moved: Moved, kernel: Kernel)
 def _felt(arcs: tuple[Arc, ...], change: Change) -> tuple[Arc, ...]:
     """Return the arcs with what the appraisals of an event do to its subjects. Pure."""
     axes = [weight(one).stimulus.axes for one in change.appraisals if kinds()[one.kind].about != "deed"]
-    feeling = sum((one.affectionate + one.supportive) / 2 for one in axes)
+    feeling = sum([(one.affectionate + one.supportive) / 2 for one in axes])
     matters, about = importance_of(change.appraisals), dict(change.event.matches)
-    if not matters:
-        return arcs
-    felt = [replace(arc, bias=arc.bias + 0.2 * feeling) if arc.arc in about else arc for arc in arcs]
-    return subjects.strengthened(felt, about, matters)
+    return subjects.strengthened(arcs, about, matters, feeling) if matters else arcs

@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,7 @@ def classify(text: str, address: str, *, soul_name: str, novelty: float) -> Hear
     text = text[:HEARD_CHARS]
     said = tokens(text)
     words = [token.word for token in said if not token.ends_sentence]
-    asked = sum(not QUESTION_MARKS.isdisjoint(token.word) for token in said if token.ends_sentence)
+    asked = sum([not QUESTION_MARKS.isdisjoint(token.word) for token in said if token.ends_sentence])
     return Heard(
         load=0.7 * min(1.0, len(words) / 200) + (0.3 if asked > 1 else 0.0),
         novelty=novelty,
@@ -151,17 +151,14 @@ def asks(text: str) -> int:
     return sum([count for _, count in _requests(text)])
 
 
+@lru_cache(maxsize=16)  # a hook and the ledger ask it of the same message
 def scope(text: str, attachments: int = 0) -> int:
     """Return how much a message asks for: what asks, in words and requests, the stakes, and the attachments. Pure."""
     found = list(_requests(text))
     words = sum([len(_WORD.findall(sentence)) for sentence, _ in found])
-    worth = sum([_worth(sentence, count) for sentence, count in found])
+    worth = sum([ASK_WORTH * count if _is_request(one) else QUESTION_WORTH for one, count in found])
     at_stake = CRITICAL_WORTH if critical(text) else 0
     return words + worth + at_stake + ATTACHMENT_WORTH * attachments
-
-
-def _worth(sentence: str, count: int) -> int:
-    return ASK_WORTH * count if _is_request(sentence) else QUESTION_WORTH
 
 
 def _requests(text: str) -> Iterator[tuple[str, int]]:

@@ -12,11 +12,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from claudius.config import OF_A_MACHINE, Loaded, common, load, networks_on
-from claudius.errors import ClaudiusError
-from claudius.home import Home
+from claudius.errors import ClaudiusError, StoreError
+from claudius.home import Home, shipped
 from claudius.memory.database import StorePlace
 from claudius.memory.leases import LeaseTimes
-from claudius.memory.opening import place_of
+from claudius.memory.opening import MISSING, place_of
 from claudius.reports.network_checks import Check
 from claudius.reports.opened import records
 from claudius.reports.status import workers_of
@@ -252,3 +252,16 @@ def closed(home: Home) -> str:
 
     found = closed_at(place)
     return found.line(place.shown, place.url) if found else ""
+
+
+def schema_at(place: StorePlace) -> tuple[int | None, int, int]:
+    """Return the schema of a server's store, the oldest that may write to it, and the one we know. Raises: StoreError.
+
+    The schema is None if there is no store.
+    """
+    try:
+        from claudius.memory.postgres.schema import known, released
+    except ImportError as error:
+        raise StoreError(MISSING) from error
+    schema, oldest = released(place)
+    return schema, oldest, known(shipped("memory"))

@@ -118,10 +118,14 @@ async def say_once(home: Home, conversation: str, text: str, within_s: float) ->
     raise TryAgain("the soul went away; what you said is kept")
 
 
-async def ask(home: Home, op: str, **words: str) -> dict[str, Any] | None:
-    """Send one request to the running process; None if none is running. Raises: TryAgain if it does not answer."""
+async def ask(home: Home, op: str, **words: object) -> dict[str, Any] | None:
+    """Send one request to the running process; None if none is running. Raises: TryAgain if it does not answer.
+
+    The process may wait as long as a `wait_s` among the words says.
+    """
+    within_s = ANSWER_S + float(str(words.get("wait_s", 0)))
     try:
-        async with asyncio.timeout(ANSWER_S), connect(home.socket) as connection:
+        async with asyncio.timeout(within_s), connect(home.socket) as connection:
             await connection.send({"op": op, **words})
             return await connection.receive()
     except (FileNotFoundError, ConnectionRefusedError):

@@ -176,8 +176,7 @@ def offered(home: Home) -> list[dict[str, Any]]:
 def all_tools(home: Home, loaded: Loaded) -> Sequence[Tool]:
     """Return every tool as the settings and the pins make them; nothing of them is run. Raises: BadConfiguration."""
     from claudius.compose import TOOLS
-    from claudius.tools import built_in
-    from claudius.tools.offered import offered_tools
+    from claudius.tools.offered import built_in, offered_tools
 
     with records(home) as kept:
         pins = kept.pins()

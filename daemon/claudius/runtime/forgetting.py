@@ -37,7 +37,7 @@ from claudius.memory.opening import set_aside
 from claudius.memory.sqlite.backups import is_ours
 from claudius.memory.store import Store
 from claudius.perception import Perception
-from claudius.runtime.receipts import overwritten
+from claudius.runtime.receipts import LENT, overwritten
 from claudius.runtime.sweeping import SWEEPS, erase_from_copy, left_of, naming, renew_backups, searched, sweep
 
 log = logging.getLogger(__name__)
@@ -395,7 +395,7 @@ class Forgetting:
         left, unsearched = left_of(found, self._home.root, unread)
         posts = await self._take_down(erased.posts) if self._take_down else erased.posts
         logs = "the logs and files of {}, where no process of this soul runs now"
-        beyond = [*NOT_OURS, *copies_elsewhere, *await self._store.erasure.beyond()]
+        beyond = [*NOT_OURS, *LENT[: erased.is_lent], *copies_elsewhere, *await self._store.erasure.beyond()]
         beyond += [Beyond(logs.format("another home"), logs.format(home)) for home in at_rest]
         later = await self._overwrite_later(clock())  # the job may have run since it began
         receipt = {

@@ -109,7 +109,7 @@ class ToolRunner:
 
     def is_busy(self, conversation: str = "") -> bool:
         """Return whether a call is under way in a conversation, or anywhere."""
-        return any(conversation in ("", one.call.conversation) for one in self._running.values())
+        return bool([one for one in self._running.values() if conversation in ("", one.call.conversation)])
 
     def under_way(self, call: str) -> asyncio.Task[ToolCall] | None:
         """Return the task of a call that is under way here."""
@@ -281,7 +281,7 @@ class LaneHands:
 
     async def recover(self) -> None:
         """Judge what others left open in this conversation, and begin what is to be done. Raises: StoreError."""
-        if any(one.state is not CallState.WAITING for one in self._store.calls.open(self._conversation)):
+        if [one for one in self._store.calls.open(self._conversation) if one.state is not CallState.WAITING]:
             now, has_key = self._mind.clock(), self._runner.has_key
             for call in await self._store.calls.recover(self._conversation, now, has_key):
                 await self.begin(call)

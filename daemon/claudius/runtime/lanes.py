@@ -31,6 +31,7 @@ from claudius.runtime.access import Membership
 from claudius.runtime.adapter import Adapter, TellsFailure
 from claudius.runtime.attachments import Attachments
 from claudius.runtime.background_services import BackgroundServices
+from claudius.runtime.bridge import Bridge
 from claudius.runtime.delivery import Post, Stream, deliver, hold
 from claudius.runtime.failures import AGAIN, Apologise, Retry, decide, patience_s, patient
 from claudius.runtime.hands import ToolRunner
@@ -94,6 +95,7 @@ class Lanes:
         self._held: dict[str, Unread] = {}
         self.members = Membership(mind.store, adapters, mind.clock)
         self.hands = ToolRunner(mind, self.wake, self.members)
+        self.bridge = Bridge(mind, self.members, self.break_off, services.owner if services else str)
         self._hydration = ThreadBackfill(mind, forgotten)
         self._closing, self._share = False, mind.store.leases
         self._wanted, self._looked_for = dict[str, str](), dict[str, str]()
@@ -198,6 +200,7 @@ class Lanes:
     async def drain(self, grace_s: float) -> None:
         """Let running turns end for `grace_s` seconds, then cancel them; the next start repeats uncommitted turns."""
         self._closing = True
+        self.bridge.close()
         self.look_again()
         late = (await asyncio.wait(self._tasks, timeout=grace_s))[1] if self._tasks else ()
         for task in late:
@@ -316,13 +319,16 @@ class Lanes:
         # an instant in the future was read off a clock that has been set since: it has waited since the start then
         heard_at = pending.heard_at if pending.heard_at <= now else self._began
         heard_s = asyncio.get_running_loop().time() - (now - heard_at).total_seconds()
+        turned: Turned | None = None
         try:
             if await self._is_settled_before(lane, pending, now):
                 return
             lane.hearing = arrivals(pending, mind)
             surface = self._surface(lane, pending, lane.hearing)
-            turn = take_turn(pending, patient(mind, pending.perception, heard_s), surface)
-            turned = await lane.think(pending.turn, turn)
+            thinking = patient(mind, pending.perception, heard_s)
+            if self.bridge.loan:
+                thinking = await self.bridge.lent(pending, thinking, lane.adapter)
+            turned = await lane.think(pending.turn, take_turn(pending, thinking, surface))
             if turned:  # idle subprocesses have something to do only if somebody was answered or a model was asked
                 lane.last = turned if turned.intent.calls or turned.recollection.owes else lane.last
                 self._committed(turned, pending)
@@ -353,6 +359,8 @@ class Lanes:
                 await mind.store.inbox.postpone(pending.seq, again_at, failure.kept, attempts)
         finally:
             lane.hearing = None
+            if pending.turn in self.bridge.ends:
+                self.bridge.over(pending.turn, turned)
             mind.store.turns.release(pending.turn)
 
     def _committed(self, turned: Turned, pending: Pending) -> None:

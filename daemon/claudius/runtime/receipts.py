@@ -11,9 +11,10 @@ from typing import Any
 from msgspec import Struct
 
 from claudius.memory.erasing import EXCERPT_BYTES, EXCERPTS
-from claudius.memory.erasure import UNENDED
+from claudius.memory.erasure import UNENDED, Beyond
 from claudius.perception import Place
 
+LENT = (Beyond("the transcript of a session that thought in my place (`claudius bridge`)"),)
 _SAID = frozenset(
     (
         *("blob", "entry", "inbox", "interaction", "kept", "moment", "outbox", "reaction", "step", "summary", "turn"),

@@ -139,8 +139,9 @@ class Server:
             held=self._commands.show_held,
             failed=self._failed,
         )
-        own = {"status": self._status, "forget": self._forget, "tool": self._decide, **self._pairing.handlers}
-        self._control = ControlSocket(home.socket, {**handlers, **own}, services.serve if services else None)
+        own = {"status": self._status, "forget": self._forget, "tool": self._decide, "bridge": self._lanes.bridge.serve}
+        every = {**handlers, **own, **self._pairing.handlers}
+        self._control = ControlSocket(home.socket, every, services.serve if services else None)
         self._share, self._allowed = mind.store.leases, roles
         self._roles = Roles(self._share, roles, self._failed)
         self._leasing = Leasing(
@@ -483,6 +484,7 @@ class Server:
                 "adapters": self._networks.status(now),
                 "health": report.document() | {"problems": report.told()},
                 "busy": self.busy,
+                "bridge": self._lanes.bridge.status(),
                 "tools": {"waiting": self._lanes.hands.waiting, "unknown": self._lanes.hands.unknown},
                 "recall": self._semantic.progress() if self._semantic else None,
                 "timers": {name: at.isoformat().replace("+00:00", "Z") for name, at in looks.items() if at},

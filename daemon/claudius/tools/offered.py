@@ -1,7 +1,8 @@
-"""The tools of a soul that do not ship with it: its owner's own, and those of servers."""
+"""The tools of a soul: those that ship, its owner's own, and those of servers."""
 
 from __future__ import annotations
 
+import importlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -12,6 +13,7 @@ from claudius.config import Config, Loaded
 from claudius.errors import BadConfiguration
 from claudius.home import Home
 from claudius.memory.pins import Pin
+from claudius.memory.store import Store
 from claudius.runtime.control import ControlConnection
 from claudius.tool import Tool
 from claudius.tools.mcp import McpHands, Servers
@@ -19,22 +21,49 @@ from claudius.tools.own import own_tools
 
 log = logging.getLogger(__name__)
 
+HELP = "tool_help"
+"""It is offered only beside tools whose line in a prompt does not say all of them."""
+
+
+def built_in(
+    modules: Iterable[str],
+    store: Store | None,
+    config: Callable[[], Config],
+    others: Callable[[], Sequence[Tool]] = tuple,
+) -> Callable[[], Sequence[Tool]]:
+    """Return what lists every tool: those that ship, and `others`; the same tuple while these are the same.
+
+    `store`: None = they are only listed.
+    """
+    last: list[tuple[Sequence[Tool], Sequence[Tool]]] = []
+
+    def listed() -> Sequence[Tool]:
+        found = others()
+        if not last or last[-1][0] is not found:
+            last[:] = [(found, (*[one for one in ours if found or one.name != HELP], *found))]
+        return last[-1][1]
+
+    made = [importlib.import_module(module).build(store, config, listed) for module in dict.fromkeys(modules)]
+    ours = [tool for tools in made for tool in tools]
+    return listed
+
 
 class OfferedTools:
     """What others than Claudius itself offer; asked for each turn."""
 
-    def __init__(self, servers: Servers, config: Callable[[], Config], reserved: Collection[str]) -> None:
+    def __init__(self, servers: Servers, settings: Callable[[], Loaded], reserved: Collection[str]) -> None:
         """`reserved`: the names of the tools that ship. Raises: BadConfiguration if one of the owner's is none."""
-        self.servers, self._config, self._reserved = servers, config, reserved
-        self._named: Mapping[str, Any] = config().tools.own
+        self.servers, self._settings, self._reserved = servers, settings, reserved
+        self._named: Mapping[str, Any] = settings().config.tools.own
         self._own = self._load()
         self._parts: tuple[tuple[Tool, ...], tuple[Tool, ...]] = ((), ())
         self._all: tuple[Tool, ...] = ()
 
     def __call__(self) -> tuple[Tool, ...]:
         """Return all of them, by name, also those that are `off`; the same tuple until something changed."""
-        if self._config().tools.own != self._named:
-            self._named = self._config().tools.own
+        named = self._settings().config.tools.own
+        if named != self._named:
+            self._named = named
             try:
                 self._own = self._load()
             except BadConfiguration as error:  # the former ones stay, as with every broken edit
@@ -60,7 +89,8 @@ class OfferedTools:
         await connection.send({"event": "tools", "off": {one.name: one.off for one in self() if one.off}})
 
     def _load(self) -> tuple[Tool, ...]:
-        return own_tools(self._named, lambda name: name in self._reserved or name in self._config().tools.servers)
+        servers = self._settings().config.tools.servers
+        return own_tools(self._named, {*self._reserved, *servers}.__contains__)
 
 
 def offered_tools(
@@ -76,4 +106,4 @@ def offered_tools(
     `pins` reads what the owner agreed to; `learn` is told the secrets that a server is given.
     """
     servers = Servers(partial(McpHands, home.run / "hands"), settings, pins, now, learn)
-    return OfferedTools(servers, lambda: settings().config, reserved)
+    return OfferedTools(servers, settings, reserved)

@@ -15,11 +15,16 @@ from claudius.cognition.craft import (
     Ask,
     Turn,
     WorkingMemory,
+    brainstorm,
     cognitive_step,
+    decision,
     external_dialogue,
+    instruction,
     internal_monologue,
     mental_process,
     mental_query,
+    spoken_dialog,
+    summarize,
 )
 from claudius.errors import Unreadable
 from claudius.home import Home
@@ -255,3 +260,47 @@ async def test_two_queries_in_one_call_are_told_apart(home: Home) -> None:
 
     async with minds(home, Scripted(default=reply), **home_process(talk)) as soul:
         assert await say(soul, "m") == ["False True"]
+
+
+LIBRARY = [
+    (decision(["north quay", "south quay"]), "South Quay.", "south quay"),
+    (brainstorm(2), "1. a lamp\n2. a rope", ["a lamp", "a rope"]),
+    (summarize(), " They want a boat. ", "They want a boat."),
+    (instruction("Name the tide."), "Ebb.", "Ebb."),
+]
+
+
+@pytest.mark.parametrize(("ask", "text", "value"), LIBRARY, ids=lambda one: getattr(one, "step", ""))
+async def test_a_step_of_the_library_asks_by_its_text_and_reads_its_value(
+    home: Home, ask: Ask[Any], text: str, value: Any
+) -> None:
+    """Each has a text of its own that names the tag; its value is a plain string or list."""
+    found: list[Any] = []
+
+    @mental_process()
+    async def main_process(turn: Turn, memory: WorkingMemory) -> WorkingMemory:
+        memory, one = await turn.think(memory, ask)
+        found.append(one)
+        _, line = await turn.think(memory, spoken_dialog("Briefly."))
+        turn.say(line)
+        return memory
+
+    voice = Scripted(default=by_tag(mental_query=text))
+    async with minds(home, voice, main_process=main_process, greeting=main_process) as soul:
+        said = await say(soul, "Hello.")
+
+    assert found == [value]
+    assert said == ["So it is."]
+    assert f"{ask.step}: " in voice.requests[0].tail
+    assert "<mental_query>" in voice.requests[0].tail
+    assert "heard and not read" in voice.requests[1].tail
+    assert voice.requests[1].tail.index("heard and not read") < voice.requests[1].tail.index('"Briefly."')
+
+
+@pytest.mark.parametrize(("ask", "text"), [(decision(["a", "b"]), "c"), (brainstorm(3), "one\ntwo")])
+def test_a_step_of_the_library_refuses_what_was_not_offered(ask: Ask[Any], text: str) -> None:
+    """A choice that was none, and too few ideas, are asked for again."""
+    with pytest.raises(Unreadable):
+        read(ask, text)
+    with pytest.raises(ValueError, match="two choices"):
+        decision(["a"])

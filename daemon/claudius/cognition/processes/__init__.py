@@ -366,8 +366,8 @@ def with_own(found: Process, soul: SoulText) -> Process:
         if detail:
             raise OwnStepUnfit(str(file.source) if file else f"steps/{name}.md", 1, detail, OWN)
     steps = {name: step_of(name, soul) for name in own}
-    after = {name: one.after for name, one in steps.items() if one.after}
-    return replace(found, own=steps, order=tuple(placed(found.steps, after))) if own else found
+    checks = {name: one.after for name, one in steps.items() if one.after}
+    return replace(found, own=steps, order=tuple(placed(found.steps, checks))) if own else found
 
 
 OWN = "docs/extend.md, `A step without Python`, shows what belongs there"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from claudius.cognition.processes import (
+    ANY,
     PROCESSES,
     OwnStepUnfit,
     Participation,
@@ -146,7 +147,7 @@ def own_steps(soul: SoulText) -> frozenset[str]:
                 continue  # told with its process
             steps = (getattr(one, "step", None) for one in vars(module).values())
             found.update(step for step in steps if isinstance(step, str))
-    return frozenset(found - set(STEPS))
+    return frozenset(found - {*STEPS, ANY})
 
 
 def process_problems(soul: SoulText) -> list[BadSoul]:

@@ -297,6 +297,8 @@ def _line(ask: Ask[Any], step: StepText, tag: str, source: PromptSource, attribu
         parts.append(" ".join(fill(step.instruction, where, 0, {**slots, "step": tag}).split()))
         if tag != ask.step or attribute:
             parts.append(f"The tag: <{tag}{attribute}>…</{tag}>")
+    if ask.beside:
+        parts.append(source.soul.steps[ask.beside].instruction)
     if "instruction" in ask.slots:
         parts.append(quoted(ask.slots["instruction"]))
     said = " ".join(part for part in parts if part)

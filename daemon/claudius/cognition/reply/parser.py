@@ -408,7 +408,7 @@ class Parser:
                     verb=self._attributes.verb,
                     section=self._attributes.section or None,
                     complete=complete,
-                    late=any(not is_blank(one.text) for one in self._dialogues),
+                    late=False in [is_blank(one.text) for one in self._dialogues],
                 )
             )
         self._state = "out"

@@ -149,7 +149,7 @@ def _people(recollection: Recollection) -> dict[str, str]:
     ids = {person: canonical or person for person in present}
     present |= {other.person: other.name for other in recollection.others}
     ids |= {other.person: other.person for other in recollection.others}
-    counts = Counter(name.casefold() for name in present.values() if name)
+    counts = Counter([name.casefold() for name in present.values() if name])
     named = {name.casefold(): ids[person] for person, name in present.items() if counts[name.casefold()] == 1}
     firsts = {person: name.split()[0].casefold() for person, name in present.items() if name.split()}
     once = Counter({ids[person]: first for person, first in firsts.items()}.values())

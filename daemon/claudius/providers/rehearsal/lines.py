@@ -128,14 +128,14 @@ def _compiled(pattern: str, names: Mapping[str, str]) -> re.Pattern[str]:
 def say(template: str, values: Mapping[str, str]) -> str:
     """Fill in a line; "" if one of its values is not known. Pure."""
     line = Template(template)
-    return line.substitute(values) if all(values.get(name) for name in line.get_identifiers()) else ""
+    return line.substitute(values) if all(map(values.get, line.get_identifiers())) else ""
 
 
 def choose(lines: Iterable[str], values: Mapping[str, str], seed: int, spoken: str = "") -> str:
     """Return the seed's choice of the lines that can be filled in, one not in `spoken` if there is any. Pure."""
     said = [line for template in lines if (line := say(template, values))] or [""]
     turned = said[seed % len(said) :] + said[: seed % len(said)]
-    return next((line for line in turned if line not in spoken), turned[0])
+    return next(iter([line for line in turned if line not in spoken]), turned[0])
 
 
 def answer(section: TopicLines, values: Mapping[str, str], seed: int, spoken: str = "") -> str:

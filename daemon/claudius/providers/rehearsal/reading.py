@@ -126,7 +126,7 @@ def sentences(message: str) -> list[str]:
 def hides(message: str, lines: Lines) -> bool:
     """Return whether a message seems to hold a secret, which is neither kept nor repeated. Pure."""
     text = plain(message)
-    return any(cue in text for cue in lines.secrets)
+    return True in [cue in text for cue in lines.secrets]
 
 
 def stems(text: str, lines: Lines) -> frozenset[str]:
@@ -233,7 +233,7 @@ def _candidates(seen: ReadRequest, lines: Lines) -> Iterator[tuple[str, str, fro
 
 def is_open(text: str, seen: ReadRequest, lines: Lines) -> bool:
     """Return whether words may be said again: they hold no secret, and nothing that was to be forgotten. Pure."""
-    is_gone = lines.patterns["forget"].match(text) or any(words <= {*stemmed(text)} for words in seen.gone)
+    is_gone = lines.patterns["forget"].match(text) or [words for words in seen.gone if words <= {*stemmed(text)}]
     return not (is_gone or hides(text, lines))
 
 
@@ -265,7 +265,7 @@ def deeds_of(seen: ReadRequest, lines: Lines) -> Deeds:
 def _reminder(seen: ReadRequest, lines: Lines) -> Deeds | None:
     wanted = _wanted_in(seen.message, lines)
     asked = [line for group in lines.sections["reminder without a time"].groups for line in group]
-    if not wanted and seen.said and seen.spoken and any(line in seen.spoken[-1] for line in asked):
+    if not wanted and seen.said and seen.spoken and True in [line in seen.spoken[-1] for line in asked]:
         rest, told = _peel(seen.message, lines)
         before = _wanted_in(seen.said[-1], lines)
         wanted = (before[0], told) if before and told and not lines.patterns["filler"].sub("", rest) else None

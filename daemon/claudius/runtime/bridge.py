@@ -1,0 +1,273 @@
+"""The session bridge: a session of an owner's own thinks, in place of the model, what is owed in lent conversations.
+
+The turn stays the turn: it asks `LentVoice`, a provider, which parks the prompt until `say` brings the reply. So a
+reply passes the same parser, ladder, gate and outbox, and is said once. Nothing of a loan is kept: a process that
+starts has lent nothing, and answers with its own model what waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from claudius.cognition.mind import Mind
+from claudius.cognition.turn import Turned
+from claudius.errors import ClaudiusError
+from claudius.memory.audit import AuditEntry
+from claudius.memory.inbox import Pending
+from claudius.memory.people import UNNAMED
+from claudius.perception import Origin, Perception, private
+from claudius.provider import Delta, Done, Event, ModelLimits, Provider, Request, Wrapped, estimate
+from claudius.runtime.access import Membership
+from claudius.runtime.adapter import Adapter
+from claudius.runtime.control import ControlConnection
+from claudius.runtime.delivery import hold
+
+NAME: Final = "bridge"
+IDLE_S = 600.0
+"""After so long without `next`, all is given back."""
+MOST_WAIT_S, COMMIT_S = 300.0, 8.0
+"""How long `next` may wait for something to be owed; and `say` for its turn to end."""
+BESIDE = "summary"
+"""The call of a turn that answers nobody: the soul's own model makes it."""
+
+
+class Loan(Struct, frozen=True, kw_only=True):
+    """What is lent, to whom."""
+
+    name: str
+    """How people are told of it."""
+    session: str
+    """The session of Claude Code that asked for it; empty = somebody typed the command."""
+    conversation: str
+    """The one conversation that is lent; empty = every one that an owner may see."""
+    is_mine: bool
+    """Whether only conversations of the owner's alone are lent."""
+    since: datetime
+
+
+class Parked(Struct, eq=False):
+    """A prompt that waits for its reply."""
+
+    id: str
+    """The turn, and from its second call on the number of the call, so that no late reply is taken for another."""
+    turn: str
+    conversation: str
+    request: Request
+    reply: asyncio.Future[str]
+    shown: int = 0
+    """How often a session was given it."""
+
+
+class LentVoice(Wrapped):
+    """The provider of one lent turn: whoever asks `next` for it."""
+
+    name = NAME
+
+    def __init__(
+        self, inner: Provider, bridge: Bridge, loan: Loan, pending: Pending, tell: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Ask for the turn of `pending`; `inner` makes its calls beside. `tell` tells people who thinks."""
+        super().__init__(inner)
+        self._bridge, self._loan, self._pending, self._tell = bridge, loan, pending, tell
+        self._made, self.model = len(pending.calls), loan.name
+
+    async def limits(self) -> ModelLimits:
+        """Return what a session can take: as much as a large model."""
+        return ModelLimits()
+
+    def patience_s(self, request: Request) -> float:  # noqa: ARG002 - the signature of every provider
+        """Return that the wait is the bridge's own."""
+        return 0.0
+
+    async def complete(self, request: Request) -> AsyncIterator[Event]:
+        """Yield the reply once a session has said it. Raises: ProviderError, of the model's own calls."""
+        if request.purpose == BESIDE:
+            async for event in self.inner.complete(request):
+                yield event
+            return
+        self._made += 1
+        await self._tell()
+        text = await self._bridge.answer(self._loan, self._pending, self._made, request)
+        yield Delta(text)
+        usage = replace(estimate(request, text), cost_usd=0.0)
+        yield Done(text=text, usage=usage, provider=NAME, model=self.model)
+
+
+class Bridge:
+    """What one process lends."""
+
+    def __init__(
+        self,
+        mind: Mind,
+        members: Membership,
+        break_off: Callable[[str, str], None],
+        owner: Callable[[], str],
+        idle_s: float = IDLE_S,
+    ) -> None:
+        """Lend turns of `mind`; `members` knows who sees a place, `break_off` has a turn begin anew."""
+        self._mind, self._members, self._break_off, self._owner, self.idle_s = mind, members, break_off, owner, idle_s
+        self.loan: Loan | None = None
+        """What is lent now."""
+        self._parked: dict[str, Parked] = {}
+        self.ends: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        """By turn: what whoever said its reply waits to be told."""
+        self._changed = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def lent(self, pending: Pending, mind: Mind, adapter: Adapter | None) -> Mind:
+        """Return the mind of a turn: if it is owed and lent, one whose provider is the session. Raises: StoreError."""
+        loan, perception = self.loan, pending.perception
+        is_owed = any(one.owes and one.origin is Origin.EXTERNAL for one in pending.perceptions)
+        if loan is None or not is_owed or not await self._may_see(loan, perception):
+            return mind
+        line = mind.soul().steps["external_dialogue"].line("bench", who=loan.name)
+
+        async def tell() -> None:
+            if adapter:
+                await hold(adapter, perception, line)
+
+        return replace(mind, provider=LentVoice(mind.provider, self, loan, pending, tell))
+
+    async def _may_see(self, loan: Loan, perception: Perception) -> bool:
+        """Return whether an owner can see all that a prompt for this conversation may show, and lent it."""
+        is_private = perception.audience.startswith(private(""))
+        if loan.conversation not in ("", perception.conversation) or (loan.is_mine and not is_private):
+            return False
+        owners = (self._owner(), *self._mind.config().owners)
+        seen = await self._members.onlookers(perception.audience, perception.person, owners, anew=False)
+        return bool(seen.people is not None and seen.owners)
+
+    async def answer(self, loan: Loan, pending: Pending, number: int, request: Request) -> str:
+        """Park a prompt until its reply is said; if the loan has ended, the turn begins anew instead."""
+        turn, conversation = pending.turn, pending.perception.conversation
+        name = turn if number == 1 else f"{turn}.{number}"
+        parked = Parked(name, turn, conversation, request, asyncio.get_running_loop().create_future())
+        if self.loan is not loan:
+            self._break_off(conversation, turn)
+        else:
+            self._parked[name] = parked
+            self._changed.set()
+            self._end(turn, {"event": "asked again", "turn": name})
+        try:
+            return await parked.reply
+        finally:
+            self._parked.pop(name, None)
+
+    def over(self, turn: str, turned: Turned | None) -> None:
+        """Tell whoever said a reply what became of its turn; None = it was not committed."""
+        if turned is None:
+            self._end(turn, {"event": "refused", "message": f"{turn} was not committed: ask `next` again"})
+            return
+        intent = turned.intent
+        said = "\n\n".join([one.body for one in intent.utterances])
+        self._end(turn, {"event": "said", "turn": turn, "text": said, "rung": intent.rung, "flags": list(intent.flags)})
+
+    def _end(self, turn: str, told: dict[str, Any]) -> None:
+        end = self.ends.pop(turn, None)
+        if end and not end.done():
+            end.set_result(told)
+
+    def close(self) -> None:
+        """Give everything back: turns that wait begin anew, in the order of their lanes, with the soul's own model."""
+        self.loan = None
+        if self._timer:
+            self._timer.cancel()
+        for parked in list(self._parked.values()):
+            if not parked.reply.done():
+                self._break_off(parked.conversation, parked.turn)
+        self._changed.set()
+
+    def _is_alive(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(self.idle_s, self.close)
+
+    def status(self) -> dict[str, Any] | None:
+        """Return what is lent, and how many prompts wait; None = nothing is."""
+        return {**to_builtins(self.loan), "waiting": len(self._parked)} if self.loan else None
+
+    async def serve(self, connection: ControlConnection, asked: Mapping[str, Any]) -> None:
+        """Serve `claudius bridge`, which only the user of this machine can run."""
+        does = {"on": self._on, "off": self._off, "next": self._next, "say": self._say}.get(str(asked.get("do")))
+        try:
+            await connection.send(await does(asked) if does else {"event": "error", "message": "no such deed"})
+        except ClaudiusError as error:
+            await connection.send({"event": "error", "message": error.message})
+
+    async def _on(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        session, owner = str(asked.get("session") or ""), self._owner()
+        if self.loan and not (session and session == self.loan.session):
+            raise ClaudiusError(f"lent already, to {self.loan.name}: `claudius bridge off` takes it back")
+        await self._note(str(asked.get("conversation") or ""))
+        known = self._mind.store.people.name(owner)
+        self.loan = Loan(
+            name=owner.rpartition(":")[2].capitalize() if known == UNNAMED else known,
+            session=session,
+            conversation=str(asked.get("conversation") or ""),
+            is_mine=bool(asked.get("mine")),
+            since=self._mind.clock(),
+        )
+        self._is_alive()
+        return {"event": "lent", **to_builtins(self.loan)}
+
+    async def _off(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        session, loan = str(asked.get("session") or ""), self.loan
+        if loan and session in ("", loan.session):
+            self.close()
+        return {"event": "given back", "was_lent": loan is not None}
+
+    async def _next(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        until = asyncio.get_running_loop().time() + min(MOST_WAIT_S, self.idle_s / 2, float(asked.get("wait_s") or 0))
+        while True:
+            if self.loan is None:
+                raise ClaudiusError("nothing is lent: `claudius bridge on` lends it")
+            self._is_alive()
+            waiting = [one for one in self._parked.values() if not one.reply.done()]
+            if waiting:
+                return await self._given(min(waiting, key=lambda one: one.shown))
+            self._changed.clear()
+            try:
+                async with asyncio.timeout_at(until):
+                    await self._changed.wait()
+            except TimeoutError:
+                return {"event": "next", "turn": None}
+
+    async def _given(self, parked: Parked) -> dict[str, Any]:
+        parked.shown += 1
+        await self._note(parked.turn)  # before it is shown, so that an erasure can say where the words went
+        request = parked.request
+        return {
+            "event": "next",
+            "turn": parked.id,
+            "conversation": parked.conversation,
+            "purpose": request.purpose,
+            "shown": parked.shown,
+            "images": len(request.images),
+            "prompt": {"system": request.system, "history": to_builtins(request.history), "tail": request.tail},
+        }
+
+    async def _say(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        name, text = str(asked.get("turn")), asked.get("text")
+        parked = self._parked.get(name)
+        if parked is None or parked.reply.done():
+            raise ClaudiusError(f"{name} waits for no reply: it was answered, changed, or given back")
+        if not isinstance(text, str) or not text.strip():
+            raise ClaudiusError("a reply has words, on stdin")
+        self._is_alive()
+        end: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self.ends[parked.turn] = end
+        parked.reply.set_result(text)
+        try:
+            async with asyncio.timeout(COMMIT_S):
+                return await end
+        except TimeoutError:
+            return {"event": "taken", "turn": name}
+
+    async def _note(self, target: str) -> None:
+        await self._mind.store.audit.note(AuditEntry(who=self._owner(), act=NAME, target=target), self._mind.clock())

@@ -1,0 +1,79 @@
+"""D5 with real processes: `kill -9` of the daemon or of the session at each point: each message is answered once."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from driven import CLAUDIUS, Ran, reply
+from slack_daemon import PATIENCE_S, SlackDaemon, slack_daemon
+
+pytestmark = pytest.mark.slow
+
+BENCH, MODEL = "From the bench.", "From the model."
+STATIONS = {"owed": MODEL, "shown": MODEL, "said": BENCH, "a session that waits": BENCH, "a session that thinks": BENCH}
+"""Where what is killed, and who answers then."""
+
+
+async def bridge(daemon: SlackDaemon, *words: str, stdin: str = "") -> Ran:
+    """Run `claudius bridge`."""
+    return await asyncio.to_thread(daemon.machine.run, "bridge", *words, stdin=stdin)
+
+
+async def killed(daemon: SlackDaemon, *words: str) -> None:
+    """Begin `claudius bridge` with these words, and kill it while it waits for an answer."""
+    env = daemon.machine.environment()
+    process = await asyncio.create_subprocess_exec(str(CLAUDIUS), "bridge", *words, env=env)
+    await daemon.until(lambda: connected(process.pid), what="a connection")
+    process.kill()
+    await process.wait()
+
+
+def connected(pid: int) -> bool:
+    """Return whether a process has a socket open."""
+    with suppress(OSError):  # one that was closed meanwhile
+        return any("socket:" in str(one.readlink()) for one in Path(f"/proc/{pid}/fd").iterdir())
+    return False
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+@pytest.mark.parametrize("station", STATIONS)
+async def test_each_message_is_answered_once(
+    tmp_path: Path, station: str, store: str, request: pytest.FixtureRequest
+) -> None:
+    """After the kill, one reply stands there: the session's, if it was taken, else the model's; a late `say` is refused."""
+    served = {"CLAUDIUS_STORE_URL": request.getfixturevalue("postgres_url"), "CLAUDIUS_WORKER_LEASE_S": "3"}
+    more = served if store == "postgres" else {}
+    async with slack_daemon(tmp_path, CLAUDIUS_OWNERS="slack:T1:U1", **more) as daemon:
+        daemon.machine.scripted(*[reply(MODEL)] * 3)
+        await daemon.start()
+        assert "at the bench" in (await bridge(daemon, "on")).stdout
+        if station == "a session that waits":
+            await killed(daemon, "next", "--wait", "60")
+        await daemon.slack.say("D1", "U1", "Is the kiln ready?")
+        turn = ""
+        if station != "owed":
+            turn = (await bridge(daemon, "next", "--wait", "60", "--json")).json["turn"]
+        if station == "a session that thinks":  # its successor is given the same
+            assert (await bridge(daemon, "next", "--json")).json["turn"] == turn
+        if station in ("said", "a session that waits", "a session that thinks"):
+            assert f"said: {BENCH}" in (await bridge(daemon, "say", turn, stdin=reply(BENCH))).stdout
+        if station == "owed":
+            while not (await daemon.status())["bridge"]["waiting"]:
+                await asyncio.sleep(0.02)
+        if not station.startswith("a session"):
+            await daemon.kill()
+            await daemon.start()
+        await daemon.slack.until_visible(1, within_s=PATIENCE_S)
+        late = await bridge(daemon, "say", turn or "x", stdin=reply("Too late."))
+        await bridge(daemon, "off")
+        await daemon.slack.say("D1", "U1", "And the second one?")
+        await daemon.slack.until_visible(2, within_s=PATIENCE_S)
+        await daemon.stop()
+        seen = [entry.text for entry in await daemon.slack.visible()]
+        broken = await daemon.judged() if store == "sqlite" else []
+
+    assert (late.code, seen, broken) == (75, [STATIONS[station], MODEL], [])
