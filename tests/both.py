@@ -34,7 +34,7 @@ BEN_ON_DISCORD, BEN_ON_SLACK = "400000000000000002", "U2"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One network, and a function that creates an adapter for it."""
+    """One network, and a function that creates an adapter for it: one that introduces itself to nobody."""
 
     stage: Stage
     make: Callable[[], Adapter]
@@ -73,7 +73,7 @@ async def slack_side() -> AsyncIterator[Side]:
             """Create an adapter for this Slack."""
             options = SlackOptions(BOT_TOKEN, APP_TOKEN, server.base_url, status="is thinking…")
             adapter = SlackAdapter(options, QUICK_SLACK)
-            adapter.appears_s = 0.05
+            adapter.appears_s, adapter.introduces = 0.05, False
             return adapter
 
         yield Side(SlackStage(world), make)
@@ -93,7 +93,9 @@ async def discord_side() -> AsyncIterator[Side]:
             def make() -> DiscordAdapter:
                 """Create an adapter for this Discord."""
                 options = DiscordOptions(state.BOT_TOKEN, server.base_url, server.gateway_url, guilds=(state.GUILD,))
-                return DiscordAdapter(options, lambda: datetime.now(UTC), QUICK_DISCORD)
+                adapter = DiscordAdapter(options, lambda: datetime.now(UTC), QUICK_DISCORD)
+                adapter.introduces = False
+                return adapter
 
             yield Side(DiscordStage(server.world), make)
         async with asyncio.timeout(5):  # each client has ended, and its heartbeat thread too

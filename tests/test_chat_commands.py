@@ -295,6 +295,30 @@ async def test_a_quiet_that_was_missed_holds_for_what_was_missed_after_it(home: 
         assert await place.posts() - before == 1
 
 
+async def test_the_sign_of_a_pause_is_put_once_whatever_happens(home: Home) -> None:
+    """It is owed from when a call is accepted: after a failure and a restart it stands, once; what calls nobody has none."""
+    async with slack_side() as side, contextlib.AsyncExitStack() as stack:
+        place = Thread(side, home, stack)
+        await place.begin("channel")
+        await place.step({"owner": "!pause"}, is_last=False)
+        await place.world.fault("reactions.add", "status", status=503, times=1)
+        await place.world.say("C1", "U1", "nobody is called here")
+        called = await place.world.say("C1", "U1", f"<@{BOT_USER}> hello")
+        await place.world.until_called("reactions.add")
+        await stack.aclose()
+        await place.wake(2)
+        await place.world.until_called("reactions.add", 2)
+        async with asyncio.timeout(20):
+            while place.soul.records().counts(datetime.now(UTC))["outbox"]["pending"]:
+                await asyncio.sleep(0.01)
+        await place.step({"owner": "!resume"}, is_last=True)
+        signs = [one.arguments["timestamp"] for one in await place.world.calls("reactions.add")]
+        posts, counts = await place.posts(), place.soul.records().counts(datetime.now(UTC))["outbox"]
+
+    assert (signs, posts) == ([called, called], 1)
+    assert (counts["pending"], counts["failed"]) == (0, 0)
+
+
 SIGNS = {"pause sign": "double_vertical_bar"}
 
 

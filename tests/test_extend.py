@@ -1,6 +1,6 @@
 """docs/extend.md and docs/network.md are true: the parts work as they stand; one of the wrong shape is named at once.
 
-So is what docs/claude-code.md says of a session that thinks for the soul.
+So is what docs/claude-code.md says of a session that thinks for the soul, and docs/daimons.md of two souls that talk.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from daimons.test_two_souls import free_port
 from driven import REPOSITORY, Machine
 
 TEXT = "".join((REPOSITORY / "docs" / name).read_text("utf-8") for name in ("extend.md", "network.md"))
@@ -19,10 +20,12 @@ LINES = 50
 """The longest example, the adapter."""
 
 
-@pytest.mark.parametrize("page", ["extend.md", "claude-code.md"])
+@pytest.mark.parametrize("page", ["extend.md", "claude-code.md", "daimons.md"])
 def test_the_page_runs_as_it_stands(tmp_path: Path, page: str) -> None:
     """Each part is written, checked, and used through a real command or daemon, in the order of the page."""
     whole = (REPOSITORY / "docs" / page).read_text("utf-8")
+    for port in ("3033", "3034"):
+        whole = whole.replace(f"127.0.0.1:{port}", f"127.0.0.1:{free_port()}")
     machine = Machine(tmp_path, env={"LOGNAME": "ada", "CLAUDIUS_PROVIDERS": ""})
     machine.ok("status", "--help")
     for name, text in FILE.findall(whole):

@@ -19,6 +19,8 @@ from claudius.psyche_types import Appraisal, PsycheChange
 from claudius.recollection import Entry, Moment, ProcessState, Shown, Summary
 from claudius.tool import Card, ToolCall
 
+SIGN_ONLY = "paused"
+"""The verb of a sign that is of no turn and answers nothing: it is forgotten once it is shown."""
 UtteranceKind = Literal["reply", "apology", "reaction", "proactive", "daimon"]
 ApologyKind = Literal["provider_down", "over_budget", "unreadable", "interrupted", "too_large", "stopped"]
 Rung = Literal["complete", "plain", "repair", "cut", "fixed", "silent", "apology"]

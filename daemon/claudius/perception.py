@@ -376,11 +376,13 @@ def cause_of(perception: Perception, participation: str, now: datetime) -> Cause
 
     `participation`: how the conversation is heard; the perception's own takes precedence.
     """
+    why = internal(perception)
+    if why.asked_by or why.in_answer:
+        return Cause.ASKED
     if perception.owes:
         return Cause.ANSWERS
     if perception.origin is Origin.INTERNAL:
-        why = internal(perception)
-        return Cause.ASKED if why.asked_by or why.in_answer else Cause.UNASKED
+        return Cause.UNASKED
     own = perception.extra.participation if isinstance(perception.extra, MessageExtra) else ""
     is_group = (own or participation) == GROUP
     is_talk = perception.kind in TALK and now - perception.at <= GOES_ON

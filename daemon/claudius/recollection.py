@@ -211,6 +211,8 @@ class Person(Struct, frozen=True, kw_only=True):
     """When the last of them was; None = there was none, or it is not known."""
     is_met: bool = False
     """Whether the soul has answered them before, as far as that may be known here."""
+    is_new_here: bool = False
+    """Whether they write directly, and the soul has never answered them there."""
     is_bot: bool = False
     zone: str = ""
     """The IANA time zone that they set, else that their network last reported; empty = it is not known."""

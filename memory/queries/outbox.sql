@@ -53,6 +53,12 @@ UPDATE inbox SET state = 'settled', settled_at = :now, payload = CASE WHEN json_
 WHERE turn = (SELECT turn FROM outbox WHERE key = :key) AND state = 'committed'
   AND NOT EXISTS (SELECT 1 FROM outbox WHERE turn = inbox.turn AND state <> 'sent');
 
+-- name: is_owed
+SELECT owes FROM inbox WHERE key = :key;
+
+-- name: sign_dropped
+DELETE FROM outbox WHERE key = :key;
+
 -- name: delay
 UPDATE outbox SET state = :state, not_before = :not_before, reason = :reason
 WHERE key = :key AND (state = 'pending' OR state = 'taken' OR state = 'unknown_after_send');

@@ -135,9 +135,12 @@ FROM (SELECT 1 AS one) o LEFT JOIN person p ON p.person = :person
 LEFT JOIN conversation_person c ON c.conversation = :conversation AND c.person = :person
 LEFT JOIN fact f ON f.person = :person AND f.kind = 'name' AND f.about = '' AND f.ended_at IS NULL AND f.hidden_at IS NULL;
 
+-- name: answered_in
+SELECT 1 FROM interaction WHERE peer_id = :person AND direction = 'out' AND audience = :audience LIMIT 1;
+
 -- name: answered_before
--- Whether the soul has answered somebody here, or in any channel.
-SELECT 1 FROM interaction WHERE peer_id = :person AND direction = 'out' AND (audience = :audience OR audience >= 'shared:') LIMIT 1;
+-- Whether the soul has answered somebody in any channel.
+SELECT 1 FROM interaction WHERE peer_id = :person AND direction = 'out' AND audience >= 'shared:' LIMIT 1;
 
 -- name: models_recalled
 SELECT person, audience, version, markdown, suspect FROM user_model WHERE person = :person AND newest = 1 ORDER BY audience;

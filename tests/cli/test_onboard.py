@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import signal
 import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from case_rows import Row, rows
+from claudius.adapters.slack.manifest import manifest
 from driven import Machine, Ran, reply
 from lab.loopback.discord.server import DiscordServer
 from lab.loopback.discord.state import ANA, BOT_TOKEN, BOT_USER, DM, GUILD
+from lab.loopback.model import ModelServer
 from lab.loopback.slack.server import SlackServer
 from lab.loopback.slack.state import APP_TOKEN
 from lab.loopback.slack.state import BOT_TOKEN as SLACK_TOKEN
@@ -253,10 +259,10 @@ async def test_a_typo_ends_nothing_and_good_answers_are_kept(machine: Machine) -
             terminal.until("there is no 'slak'")
             terminal.until("Which networks")
             terminal.type("slack,discord")
-            terminal.until('"display_information"')
+            terminal.until("https://api.slack.com/apps?new_app=1&manifest_json=%7B")
             terminal.until("SLACK_BOT_TOKEN")
             terminal.type(APP_TOKEN)
-            terminal.until("belongs into SLACK_APP_TOKEN")
+            terminal.until("it begins with xapp-")
             terminal.until("SLACK_BOT_TOKEN (")
             terminal.type(SLACK_TOKEN + "x")
             terminal.until("SLACK_APP_TOKEN (")
@@ -271,13 +277,15 @@ async def test_a_typo_ends_nothing_and_good_answers_are_kept(machine: Machine) -
             terminal.type(BOT_TOKEN)
             terminal.until("Hear the members of")
             terminal.type("y")
-            terminal.until(
-                "Which voices, with commas? (auto, anthropic_api, agent_sdk, claude_cli, openai_compat, home, rehearsal)"
-            )
+            terminal.until("Which voices, with commas? (auto, anthropic_api, agent_sdk, claude_cli")
             terminal.type("scriptd")
             terminal.until("there is no 'scriptd'")
             terminal.until("Which voices")
             terminal.type("scripted")
+            terminal.until("What may it call you?")
+            terminal.type("")
+            terminal.until("Your time zone")
+            terminal.type("")
             for _ in range(4):
                 terminal.until("Turn it on?")
                 terminal.type("n")
@@ -328,7 +336,8 @@ def test_what_is_off_by_default_is_offered_once_with_its_cost(machine: Machine) 
     """At a terminal it asks for each in a sentence that names the cost; a second time it asks for none of them."""
     machine.env["CLAUDIUS_PROVIDERS"] = "rehearsal"
     with machine.terminal("onboard") as terminal:
-        for asked, said in (("networks", ""), ("voices", ""), ("Kothar", "y"), ("one model call", "n"),
+        for asked, said in (("networks", ""), ("voices", ""), ("call you", "Ada"), ("time zone", "Europe/Lisbn"),
+                            ("no time zone", ""), ("Kothar", "y"), ("a person a day", "n"),
                             ("twelve model calls", "n"), ("one more model call", "n"), ("Have the system start it", "n")):  # fmt: skip
             terminal.until(asked)
             terminal.type(said)
@@ -365,3 +374,68 @@ def test_the_command_that_status_names_for_kothar_has_him_whisper_without_a_mode
 
     assert machine.ok("daimon", "whisper", "--json").json["whisper"]
     assert chosen == "claudius config set kothar.groq_enabled true"
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("row", [*rows("newcomer", "onboard", only="onboard-server")])
+async def test_a_chat_completions_server_is_asked_for_tried_and_kept(row: Row, machine: Machine, columns: int) -> None:
+    """Address, key and model; a wrong one is named in a line and asked for again; no word breaks, the key stays unseen."""
+    row.knows_only("must", "never")
+    kind, url, key, model = row.input["says"]
+    machine.env["CLAUDIUS_OPENAI_PROFILE"] = "full"
+
+    def walk(port: int) -> str:
+        """Set the server up, with a wrong port first."""
+        machine.shim("systemctl", "exit 1")
+        with machine.terminal("onboard", columns=columns) as terminal:
+            for asked, said in (("Which networks", ""), ("Which voices", kind), ("Address of the", "http://127.0.0.1:9/v1"),
+                                ("Its key (Enter: none)", ""), ("Which of its models", model), ("FIX", ""), ("What now?", "again"),
+                                ("Which voices", kind), ("Address of the", url.format(port=port)), ("Its key (", key),
+                                ("Which of its models", model), ("some-model answered", ""), ("call you", "Ada"),
+                                ("Your time zone", "Europe/Lisbon")):  # fmt: skip
+                terminal.until(asked)
+                if not asked.startswith(("FIX", "some-model")):
+                    terminal.type(said)
+            for _ in range(4):
+                terminal.until("[y/N]")
+                terminal.type("n")
+            terminal.until("Have the system start it")
+            terminal.type("n")
+            return terminal.rest()
+
+    async with ModelServer(default="yes", models=(model,)) as server:
+        shown = await asyncio.to_thread(walk, int(server.url.rpartition(":")[2]))
+        asked = server.asked[-1]
+    config = (machine.home / "config.toml").read_text()
+    told = [re.sub(r"\x1b\[\d*m|(?<=[])]: ).*", "", line) for line in shown.replace("\r", "").split("\n")]  # not typed
+
+    assert row.right["must"] == ["asks the three, tries them, keeps them"]
+    assert not [one for one in row.right["never"] if one in shown]
+    assert (asked.body["model"], asked.headers["Authorization"]) == (model, f"Bearer {key}")
+    assert f'model = "{model}"' in config
+    assert 'timezone = "Europe/Lisbon"' in config
+    assert f"CLAUDIUS_OPENAI_API_KEY={key}" in (machine.home / ".env").read_text()
+    assert "127.0.0.1:9" in shown.partition("FIX")[2].partition("What now?")[0]
+    assert [line for line in told if len(line) > columns] == []
+    spoken = machine.ok("chat", "--once", "Bye.", env={"CLAUDIUS_PROVIDERS": "rehearsal"}).stdout
+    assert "Ada" in spoken
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_form_of_slack_is_one_link(machine: Machine, columns: int) -> None:
+    """It holds the manifest, and takes at most 25 lines of a terminal; around it no word breaks."""
+    (slack, width) = [
+        one for name in ("onboard-slack", "onboard-width") for one in rows("newcomer", "onboard", only=name)
+    ]
+    with machine.terminal("onboard", "--adapters", "slack", columns=columns) as terminal:
+        terminal.until("SLACK_BOT_TOKEN")
+        lines = terminal.shown.replace("\r", "").split("\n")
+    (link,) = [line for line in lines if line.startswith("https://")]
+    asked = parse_qs(urlsplit(link).query)
+
+    assert "at most 25 lines" in slack.values[0].right["must"][0]
+    assert width.values[0].right["must"] == ["words never break"]
+    assert sum(-(-max(len(line), 1) // columns) for line in lines[:-1]) <= 25
+    assert [line for line in lines if len(line) > columns] == [link]
+    assert asked["new_app"] == ["1"]
+    assert json.loads(asked["manifest_json"][0]).items() <= manifest().items()

@@ -1,15 +1,22 @@
-"""Two homes that whisper to each other over loopback, and that a silent daimon costs nothing."""
+"""Two homes that whisper to each other, and talk, over loopback, and that a silent daimon costs nothing."""
 
 from __future__ import annotations
 
+import asyncio
 import socket
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
+
+import aiohttp
 
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
+from claudius.runtime.control import connect
 from claudius.testing.alive import Alive, alive
+from minds import by_tag
 
 HEADING = "## Daimonic Intuition"
 TOKENS = {"claudius": "the token that Claudius gives out", "beata": "the token that Beata gives out"}
@@ -74,6 +81,105 @@ async def test_two_souls_whisper_to_each_other_once(tmp_path: Path) -> None:
         asked = [request for request in mouths[name].requests if request.purpose == "whisper"]
         assert len(asked) == 1
         assert "CANARY" not in asked[0].system + asked[0].tail
+
+
+SECRET = "My name is CANARY, and the blue key is under the third stone."
+TOGETHER = {name: {f"CLAUDIUS_DAIMON_{other.upper()}_AUTH_TOKEN": "the token that the two share"} for name, other in (("claudius", "beata"), ("beata", "claudius"))}  # fmt: skip
+
+
+@asynccontextmanager
+async def two(root: Path, **lines: str) -> AsyncIterator[tuple[dict[str, Alive], dict[str, Scripted]]]:
+    """Yield two souls that share a token, and their models, each of which was told a secret."""
+    ports = {name: free_port() for name in TOKENS}
+    mouths = {name: Scripted(default=by_tag(external_dialogue=lines.get(name, f"I am {name}."))) for name in TOKENS}
+    souls: dict[str, Alive] = {}
+    async with AsyncExitStack() as stack:
+        for name, other in (("claudius", "beata"), ("beata", "claudius")):
+            home = Home(root / name)
+            home.create()
+            given = settings(name, other, ports) | TOGETHER[name]
+            awake = alive(home, mouths[name], settings=given, keeps_clock=True)
+            souls[name] = await stack.enter_async_context(awake)
+            for person in ("owner", "ana"):
+                await souls[name].network.hear(SECRET, person=person)
+            await souls[name].network.until_visible(2)
+            await souls[name].idle()
+            mouths[name].requests.clear()
+        yield souls, mouths
+
+
+async def talk(soul: Alive, *, stops_after: int = 99, **asked: Any) -> list[Mapping[str, Any]]:
+    """Have a soul converse with Beata as the command does; return what is shown."""
+    shown: list[Mapping[str, Any]] = []
+    async with connect(soul.home.socket) as connection:
+        await connection.send({"op": "converse", "name": "beata", **asked})
+        while frame := await connection.receive():
+            shown.append(frame)
+            if len(shown) == stops_after:
+                await connection.send({"op": "stop"})
+    return shown
+
+
+async def test_d6_two_souls_talk_and_nothing_of_a_person_crosses(tmp_path: Path) -> None:
+    """Each side speaks as often as was asked; no prompt of the talk, on either side, holds a word of any person's."""
+    async with two(tmp_path) as (souls, mouths):
+        shown = await talk(souls["claudius"], turns=3, topic="kilns and patience")
+        (place,) = {frame["conversation"] for frame in shown[:-1]}
+        for soul in souls.values():
+            await soul.idle()
+        there = souls["beata"].records().conversation(place.replace(":beata:", ":claudius:"))
+        here = souls["claudius"].records().conversation(place)
+        prompts = [
+            (one.tail, *(line.content for line in one.history)) for mouth in mouths.values() for one in mouth.requests
+        ]
+        seen = [len(soul.network.visible) for soul in souls.values()]
+
+    assert [(one.get("by"), one.get("text")) for one in shown[:-1]] == [
+        ("", "I am claudius."),
+        ("beata", "I am beata."),
+    ] * 3
+    assert (shown[-1]["event"], shown[-1]["reason"]) == ("ended", "3 turns")
+    assert (here["audience"], there["audience"]) == ("peer:beata", "peer:claudius")
+    assert len(prompts) == 6
+    assert "kilns and patience" in str(prompts[0])
+    assert not [one for one in prompts if "CANARY" in str(one) or "third stone" in str(one)]
+    assert seen == [2, 2]
+
+
+async def test_d6_a_talk_ends_at_stop_and_at_a_refusal(tmp_path: Path) -> None:
+    """`!stop` ends it after the words that are shown; a soul that is no daimon there any more refuses, in one line."""
+    async with two(tmp_path) as (souls, _):
+        stopped = await talk(souls["claudius"], turns=5, stops_after=2)
+        souls["beata"].home.config.write_text('[daimons.claudius]\nmode = "off"\n')
+        while souls["beata"].mind.config().daimons["claudius"].mode != "off":
+            await asyncio.sleep(0.05)
+        refused = await talk(souls["claudius"], turns=5)
+        for soul in souls.values():
+            await soul.idle()
+
+    assert stopped[-1] == {"event": "ended", "reason": "stopped"}
+    assert (refused[-1]["event"], "409" in refused[-1]["message"]) == ("error", True)
+
+
+BODIES: list[tuple[dict[str, Any], str, int]] = [
+    ({"talk": "t1", "turn": 1, "text": "Hello."}, TOKENS["beata"], 403),
+    ({"talk": "t1", "turn": 1, "text": "Hello."}, "x", 401),
+    ({"talk": "t:1", "turn": 1, "text": "Hello."}, "the token that the two share", 400),
+    ({"talk": "t1", "turn": 6, "text": "Hello."}, "the token that the two share", 400),
+    ({"talk": "t1", "turn": 1, "text": "y" * 1201}, "the token that the two share", 400),
+]
+
+
+async def test_d6_only_another_soul_converses(tmp_path: Path) -> None:
+    """Another token, or another shape, is refused: no model is asked."""
+    async with two(tmp_path) as (souls, mouths), aiohttp.ClientSession() as client:
+        url = f"http://127.0.0.1:{souls['beata'].services._door.port}/api/whisper"
+        for body, token, status in BODIES:
+            headers = {"Authorization": f"Bearer {token}"}
+            sent = {"source": "claudius", "mode": "converse", **body}
+            async with client.post(url, json=sent, headers=headers) as answer:
+                assert answer.status == status
+        assert mouths["beata"].requests == []
 
 
 async def test_the_other_s_silence_changes_no_turn_and_an_idle_hour_asks_nobody(tmp_path: Path) -> None:

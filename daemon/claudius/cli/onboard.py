@@ -8,18 +8,22 @@ import os
 import shutil
 import sys
 import tomllib
+import webbrowser
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote_plus
+from zoneinfo import available_timezones
 
 import click
 
-from claudius.cli.output import json_option, print_checks, print_json
+from claudius.cli.output import fitted, json_option, print_checks, print_json
 from claudius.config import SETTINGS, Loaded, load, read_env_file
 from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
 from claudius.home import Home, write_private
 from claudius.reports.network_checks import Check, ask_discord, ask_slack, gathered, misplaced, servers
+from claudius.reports.opened import edit
 from claudius.reports.status import OFFERS, is_on, turned_on
 
 WHERE = {
@@ -28,6 +32,9 @@ WHERE = {
     "DISCORD_TOKEN": "Discord, your application, Bot, Reset Token",
     "ANTHROPIC_API_KEY": "console.anthropic.com, API keys: sk-ant-…",
 }
+SERVER_KEY, OLLAMA = "CLAUDIUS_OPENAI_API_KEY", "http://127.0.0.1:11434/v1"
+SLACK_FORM = "https://api.slack.com/apps?new_app=1&manifest_json="
+"""Slack's form for a new app, filled in. Source: docs.slack.dev/app-manifests/configuring-apps-with-app-manifests."""
 OWN_LOGIN = (
     "A Claude login is for your own use: its terms do not let you offer it to others. For a soul that a team talks to, "
     "take an API key (anthropic_api)."
@@ -100,7 +107,7 @@ def onboard(*, yes: bool, adapters: str, providers: str, env_file: Path | None, 
     if not (ok and is_asked and _installed(home)):
         click.echo(f"next: {follows}")
     if say:
-        click.echo(f"then: be its owner: within an hour, write to it directly: {say}")
+        click.echo(fitted(f"then: be its owner: within an hour, write to it directly: {say}"))
     return 0 if ok else EXIT_FAILED
 
 
@@ -121,14 +128,27 @@ class NamesQuestion:
     def ask(self, given: str) -> tuple[str, ...]:
         """Return the names that somebody types; asks until they are known."""
         while True:
-            typed = given or click.prompt(
-                f"Which {self._what}, with commas? ({', '.join(self._known)})", default=self._default, err=True
-            )
+            typed = given or _ask(f"Which {self._what}, with commas? ({', '.join(self._known)})", self._default)
             try:
                 return self.read(typed)
             except UsageProblem as problem:
-                click.echo(problem.message, err=True)
+                _tell(problem.message)
                 given = ""
+
+
+def _tell(text: str) -> None:
+    click.echo(fitted(text), err=True)
+
+
+def _ask(question: str, default: str = "", *, hides: bool = False) -> str:
+    """Ask at the terminal; Enter means the default."""
+    shown = fitted(f"{question} [{default}]" if default else question)
+    return str(click.prompt(shown, default=default, show_default=False, hide_input=hides, err=True)).strip()
+
+
+def _sure(question: str, *, default: bool = False) -> bool:
+    shown = fitted(f"{question} [{'Y/n' if default else 'y/N'}]")
+    return click.confirm(shown, default=default, show_default=False, err=True)
 
 
 class Setup:
@@ -151,7 +171,9 @@ class Setup:
         from claudius.config import TOKENS
 
         if self._is_asked and not all(map(self._known, TOKENS[name])):
-            click.echo(_guide(name), err=True)
+            _tell(_guide(name))
+            if name == "slack" and (sys.platform == "darwin" or os.environ.keys() & {"DISPLAY", "WAYLAND_DISPLAY"}):
+                webbrowser.open(slack_form())
         while True:
             for token in TOKENS[name]:
                 self._ask_for(token)
@@ -179,6 +201,8 @@ class Setup:
             self.settings["providers"] = voices
             if "anthropic_api" in voices:
                 self._ask_for("ANTHROPIC_API_KEY")
+            if "openai_compat" in voices and self._is_asked:
+                self._ask_server()
             checks = [asyncio.run(_one_word(self._loaded(), self._home))]
             if {"agent_sdk", "claude_cli"} & set(voices) and set(self._networks) - {"terminal"}:
                 checks.append(Check("terms", ok=True, detail=OWN_LOGIN))
@@ -189,6 +213,7 @@ class Setup:
     def finish(self, *, is_well: bool) -> None:
         """Offer what is off by default if somebody answers, and keep everything; nothing that is unwell unasked."""
         if self._is_asked:
+            self.settings |= _owner(self._home, self._loaded())
             self.settings |= _wished(self._home, self._loaded())
         if is_well or self._is_asked:
             self.keep()
@@ -209,9 +234,18 @@ class Setup:
             write_setting(self._home, key, chosen if isinstance(chosen, bool | str) else list(chosen))
 
     def _loaded(self) -> Loaded:
-        lists = {key: value for key, value in self.settings.items() if not isinstance(value, bool | str)}
-        chosen = {SETTINGS[key].env: ",".join(value) for key, value in lists.items()}
+        words = {key: value for key, value in self.settings.items() if not isinstance(value, bool)}
+        chosen = {SETTINGS[key].env: one if isinstance(one, str) else ",".join(one) for key, one in words.items()}
         return load(self._home, {**os.environ, **self._secrets, **chosen})
+
+    def _ask_server(self) -> None:
+        """Ask where a chat-completions server is, its key and its model."""
+        known = self._loaded().config.openai
+        self.settings["openai.base_url"] = _ask("Address of the chat-completions server", known.base_url or OLLAMA)
+        as_before = "as before" if self._known(SERVER_KEY) else "none"
+        if key := _ask(f"Its key (Enter: {as_before})", hides=True):
+            self._secrets[SERVER_KEY] = key
+        self.settings["openai.model"] = _ask("Which of its models (Enter: its first)", known.model)
 
     def _known(self, name: str) -> str:
         """Return a secret as typed, or from --env-file, the environment or the home's .env; empty if there is none."""
@@ -224,8 +258,8 @@ class Setup:
         value = self._known(name).strip()
         while self._is_asked and (not value or misplaced(name, value)):
             if value:
-                click.echo(f"That is no {name}: {misplaced(name, value)}.", err=True)
-            value = str(click.prompt(f"{name} ({WHERE[name]})", hide_input=True, err=True)).strip()
+                _tell(f"That is no {name}: {misplaced(name, value)}.")
+            value = _ask(f"{name} ({WHERE[name]})", hides=True)
         if not value:
             where = WHERE[name]
             raise UsageProblem(f"{name} is missing ({where}): set it in the environment, or in a file for --env-file")
@@ -238,10 +272,8 @@ class Setup:
         from claudius.cli.networks import application_in, invite_url
 
         if application := application_in(self._secrets["DISCORD_TOKEN"]):
-            click.echo(
-                f"The bot is in no server yet. Open this, and choose one:\n  {invite_url(application)}", err=True
-            )
-            click.prompt("Enter, once it is there", default="", show_default=False, err=True)
+            _tell(f"The bot is in no server yet. Open this, and choose one:\n{invite_url(application)}")
+            _ask("Enter, once it is there")
 
     def _choice(self, checks: Sequence[Check], choices: Sequence[str]) -> str:
         """Show checks, and ask what follows if one failed."""
@@ -259,26 +291,32 @@ def _offer_model(home: Home) -> None:
     from claudius.cli.model import fetch, offered
 
     one = offered(home)
-    if one and click.confirm(f"No model is attached. To think on this machine: {one.told}. Get it?", err=True):
+    if one and _sure(f"No model is attached. To think on this machine: {one.told}. Get it?"):
         try:
             fetch(home, one.name)
         except ClaudiusError as error:
-            click.echo(error.message, err=True)
+            _tell(error.message)
+
+
+def slack_form() -> str:
+    """Return the address of Slack's form for a new app with the manifest in it. Pure."""
+    from claudius.cli.networks import slack_manifest
+
+    asked = {name: part for name, part in slack_manifest().items() if name != "_metadata"}
+    return SLACK_FORM + quote_plus(json.dumps(asked, separators=(",", ":")), safe=":,/@")
 
 
 def _guide(network: str) -> str:
     """Return how the tokens of a network are got. Pure."""
     if network == "discord":
         return (
-            "Discord: open https://discord.com/developers/applications, New Application; there under Bot switch on\n"
+            "Discord: open https://discord.com/developers/applications, New Application; there under Bot switch on "
             "MESSAGE CONTENT INTENT, then Reset Token. docs/discord.md has every step."
         )
-    from claudius.cli.networks import slack_manifest
-
     return (
-        "Slack: open https://api.slack.com/apps, Create New App, From a manifest, and paste this:\n"
-        f"{json.dumps(slack_manifest(), ensure_ascii=False, indent=1)}\n"
-        "Then Install App gives the bot token; Basic Information, App-Level Tokens, one with connections:write."
+        "Slack: open this link; it is Slack's form for a new app, filled in:\n"
+        f"{slack_form()}\n"
+        "Install App: the bot token. App-Level Tokens, connections:write: the other."
     )
 
 
@@ -287,17 +325,31 @@ def _server(loaded: Loaded, *, is_asked: bool) -> dict[str, Sequence[str]]:
     if loaded.config.discord.guilds:
         return {"discord.guilds": loaded.config.discord.guilds}
     there = asyncio.run(servers(loaded))
-    if len(there) == 1 and (
-        not is_asked or click.confirm(f"Hear the members of {next(iter(there.values()))}?", default=True, err=True)
-    ):
+    if len(there) == 1 and (not is_asked or _sure(f"Hear the members of {next(iter(there.values()))}?", default=True)):
         return {"discord.guilds": tuple(there)}
     listed = ", ".join(f"{guild} ({name})" for guild, name in there.items())
     while is_asked and there:
-        named = click.prompt(f"Whose members are heard? Ids, with commas: {listed}", default="", err=True)
+        named = _ask(f"Whose members are heard? Ids, with commas: {listed}")
         chosen = tuple(one.strip() for one in named.split(",") if one.strip())
         if set(chosen) <= there.keys():
             return {"discord.guilds": chosen} if chosen else {}
-        click.echo(f"The bot is not in {', '.join(set(chosen) - there.keys())}.", err=True)
+        _tell(f"The bot is not in {', '.join(set(chosen) - there.keys())}.")
+    return {}
+
+
+def _owner(home: Home, loaded: Loaded) -> dict[str, bool | str]:
+    """Ask who the owner is, and where their clock stands, unless they said their name already."""
+    from claudius.adapters.terminal import NAME_CHARS, own_person
+
+    person, now = own_person(), datetime.now(UTC)
+    if edit(home, lambda store: store.people.known_of(person, now)).name:
+        return {}
+    if name := _ask("What may it call you? (Enter: nothing)"):
+        edit(home, lambda store: store.facts.told(person, name[:NAME_CHARS], "onboard", now, kind="name"))
+    while zone := _ask("Your time zone, like Europe/Lisbon (Enter: this machine's)", loaded.config.clock.timezone):
+        if zone in available_timezones():
+            return {"clock.timezone": zone}
+        _tell(f"There is no time zone {zone!r}: continent, slash, city.")
     return {}
 
 
@@ -312,7 +364,7 @@ def _wished(home: Home, loaded: Loaded) -> dict[str, bool | str]:
             known = known.get(part, {}) if isinstance(known, dict) else {}
         if name in known or is_on(loaded.config, offer.sets):
             continue
-        is_wanted = click.confirm(f"{offer.told}. Turn it on?", default=False, err=True)
+        is_wanted = _sure(f"{offer.told}. Turn it on?")
         found |= turned_on(offer, loaded.config) if is_wanted else {offer.sets: False}
     return found
 
@@ -344,13 +396,13 @@ def _installed(home: Home) -> bool:
 
     if not shutil.which("launchctl" if sys.platform == "darwin" else "systemctl"):
         return False
-    if not click.confirm("Have the system start it now, at every login and after a crash?", default=True, err=True):
+    if not _sure("Have the system start it now, at every login and after a crash?", default=True):
         return False
     try:
         unit = unit_of(home, os.environ)
         serve(home, unit)
     except ClaudiusError as error:
-        click.echo(f"That did not work: {error.message}", err=True)
+        _tell(f"That did not work: {error.message}")
         return False
-    click.echo(f"{unit.path} is written and {unit.name} is started; `claudius status` shows its state")
+    click.echo(fitted(f"{unit.path} is written and {unit.name} is started; `claudius status` shows its state"))
     return True

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,7 +42,21 @@ def print_checks(checks: Iterable[Check]) -> None:
     """Print one line a check, and the fix of each that failed."""
     for check in checks:
         click.secho("ok   " if check.ok else "FIX  ", nl=False, fg="green" if check.ok else "red")
-        click.echo(f"{check.name}: {check.detail}" + (f"; {check.fix}" if check.fix and not check.ok else ""))
+        told = f"{check.name}: {check.detail}" + (f"; {check.fix}" if check.fix and not check.ok else "")
+        click.echo(fitted(told, indent=5))
+
+
+def fitted(text: str, indent: int = 0) -> str:
+    """Return text in lines that a terminal need not break within a word; as it is where there is no terminal.
+
+    `indent`: how far in the first line begins, and the others are put. What is longer than a line stays whole.
+    """
+    if not sys.stdout.isatty():
+        return text
+    wide = shutil.get_terminal_size().columns - indent
+    fill = partial(textwrap.wrap, width=max(wide, 20), break_long_words=False, break_on_hyphens=False)
+    lines = [part for line in text.split("\n") for part in fill(line) or [""]]
+    return ("\n" + " " * indent).join(lines)
 
 
 def safe(text: str) -> str:

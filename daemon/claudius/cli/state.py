@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +15,7 @@ import click
 from claudius.cli.output import Group, json_option, print_json, print_result, safe
 from claudius.cognition.reply.state_values import read_state
 from claudius.config import KOTHAR
-from claudius.errors import UsageProblem
+from claudius.errors import ClaudiusError, TryAgain, UsageProblem
 from claudius.home import Home
 from claudius.perception import SELF, private
 from claudius.receipts import repeated
@@ -21,6 +23,7 @@ from claudius.recollection import MOODS, STATE_DEFAULTS, StateKey
 from claudius.reports import clock, life
 from claudius.reports import soul as soul_reports
 from claudius.reports.opened import edit, noted
+from claudius.runtime.control import ControlConnection, connect
 
 
 @click.group(cls=Group)
@@ -201,6 +204,44 @@ def whisper(name: str, *, as_json: bool) -> int:
     line = safe(record["whisper"]) or f"{name} says nothing: {safe(record['reason'])}"
     print_result(record, [line], as_json=as_json)
     return 0 if record["stored"] or record["reason"] == "it is silent" else 1
+
+
+@daimon.command()
+@click.argument("name")
+@click.option("--turns", type=click.IntRange(1, 5), default=4, show_default=True, help="How often each side speaks.")
+@click.option("--topic", default="", help="What to speak of.")
+@json_option
+def converse(name: str, turns: int, topic: str, *, as_json: bool) -> None:
+    """Talk with another soul, shown as it happens; `!stop` and Enter ends it.
+
+    Each side hears the other as a bot and is shown nothing of any person's. The talk is kept as a conversation.
+    """
+    asyncio.run(_converse(Home.of(os.environ), name, turns, topic, as_json=as_json))
+
+
+async def _converse(home: Home, name: str, turns: int, topic: str, *, as_json: bool) -> None:
+    try:
+        async with connect(home.socket) as connection:
+            await connection.send({"op": "converse", "name": name, "turns": turns, "topic": topic})
+            stopping = asyncio.create_task(_stopped(connection), name="!stop")
+            while frame := await connection.receive():
+                if frame["event"] == "error":
+                    raise ClaudiusError(str(frame["message"]))
+                line = f"{frame['by'] or 'it'}: {frame['text']}" if frame["event"] == "said" else frame["reason"]
+                print_result(frame, [safe(line)], as_json=as_json)
+            stopping.cancel()
+    except (FileNotFoundError, ConnectionError) as error:
+        raise TryAgain("no soul is awake: `claudius daemon start`") from error
+
+
+async def _stopped(connection: ControlConnection) -> None:
+    """End the talk once `!stop` is typed."""
+    reader = asyncio.StreamReader()
+    with suppress(ValueError):  # a file is no keyboard
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    while line := await reader.readline():
+        if line.strip() == b"!stop":
+            await connection.send({"op": "stop"})
 
 
 @daimon.command()

@@ -8,6 +8,7 @@ finished model calls are kept, so that a re-run does not pay for them again.
 from __future__ import annotations
 
 import logging
+import sys
 from datetime import datetime
 from string import Template
 
@@ -46,7 +47,7 @@ from claudius.cognition.turn_state import Surface, TurnState, recorded, settings
 from claudius.config import daimon_modes
 from claudius.errors import BadRequest, OverBudget, StoreError, TooLong
 from claudius.failure import Failure
-from claudius.intent import ApologyKind, Intent
+from claudius.intent import ApologyKind, Intent, Utterance
 from claudius.memory.inbox import Pending
 from claudius.memory.recall import RecallLimits
 from claudius.perception import SELF, Kind, MessageExtra, Origin, Perception, ScheduledExtra, ToolExtra, internal
@@ -64,6 +65,8 @@ POST_CHARS = 3000
 """Characters of one post, where the network would take longer ones; a longer reply is split."""
 INTRODUCED = {"remind": "reminder", "promise": "promise"}
 """What introduces a plan when it is due: by what it was made as, the heading in the soul's text."""
+FIRST_MESSAGE = "first_message"
+"""The heading, in the text of the process `greeting`, of what is said below the first answer to a direct message."""
 LEAST_CHARS = 1000
 """The least that is shown of a message, however long the model finds the prompt."""
 
@@ -97,6 +100,8 @@ async def take_turn(pending: Pending, mind: Mind, surface: Surface = NO_SURFACE)
     intent = await _concluded(turn, pending)
     if turn.recollection.summary is not before:
         intent = replace(intent, summary=turn.recollection.summary)
+    if surface.introduces and known.speaker and known.speaker.is_new_here and not known.speaker.is_bot:
+        intent = replace(intent, utterances=_with_help(intent.utterances, turn.soul, surface.post_chars))
     committed = await commit(intent, turn.recollection, mind)
     known, history_from = turn.recollection, turn.plan.history_from
     return Turned(intent=committed, recollection=known, pending=pending, history_from=history_from)
@@ -130,6 +135,15 @@ async def _with_prompt(intent: Intent, pending: Pending, mind: Mind) -> Intent:
     except Exception:  # whatever made the turn fail is likely to fail here again; the apology is owed all the same
         log.exception("an apology keeps no prompt", extra={"turn": pending.turn})
         return intent
+
+
+def _with_help(said: tuple[Utterance, ...], soul: SoulText, post_chars: int | None) -> tuple[Utterance, ...]:
+    """Return the first answer to a direct message, and below it what the soul can do for whoever wrote it. Pure."""
+    line = " ".join(sections(soul.files.get("processes/greeting.md")).get(FIRST_MESSAGE, "").split())
+    has_room = said and len(said[-1].body) + 2 * len(line) < (post_chars or sys.maxsize)
+    if not (line and has_room and said[-1].kind == "reply"):
+        return said
+    return (*said[:-1], replace(said[-1], receipts=(line,)))
 
 
 def _introduced(perception: Perception, soul: SoulText) -> Perception:

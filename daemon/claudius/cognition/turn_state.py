@@ -139,6 +139,8 @@ class Surface(Struct, frozen=True, kw_only=True):
     """The longest post, in UTF-16 units; None = no limit."""
     is_plain: bool = False
     """Whether it shows neither tables nor headings below the third level."""
+    introduces: bool = False
+    """Whether somebody who writes directly for the first time is told what the soul can do for them."""
     hold: Callable[[str], Awaitable[None]] | None = None
     """Shows a holding line in the typing indicator."""
     files: Files | None = None

@@ -13,7 +13,7 @@ from itertools import islice
 
 from msgspec import Struct
 
-from claudius.acts import FactKnown
+from claudius.acts import FactKind, FactKnown
 from claudius.intent import Intent
 from claudius.memory.database import Core, Database, Row
 from claudius.memory.erasure import Unsaid, note_unsaid
@@ -88,8 +88,8 @@ class FactStore:
             told.append(OfTheirs(MOMENT, number, text, datetime.fromtimestamp(at_s, now.tzinfo)))
         return told[:MOST_LISTED]
 
-    async def told(self, person: str, text: str, turn: str, now: datetime) -> None:
-        """Keep what a person stated of themself outside of a turn, in their own audience, as a fact of kind `other`."""
+    async def told(self, person: str, text: str, turn: str, now: datetime, *, kind: FactKind = "other") -> None:
+        """Keep what a person stated of themself outside of a turn, in their own audience, as a fact."""
         intent = Intent(
             turn=turn,
             conversation="",
@@ -103,7 +103,7 @@ class FactStore:
             next_process=ProcessState(process=""),
             rung="silent",
         )
-        await self._core.write(lambda db: book_fact(db, intent, FactKnown(person=person, kind="other", text=text)))
+        await self._core.write(lambda db: book_fact(db, intent, FactKnown(person=person, kind=kind, text=text)))
 
     async def delete(self, chosen: Sequence[OfTheirs]) -> int:
         """Destroy what somebody chose of their own; return how much of it was there."""

@@ -15,6 +15,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct, field
@@ -23,10 +24,11 @@ from msgspec.structs import replace
 from claudius.config import Config
 from claudius.decoding import decoder
 from claudius.errors import OverBudget, RowInvalid
-from claudius.intent import Call
+from claudius.intent import Call, Utterance
 from claudius.memory.database import Core, Database, Row
 from claudius.memory.erasure import Undone, Unsaid, Unsaying, note_unsaid
 from claudius.memory.moments import amend_moment
+from claudius.memory.outbox import say_held
 from claudius.memory.rows import Decoding, call_of, dump, dump_valid, instant, maybe_instant, parse_object, stamp
 from claudius.perception import (
     CONSUMED,
@@ -131,6 +133,7 @@ class RateLimits(Struct, frozen=True, kw_only=True):
 
 
 UNLIMITED = RateLimits()
+NO_SIGNS: Mapping[str, Utterance] = MappingProxyType({})
 
 
 class RateVerdict(Enum):
@@ -300,9 +303,15 @@ class InboxStore:
         self._unsaying, self._unsaid = Unsaying(core), asyncio.Event()
 
     async def accept(
-        self, perceptions: Sequence[Perception], now: datetime, limits: RateLimits = UNLIMITED
+        self,
+        perceptions: Sequence[Perception],
+        now: datetime,
+        limits: RateLimits = UNLIMITED,
+        signs: Mapping[str, Utterance] = NO_SIGNS,
     ) -> tuple[bool, ...]:
         """Make perceptions durable in one transaction; True for each new one, False if its key is known.
+
+        What is owed an answer gets the sign that `signs` has for its key.
 
         Decides, permanently, what a message in a thread is owed (`settled_in`); one that is not to be kept is False.
         The mark of each channel rises with what is kept. An edit or a deletion that came before its message is applied
@@ -313,7 +322,7 @@ class InboxStore:
         before this returns.
         """
         heard = list(perceptions) if limits is UNLIMITED else [judged(self._rates, one, limits) for one in perceptions]
-        found = await self._core.write(partial(accept, perceptions=heard, now=now, early=self._early))
+        found = await self._core.write(partial(accept, perceptions=heard, now=now, early=self._early, signs=signs))
         if self._early:
             for one in perceptions:
                 self._early.pop(one.key, None)
@@ -518,6 +527,7 @@ def accept(
     perceptions: Sequence[Perception | None],
     now: datetime,
     early: Mapping[str, Perception] | None = None,
+    signs: Mapping[str, Utterance] = NO_SIGNS,
 ) -> tuple[bool, ...]:
     """WRITE 1: store what was heard, and apply what changed it `early`; True for each new perception."""
     at, found = stamp(now), []
@@ -525,6 +535,8 @@ def accept(
         is_new = perception is not None and accept_one(db, perception, at)
         if is_new and perception and early and (change := early.get(perception.key)):
             amend(db, change, at)
+        if is_new and perception and signs:
+            say_held(db, signs.get(perception.key), at)
         found.append(is_new)
     return tuple(found)
 

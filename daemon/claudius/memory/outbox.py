@@ -124,6 +124,10 @@ class OutboxStore:
         """Mark every `taken` part of a conversation as possibly visible, because sending it ended unexpectedly."""
         await self._core.write(lambda db: db.change("doubt", conversation=conversation))
 
+    async def drop(self, key: str) -> None:
+        """Forget a sign that is of no turn: it was shown, or cannot be."""
+        await self._core.write(lambda db: db.run("sign_dropped", key=key))
+
     async def undeliverable(self, key: str, reason: str) -> None:
         """Mark a part, the turn's later parts and its inbox rows as dead, with the reason."""
         await self._core.write(lambda db: give_up(db, key, reason))
@@ -148,6 +152,12 @@ def say(db: Database, utterance: Utterance, at: datetime, boot: str) -> None:
         attempts=int(is_first),
         at=stamp(at),
     )
+
+
+def say_held(db: Database, sign: Utterance | None, at: str) -> None:
+    """Queue the sign of a pause on what was just heard, if that is owed an answer."""
+    if sign and db.value("is_owed", key=sign.answers[0]):
+        db.run("say", **utterance_row(sign), state="pending", boot=None, attempts=0, at=at)
 
 
 def open_stream(db: Database, utterance: Utterance, now: datetime, boot: str) -> None:

@@ -37,7 +37,7 @@ from claudius.memory.rows import (
     stamp,
 )
 from claudius.memory.seeing import Seeing
-from claudius.perception import SELF, Origin
+from claudius.perception import SELF, Origin, private
 from claudius.recollection import (
     STATE_DEFAULTS,
     Entry,
@@ -74,9 +74,10 @@ def recall(
     is_spoken_to = bool(perception.person) and perception.origin is Origin.EXTERNAL
     speaker = _person(db, seeing, perception.person, perception.name, conversation, is_bot=perception.is_bot)
     if is_spoken_to and not speaker.turns_here:
-        # answered where others could see it, or in this audience
-        met = [db.one("answered_before", person=one, audience=seeing.audience) for one in seeing.ids(speaker.person)]
-        speaker = replace(speaker, is_met=bool([*filter(None, met)]))
+        ids, is_direct = seeing.ids(speaker.person), seeing.audience.startswith(private(""))
+        is_known = any(db.one("answered_in", person=one, audience=seeing.audience) for one in ids)
+        is_met = is_known or any(db.one("answered_before", person=one) for one in ids)
+        speaker = replace(speaker, is_met=is_met, is_new_here=is_direct and not is_known)
     others = _others(db, seeing, conversation, kept.whole if kept else ())
     past = kept.past if kept else ()
     process, last_at = _process(row)

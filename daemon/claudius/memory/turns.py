@@ -15,17 +15,18 @@ from typing import Any
 from msgspec import MsgspecError, Raw, Struct
 from msgspec.structs import asdict, replace
 
+from claudius.acts import PlanCancelled, PlanMade, PlanMoved, ZoneSet
 from claudius.errors import StaleTurn
 from claudius.intent import Call, Intent
-from claudius.memory.booking import book_acts
 from claudius.memory.calls import ask, hear_late
 from claudius.memory.database import LAST, Core, Cursor, Database
 from claudius.memory.documents import write_model, write_state
+from claudius.memory.facts import book_fact
 from claudius.memory.inbox import Pending
 from claudius.memory.ledger import note
 from claudius.memory.moments import keep_diary, keep_moments
 from claudius.memory.outbox import say
-from claudius.memory.plans import TOO_MANY, keep_plans
+from claudius.memory.plans import TOO_MANY, book_plan, keep_plans
 from claudius.memory.psyche import move_psyche
 from claudius.memory.recall import RecallLimits, Shelf, let_go, recall
 from claudius.memory.rows import Decoding, call_row, dump, entry_of, instant, pack, parse, parse_object, stamp
@@ -312,6 +313,18 @@ def commit(db: Database, intent: Intent, let_go: datetime, boot: str, most: int 
     return intent
 
 
+def book_acts(db: Database, intent: Intent) -> tuple[str, ...]:
+    """Book what a turn does beyond its words; return a receipt for each act that has one, in order."""
+    receipts: list[str] = []
+    for act in intent.acts:
+        match act:
+            case PlanMade() | PlanMoved() | PlanCancelled() | ZoneSet():
+                receipts.append(book_plan(db, intent, act))
+            case _:
+                receipts.append(book_fact(db, intent, act))
+    return tuple(filter(None, receipts))
+
+
 def with_receipts(intent: Intent, receipts: tuple[str, ...]) -> Intent:
     """Return the turn with the receipts of its acts on the last of its words. Pure."""
     if not receipts or not intent.utterances:
@@ -324,7 +337,7 @@ def with_receipts(intent: Intent, receipts: tuple[str, ...]) -> Intent:
             for n, entry in enumerate(intent.entries)
         ]
     )
-    return replace(intent, utterances=(*before, replace(last, receipts=receipts)), entries=entries)
+    return replace(intent, utterances=(*before, replace(last, receipts=(*receipts, *last.receipts))), entries=entries)
 
 
 def _move_conversation(db: Database, intent: Intent, at: str) -> int | None:

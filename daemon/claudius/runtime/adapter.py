@@ -179,6 +179,7 @@ class Adapter(Protocol):
     """For how long a message may still become visible after a send whose response was lost."""
     link: Link
     # optional: `is_plain = True` if it shows neither tables nor deep headings
+    # optional: `introduces = True` if a first direct message is answered with a line on what the soul can do
     # optional: `is_local = True` if only whoever uses this machine hears it, and `places`, how many processes of one
     # soul may listen to it at once (1)
 

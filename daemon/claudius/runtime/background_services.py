@@ -42,6 +42,7 @@ from claudius.observed import (
 )
 from claudius.provider import Provider, SecondVoice, Slot
 from claudius.runtime.control import ControlConnection, Handler
+from claudius.runtime.peers import Peers
 from claudius.runtime.scheduler import Clockwork
 from claudius.soul import SoulText
 
@@ -255,6 +256,7 @@ class BackgroundServices:
         """
         self._mind, self._home, self._loaded, self.is_daemon, self._also = mind, home, loaded, is_daemon, also
         self._daimons, self.owner = LazyDaimons(mind, loaded, build, owner), owner
+        self.peers = Peers(mind, owner, lambda name, body: self._daimons.get().converse(name, body))
         self._wake: Callable[[str], None] = lambda _: None
         self.clockwork = Clockwork(mind, home, self._daimons.get, chance)
         self._door: HttpApi | None = None
@@ -265,7 +267,7 @@ class BackgroundServices:
     @property
     def handlers(self) -> Mapping[str, Handler]:
         """The operations that the control socket answers for these services."""
-        return {"daimon": self._whisper_now, "stream": self.stream.serve}
+        return {"daimon": self._whisper_now, "stream": self.stream.serve, "converse": self.peers.serve}
 
     async def start(
         self,
@@ -280,7 +282,7 @@ class BackgroundServices:
         """
         self._health, self._metrics = health, metrics
         self.clockwork.start(wake, overwrite)
-        self._wake = wake
+        self._wake = self.peers.wake = wake
         if self.is_daemon and self._loaded().config.http.listen:
             await self._opened().open()
         for begin in self._also:
@@ -315,7 +317,7 @@ class BackgroundServices:
                 raise TryAgain("not awake yet")
             from claudius.runtime.http_api import EventApi, HttpApi, Monitor, WhisperApi  # noqa: PLC0415 - aiohttp's server takes long to load
 
-            whispers = WhisperApi(self._mind, self._daimons.get)
+            whispers = WhisperApi(self._mind, self._daimons.get, self.peers)
             events = EventApi(self._mind, self.owner, lambda: self._wake)
             monitor = Monitor(self._health, self._metrics)
             self._door = HttpApi(whispers, events, monitor, self._tokens, self._loaded().config.http.listen)

@@ -51,6 +51,7 @@ from claudius.perception import Origin
 from claudius.prompt import data_line, fence
 from claudius.provider import Provider, Request, SecondVoice
 from claudius.recollection import Entry, EntryType, Recollection, turn_of
+from claudius.runtime.peers import TURN_S
 
 log = logging.getLogger(__name__)
 
@@ -85,16 +86,23 @@ async def ask(daimon: DaimonSettings, token: str, body: Mapping[str, Any]) -> Da
 
 
 async def _ask(daimon: DaimonSettings, token: str, body: Mapping[str, Any]) -> DaimonAnswer:
+    return _read(*await _posted(daimon, token, body, HTTP_S))
+
+
+async def _posted(
+    daimon: DaimonSettings, token: str, body: Mapping[str, Any], within_s: float
+) -> tuple[int, Mapping[str, str], bytes | None]:
+    """Post a request. Returns the status, the headers, and the body; None if that is too long."""
     check_literal(urlsplit(daimon.url).hostname or "")
     url = daimon.url.rstrip("/") + PATH
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     connector = aiohttp.TCPConnector(resolver=Once(), use_dns_cache=False, force_close=True)
-    timeout = aiohttp.ClientTimeout(total=HTTP_S, sock_connect=CONNECT_S)
+    timeout = aiohttp.ClientTimeout(total=within_s, sock_connect=CONNECT_S)
     async with (
         aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as session,
         session.post(url, json=body, headers=headers, allow_redirects=False) as response,
     ):
-        return _read(response.status, response.headers, await _bounded(response))
+        return response.status, response.headers, await _bounded(response)
 
 
 async def _bounded(response: aiohttp.ClientResponse) -> bytes | None:
@@ -192,6 +200,21 @@ class Daimons:
         standing = self._mind.store.whispers.standing(name, now)
         scene = self._mind.store.whispers.scene(None)
         return await self._whisper(name, daimon, standing, told(scene, daimon, self._owners()), now)
+
+    async def converse(self, name: str, body: Mapping[str, Any]) -> str:
+        """Say something to another soul, and return its words; empty if it refuses. Raises: ClaudiusError."""
+        daimon = self.known(name)
+        if not daimon.enabled:
+            raise ClaudiusError(f"{name} does not listen: `claudius config set daimons.{name}.enabled true`")
+        try:
+            found = await _posted(daimon, self._token(name), {"source": "claudius", **body}, TURN_S + HTTP_S)
+        except (aiohttp.ClientError, OSError, ValueError, TimeoutError) as error:
+            raise ClaudiusError(f"{name} cannot be reached: {plain_message(error)}") from error
+        status, _, answer = found
+        if status in (200, 204):
+            text = json.loads(answer or b"{}").get("text") if status == 200 else ""
+            return text if isinstance(text, str) else ""
+        raise ClaudiusError(f"{name} refuses ({status}): its settings name this soul as a daimon, with the same token")
 
     async def aclose(self) -> None:
         """Close the clients of the models."""

@@ -28,7 +28,7 @@ from claudius.errors import (
     StoreReadOnly,
 )
 from claudius.foreign import unquoted
-from claudius.intent import Utterance
+from claudius.intent import SIGN_ONLY, Utterance
 from claudius.memory.erasing import Posted
 from claudius.memory.inbox import Pending
 from claudius.memory.outbox import Delivery
@@ -158,7 +158,10 @@ async def _try(part: Delivery, post: Post) -> Retry | _GivenUp | None:
         log.warning("utterance may be visible", extra={"turn": utterance.turn, "error": unquoted(error)})
         wait_s = max(post.adapter.appears_s, backoff_s(part.attempts, 1.0, cap_s=CAP_S))
         return await _wait(part, post, "unknown", wait_s, unknown=True)
-    await _settle(part, post, receipt)
+    if utterance.verb == SIGN_ONLY:
+        await post.store.outbox.drop(utterance.key)
+    else:
+        await _settle(part, post, receipt)
     show_sending(post.hooks, utterance, post.clock(), receipt)
     return None
 
@@ -166,6 +169,9 @@ async def _try(part: Delivery, post: Post) -> Retry | _GivenUp | None:
 async def _refused(utterance: Utterance, post: Post, error: DeliveryRefused) -> Retry | _GivenUp:
     """Give up a part; if it was a reaction and a reply is owed, send a line instead."""
     log.warning("utterance refused", extra={"turn": utterance.turn, "code": error.code})
+    if utterance.verb == SIGN_ONLY:
+        await post.store.outbox.drop(utterance.key)
+        return _GivenUp()
     line = post.line_of(utterance.turn) if utterance.kind == "reaction" else ""
     if line and await post.store.outbox.say_instead(utterance.key, line):
         return AGAIN

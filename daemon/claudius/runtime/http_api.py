@@ -22,7 +22,7 @@ from claudius.cognition.daimons import TTL_HOURS, Context, character, request, s
 from claudius.cognition.mind import Mind, Stage, day_start
 from claudius.cognition.processes import Participation, find, known_names
 from claudius.config import DaimonSettings, daimons
-from claudius.errors import BadConfiguration, ClaudiusError, StoreError
+from claudius.errors import BadConfiguration, ClaudiusError, StoreError, UsageProblem
 from claudius.memory.inbox import HOUR_S, RateLimits, Rates, RateVerdict
 from claudius.memory.whispers import Whisper
 from claudius.observed import DaimonWhispered
@@ -31,6 +31,7 @@ from claudius.provider import prepare
 from claudius.runtime.control import ControlConnection
 from claudius.runtime.daimons import PATH, Daimons
 from claudius.runtime.health import Health
+from claudius.runtime.peers import Peers, read
 
 BODY_BYTES = 8192
 A_MINUTE = 10
@@ -174,6 +175,10 @@ class HttpApi:
         source = body.get("source")
         if not isinstance(source, str) or not 0 < len(source) <= 64:
             raise web.HTTPBadRequest(text="source is missing")
+        if body.get("mode") == "converse":
+            if who == OWNER:
+                raise web.HTTPForbidden(text="only another soul converses, with the token of its daimon")
+            return await self._whispers.converse(who, body)
         if isinstance(body.get("context"), dict) and "whisper" not in body:
             return await self._whispers.answer(body["context"])
         if isinstance(body.get("whisper"), str) and "context" not in body:
@@ -288,9 +293,9 @@ _CHARS = 400
 class WhisperApi:
     """Whispers to other souls, and accepts whispers from daimons."""
 
-    def __init__(self, mind: Mind, daimons: Callable[[], Daimons]) -> None:
-        """Answer for `mind`; `daimons` returns what asks daimons, loading it on first use."""
-        self._mind, self._daimons = mind, daimons
+    def __init__(self, mind: Mind, daimons: Callable[[], Daimons], peers: Peers) -> None:
+        """Answer for `mind`; `daimons` returns what asks daimons, loading it on first use; `peers` talks with souls."""
+        self._mind, self._daimons, self._peers = mind, daimons, peers
 
     async def answer(self, context: Mapping[str, Any]) -> web.Response:
         """Answer `{"source", "context"}` with one call on the soul's own text; of its memory only the mood is shown."""
@@ -309,6 +314,20 @@ class WhisperApi:
         if not line:
             return web.json_response({}, status=204)
         return web.json_response({"whisper": line, "influence": "subtle"})
+
+    async def converse(self, source: str, body: Mapping[str, Any]) -> web.Response:
+        """Answer what another soul says with a turn of its own: 200 with the words, 204 if there are none."""
+        if refused := self.refused(source):
+            return refused
+        if self._mind.stage() is not Stage.OPEN:
+            return _later(503, 3600)
+        try:
+            said = await self._peers.answered(self._peers.heard(source, *read(body)))
+        except UsageProblem as error:
+            return web.json_response({"error": error.message}, status=400)
+        except StoreError:
+            return _later(503, 60)
+        return web.json_response({"text": said}) if said else web.json_response({}, status=204)
 
     def refused(self, source: str) -> web.Response | None:
         """Return the refusal of a daimon that is unknown or off; None if it may bring something."""

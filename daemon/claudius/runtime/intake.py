@@ -6,15 +6,17 @@ Source: the reliability design, section 7, "budget"; the processes design, secti
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
 from msgspec.structs import replace
 
+from claudius.cognition.conclude.conclusion import paused
 from claudius.cognition.mind import Mind
 from claudius.errors import StoreError, TryAgain
+from claudius.intent import Utterance
 from claudius.memory.inbox import UNLIMITED, RateLimits, unanswered
 from claudius.perception import (
     Kind,
@@ -25,6 +27,7 @@ from claudius.perception import (
     ReactionExtra,
     Standing,
     amended_key,
+    can_react,
     is_terminal,
 )
 from claudius.runtime.access import MUTED_UNTIL, ChannelModes, Pairing, admit, is_moderator, is_owner, taking_part
@@ -60,8 +63,8 @@ class Intake:
     ) -> None:
         """Store perceptions in `mind.store` while the disk of `resources` has room, then notify the `lanes`.
 
-        `taken_down` is called with the key of each deleted message, `held` with what is owed an answer while the
-        soul is paused, and at the terminal with what is owed none; `failed` when the store fails.
+        `taken_down` is called with the key of each deleted message, `held` with what is said at the terminal and not
+        answered now; `failed` when the store fails.
         """
         self._mind, self._resources, self._lanes, self._failed = mind, resources, lanes, failed
         self._pairing, self._modes, self._forgetting, self._taken_down = pairing, modes, forgetting, taken_down
@@ -103,12 +106,9 @@ class Intake:
         if not admitted.is_owner and admitted.origin is Origin.EXTERNAL:
             limits = RateLimits.of(self._mind.config())
         (new,) = await self._keep((admitted,), limits)
-        is_paused = self._mind.config().runtime.paused  # one kept in a shared store would cost a question a message
-        if is_terminal(admitted.conversation):  # there somebody waits for words
-            is_held = not admitted.owes and admitted.kind is not Kind.COMMAND
-        else:
-            is_held = admitted.owes and is_paused
-        if new and is_held:
+        is_paused = self._mind.config().runtime.paused and not admitted.is_owner
+        is_held = (is_paused or not admitted.owes) and admitted.kind is not Kind.COMMAND
+        if new and is_held and is_terminal(admitted.conversation):  # there somebody waits for words
             self._held(admitted)
         self._lanes.wake(admitted.conversation)
         return new
@@ -140,8 +140,11 @@ class Intake:
 
     async def _keep(self, perceptions: Sequence[Perception], limits: RateLimits) -> Sequence[bool]:
         """Do WRITE 1. Raises: StoreError, OverBudget; then nothing was stored."""
-        now = self._resources.clock.steady()
-        return await self._write(partial(self._mind.store.inbox.accept, perceptions, now, limits))
+        now, inbox = self._resources.clock.steady(), self._mind.store.inbox
+        signs: Mapping[str, Utterance] = {}
+        if self._mind.config().runtime.paused:  # one kept in a shared store would cost a question a message
+            signs = {one.key: paused(one) for one in perceptions if one.owes and can_react(one)}
+        return await self._write(partial(inbox.accept, perceptions, now, limits, signs))
 
     async def _amend(self, perception: Perception) -> bool:
         """Apply an edit, deletion or stop, and cancel the turn that was about the old words. Raises: StoreError."""

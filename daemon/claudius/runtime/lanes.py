@@ -404,6 +404,7 @@ class Lanes:
             show=Stream(pending, adapter, mind) if is_streamed and not self._share.is_doubtful else None,
             post_chars=adapter.post_chars,
             is_plain=getattr(adapter, "is_plain", False),
+            introduces=getattr(adapter, "introduces", False),
             hold=partial(hold, adapter, perception),
             files=Attachments(adapter, transcribe, sees=bool(getattr(mind.provider, "sees", False)))
             if any(files)

@@ -46,6 +46,7 @@ from claudius.runtime.lanes import Lanes
 from claudius.runtime.life import HomeLock
 from claudius.runtime.logs import lost
 from claudius.runtime.networks import Networks
+from claudius.runtime.peers import PEER
 from claudius.runtime.process_resources import ProcessResources
 from claudius.runtime.receipts import told
 from claudius.runtime.roles import Leasing, Role, Roles, ended_badly
@@ -96,7 +97,7 @@ class Server:
         self._second, self._services, self._semantic = second, services, semantic
         self._lanes = Lanes(
             mind,
-            adapters,
+            {**adapters, PEER: services.peers} if services else adapters,
             chance=chance,
             failed=self._failed,
             resources=resources,
@@ -150,7 +151,7 @@ class Server:
             self._failed,
             self._takes,
             is_paused=lambda: mind.config().runtime.paused,
-            local={name for name, one in adapters.items() if getattr(one, "is_local", False)},
+            local={PEER, *(name for name, one in adapters.items() if getattr(one, "is_local", False))},
             let_go=self._forgetting.let_go,
         )
         self._networks = Networks(
@@ -206,7 +207,8 @@ class Server:
         await asyncio.sleep(0)
         await self._control.open()
         for conversation in waiting.conversations:
-            if self._share.has_taken(conversation) or self._networks.is_local(Place.of(conversation).network):
+            network = Place.of(conversation).network
+            if self._share.has_taken(conversation) or network == PEER or self._networks.is_local(network):
                 self._lanes.wake(conversation)
         self._keep_house()
         if self._share.is_shared:

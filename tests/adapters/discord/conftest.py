@@ -55,7 +55,9 @@ def make(server: DiscordServer) -> Make:
             "gateway_url": server.gateway_url,
             "guilds": (GUILD,),
         }
-        return DiscordAdapter(DiscordOptions(**(values | changes)), lambda: datetime.now(UTC), timings)
+        adapter = DiscordAdapter(DiscordOptions(**(values | changes)), lambda: datetime.now(UTC), timings)
+        adapter.introduces = False
+        return adapter
 
     return made
 

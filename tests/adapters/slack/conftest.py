@@ -43,7 +43,7 @@ def make(server: SlackServer) -> Make:
         values = {"bot_token": BOT_TOKEN, "app_token": APP_TOKEN, "api_url": server.base_url, "status": "is thinking…"}
         timings = changes.pop("timings", QUICK)
         adapter = SlackAdapter(SlackOptions(**(values | changes)), timings)
-        adapter.appears_s = 0.05
+        adapter.appears_s, adapter.introduces = 0.05, False
         return adapter
 
     return made

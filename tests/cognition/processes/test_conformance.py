@@ -27,8 +27,8 @@ def test_every_case_has_its_test() -> None:
 
 
 def test_the_docs_name_existing_cases_only() -> None:
-    """Every case that docs/processes.md lists is in this suite."""
-    text = (REPOSITORY / "docs" / "processes.md").read_text("utf-8").partition("## Where this differs")[2]
+    """Every case that docs/design/open-souls.md lists is in this suite."""
+    text = (REPOSITORY / "docs" / "design" / "open-souls.md").read_text("utf-8")
     listed = {int(number) for row in re.findall(r"^\| ([\d, ]+) \|", text, re.MULTILINE) for number in row.split(",")}
 
     assert listed

@@ -93,7 +93,7 @@ class DiscordAdapter(ChatAdapter[_Session]):
 
     name = NETWORK
     post_chars: int | None = 2000
-    is_plain = True
+    is_plain = introduces = True
     appears_s = 0.0
     """A part that was not found may be posted again at once: the nonce prevents a duplicate."""
 

@@ -90,6 +90,7 @@ class SlackAdapter(ChatAdapter[_Session]):
     name = NETWORK
     places = 2
     post_chars: int | None = 3000
+    introduces = True
     appears_s = 5.0
 
     def __init__(self, options: SlackOptions, timings: SlackTimings | None = None) -> None:

@@ -21,7 +21,18 @@ from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs, silent_
 from claudius.cognition.processes import Process
 from claudius.cognition.reply.parser import Parsed, Section, clean_text, read_verb
 from claudius.cognition.steps import STEPS, Reading
-from claudius.intent import ApologyKind, Call, Intent, ModelVersion, Rung, Thought, Thoughts, Utterance, UtteranceKind
+from claudius.intent import (
+    SIGN_ONLY,
+    ApologyKind,
+    Call,
+    Intent,
+    ModelVersion,
+    Rung,
+    Thought,
+    Thoughts,
+    Utterance,
+    UtteranceKind,
+)
 from claudius.ledger_types import Noted, Proposal
 from claudius.perception import Kind, Origin, Perception, ReactionExtra, ToolExtra, can_react, internal
 from claudius.prompt import datamark
@@ -29,7 +40,7 @@ from claudius.psyche import Attention
 from claudius.psyche.gate import acknowledgement
 from claudius.psyche.scrubber import FEELINGS, spoken_without_numbers
 from claudius.psyche.words import stems
-from claudius.recollection import CANNED, Entry, EntryType, Recollection
+from claudius.recollection import CANNED, Entry, EntryType, Recollection, turn_of
 from claudius.soul import SoulText, StepText
 
 ALWAYS_KEPT = ("user_model_check",)
@@ -100,13 +111,14 @@ def draft_utterance(turn: str, perception: Perception) -> Utterance:
 
 
 def paused(perception: Perception) -> Utterance:
-    """Return the sign on a message that is owed an answer while the soul is paused: it stands for no turn. Pure."""
+    """Return the sign on a message that is owed an answer while the soul is paused: it is of no turn. Pure."""
     return Utterance(
         key=utterance_key(perception.key, 0),
-        turn="",
+        turn=turn_of(f"{perception.key}~{SIGN_ONLY}"),
         conversation=perception.conversation,
         body=PAUSED,
         kind="reaction",
+        verb=SIGN_ONLY,
         answers=(perception.key,),
     )
 

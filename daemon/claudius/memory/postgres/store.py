@@ -28,13 +28,14 @@ from msgspec.structs import replace
 import claudius
 from claudius.errors import OverBudget, StaleTurn
 from claudius.home import shipped
-from claudius.intent import Call, Intent
+from claudius.intent import Call, Intent, Utterance
 from claudius.memory.calls import CallStore
 from claudius.memory.codes import CodeStore
 from claudius.memory.database import Core, Database, Row, StorePlace, Writer, in_thread, load_queries
 from claudius.memory.erasing import Probes
 from claudius.memory.erasure import Beyond, ErasureStore
 from claudius.memory.inbox import (
+    NO_SIGNS,
     SHUT_FOR_NOW,
     UNLIMITED,
     Amended,
@@ -49,7 +50,7 @@ from claudius.memory.inbox import (
     perception_of,
 )
 from claudius.memory.leases import LeaseStore, LeaseTally, LeaseTimes
-from claudius.memory.outbox import OutboxStore, settle
+from claudius.memory.outbox import OutboxStore, say_held, settle
 from claudius.memory.people import Mode, PeopleStore
 from claudius.memory.postgres import moving
 from claudius.memory.postgres.connection import PostgresConnection, PostgresDatabase, load_texts, ours
@@ -83,13 +84,18 @@ class PostgresInbox(InboxStore):
         """By person and conversation, by this process's clock. It only saves writing for one who asks too often."""
 
     async def accept(
-        self, perceptions: Sequence[Perception], now: datetime, limits: RateLimits = UNLIMITED
+        self,
+        perceptions: Sequence[Perception],
+        now: datetime,
+        limits: RateLimits = UNLIMITED,
+        signs: Mapping[str, Utterance] = NO_SIGNS,
     ) -> tuple[bool, ...]:
         at, is_counted = stamp(now), limits.person_per_minute is not None
         places = [(one.person, one.conversation) for one in perceptions]
         if is_counted and any(time.monotonic() < self._shut_until_s.get(place, 0.0) for place in places):
             raise OverBudget(SHUT_FOR_NOW)
-        found = await self._core.write(lambda db: [_accept(db, one, at, limits) for one in perceptions])
+        signed = [(one, signs.get(one.key)) for one in perceptions]
+        found = await self._core.write(lambda db: [_accept(db, one, at, limits, sign) for one, sign in signed])
         for place, (verdict, shut_s) in zip(places, found, strict=True):
             if verdict is RateVerdict.SHUT:
                 if len(self._shut_until_s) >= MOST_SHUT:
@@ -108,7 +114,9 @@ class PostgresInbox(InboxStore):
         return await self._amend(write)
 
 
-def _accept(db: Database, heard: Perception, at: str, limits: RateLimits) -> tuple[RateVerdict | None, float]:
+def _accept(
+    db: Database, heard: Perception, at: str, limits: RateLimits, sign: Utterance | None
+) -> tuple[RateVerdict | None, float]:
     """Store one perception; None if it is known or not to be kept.
 
     What the rates refuse is deleted again: that is rare. Returns for how many seconds more nothing of its speaker is
@@ -131,6 +139,7 @@ def _accept(db: Database, heard: Perception, at: str, limits: RateLimits) -> tup
     if payload := db.value("early", message=heard.key):
         amend(db, perception_of(payload), at)
         db.run("early_applied", message=heard.key)
+    say_held(db, sign, at)
     return RateVerdict.WITHIN, 0.0
 
 

@@ -11,12 +11,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
-from claudius.cognition.conclude.conclusion import paused
 from claudius.cognition.mind import Mind
-from claudius.errors import ClaudiusError, DeliveryError
+from claudius.errors import ClaudiusError
 from claudius.foreign import unquoted
 from claudius.memory.inbox import Pending
-from claudius.perception import CommandExtra, MessageExtra, Perception, Place, is_terminal
+from claudius.perception import CommandExtra, Perception, Place
 from claudius.runtime.access import ChannelModes, is_owner
 from claudius.runtime.adapter import Adapter, TellsLacks
 from claudius.runtime.commands.about import About
@@ -32,7 +31,7 @@ log = logging.getLogger(__name__)
 
 AGAIN_S, MOST_AGAIN_S = 30.0, 3600.0
 """How soon a line that must be told is tried again; twice as long after each try, up to the second."""
-KEPT_ONLY = "(heard and kept; nothing is answered here: you are muted, or I am switched off)"
+KEPT_ONLY = "(heard and kept; nothing is answered here: you are muted, or I am paused or switched off)"
 """What a terminal shows, where somebody would wait for an answer."""
 
 
@@ -113,24 +112,13 @@ class Commands:
         self._begin(told(), f"tell {perception.key}")
 
     def show_held(self, perception: Perception) -> None:
-        """Put the sign of a pause on a message, or tell a terminal that waits for no answer, in the background."""
-        is_waiting = is_terminal(perception.conversation)
-        work = self.answer(perception, KEPT_ONLY) if is_waiting else self._sign(perception)
-        self._begin(work, f"held {perception.key}")
+        """Tell a terminal that waits that there is no answer now, in the background."""
+        self._begin(self.answer(perception, KEPT_ONLY), f"held {perception.key}")
 
     def _begin(self, work: Coroutine[Any, Any, Any], name: str) -> None:
         task = asyncio.create_task(work, name=name)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
-
-    async def _sign(self, perception: Perception) -> None:
-        react = getattr(self._adapters.get(Place.of(perception.conversation).network), "react", None)
-        if react is None or not (isinstance(perception.extra, MessageExtra) and perception.extra.can_react):
-            return
-        try:
-            await react(paused(perception))
-        except (DeliveryError, OSError, TimeoutError) as error:  # the answer comes all the same, once the soul goes on
-            log.info("a pause was not shown", extra={"error": unquoted(error)})
 
     async def close(self, within_s: float) -> None:
         """Let what is said to people end for `within_s` seconds."""
