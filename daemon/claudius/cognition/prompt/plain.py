@@ -49,10 +49,9 @@ def persona(soul: SoulText) -> str:
 def plain_system(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> str:
     """Return the day, who the soul is, and what is remembered, in prose.
 
-    Measured with a real model of 135 million parameters over forty lines: what stands last in this part, or before the
-    message, is copied in place of an answer. The day after the persona costs five answers of 29; before it, none. The
-    place costs as many, and a talk of two has none to speak of. The day and not the hour, so that a talk's prompt keeps
-    its beginning.
+    Measured with a real model of 135 million parameters over forty lines: 31 are answered without the day, 30 with the
+    day first, 24 with day and place after the persona, where they are copied; 26 to a bare line of persona. So a talk
+    of two names no place, and the day and not the hour, which keeps a talk's prompt the same from its beginning.
     """
     words = soul.files[WORDS].head
     today = day_and_place(recollection, soul, settings.zone, str(words["day"]))
