@@ -274,7 +274,7 @@ class TerminalAdapter(PlainAdapter):
     async def failed(self, perception: Perception, turn: str, failure: Failure) -> None:
         """Show the owner's own clients what kept an answer from coming."""
         owners = [one for one in self._screens(perception.conversation, perception.person) if one.is_owner]
-        frame = {"event": "failed", "key": perception.key, "turn": turn, **failure.told}
+        frame = {"event": "failed", "key": perception.key, "turn": turn, "again": failure.is_retried, **failure.told}
         await self._tell(owners, frame)
 
     def streams(self, perception: Perception) -> bool:

@@ -183,7 +183,8 @@ async def _answer(
                 case "heard":
                     line.is_heard = True
                 case "failed" if frame["key"] == line.key:
-                    line.failure = {name: frame[name] for name in ("turn", "kind", "detail", "fix")}
+                    facts = {name: frame[name] for name in ("turn", "kind", "detail", "fix")}
+                    line.failure = None if frame["again"] else facts
                     await show(shown, frame)
                 case "thinking" | "void":
                     await show(shown, frame)
