@@ -120,17 +120,17 @@ def told(known: Knowledge, zone: tzinfo) -> Iterator[str]:
     if known.is_empty:
         yield NOTHING
     for one in known.models:
-        yield from ("", f"*Written {place_of(one.audience)}, version {one.version}*", one.markdown.strip())
+        yield from ("", f"Written {place_of(one.audience)}, version {one.version}:", one.markdown.strip())
     if known.facts:
-        yield from ("", "*Told*")
+        yield from ("", "Told:")
         yield from [f"- {fact_told(one)}" for one in known.facts]
     if known.plans:
-        yield from ("", f"*Planned* ({zone})")
+        yield from ("", f"Planned ({zone}):")
         for plan in known.plans:
             at = f"{plan.short} {plan.at.astimezone(zone):%Y-%m-%d %H:%M}".lstrip()
             yield f"- {at}: {plan.what}"
     if known.open:
-        yield from ("", "*Open*")
+        yield from ("", "Open:")
         yield from [f"- {one.text}{f', {one.when}' if one.when else ''} ({one.id})" for one in known.open]
     if known.moments:
         count = "1 message is" if known.moments == 1 else f"{known.moments} messages are"

@@ -83,4 +83,4 @@ async def test_a_channel_is_named_and_not_numbered(slack: SlackWorld, wake: Wake
         await soul.idle()
         told = next(one.text for one in await slack.trace() if one.kind == "response")
 
-    assert "*Written in <#C1>, version 1*" in told
+    assert "Written in <#C1>, version 1:" in told

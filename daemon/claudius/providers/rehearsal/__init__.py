@@ -127,7 +127,7 @@ def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds) -> tup
         if not is_asked or felt == lines.words.feelings[0]:
             return [name], ""
         name = ""
-    if reads.hides(seen.message, lines) and not reads.is_question(seen.message):
+    if reads.hides(seen.message, lines) and not (reads.is_question(seen.message) or name == "forget a message"):
         return ["not kept", *first], ""
     if deeds.learned or deeds.known:
         return ["learned" if deeds.learned else "already known", *first], ""

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Literal
 
 from claudius.cognition.mind import FRESH_S, Cap, Mind
+from claudius.cognition.timing import known_zone
 from claudius.config import KOTHAR, overriding, write_setting
 from claudius.home import Home
 from claudius.memory.people import Mode
@@ -228,8 +229,9 @@ class OwnerCommands:
         span = "".join(rest[1:])
         until = self._mind.clock() + int(span[:-1]) * SPANS[span[-1].lower()] if span else None
         entry = f"{person} until {until:{MUTED_UNTIL}}" if until else person
-        said = f"I answer nothing of theirs {f'until {until:%H:%M} UTC' if until else 'until unmute'}."
-        return await self._mute(perception, person, (entry,), said)
+        zone = known_zone(self._mind.store.people.zone(perception.person), self._mind.config().clock.timezone)
+        ends = f"{until.astimezone(zone):%Y-%m-%d %H:%M} ({zone})" if until else "unmute"
+        return await self._mute(perception, person, (entry,), f"I answer nothing of theirs until {ends}.")
 
     async def unmute(self, perception: Perception, person: str) -> str:
         """Answer a person again."""
