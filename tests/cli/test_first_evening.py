@@ -96,3 +96,24 @@ def test_help_is_eight_rows_of_a_terminal(row: Row, tmp_path: Path) -> None:
     once = {machine.ok("chat", "--once", line).stdout for line in row.input["says"]}
 
     assert len(once) == 1
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize(
+    "row", [*rows("newcomer", "onboard", only="attach-path"), *rows("newcomer", "model", only="untagged")]
+)
+def test_what_is_said_once_and_where_the_key_belongs(row: Row, columns: int, tmp_path: Path) -> None:
+    """The hint how to attach a model names this home; a model that writes no section at all is heard, once."""
+    row.knows_only("must", "never")
+    elsewhere = tmp_path / "elsewhere"
+    machine = Machine(tmp_path, {name: str(elsewhere) for name in row.input.get("env", ())})
+    (line,) = row.input["says"]
+    if "model_says" in row.input:
+        machine.scripted(row.input["model_says"])
+    with drawn(machine, "chat", columns=columns) as shown:
+        shown.until_asked()
+        answer = answered(shown, line)
+
+    words = {"the real path": str(elsewhere / ".env"), "its words, once": row.input.get("model_says", "")}
+    assert [answer.replace(" ", "").count(words[must].replace(" ", "")) for must in row.right["must"]] == [1]
+    assert not [one for one in row.right.get("never", ()) if re.search(one, answer)]
