@@ -1,8 +1,7 @@
 // The frame of the page: the strip on top, the rail, the keys, and what is open.
 import { html, render, useCallback, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact-htm.js";
-import { heed } from "./live.js";
-import { close, enter, follow, hasToken, post } from "./net.js";
-import { count, dollars, Layer, Nothing, plain, Problem, tokensIn, useKeys, useRead, when } from "./parts.js";
+import { close, enter, follow, hasToken, heed, post } from "./net.js";
+import { count, dollars, Layer, many, Nothing, plain, Problem, tokensIn, useKeys, useRead, when } from "./parts.js";
 
 const SCREENS = ["Now", "Life", "People", "Beliefs", "Soul", "Clock", "Hands", "Mind", "Health"].map((title) => [title.toLowerCase(), title]);
 const KEYS = [["1 to 9", "a screen"], ["/", "what you say"], ["j, k", "the next and the last turn"], ["← →", "along time"], ["v", "veil private text"], ["?", "this help"]];
@@ -43,7 +42,7 @@ function Strip({ status, psyche, usage, veiled, onVeil, onHelp, lost }) {
     <p class="energy wide">energy <meter min="0" max="1" value=${psyche.energy} aria-label="energy">${psyche.energy.toFixed(2)}</meter></p>
     <p class="wide">${plain(need)}</p>`}
     <p class="right"><span class=${`dot ${status?.running && !lost ? "on" : "off"}`} aria-hidden="true"></span> ${plain(life)}${status?.provider?.name ? ` · voice: ${status.provider.name}` : ""}${status?.bridge ? ` · ${plain(status.bridge.name)} is at the bench` : ""}${waits ? ` · ${waits} waiting` : ""}</p>
-    <p class="wide">today ${today ? `${today.calls} call${today.calls === 1 ? "" : "s"} · ${count(tokensIn(today) + today.output_tokens)} tokens · ${dollars(today.cost_usd)}` : "no calls yet"}</p>
+    <p class="wide">today ${today ? `${many(today.calls, "call")} · ${count(tokensIn(today) + today.output_tokens)} tokens · ${dollars(today.cost_usd)}` : "no calls yet"}</p>
     <button class="plain" aria-pressed=${veiled} onClick=${onVeil}>${veiled ? "Unveil" : "Veil"} <kbd>v</kbd></button><button class="plain" aria-label="help" onClick=${onHelp}>?</button>
   </header>`;
 }

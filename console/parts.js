@@ -73,6 +73,7 @@ export const span = (seconds) => {
 };
 export const count = (n) => (n >= 10000 ? `${Math.round(n / 1000)} k` : n >= 1000 ? `${(n / 1000).toFixed(1)} k` : String(n ?? 0));
 export const tokensIn = (used) => used.input_tokens + used.cache_read_tokens + used.cache_write_tokens;
+export const many = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 export const dollars = (n) => (n === null || n === undefined ? "price unknown" : n > 0 && n < 0.0001 ? "under $0.0001" : `$${n.toFixed(n && n < 1 ? 4 : 2)}`);
 export const signed = (n) => `${n < 0 ? "▼ −" : "▲ +"}${Math.abs(n).toFixed(2)}`;
 export const trustWord = (n) => `${n < 0 ? "−" : "+"}${Math.abs(n)} of ±10`;

@@ -1,7 +1,7 @@
 // Beliefs: what the second mind holds true, from what, for how long; and its cycles.
 import { html, useState } from "../vendor/preact-htm.js";
 import { post, seg } from "../net.js";
-import { Cards, date, Deed, nameOf, Nothing, plain, Read, Section, spaced, span, Table, useRead, when, where } from "../parts.js";
+import { Cards, date, Deed, many, nameOf, Nothing, plain, Read, Section, spaced, span, Table, useRead, when, where } from "../parts.js";
 
 function Evidence({ ids, people }) {
   const found = useRead(ids.length ? `evidence?ids=${ids.join(",")}` : null);
@@ -10,7 +10,6 @@ function Evidence({ ids, people }) {
     ${rows.length < ids.length && html`<${Nothing}>${ids.length - rows.length} of ${ids.length} are not kept any more.<//>`}`}<//>`;
 }
 
-const count = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 const left = (one, now) => (one.state === "active" ? `${span((date(one.expires_at) - now) / 1000)} left` : one.state);
 
 export function Beliefs({ soul }) {
@@ -26,6 +25,6 @@ export function Beliefs({ soul }) {
         <${Deed} label="Dispute" does=${change(one.key, "dispute")} done=${() => "disputed: shown nowhere"} again=${soul.again}/>
         ${sure === one.key ? html`<${Deed} deed label="Really delete" does=${change(one.key, "delete")} done=${() => "deleted; it may be formed again"} again=${soul.again}/> <button class="plain" onClick=${() => setSure(null)}>Keep it</button>` : html`<button class="plain" onClick=${() => setSure(one.key)}>Delete…</button>`}</p>`}<//>`}<//>
     <${Section} title="Cycles" of=${cycles} above=${html`<p><${Deed} label="Reflect now" does=${() => post("reflect", {})} done=${(one) => `cycle ${one.cycle}: ${one.outcome}`} again=${soul.again}/></p>`}>${(rows) => (rows.length ? html`<${Table} label="cycles in a table" heads=${["when", "what started it", "what came of it", "read"]} rows=${rows}>${(one) => [
-      when(one.at), plain(one.trigger), html`<span class="private">${plain(one.summary || one.outcome)}</span> <span class="small">${count(one.assessments, "assessment")}, ${count(one.beliefs, "belief")}, ${count(one.directives, "directive")}</span>`,
+      when(one.at), plain(one.trigger), html`<span class="private">${plain(one.summary || one.outcome)}</span> <span class="small">${many(one.assessments, "assessment")}, ${many(one.beliefs, "belief")}, ${many(one.directives, "directive")}</span>`,
       html`<button class="link" onClick=${evidence(one.evidence)}>${one.evidence.length} messages<span class="sr"> read by cycle ${one.cycle}</span></button>`]}<//>` : html`<${Nothing}>It has not reflected yet.<//>`)}<//></div></div>`;
 }

@@ -5,7 +5,6 @@ import { brief, Choice, clock, Nothing, plain, Problem, Section, shortDay, signe
 const SPANS = [[1, "day"], [3, "3 days"], [7, "week"], [30, "month"], [365, "year"], [3660, "all"]];
 const FEWEST = 280, NARROW = 620;
 const NEEDS = ["Needs", "On its mind"];
-const LEGEND = [["warmth", "c2"], ["trust", "c1"], ["tension", "c4 dashed"]];
 
 function useWidth() {
   const box = useRef(null), [width, set] = useState(900);
@@ -141,8 +140,7 @@ export function Life({ soul }) {
     ${read.error && html`<${Problem} error=${read.error}/>`}
     <div class="scroll" ref=${box} tabindex="0" role="region" aria-label="the picture">${turns.length ? html`<${Picture} life=${life} lanes=${lanes} width=${width} chosen=${chosen} onChoose=${choose} veiled=${soul.veiled}/>`
       : life ? html`<${Nothing}>Nothing moved it in this time. ${days < 30 ? "Look further back, or say something." : "Say something."}<//>` : html`<${Nothing}>Drawing…<//>`}</div>
-    ${turns.length > 0 && html`<p class="legend">${kind === "people" && html`${LEGEND.map(([word, look]) => html`<span><svg width="26" height="8" aria-hidden="true"><path class=${`curve ${look}`} d="M1 4H25"/></svg> ${word}</span>`)}
-      <span>+4: what the second mind judged trust to be, −10 to 10</span>`}<span>dotted: where it rests</span><span>up: how much, across: time</span> <button class="link" onClick=${soul.help}>what trust and arousal are</button></p>
+    ${turns.length > 0 && html`<p class="legend">${kind === "people" && html`<span>+4: what the second mind judged trust to be, −10 to 10</span>`}<span>dotted: where it rests</span><button class="link" onClick=${soul.help}>what trust and arousal are</button></p>
     <${Section} title="What moved it most"><${Table} label="the turns, in a table" heads=${["when", "who", "what was said", "mood"]} rows=${most} chosen=${moved}>${(one) => [
       html`<button class="link" onClick=${() => choose(one.turn)}>${days > 7 ? `${shortDay(one.at)}, ${clock(one.at)}` : brief(one.at)}</button>`, plain(nameIn(life, one.person)),
       html`<span class="private">${plain(life.said[one.turn] || "it began by itself")}</span>`, html`<span class=${one.delta < 0 ? "down" : "up"}>${signed(one.delta)}</span>`]}<//><//>`}

@@ -1,7 +1,6 @@
 // Now: the conversations, the talk, and the inner life while it happens.
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
-import { isBusy } from "../live.js";
-import { get, post, seg } from "../net.js";
+import { get, isBusy, post, seg } from "../net.js";
 import { clock, day, Growing, Kept, nameOf, Nothing, OWN, placeOf, plain, Problem, Prose, Read, shortDay, spaced, Standing, Thought, Turn, useKeys, useRead } from "../parts.js";
 
 const isOwn = (id) => id.startsWith("terminal:local:main:");

@@ -1,14 +1,13 @@
 // Soul: who it is, as texts. A draft is checked, previewed and asked before anything is written.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { lines, post, seg } from "../net.js";
-import { Cards, count, dollars, Line, nameOf, Nothing, plain, Problem, Prose, Read, Section, shortDay, spaced, Thought, useRead, when } from "../parts.js";
+import { Cards, count, dollars, Line, many, nameOf, Nothing, plain, Problem, Prose, Read, Section, shortDay, spaced, Thought, useRead, when } from "../parts.js";
 
 const PAUSE_MS = 600, LIMIT = 900, MOST_ASKED = 24, MOST = 9e6, KEPT = "claudius.drafts";
 const GROUPS = [["Who it is", /^(soul|skills|example|exchanges|aloud)\.md$/], ["Dossiers", /^dossiers/], ["Steps", /^steps/], ["Processes", /^(sub)?processes/], ["Other minds", /^(daimons|cortex|consult|triage|whisper)/], ["More", /./]];
 const WHY = { process: "the last in this process", person: "the last with this person", mood: "it moved the mood" };
 const called = (name) => plain(spaced(name.split("/").pop()));
 const tokens = (text) => Math.ceil(text.length / 4);
-const many = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 
 function grouped(names) {
   const first = (name) => (name === "soul.md" ? 0 : 1), ordered = [...names].sort((a, b) => first(a) - first(b) || a.localeCompare(b));
@@ -29,8 +28,15 @@ function Files({ names, own, drafts, chosen, onChoose }) {
   const groups = grouped([...new Set([...names, ...Object.keys(drafts), chosen])]);
   const mark = (name) => (drafts[name] ? "draft" : own.has(name) ? "yours" : "");
   return html`<section class="list files" aria-labelledby="files"><h2 id="files" class="sr">Texts</h2>
-    ${groups.map(([title, found]) => html`<h3>${title}</h3><ul>${found.map((name) => html`<li key=${name}><button aria-current=${name === chosen ? "true" : null} onClick=${() => onChoose(name)}><span>${called(name)}</span> <em class="small">${mark(name)}</em></button></li>`)}</ul>`)}</section>
+    ${groups.map(([title, found]) => html`<h3>${title}</h3><ul>${found.map((name) => html`<li key=${name}><button aria-current=${name === chosen ? "true" : null} onClick=${() => onChoose(name)}><span>${called(name)}</span> <em class="small">${mark(name)}</em></button></li>`)}</ul>`)}
+    <${Fresh} onChoose=${onChoose}/></section>
     <p class="picker"><label for="file">Text</label> <select id="file" class="field" value=${chosen} onChange=${(event) => onChoose(event.target.value)}>${groups.map(([title, found]) => html`<optgroup label=${title}>${found.map((name) => html`<option value=${name}>${called(name)}${mark(name) ? ` (${mark(name)})` : ""}</option>`)}</optgroup>`)}</select></p>`;
+}
+
+function Fresh({ onChoose }) {
+  const [name, set] = useState(""), fits = /^[\p{L}\p{N}][\p{L}\p{N} _-]{0,60}$/u.test(name);
+  return html`<form class="fresh" onSubmit=${(event) => { event.preventDefault(); if (fits) { onChoose(`dossiers/${name.trim().replace(/ /g, "_")}.md`); set(""); } }}>
+    <label for="fresh" class="small">New dossier</label> <input id="fresh" class="field" value=${name} onInput=${(event) => set(event.target.value)} autocomplete="off"/> <button class="plain" disabled=${!fits}>Begin</button></form>`;
 }
 
 // A plain field, so that spelling, input methods, undo and screen readers work.
