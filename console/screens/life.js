@@ -21,7 +21,7 @@ const TOP = 48, GAP = 26, TALL = 112, LOW = 78, LABEL = 14, SWING = 0.1, NEAR = 
 const UNIT = { Mood: "bad to good", Strength: "none to full" };
 const LOOK = { valence: "c1", energy: "c3", arousal: "c2", warmth: "c2", trust: "c1", tension: "c4 dashed" };
 const ORDER = ["c1", "c2", "c3", "c4 dashed", "c5 dotted"];
-const DAY = 86400, STEPS = [60, 300, 900, 3600, 10800, 21600, DAY, 7 * DAY, 28 * DAY, 91 * DAY];
+const DAY = 86400, STEPS = [60, 300, 900, 3600, 10800, 21600, DAY, 2 * DAY, 7 * DAY, 28 * DAY, 91 * DAY];
 
 const short = (text, most) => { const shown = plain(text); return shown.length > most ? `${shown.slice(0, most - 1)}…` : shown; };
 
@@ -55,10 +55,10 @@ function Lane({ lane, top, height, x, left, right, narrow, trust, label, veiled 
   const lines = lane.curves.map((curve, n) => ({ curve, look: LOOK[curve.name] ?? ORDER[n % ORDER.length] }));
   const points = (run) => run.map(([at, value]) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
   const ends = lines.filter(({ curve }) => curve.runs.length).map(({ curve, look }) => { const [, value] = curve.runs.at(-1).at(-1); return { y: y(value), look, text: `${short(curve.name, 12)} ${value.toFixed(2)}` }; });
-  const rest = lane.rest === null ? null : y(lane.rest), id = `clip-${label}`;
+  const rest = lane.rest === null ? null : y(lane.rest), unit = UNIT[lane.title] ?? `${lane.low} to ${lane.high}`, id = `clip-${label}`;
   return html`<g><rect class="ground" x=${left} y=${top} width=${right - left} height=${height} rx="4"/>
-    <text class="title" x="0" y=${narrow ? top - 6 : top + 12}>${short(lane.title, 14)}${narrow && ends.map((one) => html` <tspan class=${`end ${one.look}`} dx="8">${one.text}</tspan>`)}</text>
-    ${!narrow && html`<text class="small" x="0" y=${top + 28}>${UNIT[lane.title] ?? `${lane.low} to ${lane.high}`}</text>`}
+    <text class="title" x="0" y=${narrow ? top - 6 : top + 12}>${short(lane.title, narrow ? 9 : 14)}${narrow && html` <tspan class="small">${unit}</tspan>`}${narrow && ends.map((one) => html` <tspan class=${`end ${one.look}`} dx="5">${one.text}</tspan>`)}</text>
+    ${!narrow && html`<text class="small" x="0" y=${top + 28}>${unit}</text>`}
     <text class="small" x=${left - 6} y=${top + 10} text-anchor="end">${high.toFixed(1)}</text><text class="small" x=${left - 6} y=${top + height} text-anchor="end">${low.toFixed(1)}</text>
     ${rest === null ? null : html`<path class="rest" d=${`M${left} ${rest}H${right}`}/>`}
     ${lines.length === 1 && rest !== null && html`<clipPath id=${`${id}-above`}><rect x=${left} y=${top} width=${right - left} height=${Math.max(0, rest - top)}/></clipPath><clipPath id=${`${id}-below`}><rect x=${left} y=${rest} width=${right - left} height=${Math.max(0, top + height - rest)}/></clipPath>
