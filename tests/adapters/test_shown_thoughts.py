@@ -76,7 +76,7 @@ def _refuses_all_else(turned: Turned, config: Any) -> None:
     known, heard = turned.recollection, turned.recollection.perception
     belief = Belief(key="k", value="v", rationale="", source_cycle=1, created_at=known.now)
     directive = replace(heard, kind=Kind.DIRECTIVE, origin=Origin.INTERNAL)
-    changed = {
+    changed: dict[str, dict[str, Any]] = {
         "a belief": {"beliefs": (belief,)},
         "a second thought": {"second_thought": "They are many."},
         "a directive": {"perceptions": (directive,)},
