@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -44,6 +45,9 @@ async def door(home: Home, head: str = 'participation = "always"\n', **more: str
         alive(home, voice, settings=SETTINGS | more, keeps_clock=True) as soul,
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True)) as client,
     ):
+        if "CLAUDIUS_PSYCHE_PROACTIVE" in more:
+            await soul.network.hear("!proactive on")
+            await soul.idle()
         await soul.network.hear("Hello, tell me when a build breaks.")
         await soul.network.until_visible(1)
         await soul.idle()
@@ -72,7 +76,7 @@ REFUSED: list[tuple[str, dict[str, Any], str, str, int]] = [
     ("no conversation", {"conversation": ""}, CI, "perceive", 403),
     ("a conversation that is unknown", {"conversation": "rehearsal:t:nowhere:"}, CI, "perceive", 404),
     ("an unknown process", {"process": "deepwork"}, CI, "perceive", 400),
-    ("a module as a process", {"process": "antigravity:geohash"}, CI, "perceive", 400),
+    ("a module as a process", {"process": "this:s"}, CI, "perceive", 400),
     ("another kind", {"kind": "order"}, CI, "perceive", 400),
     ("a name of two lines", {"from": "a\nb"}, CI, "perceive", 400),
     ("too long", {"text": "y" * 8192}, CI, "perceive", 413),
@@ -89,6 +93,7 @@ async def test_a_token_perceives_where_it_may_and_does_nothing_else(
     async with door(home) as (soul, voice, bring):
         assert await bring(BROKE | more, token, path) == (status, False)
         assert (kept(soul), voice.requests) == ([], [])
+    assert "this" not in sys.modules  # a token imports nothing
 
 
 async def test_a_process_that_answers_everything_owes_one_reply_for_each_id(home: Home) -> None:
@@ -114,19 +119,24 @@ async def test_a_process_that_answers_everything_owes_one_reply_for_each_id(home
     assert any('"kind":"news"' in one.content and "Ignore your" not in one.content for one in later.history)
 
 
-@pytest.mark.parametrize("psyche", ["0", "1"])
-async def test_what_owes_nothing_is_thought_about_and_not_said(home: Home, psyche: str) -> None:
-    """A process that does not answer everything thinks; what it would say obeys the rules of writing first."""
-    async with door(home, head="", CLAUDIUS_PSYCHE_ENABLED=psyche) as (soul, voice, bring):
+@pytest.mark.parametrize("setting", [{"ENABLED": "0"}, {"ENABLED": "1"}, {"PROACTIVE": "1"}], ids=str)
+async def test_what_owes_nothing_is_thought_about_and_not_said(home: Home, setting: dict[str, str]) -> None:
+    """A process that does not answer everything thinks; what it would say obeys the rules of writing first.
+
+    What they hold back is not planned: a program's words become no plan of the soul's own.
+    """
+    settings = {f"CLAUDIUS_PSYCHE_{name}": value for name, value in setting.items()}
+    async with door(home, head="silence_ok = true\n", **settings) as (soul, voice, bring):
+        before = len(soul.network.visible)
         assert await bring(BROKE | {"kind": "message", "from": "Jenkins"}) == (202, True)
         async with asyncio.timeout(20):
             while kept(soul) != [(0, "settled")]:
                 await asyncio.sleep(0.005)
         (asked,) = voice.requests
-        seen, plans = len(soul.network.visible), list(soul.records().plans())
+        seen, plans = len(soul.network.visible) - before, list(soul.records().plans())
 
     (heard,) = [one for one in records(prompt_of(asked)) if one.get("bot")]
-    assert (heard["kind"], heard["from"], seen, plans) == ("message", "Jenkins", 1, [])
+    assert (heard["kind"], heard["from"], seen, plans) == ("message", "Jenkins", 0, [])
 
 
 @pytest.mark.slow
