@@ -102,6 +102,15 @@ class Utterance(Struct, frozen=True, kw_only=True):
         return "\n\n".join(filter(None, (self.body, "\n".join(self.receipts))))
 
 
+class ShownThought(Struct, frozen=True, kw_only=True):
+    """A thought that its owner chose to see below the reply of the same turn."""
+
+    turn: str
+    conversation: str
+    person: str
+    text: str
+
+
 class ModelVersion(Struct, frozen=True, kw_only=True):
     """A new version of one user model, written by the turn's transaction."""
 

@@ -266,6 +266,7 @@ class RuntimeSettings(SettingsTable, frozen=True):
             "listen = as mention, but keep all talk"
         ),
     ] = "thread"
+    thoughts: Annotated[tuple[str, ...], Meta(description="owners' direct messages that show thoughts")] = ()
     delete_replies: Annotated[bool, Meta(description="delete a reply together with the message that it answers")] = (
         False
     )
@@ -415,9 +416,7 @@ class Config(SettingsTable, frozen=True):
         Meta(min_length=1, description="who speaks, then the fallbacks; auto = the first that is available"),
     ] = ("auto",)
     adapters: Annotated[tuple[str, ...], Meta(description="networks listened to; auto = those with tokens")] = ("auto",)
-    observers: Annotated[
-        tuple[str, ...], Meta(description="classes of your own, `module:Class`, that are told what happens")
-    ] = ()
+    observers: Annotated[tuple[str, ...], Meta(description="classes of your own that are told what happens")] = ()
     owners: Annotated[tuple[str, ...], Meta(description="person ids with owner's rights, e.g. slack:T1:U1")] = ()
     anthropic: AnthropicSettings = AnthropicSettings()
     claude: ClaudeSettings = ClaudeSettings()

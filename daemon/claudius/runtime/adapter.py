@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from claudius.config import Config
 from claudius.errors import DeliveryError
 from claudius.failure import Failure
-from claudius.intent import Utterance
+from claudius.intent import ShownThought, Utterance
 from claudius.perception import Perception
 from claudius.tool import Card
 
@@ -363,6 +363,14 @@ class Holds(Protocol):
 
     async def hold(self, perception: Perception, line: str) -> None:
         """Show a holding line in the indicator until the reply comes. Never raises or waits for the network."""
+
+
+@runtime_checkable
+class ShowsThoughts(Protocol):
+    """Optional ability of an adapter: to show an owner a thought, folded, in a direct message of theirs."""
+
+    async def show_thought(self, thought: ShownThought) -> None:
+        """Post it below what was said. Raises: DeliveryError, OSError."""
 
 
 @runtime_checkable

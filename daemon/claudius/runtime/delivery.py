@@ -28,13 +28,13 @@ from claudius.errors import (
     StoreReadOnly,
 )
 from claudius.foreign import unquoted
-from claudius.intent import SIGN_ONLY, Utterance
+from claudius.intent import SIGN_ONLY, ShownThought, Utterance
 from claudius.memory.erasing import Posted
 from claudius.memory.inbox import Pending
 from claudius.memory.outbox import Delivery
 from claudius.memory.store import Store
 from claudius.perception import Perception, Place
-from claudius.runtime.adapter import Adapter, Holds, Reacts, TakesBack, shown_name
+from claudius.runtime.adapter import Adapter, Holds, Reacts, ShowsThoughts, TakesBack, shown_name
 from claudius.runtime.failures import AGAIN, Retry, backoff_s
 
 log = logging.getLogger(__name__)
@@ -239,6 +239,16 @@ async def _wait(part: Delivery, post: Post, reason: str, wait_s: float, *, unkno
 
 def _is_late(part: Delivery, post: Post) -> bool:
     return post.clock() - part.decided_at > timedelta(hours=post.give_up_hours)
+
+
+async def show_thought(thought: ShownThought, adapter: Adapter) -> None:
+    """Show an owner a thought, where the network can fold it; once, or not at all."""
+    showing: object = adapter
+    if isinstance(showing, ShowsThoughts):
+        try:
+            await showing.show_thought(thought)
+        except (DeliveryError, OSError) as error:
+            log.warning("a thought is not shown", extra={"turn": thought.turn, "error": unquoted(error)})
 
 
 class Retraction:

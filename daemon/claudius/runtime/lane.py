@@ -22,6 +22,7 @@ from claudius.cognition.reflection import reflect
 from claudius.cognition.turn import Turned
 from claudius.cognition.turn_state import Arrivals, is_more
 from claudius.failure import Failure
+from claudius.intent import ShownThought
 from claudius.memory.inbox import Pending
 from claudius.perception import MessageExtra, Origin, Perception, Place, private
 from claudius.runtime.adapter import Adapter
@@ -59,6 +60,8 @@ class Lane(Struct, eq=False):
     """The mark of what had become ready in it before the last look, where several processes share the store."""
     last: Turned | None = None
     """The last turn since the lane was last idle."""
+    thought: ShownThought | None = None
+    """What an owner chose to see of the last turn's thought, once its words are sent."""
     around: tuple[Quoted, ...] = ()
     """What stands above the message that the next turn answers."""
     signed: Perception | None = None

@@ -32,11 +32,12 @@ from claudius.runtime.adapter import Adapter, TellsFailure
 from claudius.runtime.attachments import Attachments
 from claudius.runtime.background_services import BackgroundServices
 from claudius.runtime.bridge import Bridge
-from claudius.runtime.delivery import Post, Stream, deliver, hold
+from claudius.runtime.delivery import Post, Stream, deliver, hold, show_thought
 from claudius.runtime.failures import AGAIN, Apologise, Retry, decide, patience_s, patient
 from claudius.runtime.hands import ToolRunner
 from claudius.runtime.lane import BrokenOff, Lane, goes_on, next_turn
 from claudius.runtime.process_resources import ProcessResources
+from claudius.runtime.shown_thoughts import thought_to_show
 from claudius.runtime.thread_backfill import Forgotten, ThreadBackfill
 from claudius.runtime.turn_log import TurnLog
 from claudius.tool import CallState
@@ -310,7 +311,11 @@ class Lanes:
         lane.speaking_s = asyncio.get_running_loop().time()
         lane.end_passage()  # from here on it waits for a network
         try:
-            return await deliver(parts, post)
+            unsent = await deliver(parts, post)
+            if lane.thought and not unsent:
+                await show_thought(lane.thought, lane.adapter)
+                lane.thought = None
+            return unsent
         finally:
             lane.speaking_s = None
 
@@ -332,6 +337,7 @@ class Lanes:
             if turned:  # idle subprocesses have something to do only if somebody was answered or a model was asked
                 lane.last = turned if turned.intent.calls or turned.recollection.owes else lane.last
                 self._committed(turned, pending)
+                lane.thought = thought_to_show(turned, mind.config(), tuple(mind.secrets))
         except Superseded:
             log.info("turn gave way to a new perception", extra={"turn": pending.turn})
             await mind.store.inbox.hold(pending)

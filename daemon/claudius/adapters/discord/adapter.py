@@ -26,7 +26,7 @@ from claudius.adapters.chat_adapter import (
     until,
 )
 from claudius.adapters.discord.api_errors import FAILURES, classify, refusal
-from claudius.adapters.discord.commands import Tree, answer, ask, tell_person
+from claudius.adapters.discord.commands import Tree, answer, ask, show_thought, tell_person
 from claudius.adapters.discord.gateway import (
     GREETINGS,
     HEARD,
@@ -57,6 +57,7 @@ from claudius.adapters.incoming import Ignored
 from claudius.config import Config
 from claudius.errors import AdapterRefused, ClaudiusError, OverBudget
 from claudius.foreign import unquoted
+from claudius.intent import ShownThought
 from claudius.perception import Kind, Perception
 from claudius.runtime.adapter import Accept, Fetched
 from claudius.runtime.commands.words import decision
@@ -226,6 +227,10 @@ class DiscordAdapter(ChatAdapter[_Session]):
     async def tell(self, person: str, text: str) -> None:
         """Send one line to a person in a direct message. Raises: DeliveryError."""
         await tell_person(person, text, self._in().gateway)
+
+    async def show_thought(self, thought: ShownThought) -> None:
+        """Post a thought as a spoiler, below what was said. Raises: DeliveryError."""
+        await show_thought(thought, self._in().gateway)
 
     async def _receive(self, hear: Callable[..., Awaitable[None]], *event: Any) -> None:
         """Process one event. A message that cannot be stored is looked for in the history again.

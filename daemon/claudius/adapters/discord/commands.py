@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -21,6 +22,7 @@ from claudius.adapters.discord.incoming import DIRECT, NETWORK, Belonging, Where
 from claudius.adapters.discord.outgoing import nonce
 from claudius.cognition.output.splitting import in_posts
 from claudius.foreign import unquoted
+from claudius.intent import ShownThought
 from claudius.perception import CommandExtra, Kind, Perception, Place, Standing, private
 from claudius.prompt import valid
 from claudius.runtime.adapter import Accept
@@ -231,6 +233,17 @@ async def tell_person(person: str, text: str, client: discord.Client) -> None:
         await _post(channel, text, once, {"allowed_mentions": discord.AllowedMentions.none(), "suppress_embeds": True})
     except FAILURES as error:
         raise classify(error) from error
+
+
+async def show_thought(thought: ShownThought, client: discord.Client) -> None:
+    """Post a thought as a spoiler in small print to its owner, in their direct messages. Raises: DeliveryError."""
+    shown = _MARKS.sub(r"\\\1", " ".join(thought.text.split())[:SPOILER_CHARS])
+    await tell_person(thought.person, f"-# ||\N{THOUGHT BALLOON} {shown}||", client)
+
+
+SPOILER_CHARS = 900
+"""Each may need a mark before it, and a post holds 2,000."""
+_MARKS = re.compile(r"([\\*`_~|])")
 
 
 async def _in_place(perception: Perception, parts: Sequence[str], quiet: Mapping[str, Any], client: Any) -> int:

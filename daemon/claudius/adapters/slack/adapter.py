@@ -24,7 +24,15 @@ from claudius.adapters.chat_adapter import (
     until,
 )
 from claudius.adapters.incoming import Ignored
-from claudius.adapters.slack.commands import HOME_OPENED, answer, asked_by, commanded, is_decision, tell_person
+from claudius.adapters.slack.commands import (
+    HOME_OPENED,
+    answer,
+    asked_by,
+    commanded,
+    is_decision,
+    show_thought,
+    tell_person,
+)
 from claudius.adapters.slack.connection import (
     BOT_TOKEN,
     SlackProbe,
@@ -55,6 +63,7 @@ from claudius.adapters.slack.text import MENTIONS, fetch, transcribed
 from claudius.adapters.slack.web_api import web_client
 from claudius.errors import AdapterRefused, ClaudiusError, OverBudget
 from claudius.foreign import unquoted
+from claudius.intent import ShownThought
 from claudius.perception import Kind, Perception, Place, Standing
 from claudius.runtime.adapter import Accept, Fetched
 from claudius.tool import Card
@@ -253,6 +262,10 @@ class SlackAdapter(ChatAdapter[_Session]):
     async def tell(self, person: str, text: str) -> None:
         """Send one line to a person in a direct message. Raises: DeliveryError."""
         await tell_person(person, text, self._in().client)
+
+    async def show_thought(self, thought: ShownThought) -> None:
+        """Post a thought as small print, below what was said. Raises: DeliveryError."""
+        await show_thought(thought, self._in().client)
 
     async def take_back(self, conversation: str, receipt: str) -> None:
         """Delete one of our posts; a missing one is no error. Raises: as `speak`."""

@@ -21,6 +21,7 @@ from claudius.adapters.slack.text import mrkdwn, object_of, read, text_of
 from claudius.adapters.slack.web_api import FAILURES, classify, classify_read
 from claudius.cognition.output.splitting import in_posts
 from claudius.errors import DeliveryRefused
+from claudius.intent import ShownThought
 from claudius.perception import CommandExtra, Kind, Perception, Place, Standing, given_in, private
 from claudius.prompt import valid
 from claudius.proxies import proxy_of
@@ -142,6 +143,16 @@ async def tell_person(person: str, text: str, client: AsyncWebClient) -> None:
     """Send a line to one person in a direct message. Raises: DeliveryError."""
     user = person.rpartition(":")[2]
     await _call(client, "chat_postMessage", channel=user, text=mrkdwn(text), unfurl_links=False, unfurl_media=False)
+
+
+async def show_thought(thought: ShownThought, client: AsyncWebClient) -> None:
+    """Post a thought as a context block of plain text, which pings nobody and links nothing. Raises: DeliveryError."""
+    place = Place.of(thought.conversation)
+    element = {"type": "plain_text", "text": f"\N{THOUGHT BALLOON} {thought.text}", "emoji": False}
+    post: dict[str, Any] = {"channel": place.channel, "text": "\N{THOUGHT BALLOON}"}
+    if place.thread:
+        post["thread_ts"] = place.thread
+    await _call(client, "chat_postMessage", **post, blocks=[{"type": "context", "elements": [element]}])
 
 
 async def _say(client: AsyncWebClient, perception: Perception, user: str, text: str) -> None:

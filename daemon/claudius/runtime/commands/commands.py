@@ -78,6 +78,7 @@ class Commands:
             "usage": owners.usage,
             "pause": owners.pause,
             "resume": owners.resume,
+            "thoughts": owners.thoughts,
             "mute": owners.mute,
             "unmute": owners.unmute,
         }

@@ -179,6 +179,10 @@ async def only_an_owner(mind: Mind, adapters: Mapping[str, Adapter], who: str = 
     return f"Only {who} can have that of me{named}."
 
 
+NO_THOUGHTS = "I show a thought to an owner alone: write that in a direct message with me on Slack or Discord."
+THOUGHTS_ON = "Below each reply here you see what I thought, folded; not where a whisper, a belief or an order came in."
+
+
 class OwnerCommands:
     """Commands of owners, and the one by which somebody becomes an owner; `Commands` refuses the others' (`OWNERS`)."""
 
@@ -222,6 +226,17 @@ class OwnerCommands:
         answer = await self._pause(perception, "resume", RESUMED)
         self._resumed()
         return answer
+
+    async def thoughts(self, perception: Perception, switch: str) -> str:
+        """Show an owner thoughts below the replies of this direct message, or no more."""
+        where = given_in(perception)
+        if not is_direct(where, perception) or is_terminal(where):
+            return NO_THOUGHTS
+        await note(self._mind, perception, "setting", "thoughts")
+        others = [one for one in self._mind.config().runtime.thoughts if one != where]
+        is_on = switch.lower() == "on"
+        override = await self._set(perception, "runtime.thoughts", [*others, where] if is_on else others)
+        return (THOUGHTS_ON if is_on else "I keep my thoughts to myself.") + override
 
     async def mute(self, perception: Perception, wish: str) -> str:
         """Answer nothing of a person's, for a time or for good."""

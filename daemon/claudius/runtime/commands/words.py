@@ -85,6 +85,7 @@ TABLE: Mapping[str, CommandUsage] = {
     "usage": CommandUsage("what I cost", "owners"),
     "pause": CommandUsage("I answer nobody for now", "owners"),
     "resume": CommandUsage("I go on", "owners"),
+    "thoughts": CommandUsage("shows you here what I thought, folded", "owners", "on|off", "on|off"),
     "mute": CommandUsage(
         "I answer nothing of theirs", "moderators", rf"{_SOMEBODY}( for \d{{1,4}} ?[mhd])?", "@NAME [for 2h]"
     ),
@@ -116,7 +117,7 @@ LINES: Mapping[Group, str] = {
     "accounts": "Accounts: link [CODE] (two networks), unlink, proactive on|off (I write first)",
     "channels": "In a channel: /ensoul on|off|listen|status, !quiet [off] (but for mentions)",
     "moderators": "Moderators: !mute @NAME [for 2h], !unmute @NAME",
-    "owners": "Owners: status, usage, pause, resume, !kothar, !mute @NAME [for 2h], !unmute",
+    "owners": "Owners: status, usage, pause, resume, thoughts on|off, !kothar, !mute @NAME [for 2h], !unmute",
 }
 """The lines of the help, each with the commands of its group."""
 SIGNED: Mapping[str, str] = {"ensoul": "/ensoul"} | {
