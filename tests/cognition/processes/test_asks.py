@@ -279,6 +279,7 @@ async def test_a_step_of_the_library_asks_by_its_text_and_reads_its_value(
 
     @mental_process()
     async def main_process(turn: Turn, memory: WorkingMemory) -> WorkingMemory:
+        """Think the step, then say something."""
         memory, one = await turn.think(memory, ask)
         found.append(one)
         _, line = await turn.think(memory, spoken_dialog("Briefly."))
