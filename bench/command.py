@@ -42,6 +42,7 @@ METRICS: dict[str, str] = {
     "P18": "p18_failures",
     "P19": "p19_scale",
     "P20": "p20_company",
+    "P21": "p21_hands",
     "CX": "cx_cortex",
 }
 """A metric is one module with `measure(bench)`, which yields figures."""

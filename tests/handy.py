@@ -145,7 +145,7 @@ async def live(root: Path, flow: str, cls: str, point: str, url: str) -> None:
     if url:
         from claudius.memory.postgres.store import PostgresStore  # noqa: PLC0415 - an extra
 
-        store = PostgresStore(StorePlace(url), times=LeaseTimes(lease_s=2.0, renew_s=0.4, look_s=0.05))
+        store = PostgresStore(StorePlace(url), times=LeaseTimes(lease_s=3.0, renew_s=0.5, look_s=0.05))
     network, owner = Network(root=root, at=at), {"CLAUDIUS_OWNERS": ANA}
     async with alive(
         Home(root), Scripted(default=speak), adapter=network, tools=lambda: (tool,), store=store, settings=owner

@@ -21,6 +21,7 @@ from claudius.perception import Perception
 from claudius.provider import Done, FormStep, Message, Request, limits_of
 from claudius.providers.enforced import JsonSections, grammar, schema
 from claudius.providers.local_server import LOCAL_MODELS, is_at_home, is_large, profile_of, read
+from claudius.providers.openai_compat import known_limits
 from claudius.reports.conversations import explained
 from claudius.shown import How, Quoted
 from claudius.testing.alive import Alive, alive
@@ -85,7 +86,7 @@ async def at_home(
     home: Home, family: Family, *answers: Answer, default: Answer, **settings: str
 ) -> AsyncIterator[Talk]:
     """Start a soul whose only model is one of this family on loopback."""
-    async with ModelServer(answers, default=default, models=(MODEL,), family=family) as server:
+    async with ModelServer(answers, default=default, models=(MODEL, "llama3.3"), family=family) as server:
         env = {
             "CLAUDIUS_OPENAI_BASE_URL": server.url + "/v1",
             "CLAUDIUS_PSYCHE_ENABLED": "0",
@@ -228,6 +229,25 @@ async def test_plain_3_what_is_no_answer_is_asked_for_once_more(home: Home, brok
 
     assert said == WORDS
     assert broken not in [text for role, text in again.messages if role == "assistant"]
+
+
+async def test_plain_3_a_large_model_that_echoes_three_times_is_spoken_to_plainly_from_then_on(home: Home) -> None:
+    """It is kept for that model, and for no other; `openai.profile` ends it."""
+    line, env = (
+        "How do I smooth a board?",
+        {"CLAUDIUS_OPENAI_MODEL": "llama3.3", "CLAUDIUS_OPENAI_CONTEXT_TOKENS": "32768"},
+    )
+    echo = f"<{SPEECH}>{line}</{SPEECH}>"
+    async with at_home(home, Family("other"), *[echo] * 3, default=WORDS, **env) as talk:
+        said = [await talk.hear(line) for _ in range(4)]
+        wholes = ["## Response Format" in call.system for call in talk.words()]
+        env |= {"CLAUDIUS_OPENAI_BASE_URL": talk.server.url + "/v1"}
+
+    assert said == [line, line, line, WORDS]
+    assert wholes == [True, True, True, False]
+    for more, profile in (({}, "plain"), ({"CLAUDIUS_OPENAI_PROFILE": "full"}, "full")):
+        assert known_limits(load(home, env | more), home)[0].profile == profile
+    assert known_limits(load(home, env), home, "llama3.1:70b")[0].profile == "full"
 
 
 async def test_plain_3_its_own_name_before_the_words_is_taken_off(home: Home) -> None:
@@ -450,7 +470,7 @@ async def test_what_is_told_of_a_talk_fits_in_tokens(home: Home, row: dict[str, 
         "ANTHROPIC_API_KEY": "sk-ant-canary",
         "CLAUDIUS_HISTORY_BUDGET_TOKENS": "1500",
     }
-    async with ModelServer(default=lambda _: Reply(text=answer), models=(MODEL,), family=family) as server:
+    async with ModelServer(default=lambda _: Reply(text=answer), models=(MODEL, "llama3.3"), family=family) as server:
         is_home = given["wire"] == "ollama"
         answer = says if is_home else f"<{SPEECH}>{says}</{SPEECH}>"
         env |= {"CLAUDIUS_ANTHROPIC_BASE_URL": server.url, "CLAUDIUS_OPENAI_BASE_URL": server.url + "/v1"}

@@ -11,6 +11,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from math import ceil
 from pathlib import Path
 
 import msgspec
@@ -41,6 +42,8 @@ from claudius.errors import (
 from claudius.foreign import NOTHING, Foreign, unquoted
 
 DETAIL_CHARS = 300
+SHORT_S = 60.0
+"""A wait up to this long is not told."""
 OWN = Path(__file__).parent
 _PYTHON = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib"))
 _PACKAGES = ("site-packages", "dist-packages")
@@ -59,6 +62,10 @@ class Failure(Struct, frozen=True, kw_only=True):
     """What to do about it, in one line."""
     said: Foreign = NOTHING
     """What the other side wrote of it."""
+    is_retried: bool = False
+    """An answer is still sought, without anybody's doing: it is told as a wait."""
+    again_min: int = 0
+    """In how many minutes the model is asked again, which rests until then unless an owner writes; 0 = it does not."""
 
     @property
     def line(self) -> str:
@@ -167,7 +174,9 @@ def failure_of(error: BaseException) -> Failure:
             found = next((fix for of, fix in _FIXES if isinstance(error, of)), "`claudius doctor --live` says more")
             fix = error.fix or found.format(key=names.key, url=names.url, model=names.model)
             detail = error.message if error.provider in ("", NOBODY) else f"{error.provider}: {error.message}"
-            return _failure(kind, detail, fix, error.said)
+            again_min = ceil((error.after_s or 0.0) / 60) if (error.after_s or 0.0) > SHORT_S else 0
+            told = f"{fix}; asked again in {again_min} min, and at once when you write" if again_min else fix
+            return replace(_failure(kind, detail, told, error.said), again_min=again_min)
         case OverBudget():
             return _failure(kind, error.message, "raise budget.daily_usd or budget.person_per_minute, or wait")
         case RowInvalid():

@@ -56,7 +56,7 @@ class FormStep(Struct, frozen=True, kw_only=True):
 
     name: str
     value: str = "text"
-    """What it holds: `text`, `bool`, `line`, `lines`, `markdown`, or `acts` of a few kinds."""
+    """What it holds: `text`, `bool`, `line`, `lines`, `markdown`, `portrait` (dashed lines), `acts` of a few kinds."""
     choices: tuple[str, ...] = ()
     """The only texts that it may hold; empty = any."""
     verbs: tuple[str, ...] = ()
@@ -96,8 +96,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """Sent before the tail, in the order in which the tail numbers them; only by a provider whose `sees` is true."""
     form: tuple[FormStep, ...] = ()
     """The sections asked for, in order, for a server that enforces them; empty = the reply is free."""
-    tries_shut: bool = False
-    """An owner spoke, who may have paid meanwhile: a provider that rests because its account was refused is asked."""
+    tries_now: bool = False
+    """An owner spoke, who may have mended it: a provider that rests is asked, too."""
 
 
 class Usage(Struct, frozen=True, kw_only=True):

@@ -219,6 +219,11 @@ class Person(Struct, frozen=True, kw_only=True):
     locale: str = ""
     """The locale that their network reports, such as `de-DE`; empty = it is not known."""
 
+    @property
+    def is_stranger(self) -> bool:
+        """Whether the soul never answered them, as far as that may be known here."""
+        return not (self.is_bot or self.turns_here or self.is_met)
+
 
 class Moment(Struct, frozen=True, kw_only=True):
     """One message of a person, or one line of the soul spoken to a person, as it is kept and found again."""

@@ -252,24 +252,8 @@ class Hands(Protocol):
         """Return every tool, by name, also those that are `off`; the same objects until something changed."""
         ...
 
-    async def known(self, call: str) -> ToolCall | None:
-        """Return a call by its id, as an earlier run of its turn left it; None if there is none."""
-        ...
-
-    async def grants(self, conversation: str, person: str) -> Sequence[Grant]:
-        """Return the consents in force there."""
-        ...
-
     async def onlookers(self, audience: str, speaker: str, *, anew: bool) -> Onlookers:
         """Return who can see what is said to an audience, `speaker` among them; `anew`: its network is asked now."""
-        ...
-
-    async def spent(self, person: str) -> int:
-        """Return how many calls a person had made in the last 24 hours, without those of class `look`."""
-        ...
-
-    async def waiting(self, conversation: str) -> Sequence[ToolCall]:
-        """Return what waits for consent in a conversation."""
         ...
 
     async def do(self, call: ToolCall, tool: Tool, caller: Caller) -> ToolCall:

@@ -140,6 +140,13 @@ WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought')
 UPDATE inbox SET state = 'pending', not_before = :not_before, reason = :reason, attempts = max(attempts, :attempts)
 WHERE seq = :seq AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 
+-- name: postponed
+SELECT 1 AS is_postponed FROM inbox
+WHERE conversation = :conversation AND state = 'pending' AND not_before IS NOT NULL LIMIT 1;
+
+-- name: try_now
+UPDATE inbox SET not_before = NULL WHERE conversation = :conversation AND state = 'pending' AND not_before IS NOT NULL;
+
 -- name: failing
 UPDATE inbox SET reason = :reason WHERE turn = :turn AND (state = 'pending' OR state = 'taken' OR state = 'thought');
 

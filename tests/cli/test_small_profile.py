@@ -39,6 +39,8 @@ async def test_local_l1_status_doctor_and_why_name_the_profile(tmp_path: Path) -
     }  # fmt: skip
     words = "(profile plain, its form held by a grammar, 8,192 tokens)"
     assert words in status.stdout
+    assert "; no tools:" in status.stdout
+    assert "; no tools:" in doctor.stdout
     assert f"voice: openai_compat {words}" in doctor.stdout
     assert f"answered {words}" in live.stdout
     assert "(profile plain, form: grammar)" in why.stdout

@@ -16,7 +16,7 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
 from claudius.tool import JSON, Caller, Tool, ToolClass
-from claudius.tools import built_in
+from claudius.tools.offered import built_in
 from driven import reply
 from minds import heard
 

@@ -434,6 +434,7 @@ async def test_eval_n3_ones_own_lines_are_shown_and_said_again(tmp_path: Path, m
 
 ASSESSED = "rehearsal:t:ben was seen"
 CLAIMED = "cem@example.org"
+ACTS = {"flute": '{"do": "remind", "at": "2026-01-06T07:10", "text": "pack the flute", "repeat": "weekdays"}'}
 USED = {"17 % of 240": "calc", "in Tokyo": "clock", "ben@example.org": "mail.send"}
 
 
@@ -451,8 +452,9 @@ def _served(call: Any) -> str:
     if tool and '"kind":"tool"' not in tail:
         args = {"calc": {"expression": "1"}, "clock": {"zone": "UTC"}}.get(tool, {"to": "ben", "text": "x"})
         return f"<tool_use>{json.dumps({'tool': tool, 'args': args})}</tool_use>"
+    act = next((does for says, does in ACTS.items() if says in tail), "none")
     line = "He can be counted on." if ASSESSED in tail else "I have sent it." if CLAIMED in tail else "I cannot tell."
-    return REPLY.format(line)
+    return f"<acts>{act}</acts>{REPLY.format(line)}"
 
 
 async def test_eval_suites_for_a_key_over_the_wire(home: Home) -> None:
@@ -463,17 +465,25 @@ async def test_eval_suites_for_a_key_over_the_wire(home: Home) -> None:
             "CLAUDIUS_OPENAI_MODEL": "claude-loopback",
             "CLAUDIUS_OPENAI_CONTEXT_TOKENS": "200000",
         }
-        asked = EvalRequest(suites=("judgement", "tools"), provider="openai_compat", judge="openai_compat/judge")
+        asked = EvalRequest(
+            suites=("acts", "judgement", "tools"), provider="openai_compat", judge="openai_compat/judge"
+        )
         async with prepare(asked, home, env, lambda *_: None) as run:
-            judgement, tools = run.suites
+            acts, judgement, tools = run.suites
+            heard = [one for one in acts.scene if one.id in ("en-03", "en-none-01")]
             said = [one for one in tools.scene if any(words in one.steps[0].says for words in (*USED, CLAIMED))]
-            chosen = [replace(judgement, scene=judgement.scene[:1]), replace(tools, scene=(*said, tools.scene[-1]))]
+            chosen = [
+                replace(acts, scene=tuple(heard)),
+                replace(judgement, scene=judgement.scene[:1]),
+                replace(tools, scene=(*said, tools.scene[-1])),
+            ]
             outcome = await evaluate(replace(run, suites=chosen), "2026-01-01T00:00:00Z")
 
-    judged, used = outcome.suites
+    acted, judged, used = outcome.suites
 
     assert (len(judgement.scene), len(tools.scene)) == (20, 40)
     assert outcome.kappa == 1.0
+    assert (acted.figures["acts_en"], acted.figures["due_en"], acted.figures["acts_en-none"]) == (1.0, 1.0, 1.0)
     assert [one.score for scene in judged.scenes for one in scene.checks if one.check == "prefer"] == [1.0]
     assert {name: value for name, value in used.figures.items() if name.startswith("uses_")} == {
         "uses_needed": 1.0,
@@ -506,7 +516,7 @@ def test_eval_a19_acts_are_counted_and_a_wrong_reader_is_found(mutant: str, monk
         monkeypatch.setattr(reader, mutant, LATE(reader._at))
     elif mutant:
         monkeypatch.setattr(reader, mutant, lambda _: "")
-    suite = replace(whole, scene=tuple(one for one in whole.scene if one.id in DOES))
+    suite = replace(whole, scene=tuple(one for one in whole.scene if one.id in DOES), needs_model=False)
 
     found = played(suite, voice=Scripted(default=by_tag(**sections)), price=lambda _: 0.0).suites[0].figures
 

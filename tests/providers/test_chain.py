@@ -145,6 +145,18 @@ async def test_a_shut_account_rests_for_ten_minutes(kind: type[ProviderError], w
     assert (later.provider, chain.resting()) == ("one", ())
 
 
+@pytest.mark.parametrize("error", [AuthFailed(), SpendLimit(), Unavailable(), RateLimited(after_s=61)])
+async def test_an_owner_has_a_resting_voice_asked_at_once(error: ProviderError, world: World) -> None:
+    """Whoever may have paid, or mended it, need not wait; the voice rests no more for anybody once it answers."""
+    one = voice(error)
+    chain = world.chain(one)
+    failed = await fails(chain, ASK)
+    assert (await fails(chain, ASK)).after_s == failed.after_s
+
+    assert ending(await hear(chain, replace(ASK, tries_now=True))).provider == "one"
+    assert ending(await hear(chain, ASK)).provider == "one"
+
+
 async def test_where_all_rest_nobody_is_asked(world: World) -> None:
     """If the only provider rests, its error is raised again with the seconds left, without a call."""
     one = voice(SpendLimit("no money"))

@@ -14,12 +14,12 @@ from typing import Any
 
 from case_rows import Row, rows
 from claudius.config import load
-from claudius.home import Home, shipped
+from claudius.home import Home
 from claudius.perception import Perception, private
-from claudius.providers.rehearsal import Lines, build
-from claudius.soul import SoulSource
+from claudius.providers.rehearsal import build
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
+from first_evening import is_right
 from minds import START, Clock
 
 TABLE: Mapping[str, Any] = tomllib.loads(
@@ -124,53 +124,6 @@ async def test_fifty_first_questions(home: Home) -> None:
     assert len(found["answered"]) >= 33
 
 
-LINES = Lines(SoulSource(shipped("soul"), shipped("soul"), ()).current().files["rehearsal.md"])
-LOSSES = ("grief", "heartbreak", "sadness", "worry")
-MEANT: Mapping[str, tuple[str, ...]] = {
-    "a near, brief line": LOSSES,
-    **{f"a near, brief line in {tongue}": tuple([f"{one}, in {tongue}" for one in LOSSES]) for tongue in ("German", "French", "Spanish", "Portuguese", "Italian")},
-    "a warm, honest line": ("love",),
-    "a light line": ("boredom",),
-    "takes it, in one line": ("apology",),
-    "takes it, in Italian": ("apology, in Italian",),
-    "takes the thanks": ("thanks",),
-    "takes the thanks, in Spanish": ("thanks, in Spanish",),
-    "says goodbye": ("goodbye",),
-    "says goodbye, in Portuguese": ("goodbye, in Portuguese",),
-    "an honest, even line: what it is": ("what are you, bluntly",),
-    "is glad with the person": ("joy",),
-    "is glad, in French": ("joy, in French",),
-    "is glad, in German": ("joy, in German",),
-    "yes, and what it is, in two sentences": ("are you a bot",),
-    "yes, and what it is": ("are you a bot",),
-    "five lines: keeps, finds, reminds, corrects, forgets; and what it cannot": ("what can you do",),
-    "the time": ("the time",),
-    "weekday and date": ("the time",),
-    "that it cannot see the weather": ("weather",),
-    "a joke, or an honest line": ("joke",),
-    "honest: not without a model; how to give it one": ("task",),
-    "honest: not without a model": ("task",),
-    "who it is, in Portuguese": ("who are you, in Portuguese",),
-    "the steps for Slack, or the page": ("networks",),
-    "that it cannot read files of this machine": ("files",),
-    "who could read it here, honestly": ("who reads this",),
-    "a sentence of sense": ("what did I say",),
-    "done, or how to do it": ("forget a message",),
-    "that it is forgotten, then that it knows none": ("not remembered",),
-    "that it is cancelled; it is": ("cancelled",),
-    "plans it": ("reminder",),
-    "the cat Pixel": ("who am I",),
-    "4": ("told by calc",),
-}  # fmt: skip
-"""What a row asks for in words, as the sections of soul/rehearsal.md that answer it."""
-
-
-def is_of(answer: str, section: str) -> bool:
-    """Return whether an answer begins with a line of a section."""
-    lines = [line for group in LINES.sections[section].groups for line in group]
-    return any(re.match(re.sub(r"\\\$\w+", ".+", re.escape(line)), answer, re.DOTALL) for line in lines)
-
-
 async def test_the_first_evening(home: Home) -> None:
     """What a new person says first: each answer is of the kind that the row asks for, and holds none of `never`."""
     wrong: list[str] = []
@@ -182,12 +135,7 @@ async def test_the_first_evening(home: Home) -> None:
             for line in row.input["says"]:
                 answer = await network.bring(line, row.id, row.id)
                 await soul.idle()
-            wanted = [MEANT.get(must, must) for must in row.right.get("must", ())]
-            wanted += [(row.right["section"],)] if "section" in row.right else []
-            is_right = all(
-                one in answer if isinstance(one, str) else any(is_of(answer, it) for it in one) for one in wanted
-            )
-            if not is_right or any(re.search(one, answer) for one in row.right.get("never", ())):
+            if not is_right(row, answer):
                 wrong.append(f"{row.id}: {row.input['says']}\n  {answer}")
 
     assert not wrong, "\n".join(wrong)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -26,29 +28,13 @@ WAIT_S = 1800
 MOST = 96
 """Tokens of a reply, with us and without."""
 BARE = "You are Claudius, a maker who lives in this chat."
-LINES = {
-    "Hello! I am Ada.": "hello|hi|ada|welcome|nice|meet",
-    "What should I ask before I buy a used lathe?": "lathe|condition|motor|spindle|age|wear|price|seller|machine",
-    "My sister Mira is allergic to walnuts.": "mira|sister|walnut|allerg|nut",
-    "Thanks, that helps a lot.": "welcome|glad|happy|pleasure|help",
-    "How do I sharpen a chisel?": "stone|grind|angle|edge|sharp|blade|file",
-    "Tell me a joke about hammers.": "hammer|nail",
-    "What is two and two?": "four|4",
-    "Is it better to glue or screw a table top?": "glue|screw|wood",
-    "I feel tired today.": "tired|rest|sleep|sorry|break|feel",
-    "What is the capital of Norway?": "oslo",
-    "Who are you?": "claudius|maker|assistant|program",
-    "The kettle leaks onto the tiles.": "kettle|leak|water|tile|seal",
-    "Would you weld or rivet it?": "weld|rivet",
-    "My bus took the long way round.": "bus|way|long|late|route|time",
-    "What colour is the sky on a clear day?": "blue",
-    "Can you help me plan a shelf?": "shelf|yes|sure|help|plan|wall|wood",
-    "I must be in Graz on Friday.": "graz|friday|travel|trip",
-    "Name a metal that rusts.": "iron|steel",
-    "It rained all night.": "rain|wet|night|weather|water",
-    "Good night, then.": "night|sleep|rest|tomorrow|bye",
+SETS: dict[str, dict[str, str]] = {
+    name: lines
+    for name, lines in json.loads((Path(__file__).parents[1] / "cases" / "floor.json").read_text("utf-8")).items()
+    if name != "about"
 }
-"""What is said, each to a soul that knows nothing of the others; and a word that an answer to it has."""
+"""Lines, each said to a soul that knows nothing of the others; and a word that an answer to it has."""
+LINES = {line: word for lines in SETS.values() for line, word in lines.items()}
 
 
 @pytest.fixture
@@ -65,7 +51,7 @@ def server() -> Iterator[str]:
 async def test_plain_floor_a_real_model_answers_at_least_as_often_as_to_a_bare_persona(
     server: str, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of twenty lines it answers no fewer than where one line of persona is all that it is told, in the same run.
+    """Of each twenty lines it answers no fewer than where one line of persona is all that it is told, in the same run.
 
     It samples nothing, so a run is the same each time. Nothing leaks, everybody hears words, and the prompt keeps its
     budget.
@@ -87,10 +73,12 @@ async def test_plain_floor_a_real_model_answers_at_least_as_often_as_to_a_bare_p
     turns = await asyncio.to_thread(_turns, home)
     first = turns[0]
 
-    ours = [line for line, text in zip(LINES, said, strict=True) if answers(line, text)]
-    bare = [line for line in LINES if answers(line, _bare(server, line))]
-    print(f"answered: {len(ours)} of {len(LINES)}, {len(bare)} without us")  # noqa: T201 - the figure of the nightly log
-    assert len(ours) >= len(bare), (set(bare) - set(ours), said)
+    ours = {line for line, text in zip(LINES, said, strict=True) if answers(line, text)}
+    bare = {line for line in LINES if answers(line, _bare(server, line))}
+    for name, lines in SETS.items():
+        own, other = ours & {*lines}, bare & {*lines}
+        print(f"{name}: {len(own)} of {len(lines)} answered, {len(other)} without us")  # noqa: T201 - the nightly's figure
+        assert len(own) >= len(other), (other - own, said)
     posts = tuple(ScenePost("", "dm", text) for text in said)
     assert leaks(("system", "markers"), SceneEvents(posts=posts, instructions=(first["prompt"]["system"],))) == ""
     assert (limits.profile, limits.form) == ("plain", "grammar")

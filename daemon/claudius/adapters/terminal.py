@@ -30,6 +30,7 @@ from claudius.perception import MessageExtra, Perception, given_in, private
 from claudius.prompt import valid
 from claudius.runtime.adapter import Accept, Link, PlainAdapter
 from claudius.runtime.control import ControlConnection
+from claudius.shown import How, Quoted
 
 log = logging.getLogger(__name__)
 
@@ -170,7 +171,7 @@ class TerminalAdapter(PlainAdapter):
     async def _hear(self, client: _Client, frame: Mapping[str, Any]) -> None:
         async with client.in_order:
             try:
-                now = self._clock()
+                now, attached = self._clock(), valid(str(frame.get("attached", "")))
                 self._heard += 1
                 self._newest_us = max(
                     self._newest_us, int(now.timestamp() * 1e6)
@@ -186,7 +187,10 @@ class TerminalAdapter(PlainAdapter):
                     at=now,
                     position=f"{self._newest_us:020d}.{self._heard:09d}",
                     is_owner=client.is_owner,
-                    extra=MessageExtra(locale=client.locale),
+                    extra=MessageExtra(
+                        locale=client.locale,
+                        shown=(Quoted(how=How.ATTACHED, text=attached),) if attached else (),
+                    ),
                 )
                 if self._accept is None:
                     raise ConnectionAbortedError("nobody listens yet: the client finds whoever does")
@@ -270,7 +274,7 @@ class TerminalAdapter(PlainAdapter):
     async def failed(self, perception: Perception, turn: str, failure: Failure) -> None:
         """Show the owner's own clients what kept an answer from coming."""
         owners = [one for one in self._screens(perception.conversation, perception.person) if one.is_owner]
-        frame = {"event": "failed", "key": perception.key, "turn": turn, **failure.told}
+        frame = {"event": "failed", "key": perception.key, "turn": turn, "again": failure.is_retried, **failure.told}
         await self._tell(owners, frame)
 
     def streams(self, perception: Perception) -> bool:

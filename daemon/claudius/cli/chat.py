@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from stat import S_ISREG
 from typing import Any
 
 import click
@@ -47,7 +48,12 @@ THOUGHTS = "(dim: its private thoughts, shown to you alone; /thoughts off hides 
 
 
 @click.command()
-@click.option("--once", "text", metavar="TEXT", help="Say one line, print the reply, and exit.")
+@click.option(
+    "--once",
+    "text",
+    metavar="TEXT",
+    help="Say one line, print the reply, and exit; - = what stands on stdin. A text by `< FILE` is shown with it.",
+)
 @click.option("--conversation", default="", metavar="NAME", help="Which conversation of this terminal (default: main).")
 @click.option("--as", "other", metavar="NAME", help="Speak as somebody else, without the owner's rights.")
 @click.option(
@@ -90,9 +96,13 @@ def chat(
     hello = {"op": "chat", "conversation": conversation, "as": other or "", "thoughts": bool(thoughts)}
     hello["locale"] = _locale(os.environ)
     if text is not None:
-        if not text.strip():
+        line = SentLine(_stdin() if text == "-" else text)
+        if not line.text.strip():
             raise UsageProblem("--once needs a text to say")
-        return asyncio.run(_once(home, hello, text, timeout_s, as_json=as_json))
+        # of a pipe nobody knows whether anything comes, or when it ends
+        if text != "-" and sys.stdin and S_ISREG(os.fstat(0).st_mode):
+            line.attached = _stdin().strip()
+        return asyncio.run(_once(home, hello, line, timeout_s, as_json=as_json))
     is_tty = sys.stdin.isatty() and sys.stdout.isatty()
     first = greeted(home, other or "") if is_tty and is_new(home) else ""
     if thoughts is None and first and can_edit() and other is None:
@@ -107,8 +117,16 @@ def _locale(environment: Mapping[str, str]) -> str:
     return "" if name in ("C", "POSIX") else name.replace("_", "-")
 
 
-async def _once(home: Home, hello: Mapping[str, Any], text: str, timeout_s: float, *, as_json: bool) -> int:
-    line, started = SentLine(text), time.monotonic()
+def _stdin() -> str:
+    """Return all that stands on stdin. Raises: UsageProblem."""
+    try:
+        return sys.stdin.buffer.read().decode().lstrip("\ufeff")
+    except UnicodeDecodeError:
+        raise UsageProblem("what stands on stdin is no text") from None
+
+
+async def _once(home: Home, hello: Mapping[str, Any], line: SentLine, timeout_s: float, *, as_json: bool) -> int:
+    started = time.monotonic()
     earlier: list[dict[str, Any]] = []
     try:
         async with asyncio.timeout(timeout_s):
@@ -151,7 +169,7 @@ async def _answer(
     """Send the line and wait for its answer; None if the connection was lost."""
     shown = Plain(is_tty=False)
     with contextlib.suppress(ConnectionError):
-        await connection.send({"op": "say", "id": line.id, "text": line.text})
+        await connection.send(line.frame)
         while (frame := await connection.receive()) is not None:
             match frame["event"]:
                 case "speech" if line.key in frame["answers"]:
@@ -165,7 +183,8 @@ async def _answer(
                 case "heard":
                     line.is_heard = True
                 case "failed" if frame["key"] == line.key:
-                    line.failure = {name: frame[name] for name in ("turn", "kind", "detail", "fix")}
+                    facts = {name: frame[name] for name in ("turn", "kind", "detail", "fix")}
+                    line.failure = None if frame["again"] else facts
                     await show(shown, frame)
                 case "thinking" | "void":
                     await show(shown, frame)
@@ -352,7 +371,7 @@ class Conversation:
 
     async def _send(self, connection: ControlConnection, line: SentLine) -> None:
         try:
-            await connection.send({"op": "say", "id": line.id, "text": line.text})
+            await connection.send(line.frame)
         except FrameTooLong as error:
             self._waiting.pop(line.key, None)
             await self._screen.tell(f"not accepted: {error.message}", "wrong")

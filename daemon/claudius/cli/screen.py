@@ -173,7 +173,8 @@ async def show(screen: Screen, frame: Mapping[str, Any]) -> None:
         case "void":
             await screen.void()
         case "failed":
-            await screen.tell(f"failed: {frame['detail']}: {frame['fix']}".removesuffix(": "), "note")
+            lead = "trying again" if frame["again"] else "failed"
+            await screen.tell(f"{lead}: {frame['detail']}: {frame['fix']}".removesuffix(": "), "note")
         case "refused":
             await screen.tell(f"not accepted: {frame['message']}", "wrong")
 

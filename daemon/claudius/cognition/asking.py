@@ -22,11 +22,11 @@ from claudius.cognition.acts import ACTS, ActsBasis, ReadActs, RefusedAct, read_
 from claudius.cognition.asks import SPEECH, THOUGHT, Ask, read, without_prefix
 from claudius.cognition.conclude.conclusion import interpret
 from claudius.cognition.hooks import ThoughtStream, show_prompt
-from claudius.cognition.mind import StepVoice
+from claudius.cognition.mind import StepVoice, is_by_owner
 from claudius.cognition.output.alone import Alone
 from claudius.cognition.output.forged import without_forged
 from claudius.cognition.output.gate import StreamGate
-from claudius.cognition.output.rules import NeedsRepair, Spoken, climb
+from claudius.cognition.output.rules import NeedsRepair, Spoken, climb, repeats
 from claudius.cognition.own_steps import names_of
 from claudius.cognition.plan import allowed_verbs, soul_name
 from claudius.cognition.prompt.assembly import BROKEN_CHARS, build_prompt, prompt_sha256, repair_tail
@@ -133,7 +133,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             known=await _known(turn) if provider.name == REHEARSAL else "",
             images=() if voice else turn.images,
             form=form,
-            tries_shut=True in [one.is_owner for one in turn.recollection.perceptions],
+            tries_now=is_by_owner(turn.recollection.perceptions, turn.config),
         )
         with ExitStack() as undo:
             undo.callback(mind.store.turns.call_failed, turn.recollection.conversation)
@@ -340,7 +340,15 @@ async def thoughts(turn: TurnState, reply: ModelReply) -> Thoughts:
     part = partial(decided_by, turn, does=ACTS in turn.plan.asked)
     (decided,) = await _read_or_repair(turn, reply, (part,), again)
     keep_acts(turn, decided.acts)
+    _note_echo(turn, decided.spoken)
     return thoughts_of(turn, reply, decided)
+
+
+def _note_echo(turn: TurnState, spoken: Spoken) -> None:
+    """Tell the provider of a model that was given the whole prompt, and only repeated what it was to answer."""
+    note = getattr(turn.mind.provider, "echoed", None)
+    if note and turn.calls and turn.settings.profile == "full" and repeats(spoken.speech, turn.rules):
+        note(turn.calls[-1].provider, turn.calls[-1].model)
 
 
 def keep_acts(turn: TurnState, acts: ReadActs) -> None:

@@ -28,6 +28,11 @@ from claudius.soul import SoulText
 from claudius.tool import Hands
 
 
+def is_by_owner(perceptions: Sequence[Perception], config: Config) -> bool:
+    """Return whether an owner said one of them. Pure."""
+    return any(one.is_owner or one.person in config.owners for one in perceptions)
+
+
 class Stage(StrEnum):
     """How close spending is to a cap."""
 

@@ -40,6 +40,7 @@ OTHER_MODELS = 2
 SPEECH, THOUGHT = "external_dialogue", "internal_monologue"
 BEFORE_WORDS = (THOUGHT, "chosen_action")
 """The steps that decide what is said, or whether anything is: not asked of a model that writes its words alone."""
+PORTRAIT = ("user_model_check", "user_model_update", "model_change_note")
 DECIDED = ("appraisal", "acts")
 """Asked in every process that speaks."""
 MAX_UNANSWERED = 2
@@ -248,7 +249,11 @@ def plan(
         is_listed = name in (felt.asks if name in PSYCHE_STEPS else steps)
         if is_listed and one.gate(situation) and (one.after is None or one.after in wanted):
             wanted = (*wanted, name)
-    asked, judged = (wanted, ()) if settings.profile == "full" and settings.form != "words" else aloud(wanted, settings)
+    asked, judged = (
+        (wanted, ())
+        if settings.profile == "full" and settings.form != "words"
+        else aloud(wanted, settings, situation.number)
+    )
     # an empty portrait would only cost tokens
     written = [one.shown for one in (showing, *others) if [shown for shown in one.shown if shown.version]]
     return Plan(
@@ -269,14 +274,18 @@ def plan(
     )
 
 
-def aloud(steps: tuple[str, ...], settings: EngineSettings) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def aloud(steps: tuple[str, ...], settings: EngineSettings, number: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Divide the steps into the words aloud, which are asked alone, and those that judge them afterwards. Pure.
 
-    Nothing is judged where the server does not enforce the form: what such a model writes of it cannot be used.
+    Nothing is judged where the server does not enforce the form: what such a model writes of it cannot be used. The
+    portrait, three quarters of what is judged, is asked at each `user_model_interval`-th exchange; `number` is this
+    one.
     """
     now = tuple([name for name in steps if name in (TOOL_USE, SPEECH)]) or steps[:1]
     is_judged = settings.profile == "plain" and settings.form != "words"
-    return now, tuple([name for name in steps if name not in (*now, *BEFORE_WORDS)]) if is_judged else ()
+    interval = settings.user_model_interval
+    later = PORTRAIT if interval and number % interval else ()
+    return now, tuple([name for name in steps if name not in (*now, *BEFORE_WORDS, *later)]) if is_judged else ()
 
 
 def portrait(speaker: Person | None) -> tuple[Shown, ...]:
@@ -416,3 +425,8 @@ def soul_name(text: str) -> str:
     heading = next((line for line in text.splitlines() if line.startswith("# ")), "")
     words = heading.removeprefix("# ").replace(",", " ").split()
     return words[0].lower() if words else ""
+
+
+def own_name(soul: SoulText) -> str:
+    """Return the soul's first name as it tells it; empty if it has none. Pure."""
+    return soul_name(soul.text("soul.md")).capitalize()

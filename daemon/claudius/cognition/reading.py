@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from claudius.cognition.acts import ACTS
 from claudius.cognition.hooks import ThoughtStream
@@ -49,7 +50,7 @@ class ReplyReading(Struct):
                 self.restart()
             case Failing(error, is_told):
                 if self.tell and is_told:
-                    await self.tell(failure_of(error))
+                    await self.tell(replace(failure_of(error), is_retried=True))
             case Done(text=text):
                 if not self.text:
                     await self.take(text)

@@ -53,6 +53,7 @@ from claudius.tool import (
 BAD_ARGS, REPEATED, REFUSED = "bad_args", "repeated", "refused"
 WRITTEN_CHARS = 2000
 """The most that is kept of a request that cannot be read."""
+A_DAY = timedelta(days=1)
 WAITING = 3
 """The most questions that wait in one conversation."""
 _TYPES: Mapping[str, tuple[type, ...]] = {
@@ -127,7 +128,7 @@ async def _basis(turn: TurnState, hands: Hands, tools: Sequence[Tool], *, anew: 
         recollection=known,
         config=turn.config,
         onlookers=await hands.onlookers(known.audience, known.perception.person, anew=anew),
-        grants=await hands.grants(known.conversation, person_behind(known)),
+        grants=turn.mind.store.calls.grants(known.conversation, person_behind(known), known.now),
         used=turn.used,
         hidden=turn.rules.hidden if anew else "",  # no call is decided on before there is a plan
         remembered=plan.remembered,
@@ -260,7 +261,7 @@ async def carry_out(turn: TurnState, tool: Tool, args: JSON) -> ToolStep:
     for one in turn.used:
         if one.id and (one.tool, one.args) == (tool.name, args):
             return replace(one, state=REPEATED)
-    call, is_begun = await _numbered(turn, hands, _made(turn, tool, args))
+    call, is_begun = _numbered(turn, _made(turn, tool, args))
     if not is_begun:
         decision = await _decided(turn, hands, tool, call)
         if isinstance(decision, ToolStep):
@@ -315,26 +316,28 @@ def _made(turn: TurnState, tool: Tool, args: JSON) -> ToolCall:
 
 async def _decided(turn: TurnState, hands: Hands, tool: Tool, call: ToolCall) -> Decision | ToolStep:
     """Decide on a new call, within the limits of its person and its conversation."""
-    settings = turn.config.tools
+    settings, kept, now = turn.config.tools, turn.mind.store.calls, turn.recollection.now
     if tool.cls is ToolClass.LOOK:
         return decide(tool, call.args, await _basis(turn, hands, (tool,)))
     told = ToolStep(id="", tool=tool.name, args=call.args, state=LIMIT)
-    if await hands.spent(call.person) >= settings.per_person_day:
+    if kept.spent(call.person, now - A_DAY) >= settings.per_person_day:
         return replace(told, text=f"{settings.per_person_day} for one person in 24 hours are the most")
     if leaks(json.dumps(call.args, ensure_ascii=False), turn.rules):  # a card is said aloud
         return Refuses("its arguments hold private text")
     decision = decide(tool, call.args, await _basis(turn, hands, (tool,), anew=True))
-    waiting = await hands.waiting(call.conversation) if isinstance(decision, Asks) else ()
+    if not isinstance(decision, Asks):
+        return decision
+    waiting = [one for one in kept.open(call.conversation) if one.state is CallState.WAITING]
     same = [one.id for one in waiting if (one.tool, one.args) == (tool.name, call.args)]
     if same:
         return Refuses(f"{same[0]} asks for the same and waits already")
     return replace(told, text=f"{WAITING} questions wait here already") if len(waiting) >= WAITING else decision
 
 
-async def _numbered(turn: TurnState, hands: Hands, call: ToolCall) -> tuple[ToolCall, bool]:
+def _numbered(turn: TurnState, call: ToolCall) -> tuple[ToolCall, bool]:
     """Return a call with its id, as an earlier run of the turn left it, and whether there was one."""
     n = _before(turn.recollection) + len({one.id for one in turn.used if one.id})
-    while found := await hands.known(f"{turn.turn}/{n}"):
+    while found := turn.mind.store.calls.find(f"{turn.turn}/{n}"):
         if (found.tool, found.args) == (call.tool, call.args):
             return found, True
         n += 1  # the reply that asked for it was lost before it was kept

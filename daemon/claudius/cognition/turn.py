@@ -27,7 +27,7 @@ from claudius.cognition.conclude.transitions import mood_before
 from claudius.cognition.history import lengths, rendered
 from claudius.cognition.hooks import show_heard
 from claudius.cognition.hop import begin, run
-from claudius.cognition.mind import Mind, Stage
+from claudius.cognition.mind import Mind, Stage, is_by_owner
 from claudius.cognition.plan import NO_PLAN, EngineSettings, attend_to, setback
 from claudius.cognition.proactive import (
     PROCESS,
@@ -114,27 +114,35 @@ async def apologise(pending: Pending, mind: Mind, kind: ApologyKind, failure: Fa
     ledger) would make the apology fail too. `failure`: what made it fail. Raises: StaleTurn, StoreError.
     """
     heard = unrecalled(pending.turn, pending.perceptions, mind.nonce(), mind.clock())
+    turn = await _unanswered(pending, mind) if kind != "interrupted" else None  # recalling may be what ended them
+    speaker = turn.recollection.speaker if turn else None
     intent = replace(
-        conclude_apology(heard, kind, mind.soul(), pending.calls),
+        conclude_apology(
+            heard,
+            kind,
+            mind.soul(),
+            pending.calls,
+            minutes=failure.again_min if failure and not is_by_owner(pending.perceptions, mind.config()) else 0,
+            is_first=speaker is not None and speaker.is_stranger,
+        ),
         failure=failure,
         psyche=setback(heard, kind, mind.soul(), mind.config()),
     )
-    if kind != "interrupted":  # building its prompt may be what ended the processes
-        intent = await _with_prompt(intent, pending, mind)
+    intent = replace(recorded(turn, intent), calls=intent.calls) if turn else intent
     return await commit(intent, heard, mind, is_turn=False)
 
 
-async def _with_prompt(intent: Intent, pending: Pending, mind: Mind) -> Intent:
-    """Add the prompt that the turn would have sent to an apology, for `why` and `replay`, if it can be built."""
+async def _unanswered(pending: Pending, mind: Mind) -> TurnState | None:
+    """Return the turn that an apology stands for, as `why` and `replay` show it; None if it cannot be built."""
     try:
         turn = await _recalled(pending, mind, NO_SURFACE)
         begin(turn, route(turn.recollection, turn.soul, autonomous=turn.settings.autonomous))
-        return replace(recorded(turn, intent), calls=intent.calls)
     except StoreError:
         raise
     except Exception:  # whatever made the turn fail is likely to fail here again; the apology is owed all the same
         log.exception("an apology keeps no prompt", extra={"turn": pending.turn})
-        return intent
+        return None
+    return turn
 
 
 def _with_help(said: tuple[Utterance, ...], soul: SoulText, post_chars: int | None) -> tuple[Utterance, ...]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -24,14 +23,16 @@ from claudius.memory.database import Core, Database, Row
 from claudius.memory.inbox import keep, position
 from claudius.memory.outbox import CARD
 from claudius.memory.rows import (
+    RENAMED,
     Decoding,
+    Readers,
     dump,
     dump_valid,
-    instant,
     maybe_instant,
     parse_object,
     parse_strings,
     stamp,
+    struct_of,
 )
 from claudius.perception import Kind, Origin, Perception, Place, ToolExtra
 from claudius.prompt import valid
@@ -46,21 +47,10 @@ KEY, GO = "tool:", ":go"
 
 def call_row(call: ToolCall) -> dict[str, Any]:
     """Return the values of a call's row that stay as they are. Pure."""
-    return {
-        "id": call.id,
-        "turn": call.turn,
-        "conversation": call.conversation,
-        "audience": call.audience,
-        "person": call.person,
-        "is_owner": int(call.is_owner),
-        "tool": call.tool,
-        "class": call.cls,
-        "third": int(call.third),
-        "pin": call.pin,
-        "args": dump_valid(call.args),
-        "args_sha256": args_sha256(call),
-        "reason": valid(call.reason),
-    }
+    same = {name: getattr(call, name) for name in ("id", "turn", "conversation", "audience", "person", "tool", "pin")}
+    flags = {"is_owner": int(call.is_owner), "third": int(call.third), "class": call.cls}
+    texts = {"args": dump_valid(call.args), "args_sha256": args_sha256(call), "reason": valid(call.reason)}
+    return same | flags | texts
 
 
 def args_sha256(call: ToolCall) -> str:
@@ -71,48 +61,21 @@ def args_sha256(call: ToolCall) -> str:
 def call_of(row: Row) -> ToolCall:
     """Decode a row of a call. Pure. Raises: RowInvalid."""
     with Decoding("tool_call", row["id"]):
-        return ToolCall(
-            id=row["id"],
-            turn=row["turn"],
-            conversation=row["conversation"],
-            audience=row["audience"],
-            person=row["person"],
-            is_owner=bool(row["is_owner"]),
-            tool=row["tool"],
-            cls=ToolClass(row["class"]),
-            third=bool(row["third"]),
-            args=parse_object(row["args"]),
-            pin=row["pin"],
-            state=CallState(row["state"]),
-            reason=row["reason"],
-            approvers=parse_strings(row["approvers"]),
-            allowed_by=row["allowed_by"],
-            grant=row["grant_id"],
-            asked_at=instant(row["asked_at"]),
-            until=maybe_instant(row["until"]),
-            started_at=maybe_instant(row["started_at"]),
-            ended_at=maybe_instant(row["ended_at"]),
-            attempts=row["attempts"],
-            result=row["result"],
-            told_turn=row["told_turn"],
-        )
+        return struct_of(ToolCall, row, _READ)
 
 
 def grant_of(row: Row) -> Grant:
     """Decode a row of a consent. Pure. Raises: RowInvalid."""
     with Decoding("tool_grant", row["id"]):
-        return Grant(
-            id=row["id"],
-            tool=row["tool"],
-            pin=row["pin"],
-            scope=row["scope"],
-            person=row["person"],
-            conversation=row["conversation"],
-            granted_by=row["granted_by"],
-            granted_at=instant(row["granted_at"]),
-            expires_at=instant(row["expires_at"]),
-            revoked_at=maybe_instant(row["revoked_at"]),
-        )
+        return struct_of(Grant, row, _READ)
+
+
+_TIMES = ("asked_at", "until", "started_at", "ended_at", "granted_at", "expires_at", "revoked_at")
+_READ: Readers = {
+    "is_owner": bool, "third": bool, "cls": ToolClass, "state": CallState, "args": parse_object,
+    "approvers": parse_strings,
+    **dict.fromkeys(_TIMES, maybe_instant),
+}  # fmt: skip
 
 
 class DecidedCard(Struct, frozen=True, kw_only=True):
@@ -162,7 +125,18 @@ class CallStore:
 
         Returns the call as it stands, and whether it was started now: then its first byte may leave.
         """
-        return await self._core.write(partial(start, call=call, boot=self._core.boot, token=self._core.token, now=now))
+        lease = {"boot": self._core.boot, "token": self._core.token}
+        values = call_row(call) | lease | {"allowed_by": call.allowed_by, "grant": call.grant, "now": stamp(now)}
+
+        def write(db: Database) -> tuple[ToolCall, bool]:
+            is_begun = db.change("call_started", **values) > 0
+            begun = _call(db, call.id)
+            if is_begun and not begun.cls.is_safe:
+                who, origin = begun.allowed_by or begun.person, Place.of(begun.conversation).of_channel
+                db.run("audit_note", at=stamp(now), who=who, act="tool_start", target=begun.tool, origin=origin)
+            return begun, is_begun
+
+        return await self._core.write(write)
 
     async def again(self, call: ToolCall, now: datetime) -> tuple[ToolCall, bool]:
         """Record that a call is made again; returns it, and whether it may be: `ATTEMPTS` times in all."""
@@ -176,8 +150,16 @@ class CallStore:
         If its turn will not hear of it, its end is heard as a perception, unless it `is_heard` by nobody.
         Raises: StaleTurn if the lane was lost.
         """
-        boot, token = self._core.boot, self._core.token
-        return await self._core.write(lambda db: end(db, call, boot=boot, token=token, now=now, is_heard=is_heard))
+        lease = {"boot": self._core.boot, "token": self._core.token, "attempts": call.attempts}
+        values = {"id": call.id, "state": call.state, "reason": valid(call.reason), "result": valid(call.result)}
+
+        def write(db: Database) -> bool:
+            is_kept = db.change("call_ended", **values, **lease, now=stamp(now)) > 0
+            if is_kept and is_heard and not db.one("call_of_its_turn", turn=call.turn):
+                _hear(db, call, now)
+            return is_kept
+
+        return await self._core.write(write)
 
     async def recover(self, conversation: str, now: datetime, has_key: Callable[[str], bool]) -> tuple[ToolCall, ...]:
         """Judge what other processes, or an earlier token, left started in a conversation.
@@ -186,10 +168,20 @@ class CallStore:
         is `unknown`, or failed. Returns the calls that were allowed by somebody, or begun before, and whose turn has
         ended: they are to be done now.
         """
-        boot, token = self._core.boot, self._core.token
-        return await self._core.write(
-            lambda db: recover(db, conversation, boot=boot, token=token, now=now, has_key=has_key)
-        )
+        lease = (self._core.boot, self._core.token)
+
+        def write(db: Database) -> tuple[ToolCall, ...]:
+            due: list[ToolCall] = []
+            for row in db.all("calls_open", conversation=conversation):
+                call = call_of(row)
+                is_left = call.state is CallState.STARTED and (row["boot"], row["token"]) != lease
+                call = _left(db, call, now, keyed=has_key(call.tool)) if is_left else call
+                is_decided = call.until is not None or call.attempts > 0
+                if call.state is CallState.APPROVED and is_decided and not db.one("call_of_its_turn", turn=call.turn):
+                    due.append(call)
+            return tuple(due)
+
+        return await self._core.write(write)
 
     async def decide(
         self, call: ToolCall, by: str, now: datetime, *, allows: bool, grant: Grant | None = None
@@ -198,7 +190,22 @@ class CallStore:
 
         An allowed one is done by the holder of its lane; a refusal is heard there. `grant`: what is remembered with it.
         """
-        return await self._core.write(partial(decide, call=call, by=by, now=now, allows=allows, grant=grant))
+        state, at = (CallState.APPROVED, None) if allows else (CallState.REFUSED, stamp(now))
+        values = {"id": call.id, "state": state, "by": by, "now": stamp(now), "ended_at": at, "grant": 0}
+
+        def write(db: Database) -> ToolCall | None:
+            if not db.change("call_decided", **values):
+                return None
+            if grant:
+                db.run("grant_new", **_grant_row(grant))
+            decided = _call(db, call.id)
+            if allows:
+                _keep(db, decided, now, key=f"{KEY}{call.id}{GO}", owes=False)
+            else:
+                _hear(db, decided, now)
+            return decided
+
+        return await self._core.write(write)
 
     def asked_in(self, channel: str, receipt: str) -> ToolCall | None:
         """Return the call whose question is this post of a channel; None if the post asks nothing (any more)."""
@@ -228,37 +235,37 @@ class CallStore:
 
     async def lapse(self, now: datetime) -> tuple[str, ...]:
         """Let every question lapse whose time is over; return the conversations whose next turn is shown that."""
-        return await self._core.write(partial(lapse, now=now))
+
+        def write(db: Database) -> tuple[str, ...]:
+            calls = [call_of(row) for row in db.all("calls_lapsed", now=stamp(now))]
+            for call in calls:
+                _hear(db, call, now, owes=False)
+            return tuple([call.conversation for call in calls])
+
+        return await self._core.write(write)
 
     async def grant(self, grant: Grant) -> int:
         """Remember a consent; return its number."""
-        return await self._core.write(partial(remember, grant=grant))
+        return await self._core.write(lambda db: int(db.value("grant_new", **_grant_row(grant))))
 
     async def revoke(self, grant: int, now: datetime) -> bool:
         """End a remembered consent; False if there is none in force."""
         return await self._core.write(lambda db: db.change("grant_revoked", id=grant, now=stamp(now))) > 0
 
 
+_SHOWN = (
+    "id", "tool", "cls", "state", "conversation", "person", "args", "reason", "approvers", "allowed_by", "asked_at",
+    "until", "attempts",
+)  # fmt: skip
+
+
 def document_of(call: ToolCall) -> dict[str, Any]:
     """Return a call as commands print it, without its result. Pure."""
+    found = {RENAMED.get(name, name): getattr(call, name) for name in _SHOWN}
+    shown = {name: stamp(one) if isinstance(one, datetime) else one for name, one in found.items()}
     began, ended = call.started_at, call.ended_at
-    return {
-        "id": call.id,
-        "tool": call.tool,
-        "class": call.cls.value,
-        "state": call.state.value,
-        "conversation": call.conversation,
-        "person": call.person,
-        "args": call.args,
-        "reason": call.reason,
-        "approvers": call.approvers,
-        "allowed_by": call.allowed_by,
-        "asked_at": call.asked_at and stamp(call.asked_at),
-        "until": call.until and stamp(call.until),
-        "attempts": call.attempts,
-        "ms": round((ended - began).total_seconds() * 1000) if began and ended else None,
-        "chars": len(call.result),
-    }
+    ms = round((ended - began).total_seconds() * 1000) if began and ended else None
+    return shown | {"ms": ms, "chars": len(call.result)}
 
 
 def ask(db: Database, intent: Intent) -> None:
@@ -285,84 +292,17 @@ def hear_late(db: Database, intent: Intent) -> None:
             _hear(db, call, intent.at)
 
 
-def start(db: Database, call: ToolCall, boot: str, token: int, now: datetime) -> tuple[ToolCall, bool]:
-    """Record that a call is started, unless it is already, or has ended."""
-    values = call_row(call) | {"allowed_by": call.allowed_by, "grant": call.grant, "boot": boot, "token": token}
-    is_begun = db.change("call_started", **values, now=stamp(now)) > 0
-    call = call_of(_row(db, call.id))
-    if is_begun and not call.cls.is_safe:
-        who, origin = call.allowed_by or call.person, Place.of(call.conversation).of_channel
-        db.run("audit_note", at=stamp(now), who=who, act="tool_start", target=call.tool, origin=origin)
-    return call, is_begun
-
-
-def end(db: Database, call: ToolCall, boot: str, token: int, now: datetime, *, is_heard: bool) -> bool:
-    """Record how a call ended, by whoever started it; have its end be heard unless its turn does."""
-    values = {"id": call.id, "state": call.state, "reason": valid(call.reason), "result": valid(call.result)}
-    lease = {"boot": boot, "token": token, "attempts": call.attempts}
-    if not db.change("call_ended", **values, **lease, now=stamp(now)):
-        return False
-    if is_heard and not db.one("call_of_its_turn", turn=call.turn):
-        _hear(db, call, now)
-    return True
-
-
-def recover(
-    db: Database, conversation: str, *, boot: str, token: int, now: datetime, has_key: Callable[[str], bool]
-) -> tuple[ToolCall, ...]:
-    """Judge what was left started; return what is to be done now."""
-    due: list[ToolCall] = []
-    for row in db.all("calls_open", conversation=conversation):
-        call = call_of(row)
-        if call.state is CallState.STARTED and (row["boot"], row["token"]) != (boot, token):
-            call = replace(call, state=_left(call, keyed=has_key(call.tool)))
-            reason = LEFT if call.state.is_final else call.reason
-            ended_at = stamp(now) if call.state.is_final else None
-            db.run("call_left", id=call.id, state=call.state, reason=reason, now=ended_at)
-            if call.state.is_final and not db.one("call_of_its_turn", turn=call.turn):
-                _hear(db, replace(call, reason=reason), now)
-        is_decided = call.until is not None or call.attempts > 0
-        if call.state is CallState.APPROVED and is_decided and not db.one("call_of_its_turn", turn=call.turn):
-            due.append(call)
-    return tuple(due)
-
-
-def _left(call: ToolCall, *, keyed: bool) -> CallState:
+def _left(db: Database, call: ToolCall, now: datetime, *, keyed: bool) -> ToolCall:
+    """Judge a call that another process left started: it may be made again, or has ended, which is heard then."""
+    state = CallState.FAILED if call.cls.is_safe else CallState.UNKNOWN
     if (call.cls.is_safe or keyed) and call.attempts < ATTEMPTS:
-        return CallState.APPROVED
-    return CallState.FAILED if call.cls.is_safe else CallState.UNKNOWN
-
-
-def decide(
-    db: Database, call: ToolCall, by: str, now: datetime, *, allows: bool, grant: Grant | None
-) -> ToolCall | None:
-    """Decide a call that waits, and have its lane know; None if it waits no more."""
-    state = CallState.APPROVED if allows else CallState.REFUSED
-    ended_at = None if allows else stamp(now)
-    values = {"id": call.id, "state": state, "by": by, "now": stamp(now), "ended_at": ended_at}
-    if not db.change("call_decided", **values, grant=0):
-        return None
-    if grant:
-        db.run("grant_new", **_grant_row(grant))
-    decided = call_of(_row(db, call.id))
-    if allows:
-        _keep(db, decided, now, key=f"{KEY}{call.id}{GO}", owes=False)
-    else:
-        _hear(db, decided, now)
-    return decided
-
-
-def lapse(db: Database, now: datetime) -> tuple[str, ...]:
-    """Let every question lapse whose time is over, and have that be heard, which nobody owes a reply."""
-    calls = [call_of(row) for row in db.all("calls_lapsed", now=stamp(now))]
-    for call in calls:
-        _hear(db, call, now, owes=False)
-    return tuple([call.conversation for call in calls])
-
-
-def remember(db: Database, grant: Grant) -> int:
-    """Remember a consent; return its number."""
-    return int(db.value("grant_new", **_grant_row(grant)))
+        state = CallState.APPROVED
+    call = replace(call, state=state, reason=LEFT if state.is_final else call.reason)
+    ended_at = stamp(now) if state.is_final else None
+    db.run("call_left", id=call.id, state=state, reason=call.reason, now=ended_at)
+    if state.is_final and not db.one("call_of_its_turn", turn=call.turn):
+        _hear(db, call, now)
+    return call
 
 
 def _grant_row(grant: Grant) -> dict[str, Any]:
@@ -371,10 +311,10 @@ def _grant_row(grant: Grant) -> dict[str, Any]:
     return {name: getattr(grant, name) for name in names} | times
 
 
-def _row(db: Database, call: str) -> Row:
+def _call(db: Database, call: str) -> ToolCall:
     row = db.one("call_found", id=call)
     assert row is not None  # noqa: S101 - it was written in this transaction
-    return row
+    return call_of(row)
 
 
 def _hear(db: Database, call: ToolCall, now: datetime, *, owes: bool = True) -> None:

@@ -404,6 +404,11 @@ class InboxStore:
         values = {"seq": seq, "not_before": stamp(not_before), "reason": reason, "attempts": attempts}
         await self._core.write(lambda db: db.change("postpone", **values))
 
+    async def try_now(self, conversation: str) -> None:
+        """Have what was postponed in a conversation tried at once."""
+        if self._core.look("postponed", conversation=conversation):
+            await self._core.write(lambda db: db.run("try_now", conversation=conversation))
+
     def failing(self, turn: str, reason: str) -> None:
         """Keep why a turn fails that is not finished, for `status` and `why`. Not awaited."""
         self._core.writer.later(lambda db: db.run("failing", turn=turn, reason=valid(reason)), turn)

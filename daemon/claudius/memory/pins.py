@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from claudius.memory.database import Core, Database
-from claudius.memory.rows import dump, instant, parse_object, stamp
+from claudius.memory.rows import Readers, dump, instant, parse_object, stamp, struct_of
 from claudius.tool import JSON, ToolClass
 
 
@@ -51,29 +51,12 @@ class PinStore:
 
 def pins_in(db: Database) -> list[Pin]:
     """Return every pin, by server and tool."""
-    return [
-        Pin(
-            server=row["server"],
-            tool=row["tool"],
-            sha256=row["sha256"],
-            description=row["description"],
-            schema=parse_object(row["schema"]),
-            cls=ToolClass(row["class"]),
-            pinned_by=row["pinned_by"],
-            pinned_at=instant(row["pinned_at"]),
-        )
-        for row in db.all("pins")
-    ]
+    return [struct_of(Pin, row, _READ) for row in db.all("pins")]
+
+
+_READ: Readers = {"schema": parse_object, "cls": ToolClass, "pinned_at": instant}
 
 
 def _row(pin: Pin) -> dict[str, Any]:
-    return {
-        "server": pin.server,
-        "tool": pin.tool,
-        "sha256": pin.sha256,
-        "description": pin.description,
-        "schema": dump(pin.schema),
-        "class": pin.cls.value,
-        "by": pin.pinned_by,
-        "now": stamp(pin.pinned_at),
-    }
+    same = {name: getattr(pin, name) for name in ("server", "tool", "sha256", "description")}
+    return same | {"schema": dump(pin.schema), "class": pin.cls, "by": pin.pinned_by, "now": stamp(pin.pinned_at)}

@@ -6,12 +6,13 @@ A row that does not decode raises RowInvalid, which names it.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from claudius.decoding import decoder, misshapen
@@ -53,6 +54,19 @@ class Decoding:
             # Errors other than the decoder's own quote the value that they fail on, so only their type is reported.
             detail = misshapen(error) if isinstance(error, msgspec.MsgspecError) else type(error).__name__
             raise RowInvalid(self._table, "/".join(map(str, self._row)), detail) from error
+
+
+Readers = Mapping[str, Callable[[Any], Any]]
+"""How the values of a row become a struct's, by field; any other is taken as it is."""
+RENAMED = {"cls": "class", "grant": "grant_id"}
+"""Columns whose names are not their fields'."""
+T = TypeVar("T", bound=Struct)
+
+
+def struct_of(kind: type[T], row: Row, readers: Readers) -> T:
+    """Decode a row into the struct whose fields are its columns. Pure. Call it inside `Decoding`."""
+    found = ((name, row[RENAMED.get(name, name)]) for name in kind.__struct_fields__)
+    return kind(**{name: readers[name](value) if name in readers else value for name, value in found})
 
 
 def stamp(at: datetime) -> str:

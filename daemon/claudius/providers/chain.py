@@ -141,7 +141,7 @@ class Chain:
             if number and provider.name == REHEARSAL:
                 continue
             resting = self._rest_of(provider) if self._resting else None
-            if resting and not (request.tries_shut and isinstance(resting, _SHUT)):
+            if resting and not request.tries_now:
                 failed = failed or resting
                 continue
             try:
@@ -156,6 +156,13 @@ class Chain:
                 self.model, self.last_error = self.providers[0].model, None
                 return
         raise failed or Unavailable("no provider can be asked")
+
+    def echoed(self, name: str, model: str) -> None:
+        """Tell a provider that keeps it that its model repeated what it was to answer."""
+        for one in self.providers:
+            echoed = getattr(one, "echoed", None)
+            if one.name == name and echoed:
+                echoed(model)
 
     async def forget(self, conversation: str) -> None:
         """End a conversation's session at every provider that keeps sessions, because what was said is to be erased."""
@@ -271,7 +278,7 @@ class Chain:
 
     def _rest(self, provider: Provider, error: ProviderError) -> None:
         if isinstance(error, _SHUT):
-            rest_s = REST_S
+            rest_s = error.after_s = REST_S
             log.warning("%s rests for %.0f s: %s", provider.name, rest_s, error.message)
         elif error.retryable and (error.after_s or 0.0) > PATIENCE_S:
             rest_s = error.after_s or 0.0

@@ -61,18 +61,20 @@ def _literal(text: str) -> str:
 def _value(step: FormStep) -> str:
     if step.choices:
         return f"({' | '.join(map(_literal, step.choices))})"
-    if step.value in ("bool", "acts"):
-        return "truth" if step.value == "bool" else "acts"
+    if step.value in _RULES:
+        return _RULES[step.value]
     if step.name == SPEECH or step.value == "markdown":
         return "speech"
     return "thought" if step.value in ("text", "lines") else "line"
 
 
+_RULES = {"bool": "truth", "acts": "acts", "portrait": "portrait"}
 _VALUES = (
     'truth ::= "true" | "false"',
     f"thought ::= [^<> \\t\\r\\n] [^<>\\r]{{1,{THOUGHT_CHARS}}}",
     f"speech ::= [^<> \\t\\r\\n] [^<>\\r]{{1,{SPEECH_CHARS}}}",
     f"line ::= [^<> \\t\\r\\n] [^<>\\r\\n]{{1,{LINE_CHARS}}}",
+    r'portrait ::= "- " [^<> \t\r\n] [^<>\r\n]{7,160} ("\n- " [^<> \t\r\n] [^<>\r\n]{7,160}){0,7}',
 )
 
 
@@ -105,9 +107,13 @@ def schema(steps: Sequence[FormStep]) -> dict[str, Any]:
 def _property(step: FormStep) -> dict[str, Any]:
     if closed := ("true", "false") if step.value == "bool" else step.choices:
         return {"type": "string", "enum": [*closed]}
-    longest = {"speech": SPEECH_CHARS, "thought": THOUGHT_CHARS, "acts": THOUGHT_CHARS, "line": LINE_CHARS}[
-        _value(step)
-    ]
+    longest = {
+        "speech": SPEECH_CHARS,
+        "thought": THOUGHT_CHARS,
+        "acts": THOUGHT_CHARS,
+        "portrait": SPEECH_CHARS,
+        "line": LINE_CHARS,
+    }[_value(step)]
     return {"type": "string", "minLength": 1, "maxLength": longest}
 
 

@@ -90,6 +90,8 @@ class Facts(Struct, kw_only=True):
     """Replies that were asked for sections in tags."""
     kept: int = 0
     """Those of them that had the sections."""
+    echoes: int = 0
+    """How often it repeated what it was to answer, while it was given the whole prompt."""
 
     @property
     def is_formless(self) -> bool:
@@ -97,6 +99,8 @@ class Facts(Struct, kw_only=True):
         return self.asked >= TRIED and not self.kept
 
 
+ECHOES = 3
+"""After so many echoes a model is spoken to plainly."""
 NO_FACTS = Facts(slots=0)
 """Of a server out in the world, of which nothing is asked."""
 
@@ -118,11 +122,11 @@ def is_large(model: str) -> bool:
     return max(sizes) >= LARGE_B if sizes else bool(_LARGE.search(model.casefold()))
 
 
-def profile_of(setting: str, host: str, model: str) -> Profile:
-    """Return the profile of a model: as set, or plain if its server is at home and it is not large. Pure."""
+def profile_of(setting: str, host: str, model: str, echoes: int = 0) -> Profile:
+    """Return the profile of a model: as set, or plain if it is at home and not large, or echoes. Pure."""
     if setting != "auto":
         return "full" if setting == "full" else "plain"
-    return "plain" if is_at_home(host) and not is_large(model) else "full"
+    return "plain" if echoes >= ECHOES or (is_at_home(host) and not is_large(model)) else "full"
 
 
 def chars_of(request: Request) -> int:

@@ -22,9 +22,10 @@ from claudius.config import Loaded, ModelSettings
 from claudius.errors import BadRequest, Cut, ProviderError, TimedOut, TooLong, Unavailable, Unreachable
 from claudius.foreign import status_words
 from claudius.home import Home
-from claudius.provider import Event, ModelLimits, Request
+from claudius.provider import Event, ModelLimits, Profile, Request
 from claudius.providers.local_server import (
     ASK_S,
+    ECHOES,
     LOCAL_MODELS,
     NO_FACTS,
     REPLY_LEAST,
@@ -86,16 +87,19 @@ class OpenAICompat:
         make: Callable[[], httpx.AsyncClient] | None = None,
         profile: str = "full",
         server: LocalServer | None = None,
+        memory: Memory | None = None,
         is_patient: bool = False,
     ) -> None:
         """Ask through `client`, which has base URL and key. An empty `model` means the first that the server lists.
 
         `make` builds another such client, for more calls at once than one should have.
         `server`: what is known of a server at home; None for one out in the world, of which nothing is asked.
+        `memory`: what is known of every model.
         `is_patient`: a server at home gets the time that it needs to read a prompt.
         """
         self.model = model
         self._profile, self._server, self._is_patient = profile, server, is_patient
+        self._memory = memory or Memory(None)
         self._client, self._base_url = client, base_url
         self._clients = Clients(make or (lambda: client), lambda one: one.aclose(), first=client)
         self._elsewhere = ""
@@ -113,14 +117,24 @@ class OpenAICompat:
         import httpx  # noqa: PLC0415 - imported only when such a server is used
 
         if self._server is None:
-            return ModelLimits(profile=profile_of(self._profile, self._client.base_url.host, self.model))
+            return limits(NO_FACTS, self._profile_of(self.model))
         try:
             await self._find()
             model = self.model or await self._first_model()
         except (httpx.HTTPError, httpx.InvalidURL, ProviderError):
             model = self.model  # the turn's own call says what is wrong
-        profile = profile_of(self._profile, self._client.base_url.host, model)
-        return limits(await self._server.learned(model) if model else self._server.facts(model), profile)
+        facts = await self._server.learned(model) if model else self._server.facts(model)
+        return limits(facts, self._profile_of(model))
+
+    def _profile_of(self, model: str) -> Profile:
+        echoes = known_of(self._memory.known, self._base_url, model).echoes
+        return profile_of(self._profile, self._client.base_url.host, model, echoes)
+
+    def echoed(self, model: str) -> None:
+        """Note that a model repeated what it was to answer, and keep it."""
+        facts = self._memory.of(f"{self._base_url} {model}")
+        facts.echoes = min(ECHOES, facts.echoes + 1)
+        self._memory.save()
 
     async def prepare(self) -> None:
         """Read the price list, and ask a server at home what it can take."""
@@ -329,7 +343,8 @@ def known_limits(loaded: Loaded, home: Home, model: str = "") -> tuple[ModelLimi
     """Return what is known of the model without asking its server. `model`: the one asked, where that is known."""
     settings, base_url = loaded.config.openai, address(loaded)
     facts = known_of(read(home.state / LOCAL_MODELS), base_url, model or settings.model)
-    profile = profile_of(settings.profile, urlsplit(base_url).hostname or "", model or settings.model)
+    host = urlsplit(base_url).hostname or ""
+    profile = profile_of(settings.profile, host, model or settings.model, facts.echoes)
     return limits(facts, profile), facts
 
 
@@ -349,9 +364,8 @@ def build(loaded: Loaded, home: Home) -> OpenAICompat:
     trusted = httpx.create_ssl_context()  # it takes 25 ms, and the clients share it
     make = partial(_client, base_url, key, loaded.config.model, trusted, is_local=host in _LOCAL, is_patient=is_patient)
     client = make()
-    server = None
+    server, memory = None, Memory(home.state / LOCAL_MODELS)
     if is_at_home(host) and settings.profile != "full":
-        memory = Memory(home.state / LOCAL_MODELS)
         server = LocalServer(client, memory, base_url, context_tokens=settings.context_tokens)
     return OpenAICompat(
         client,
@@ -360,6 +374,7 @@ def build(loaded: Loaded, home: Home) -> OpenAICompat:
         make=make,
         profile=settings.profile,
         server=server,
+        memory=memory,
         is_patient=is_patient,
     )
 

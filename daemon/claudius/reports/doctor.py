@@ -20,7 +20,7 @@ from claudius.memory.sqlite.schema import VACUUM_TAKES
 from claudius.reports.network_checks import Check, exchanged_tokens, networks, own_servers
 from claudius.reports.opened import records
 from claudius.reports.session import ask
-from claudius.reports.status import model_told, model_words, waiting_for_git
+from claudius.reports.status import model_told, model_words, slot_words, waiting_for_git
 from claudius.runtime.health import backup_failure, growth
 
 OF_THE_STORE = ("given_up", "disk", "backup")
@@ -325,7 +325,8 @@ def _voice(home: Home) -> Iterator[Check]:
         "voice",
         ok=True,
         detail=", ".join(names)
-        + model_words(model_told(home, names[0]))
+        + model_words(told := model_told(home, names[0]))
+        + slot_words(told)
         + (": no model is attached; `claudius model list` shows some for this machine" if is_rehearsal else ""),
     )
     if names[0] == "home":

@@ -64,11 +64,19 @@ class SentLine(Struct):
     """One line that was sent, and its state."""
 
     text: str
+    attached: str = ""
+    """A text that is shown with it."""
     id: str = field(default_factory=lambda: str(uuid4()))
     is_heard: bool = False
     """Whether the soul has accepted it; it is then durable."""
     failure: dict[str, str] | None = None
     """What kept its answer from coming, if anything did."""
+
+    @property
+    def frame(self) -> dict[str, str]:
+        """What says it to the soul."""
+        said = {"op": "say", "id": self.id, "text": self.text}
+        return said | {"attached": self.attached} if self.attached else said
 
     @property
     def key(self) -> str:

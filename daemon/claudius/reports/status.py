@@ -158,27 +158,35 @@ def _voice(home: Home) -> dict[str, Any]:
 
 
 def model_told(home: Home, name: str, model: str = "") -> dict[str, Any]:
-    """Return how a provider's model is asked: `profile`, `form`, `context_tokens` and `slots` where they are known.
+    """Return how a provider's model is asked: `profile`, `form`, `context_tokens`, `slots` if known, and `why`.
 
     Of a model at home it is what `state/local_models.json` holds, so that its server is not asked. `form` is how a
     reply gets its sections: tags, grammar, json, or words alone; None = its server was not asked yet.
     """
     if name not in ("openai_compat", "home"):
-        return {"profile": "full", "form": "tags", "context_tokens": None, "slots": None}
+        return {"profile": "full", "form": "tags", "context_tokens": None, "slots": None, "why": []}
     from claudius.providers.home import known_at_home
+    from claudius.providers.local_server import ECHOES
     from claudius.providers.openai_compat import known_limits
 
-    limits, facts = (known_at_home if name == "home" else known_limits)(load(home, os.environ), home, model)
+    loaded = load(home, os.environ)
+    limits, facts = (known_at_home if name == "home" else known_limits)(loaded, home, model)
     is_known = facts.is_learned or limits.profile == "full"
     form = limits.form if is_known else None
     context_tokens, slots = facts.context_tokens or None, limits.slots or None
-    return {"profile": limits.profile, "form": form, "context_tokens": context_tokens, "slots": slots}
+    why = []
+    if limits.profile == "plain" and loaded.config.openai.profile == "auto" and facts.echoes >= ECHOES:
+        why.append("it only repeated what it heard, so it is spoken to plainly (`openai.profile` full ends that)")
+    if limits.profile == "plain" and loaded.config.tools.enabled and not loaded.config.tools.small:
+        why.append("no tools: a model that is spoken to plainly seldom asks for one right (`tools.small` gives them)")
+    return {"profile": limits.profile, "form": form, "context_tokens": context_tokens, "slots": slots, "why": why}
 
 
 def slot_words(told: Mapping[str, Any]) -> str:
-    """Return in words what it means that a model's server answers one call at a time; empty if it does not. Pure."""
+    """Return in words what is different with this model: its server's calls, its tools, what it did. Pure."""
     is_alone = told.get("slots") == 1
-    return "; one call at a time, so the second mind waits while anybody is answered" if is_alone else ""
+    alone = ["one call at a time, so the second mind waits while anybody is answered"] if is_alone else []
+    return "".join([f"; {one}" for one in [*alone, *told.get("why", ())]])
 
 
 def model_words(told: Mapping[str, Any]) -> str:

@@ -13,7 +13,6 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,11 +24,10 @@ from claudius.foreign import plain_message, unquoted
 from claudius.memory.calls import args_sha256
 from claudius.memory.store import Store
 from claudius.runtime.access import Membership
-from claudius.tool import TIMED_OUT, Caller, CallState, Grant, Onlookers, Tool, ToolCall
+from claudius.tool import TIMED_OUT, Caller, CallState, Onlookers, Tool, ToolCall
 
 log = logging.getLogger(__name__)
 
-A_DAY = timedelta(days=1)
 STOPPED, GONE = "stopped", "this tool is not there any more"
 
 
@@ -40,25 +38,9 @@ class IdleHands:
         """Show `tools`, by name."""
         self.offered = tools
 
-    async def known(self, call: str) -> ToolCall | None:  # noqa: ARG002 - the protocol's signature
-        """Know of no call."""
-        return None
-
-    async def waiting(self, conversation: str) -> Sequence[ToolCall]:  # noqa: ARG002 - as above
-        """Know of no question."""
-        return ()
-
-    async def grants(self, conversation: str, person: str) -> Sequence[Grant]:  # noqa: ARG002 - as above
-        """Know of no consent."""
-        return ()
-
-    async def onlookers(self, audience: str, speaker: str, *, anew: bool) -> Onlookers:  # noqa: ARG002 - as above
+    async def onlookers(self, audience: str, speaker: str, *, anew: bool) -> Onlookers:  # noqa: ARG002 - the protocol's signature
         """Know of nobody."""
         return Onlookers()
-
-    async def spent(self, person: str) -> int:  # noqa: ARG002 - as above
-        """Count nothing."""
-        return 0
 
     async def do(self, call: ToolCall, tool: Tool, caller: Caller) -> ToolCall:  # noqa: ARG002 - as above
         """Refuse. Raises: ToolRefused."""
@@ -226,25 +208,9 @@ class LaneHands:
         """Return every tool that is known, by name."""
         return self._runner.tools()
 
-    async def known(self, call: str) -> ToolCall | None:
-        """Return a call by its id."""
-        return self._store.calls.find(call)
-
-    async def waiting(self, conversation: str) -> Sequence[ToolCall]:
-        """Return what waits for consent in a conversation."""
-        return [one for one in self._store.calls.open(conversation) if one.state is CallState.WAITING]
-
-    async def grants(self, conversation: str, person: str) -> Sequence[Grant]:
-        """Return the consents in force there."""
-        return self._store.calls.grants(conversation, person, self._mind.clock())
-
     async def onlookers(self, audience: str, speaker: str, *, anew: bool) -> Onlookers:
         """Return who can see what is said to an audience. Raises: StoreError."""
         return await self._runner.members.onlookers(audience, speaker, self._mind.config().owners, anew=anew)
-
-    async def spent(self, person: str) -> int:
-        """Return how many calls a person had made in the last 24 hours, without those of class `look`."""
-        return self._store.calls.spent(person, self._mind.clock() - A_DAY)
 
     async def do(self, call: ToolCall, tool: Tool, caller: Caller) -> ToolCall:
         """Do a call, or go on with one that an earlier run of its turn began; return it as it stands.

@@ -340,7 +340,6 @@ class Lanes:
         except StoreError:
             raise
         except Exception as error:  # whatever it was, `decide` says whether the turn is tried again or apologised for
-            failure = await self._tell(lane, pending, failure_of(error), error)
             fate = decide(
                 error,
                 attempts=attempts,
@@ -349,6 +348,8 @@ class Lanes:
                 tries=ATTEMPTS,
                 chance=self._chance(),
             )
+            failure = replace(failure_of(error), is_retried=isinstance(fate, Retry))
+            failure = await self._tell(lane, pending, failure, error)
             facts = {"turn": pending.turn, "attempts": attempts, "fate": type(fate).__name__, "said": failure.said}
             trace = None if isinstance(error, ClaudiusError) else error
             log.warning("turn failed", extra=facts | {"error": unquoted(error)}, exc_info=trace)

@@ -32,7 +32,7 @@ PLACEHOLDERS: Mapping[str, tuple[str, ...]] = {
 }
 """Each file's required `$` placeholders. Steps may hold `$verbs`, apologies `$turn`; elsewhere a `$` is literal."""
 
-LINE_SLOTS = ("tool", "call", "who")
+LINE_SLOTS = ("tool", "call", "who", "name", "minutes")
 
 Stamp = tuple[int, int, int]
 """Modification time (ns), size (bytes), inode: a file whose stamp is the same is unchanged."""
@@ -90,7 +90,11 @@ class StepText(Struct, frozen=True, kw_only=True):
     hold: str = ""
     """external_dialogue: the line shown while the cortex is consulted."""
     lines: Mapping[str, str] = field(default_factory=dict)
-    """tool_use: the lines that are said without a model call; `$tool`, `$call` and `$who` stand for what they tell."""
+    """The lines that are said without a model call: `$tool`, `$call`, `$who`, `$name`, `$minutes` are what they tell.
+
+    Of external_dialogue: `rests` of a model that is asked again in `$minutes`; `first`, `first_down` and `first_rests`
+    where nobody was answered before.
+    """
 
     def failed(self, what: str, locale: str) -> str:
         """Return the line that says what could not be done: in the language of a locale, English where it has none."""
@@ -107,9 +111,21 @@ class StepText(Struct, frozen=True, kw_only=True):
         """Return the lines that answer a message needing no thought, in this mood."""
         return self.acknowledge_in.get(mood) or self.acknowledge
 
-    def apology(self, kind: str, turn: str) -> str:
-        """Return the line for one kind of apology, with the turn's reference."""
+    def apology(self, kind: str, turn: str, *, minutes: int = 0, first: str = "") -> str:
+        """Return the line for one kind of apology, with the turn's reference.
+
+        `minutes`: when the model is asked again; `first`: the soul's name, if the listener hears it for the first time.
+        """
+        down = "rests" if minutes else "down"
+        other = (f"first_{down}", "first") if first else (down, "")
+        line = dict(zip(("provider_down", "unreadable"), other, strict=True)).get(kind, "")
+        if line in self.lines:
+            return self.line(line, name=first, minutes=str(minutes))
         return fill(self.apologies[kind], f"steps/{self.name}.md: apologies.{kind}", 0, {"turn": turn})
+
+    def fixed(self, first: str = "") -> str:
+        """Return what is said when nothing else can be; `first`: as above."""
+        return self.line("first", name=first) if first and "first" in self.lines else self.fallback
 
 
 class _TailHead(msgspec.Struct):

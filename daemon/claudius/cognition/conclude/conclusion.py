@@ -17,7 +17,7 @@ from claudius.cognition.output.rules import SAID, OutputRules
 from claudius.cognition.output.splitting import in_posts
 from claudius.cognition.output.tables import plain
 from claudius.cognition.own_steps import answer, placed, step_of
-from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs, silent_plan
+from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs, own_name, silent_plan
 from claudius.cognition.processes import Process
 from claudius.cognition.reply.parser import Parsed, Section, clean_text, read_verb
 from claudius.cognition.steps import STEPS, Reading
@@ -237,15 +237,23 @@ def conclude(
 
 
 def conclude_apology(
-    recollection: Recollection, kind: ApologyKind, soul: SoulText, calls: tuple[Call, ...] = ()
+    recollection: Recollection,
+    kind: ApologyKind,
+    soul: SoulText,
+    calls: tuple[Call, ...] = (),
+    *,
+    minutes: int = 0,
+    is_first: bool = False,
 ) -> Intent:
     """Conclude a failed turn: keep what was heard, and say one typed apology. Pure.
 
+    `minutes`: when the model is asked again, 0 = by the next message; `is_first`: nobody was answered here before.
     Nothing was recalled for it, so only the perceptions and the time of the recollection are used.
     """
     owed = any(one.owes and not one.is_bot for one in recollection.perceptions)
     nothing = Plan(process="", asked=(), conditional={}, shown=(), owes=owed)
-    line = soul.steps["external_dialogue"].apology(kind, recollection.turn)
+    first = own_name(soul) if is_first else ""
+    line = soul.steps["external_dialogue"].apology(kind, recollection.turn, minutes=minutes, first=first)
     said = utter(recollection, (line if owed else "",), SAID, kind="apology", apology=kind)
     kept_line = (spoken(recollection, line, SAID, apology=kind),) if owed else ()
     intent = _intent(

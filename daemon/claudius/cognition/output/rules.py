@@ -17,7 +17,7 @@ from itertools import islice
 from msgspec import Struct, field
 
 from claudius.cognition.own_steps import names_of
-from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs
+from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs, own_name
 from claudius.cognition.reply.parser import Parsed, read_verb
 from claudius.cognition.reply.tags import NAMES, Names, find_head, is_blank, is_disguised, is_structured, plain_form
 from claudius.intent import Rung
@@ -233,11 +233,12 @@ def output_rules(
         instructions = Overlap([*[step.instruction for step in soul.steps.values()], *samples])
         soul.derived["instructions"] = instructions
     verbs, default = allowed_verbs(SPEECH, plan, soul)
+    is_first = recollection.speaker is not None and recollection.speaker.is_stranger
     models = [model.markdown for one in recollection.people for model in one.models]
     thought = tuple(thought)
     heard, past = recollection.perceptions, [(turn.nonce, *once(turn, _said)) for turn in recollection.past]
     return OutputRules(
-        fallback=soul.steps[SPEECH].fallback,
+        fallback=soul.steps[SPEECH].fixed(own_name(soul) if is_first else ""),
         verbs=verbs,
         default_verb=default,
         owed=plan.owes,
@@ -380,7 +381,7 @@ def why_not_alone(text: str, rules: OutputRules) -> tuple[str, ...]:
     """Return flags for what prevents the words of a small model from being said. Pure."""
     if is_structured(text, rules.names):
         return ("structured",)
-    is_echo = any(echoes(text, one) for one in rules.heard) or rules.instructions.repeated_in(text)
+    is_echo = repeats(text, rules) or rules.instructions.repeated_in(text)
     return (*_why_not_plain(text, rules), *(("echo",) if is_echo else ()))
 
 
@@ -388,6 +389,11 @@ _WORDS = re.compile(r"\w+")
 ECHO_SHARE, ECHO_WORDS = 0.6, 4
 """The share of a message that a reply repeats in one piece, and is made of, to count as its echo; and the least words
 of one, and the share of the reply that may be its own."""
+
+
+def repeats(text: str, rules: OutputRules) -> bool:
+    """Return whether words only repeat what they answer. Pure."""
+    return any(echoes(text, one) for one in rules.heard)
 
 
 def echoes(reply: str, message: str) -> bool:

@@ -435,9 +435,7 @@ def _entry(recollection: Recollection) -> str:
     is_stranger = (
         recollection.turns == 0
         and speaker is not None
-        and not speaker.is_bot
-        and speaker.turns_here == 0
-        and not speaker.is_met
+        and speaker.is_stranger
         and all(model.version == 0 for model in speaker.models)
     )
     return GREETING if is_stranger else ENTRY

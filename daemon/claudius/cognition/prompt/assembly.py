@@ -256,6 +256,10 @@ def soul_state(plan: Plan, recollection: Recollection) -> dict[str, str]:
     return state
 
 
+PLAIN_VALUES = {"acts": "acts", "user_model_update": "portrait"}
+"""What the plain profile holds to a narrower form than others."""
+
+
 def form_of(plan: Plan, soul: SoulText, settings: EngineSettings) -> tuple[FormStep, ...]:
     """Return the sections that a server is to enforce: those of this plan and no others. Pure.
 
@@ -268,7 +272,7 @@ def form_of(plan: Plan, soul: SoulText, settings: EngineSettings) -> tuple[FormS
         [
             FormStep(
                 name=name,
-                value="acts" if is_plain and name == "acts" else soul.steps[name].value,
+                value=PLAIN_VALUES.get(name, soul.steps[name].value) if is_plain else soul.steps[name].value,
                 choices=tuple(kinds()) if is_plain and name == "appraisal" else (),
                 verbs=allowed_verbs(name, plan, soul)[0],
                 check=plan.conditional.get(name, ""),

@@ -47,14 +47,16 @@ def persona(soul: SoulText) -> str:
 
 
 def plain_system(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> str:
-    """Return who the soul is, then the day, the place and what is remembered, in prose.
+    """Return the day, who the soul is, and what is remembered, in prose.
 
-    Measured with a real model of 135 million parameters: before the message, such lines are answered or copied in its
-    place. They name the day, not the hour, so that a talk's prompt keeps its beginning.
+    Measured with a real model of 135 million parameters over forty lines: what stands last in this part, or before the
+    message, is copied in place of an answer. The day after the persona costs five answers of 29; before it, none. The
+    place costs as many, and a talk of two has none to speak of. The day and not the hour, so that a talk's prompt keeps
+    its beginning.
     """
     words = soul.files[WORDS].head
     today = day_and_place(recollection, soul, settings.zone, str(words["day"]))
-    return "\n".join([persona(soul), *filter(None, [today]), *_memory(plan, recollection, words, settings.zone)])
+    return "\n".join([*filter(None, [today]), persona(soul), *_memory(plan, recollection, words, settings.zone)])
 
 
 def plain_tail(plan: Plan, recollection: Recollection, soul: SoulText, settings: EngineSettings) -> str:

@@ -50,11 +50,12 @@ def present(recollection: Recollection, soul: SoulText, zone: str) -> str:
 
 
 def day_and_place(recollection: Recollection, soul: SoulText, zone: str, day: str) -> str:
-    """Name the day by its own words, and where that is: what stays the same through a talk. Pure."""
+    """Name the day by its own words, and where that is if others read along: what stays through a talk. Pure."""
     words, now = soul.files["tail.md"].head, recollection.now.astimezone(zone_of(zone))
     date = f"{now.day} {MONTHS[now.month - 1]} {now.year}"
     said = [Template(day).substitute(weekday=WEEKDAYS[now.weekday()], date=date)] if zone else []
-    return " ".join([*said, *(_where(recollection, words["where"]) if zone and "where" in words else ())])
+    is_shared = not recollection.audience.startswith(private(""))
+    return " ".join([*said, *(_where(recollection, words["where"]) if zone and is_shared and "where" in words else ())])
 
 
 def _where(recollection: Recollection, words: Mapping[str, Any]) -> Iterator[str]:

@@ -153,7 +153,7 @@ def known_at_home(loaded: Loaded, home: Home, model: str = "") -> tuple[ModelLim
     used = in_use(loaded, home)
     name = model or (used.stem if used else "")
     facts = known_of(read(home.state / LOCAL_MODELS), BASE_URL, name)
-    return limits(facts, profile_of(loaded.config.openai.profile, "localhost", name)), facts
+    return limits(facts, profile_of(loaded.config.openai.profile, "localhost", name, facts.echoes)), facts
 
 
 def build(loaded: Loaded, home: Home) -> ModelAtHome:
