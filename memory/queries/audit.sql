@@ -29,4 +29,5 @@ UPDATE audit SET who = :alias WHERE who = :person;
 UPDATE audit SET target = :alias WHERE target = :person;
 
 -- name: audit_lent
+-- scans: an erasure reads everything once
 SELECT 1 AS is_lent FROM audit WHERE act = 'bridge' AND target IN (SELECT value FROM json_each(:turns)) LIMIT 1;
