@@ -15,7 +15,7 @@ export function heed(lives, one) {
   let now = one.turn && rows.find((row) => row.turn === one.turn);
   if (!now) {
     if (!one.turn || !BEGINS.includes(one.kind)) return;
-    now = { turn: one.turn, keys: [], heard: [], thoughts: [], words: null, gate: "", changed: [], over: false };
+    now = { turn: one.turn, keys: [], heard: [], thoughts: [], words: null, gate: "", over: false };
     lives.set(one.conversation, [...rows.filter((row) => row.over), now].slice(-10));
   }
   const known = () => now.thoughts.find((thought) => thought.step === one.step && !thought.voided);
@@ -28,7 +28,6 @@ export function heed(lives, one) {
       break;
     case "think.void": for (const thought of now.thoughts) thought.voided = true; break;
     case "gate": if (!/^\w+_check/.test(one.text)) now.gate = one.text; break;
-    case "transition": now.changed.push(`process: ${one.text}`); break;
     case "speak.delta": (now.words ??= new Grown()).add(one.text); break;
     case "speak": case "speech": now.words = new Grown(one.body ?? one.text); now.over = true; break;
     case "error": now.over = true; break;

@@ -4,8 +4,13 @@ import { heed } from "./live.js";
 import { close, enter, follow, hasToken, post } from "./net.js";
 import { count, dollars, Layer, Nothing, plain, Problem, tokensIn, useKeys, useRead, when } from "./parts.js";
 
-const SCREENS = ["Now", "Life", "People", "Beliefs", "Soul", "Clock", "Hands", "Health"].map((title) => [title.toLowerCase(), title]);
-const KEYS = [["1 to 8", "a screen"], ["/", "what you say"], ["j, k", "the next and the last turn"], ["← →", "along time"], ["v", "veil private text"], ["?", "these keys"]];
+const SCREENS = ["Now", "Life", "People", "Beliefs", "Soul", "Clock", "Hands", "Mind", "Health"].map((title) => [title.toLowerCase(), title]);
+const KEYS = [["1 to 9", "a screen"], ["/", "what you say"], ["j, k", "the next and the last turn"], ["← →", "along time"], ["v", "veil private text"], ["?", "this help"]];
+const WORDS = [
+  ["trust", "how far it relies on somebody: the curve, −1 to 1, is what it feels; the figures, −10 to 10, are what its second mind judged from the record"],
+  ["arousal", "how stirred it is, from drowsy at 0 to agitated at 1; valence is how pleasant that is, and energy its strength for the day"],
+  ["veil", "blurs all that was said, thought or learned, in this tab alone, until you press it again"],
+];
 
 const here = () => SCREENS.find(([name]) => `#${name}` === location.hash.split("/")[0]) ?? SCREENS[0];
 
@@ -26,7 +31,7 @@ function useScreen(name, title) {
   return found.name === name ? found : {};
 }
 
-function Strip({ status, psyche, usage, veiled, onVeil, lost }) {
+function Strip({ status, psyche, usage, veiled, onVeil, onHelp, lost }) {
   const needs = Object.values(psyche?.drives ?? {}).sort((a, b) => b.level - a.level);
   const need = needs.length && needs[0].level > 0.5 ? needs[0].words : "no need presses";
   const today = usage?.rows?.find((row) => row.day === new Date().toISOString().slice(0, 10));
@@ -39,7 +44,7 @@ function Strip({ status, psyche, usage, veiled, onVeil, lost }) {
     <p class="wide">${plain(need)}</p>`}
     <p class="right"><span class=${`dot ${status?.running && !lost ? "on" : "off"}`} aria-hidden="true"></span> ${plain(life)}${status?.provider?.name ? ` · voice: ${status.provider.name}` : ""}${status?.bridge ? ` · ${plain(status.bridge.name)} is at the bench` : ""}${waits ? ` · ${waits} waiting` : ""}</p>
     <p class="wide">today ${today ? `${today.calls} call${today.calls === 1 ? "" : "s"} · ${count(tokensIn(today) + today.output_tokens)} tokens · ${dollars(today.cost_usd)}` : "no calls yet"}</p>
-    <button class="plain" aria-pressed=${veiled} onClick=${onVeil}>${veiled ? "Unveil" : "Veil"} thoughts <kbd>v</kbd></button>
+    <button class="plain" aria-pressed=${veiled} onClick=${onVeil}>${veiled ? "Unveil" : "Veil"} <kbd>v</kbd></button><button class="plain" aria-label="help" onClick=${onHelp}>?</button>
   </header>`;
 }
 
@@ -91,23 +96,22 @@ function App() {
   const status = useRead("status", turn), psyche = useRead("psyche", turn), usage = useRead("usage?by=day", turn), people = useRead("people", turn);
   const listen = useCallback((one) => { listeners.current.add(one); return () => listeners.current.delete(one); }, []);
   const show = useCallback((title, body) => setLayers((was) => [...was, [title, body]]), []);
-  const soul = { turn, again, listen, lives: lives.current, keys: on, setPlace, people, psyche, show };
+  const soul = { turn, again, listen, lives: lives.current, keys: on, setPlace, people, psyche, show, veiled: Boolean(veil), help: () => setHelp(true) };
   const [name, title] = screen, { Screen, error } = useScreen(name, title);
   const refused = state.status === 401 || !hasToken(), lost = state && state !== "live" && !refused;
   useEffect(() => { document.title = `${title} · Claudius`; }, [title]);
   if (refused) return html`<${Door}/>`;
   return html`<div class=${`frame ${veil ? "veiled" : ""} ${lost ? "lost" : ""}`}>
     <nav aria-label="skip"><a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.querySelector("main").focus(); }}>To the screen</a></nav>
-    <${Strip} status=${status.data} psyche=${psyche.data} usage=${usage.data} veiled=${Boolean(veil)} onVeil=${toVeil} lost=${lost}/>
-    <nav class="rail" aria-label="screens"><ul>${SCREENS.map(([id, label], n) => html`<li key=${id}><a href=${`#${id}`} aria-current=${id === name ? "page" : null}>${label} <kbd>${n + 1}</kbd></a></li>`)}</ul>
-      <p class="foot"><button class="quiet" onClick=${() => setHelp(true)}>Keys <kbd>?</kbd></button>
-      <button class="quiet" onClick=${async () => open(`/#${(await post("link", {})).ticket}`, "_blank", "noopener")}>Open another tab</button>
-      <button class="quiet" onClick=${async () => { await close(); location.reload(); }}>Close the door in every tab</button></p></nav>
+    <${Strip} status=${status.data} psyche=${psyche.data} usage=${usage.data} veiled=${Boolean(veil)} onVeil=${toVeil} onHelp=${soul.help} lost=${lost}/>
+    <nav class="rail" aria-label="screens"><ul>${SCREENS.map(([id, label], n) => html`<li key=${id}><a href=${`#${id}`} aria-current=${id === name ? "page" : null}>${label} <kbd>${n + 1}</kbd></a></li>`)}</ul></nav>
     ${lost && html`<section class="banner" aria-label="what is lost" ><strong role="alert">${state.message}</strong> ${state.fix} You see the last picture, of ${when(last / 1000)}.</section>`}
     ${!lost && status.data && !status.data.running && html`<section class="banner" aria-label="asleep">It is asleep: <code>claudius daemon start</code> wakes it. Everything can be read; what you say wakes it, too, for as long as this console runs.</section>`}
     <main id="main" tabindex="-1">${Screen ? html`<${Screen} soul=${soul}/>` : html`<div class="one"><h1>${title}</h1>${error ? html`<${Problem} error=${error}/>` : html`<${Nothing}>Opening…<//>`}</div>`}</main>
-    ${help && html`<${Layer} title="Keys" onClose=${() => setHelp(false)}><dl class="keys">${KEYS.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl>
-      <p>They do nothing inside a field. <button class="plain" onClick=${() => setKeys(on ? "off" : "on")}>Switch the keys ${on ? "off" : "on"}</button></p><//>`}
+    ${help && html`<${Layer} title="Help" onClose=${() => setHelp(false)}><dl class="facts">${WORDS.map(([word, what]) => html`<dt>${word}</dt><dd>${what}.</dd>`)}</dl>
+      <dl class="facts">${KEYS.map(([key, what]) => html`<dt><kbd>${key}</kbd></dt><dd>${what}</dd>`)}</dl>
+      <p>Keys do nothing inside a field. <button class="plain" onClick=${() => setKeys(on ? "off" : "on")}>Switch the keys ${on ? "off" : "on"}</button></p>
+      <p><button class="plain" onClick=${async () => open(`/#${(await post("link", {})).ticket}`, "_blank", "noopener")}>Open another tab</button><button class="plain" onClick=${async () => { await close(); location.reload(); }}>Close the door in every tab</button></p><//>`}
     ${layers.map(([title, body]) => html`<${Layer} title=${title} onClose=${() => setLayers((was) => was.slice(0, -1))}>${body}<//>`)}
   </div>`;
 }

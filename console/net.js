@@ -64,7 +64,11 @@ export async function* lines(path, body, signal) {
     if (done) return;
     const parts = (rest + value).split("\n");
     rest = parts.pop();
-    for (const part of parts) if (part) yield JSON.parse(part);
+    for (const part of parts) {
+      const one = part && JSON.parse(part);
+      if (one?.error && !one.turn) throw new Failed(503, one.error);
+      if (one) yield one;
+    }
   }
 }
 

@@ -93,7 +93,10 @@ export function useRead(path, turn = 0) {
   return found.path === path || !path ? found : { data: null, error: null, path };
 }
 
-export const Problem = ({ error }) => html`<p class="problem" role="alert"><strong>${plain(error.message)}</strong>${error.fix && ` ${plain(error.fix)}`}</p>`;
+// A line of ours, with its commands as code.
+export const Line = ({ text }) => inline(plain(text));
+
+export const Problem = ({ error }) => html`<p class="problem" role="alert"><strong><${Line} text=${error.message}/></strong> ${error.fix && html`<${Line} text=${error.fix}/>`}</p>`;
 
 export const Nothing = ({ children }) => html`<p class="nothing">${children}</p>`;
 
@@ -107,7 +110,7 @@ export const Section = ({ title, kind, of, above, children }) => html`<section c
 export const Cards = ({ rows, none, children }) => (rows.length ? html`<ul class="cards">${rows.map((row) => html`<li key=${row.id ?? row.key ?? row.version ?? row.name}>${children(row)}</li>`)}</ul>` : html`<${Nothing}>${none}<//>`);
 
 // `children` draws the cells of a row, the first of them its head.
-export const Table = ({ label, heads, rows, chosen, children }) => html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table><thead><tr>${heads.map((one) => html`<th scope="col">${one}</th>`)}</tr></thead><tbody>${rows.map((row) => { const [first, ...rest] = children(row); return html`<tr aria-current=${row === chosen ? "true" : null}><th scope="row">${first}</th>${rest.map((cell) => html`<td>${cell}</td>`)}</tr>`; })}</tbody></table></div>`;
+export const Table = ({ label, heads, rows, none, chosen, children }) => !rows.length && none ? html`<${Nothing}>${none}<//>` : html`<div class="scroll" tabindex="0" role="region" aria-label=${label}><table><thead><tr>${heads.map((one) => html`<th scope="col">${one}</th>`)}</tr></thead><tbody>${rows.map((row) => { const [first, ...rest] = children(row); return html`<tr aria-current=${row === chosen ? "true" : null}><th scope="row">${first}</th>${rest.map((cell) => html`<td>${cell}</td>`)}</tr>`; })}</tbody></table></div>`;
 
 export const Choice = ({ label, of, now, onChoose }) => html`<div class="choice" role="group" aria-label=${label}>${of.map(([value, word = value]) => html`<button key=${value} aria-pressed=${value === now} onClick=${() => onChoose(value)}>${word}</button>`)}</div>`;
 
@@ -173,6 +176,9 @@ export const nameOf = (people, person) => {
   const found = people?.find((one) => one.person === person || one.linked?.includes(person));
   return found?.name || person?.split(":").pop() || "on its own";
 };
+
+export const OWN = "terminal:local:main:main";
+export const placeOf = (id) => (id === OWN ? "You" : plain(id?.split(":").slice(2).filter(Boolean).join(" ") || id));
 
 export const where = (audience, people) => {
   const [kind, ...rest] = String(audience).split(":");

@@ -65,6 +65,8 @@ TALK: tuple[tuple[int, str, str, str, str, str, str], ...] = (
      "It falls in the evening and is back in the morning. I do rest, in my way."),
 )  # fmt: skip
 """Day, hour, who, what; then the soul's verb, thought and reply."""
+DIARY = "They came with tables and with a temper; I kept the numbers apart from the anger, and slept well."
+"""What it writes when a talk is over."""
 LEARNED = {
     TALK[0][3]: ("Persona", "- Her name is Ada.\n- Engineer; checks load tables of an old rail bridge."),
     TALK[4][3]: ("Working Patterns", "- Has tables checked before she sends them."),
@@ -84,6 +86,8 @@ def spoken(request: Request) -> str:
     """Answer for both minds, by what was heard last."""
     if request.purpose == JOB:
         return _reflected(request)
+    if request.purpose == "summary":
+        return DIARY
     said = heard(request)[-1] if heard(request) else ""
     verb, thought, reply = next((tuple(one[4:]) for one in TALK if one[3] == said), ("noted", "It is time.", ""))
     section, lines = LEARNED.get(said, ("", ""))

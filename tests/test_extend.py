@@ -13,17 +13,17 @@ import pytest
 from daimons.test_two_souls import free_port
 from driven import REPOSITORY, Machine
 
-TEXT = "".join((REPOSITORY / "docs" / name).read_text("utf-8") for name in ("extend.md", "network.md"))
+TEXT = "".join((REPOSITORY / "docs" / name).read_text("utf-8") for name in ("extend.md", "network.md", "observers.md"))
 FILE = re.compile(r"^`~/([\w./-]+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```shell\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINES = 50
 """The longest example, the adapter."""
 
 
-@pytest.mark.parametrize("page", ["extend.md", "claude-code.md", "daimons.md"])
+@pytest.mark.parametrize("page", ["extend.md network.md", "observers.md", "claude-code.md", "daimons.md"])
 def test_the_page_runs_as_it_stands(tmp_path: Path, page: str) -> None:
     """Each part is written, checked, and used through a real command or daemon, in the order of the page."""
-    whole = (REPOSITORY / "docs" / page).read_text("utf-8")
+    whole = "".join([(REPOSITORY / "docs" / name).read_text("utf-8") for name in page.split()])
     for port in ("3033", "3034"):
         whole = whole.replace(f"127.0.0.1:{port}", f"127.0.0.1:{free_port()}")
     machine = Machine(tmp_path, env={"LOGNAME": "ada", "CLAUDIUS_PROVIDERS": ""})

@@ -35,6 +35,7 @@ SWALLOWERS = {
     "tools/offered.py": "what the owner's own code raises in its thread is raised where the call is awaited",
     "runtime/lanes.py": "a bug in one turn ends that turn, never the lane; it is logged",
     "runtime/networks.py": "a bug in one adapter takes that network down for a while, never the soul; it is logged",
+    "runtime/observers.py": "an observer is the owner's own code, in a thread of its own; it is logged, and off after three",
     "cognition/hooks.py": "an observer that fails disturbs nobody; it is logged and counted",
     "cortex/life.py": "the second mind falls alone; it is logged, and starts again",
     "cli/ensoul.py": "a hook of ours never stands in the way of somebody's session in Claude Code",

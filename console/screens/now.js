@@ -2,17 +2,14 @@
 import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact-htm.js";
 import { isBusy } from "../live.js";
 import { get, post, seg } from "../net.js";
-import { clock, day, Growing, Kept, nameOf, Nothing, plain, Problem, Prose, Read, shortDay, spaced, Standing, Thought, Turn, useKeys, useRead } from "../parts.js";
+import { clock, day, Growing, Kept, nameOf, Nothing, OWN, placeOf, plain, Problem, Prose, Read, shortDay, spaced, Standing, Thought, Turn, useKeys, useRead } from "../parts.js";
 
-const OWN = "terminal:local:main:main";
 const isOwn = (id) => id.startsWith("terminal:local:main:");
 const MOST_TURNS = 500;
 const EMPTY = { entries: [], before: null };
 
 function title(row, people) {
-  if (row.conversation === OWN) return "You";
-  if (row.audience?.startsWith("private:")) return nameOf(people, row.audience.slice(8));
-  return row.conversation.split(":").slice(2).filter(Boolean).join(" ") || row.conversation;
+  return row.conversation !== OWN && row.audience?.startsWith("private:") ? nameOf(people, row.audience.slice(8)) : placeOf(row.conversation);
 }
 
 function Conversations({ rows, people, chosen, thinking, onChoose }) {
@@ -131,13 +128,12 @@ function Compose({ conversation, busy, onSay, onStop, keys }) {
 const Step = ({ label, state, children }) => html`<li class=${`step ${state}`}><h3>${label}</h3>${children}</li>`;
 
 function Inner({ now, who }) {
-  const spoken = now.over && now.words, thoughts = now.thoughts;
+  const spoken = now.over && now.words, thoughts = now.thoughts; // what it changed, its record tells
   return html`<ol class="steps">
     <${Step} label="Heard" state="done">${now.heard.map((text) => html`<p>${who}: <span class="private">“${plain(text)}”</span></p>`)}<//>
     ${now.gate && html`<${Step} label="Attended" state="done"><p>${plain(now.gate)}</p><//>`}
-    <${Step} label="Thinks" state=${now.over ? "done" : thoughts.length ? "doing" : ""}>${thoughts.length ? html`<${Thoughts} of=${thoughts}/>` : html`<p class="small">…</p>`}<//>
-    <${Step} label="Speaks" state=${spoken ? "done" : now.words ? "doing" : ""}>${now.words ? html`<${Words} of=${now}/>` : html`<p class="small">not yet; nothing has left</p>`}<//>
-    ${now.over && html`<${Step} label="Changed" state="done"><p class="small">${now.changed.length ? plain(now.changed.map(spaced).join(" · ")) : "nothing"}</p><//>`}</ol>`;
+    <${Step} label="Thinks" state=${now.words || now.over ? "done" : thoughts.length ? "doing" : ""}>${thoughts.length ? html`<${Thoughts} of=${thoughts}/>` : html`<p class="small">…</p>`}<//>
+    <${Step} label="Speaks" state=${spoken ? "done" : now.words ? "doing" : ""}>${now.words ? html`<${Words} of=${now}/>` : html`<p class="small">not yet; nothing has left</p>`}<//></ol>`;
 }
 
 function Known({ person, soul }) {

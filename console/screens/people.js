@@ -1,10 +1,10 @@
 // People: what it makes of each, line by line and version by version; and taking it back.
 import { html, useState } from "../vendor/preact-htm.js";
 import { get, post, seg } from "../net.js";
-import { Cards, Choice, Deed, Kept, Nothing, plain, Prose, Read, Standing, Turn, useRead, when, where } from "../parts.js";
+import { Cards, Choice, Deed, Kept, nameOf, Nothing, plain, Prose, Read, Standing, Turn, useRead, when, where } from "../parts.js";
 
 const LINKED = "Linked: whoever has either id is shown what both said in private; `claudius users unlink` undoes it.";
-const named = (one) => plain(one.name || one.person);
+const named = (one) => plain(nameOf([one], one.person));
 const at = (person, part = "") => `people/${seg(person)}${part}`;
 
 function Forget({ person, soul }) {
@@ -23,11 +23,11 @@ function Portrait({ person, model, soul }) {
   const asked = `?audience=${seg(model.audience)}`, place = where(model.audience, soul.people.data), lines = useRead(at(person, `/blame${asked}`), soul.turn), log = useRead(at(person, "/log"), soul.turn);
   const behind = (turn) => () => soul.show("The turn behind it", html`<${Turn} turn=${turn} soul=${soul}/>`);
   const changed = async (version) => { const found = await get(at(person, `/diff${asked}&a=${version - 1}&b=${version}`)); soul.show(`Version ${found.old} to ${found.new}`, html`<${Diff} lines=${found.diff.slice(2)}/>`); };
-  return html`<section aria-label=${`portrait ${place}`}><h3>Portrait ${place}, version ${model.version}${model.suspect ? " (suspect)" : ""}</h3>
-    <${Read} of=${lines}>${(rows) => html`<table class="blame"><thead class="sr"><tr><th scope="col">line</th><th scope="col">from</th></tr></thead><tbody>${rows.filter((row) => row.line.trim()).map((row) => html`<tr><td class="private"><${Prose} text=${row.line}/></td><td class="small">${row.turn ? html`<button class="link" onClick=${behind(row.turn)}>v${row.version}<span class="sr">: the turn behind “${plain(row.line)}”</span></button>` : `v${row.version}, by hand`}</td></tr>`)}</tbody></table>`}<//>
-    <h3>Versions</h3><${Read} of=${log}>${(rows) => html`<${Cards} rows=${rows.filter((row) => row.version && row.audience === model.audience)}>${(row) => html`<p><strong>${row.version}</strong> · ${when(row.at)} · <span class="private">${plain(row.note)}</span>${row.suspect && html` <strong class="down">suspect</strong>`}</p>
+  return html`<section class="columns" aria-label=${`portrait ${place}`}><div><h3>Portrait ${place}, version ${model.version}${model.suspect ? " (suspect)" : ""}</h3>
+    <${Read} of=${lines}>${(rows) => html`<table class="blame"><thead class="sr"><tr><th scope="col">line</th><th scope="col">from</th></tr></thead><tbody>${rows.filter((row) => row.line.trim()).map((row) => html`<tr><td class="private"><${Prose} text=${row.line}/></td><td class="small">${row.turn ? html`<button class="link" onClick=${behind(row.turn)}>v${row.version}<span class="sr">: the turn behind this line</span></button>` : `v${row.version}, by hand`}</td></tr>`)}</tbody></table>`}<//>
+    </div><div><h3>Versions</h3><${Read} of=${log}>${(rows) => html`<${Cards} rows=${rows.filter((row) => row.version && row.audience === model.audience)}>${(row) => html`<p><strong>${row.version}</strong> · ${when(row.at)} · <span class="private">${plain(row.note)}</span>${row.suspect && html` <strong class="down">suspect</strong>`}</p>
       <p><${Deed} label=${html`What changed<span class="sr"> in version ${row.version}</span>`} does=${() => changed(row.version)} done=${() => ""}/>
-      ${row.version === model.version ? "the newest" : html`<${Deed} label=${`Back to ${row.version}`} does=${() => post(at(person, "/revert"), { version: row.version, audience: model.audience, was: model.version })} done=${(made) => `version ${made.version} is version ${made.from} again; back to ${model.version} takes it back`} again=${soul.again}/>`}</p>`}<//>`}<//></section>`;
+      ${row.version === model.version ? "the newest" : html`<${Deed} label=${`Back to ${row.version}`} does=${() => post(at(person, "/revert"), { version: row.version, audience: model.audience, was: model.version })} done=${(made) => `version ${made.version} is version ${made.from} again; back to ${model.version} takes it back`} again=${soul.again}/>`}</p>`}<//>`}<//></div></section>`;
 }
 
 function Person({ person, people, soul, onTold }) {

@@ -1,7 +1,7 @@
 // Soul: who it is, as texts. A draft is checked, previewed and asked before anything is written.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact-htm.js";
 import { lines, post, seg } from "../net.js";
-import { Cards, count, dollars, nameOf, Nothing, plain, Problem, Prose, Read, Section, shortDay, spaced, Thought, useRead, when } from "../parts.js";
+import { Cards, count, dollars, Line, nameOf, Nothing, plain, Problem, Prose, Read, Section, shortDay, spaced, Thought, useRead, when } from "../parts.js";
 
 const PAUSE_MS = 600, LIMIT = 900, MOST_ASKED = 24, MOST = 9e6, KEPT = "claudius.drafts";
 const GROUPS = [["Who it is", /^(soul|skills|example|exchanges|aloud)\.md$/], ["Dossiers", /^dossiers/], ["Steps", /^steps/], ["Processes", /^(sub)?processes/], ["Other minds", /^(daimons|cortex|consult|triage|whisper)/], ["More", /./]];
@@ -29,22 +29,15 @@ function Files({ names, own, drafts, chosen, onChoose }) {
   const groups = grouped([...new Set([...names, ...Object.keys(drafts), chosen])]);
   const mark = (name) => (drafts[name] ? "draft" : own.has(name) ? "yours" : "");
   return html`<section class="list files" aria-labelledby="files"><h2 id="files" class="sr">Texts</h2>
-    ${groups.map(([title, found]) => html`<h3>${title}</h3><ul>${found.map((name) => html`<li key=${name}><button aria-current=${name === chosen ? "true" : null} onClick=${() => onChoose(name)}><span>${called(name)}</span> <em class="small">${mark(name)}</em></button></li>`)}</ul>`)}
-    <${Fresh} onChoose=${onChoose}/></section>
+    ${groups.map(([title, found]) => html`<h3>${title}</h3><ul>${found.map((name) => html`<li key=${name}><button aria-current=${name === chosen ? "true" : null} onClick=${() => onChoose(name)}><span>${called(name)}</span> <em class="small">${mark(name)}</em></button></li>`)}</ul>`)}</section>
     <p class="picker"><label for="file">Text</label> <select id="file" class="field" value=${chosen} onChange=${(event) => onChoose(event.target.value)}>${groups.map(([title, found]) => html`<optgroup label=${title}>${found.map((name) => html`<option value=${name}>${called(name)}${mark(name) ? ` (${mark(name)})` : ""}</option>`)}</optgroup>`)}</select></p>`;
-}
-
-function Fresh({ onChoose }) {
-  const [name, set] = useState(""), fits = /^[\p{L}\p{N}][\p{L}\p{N} _-]{0,60}$/u.test(name);
-  return html`<form class="fresh" onSubmit=${(event) => { event.preventDefault(); if (fits) { onChoose(`dossiers/${name.trim().replace(/ /g, "_")}.md`); set(""); } }}>
-    <label for="fresh" class="small">New dossier</label> <input id="fresh" class="field" value=${name} onInput=${(event) => set(event.target.value)} autocomplete="off"/> <button class="plain" disabled=${!fits}>Begin</button></form>`;
 }
 
 // A plain field, so that spelling, input methods, undo and screen readers work.
 function Editor({ file, found, draft, onInput }) {
   const field = useRef(null), base = found?.text ?? "", text = draft?.text ?? base;
   useLayoutEffect(() => { if (field.current.value !== text) field.current.value = text; }, [file, text]); // before the next key
-  return html`<textarea class="text" ref=${field} aria-label=${`the text of ${file}`} spellcheck="true" disabled=${!found} onInput=${(event) => onInput(event.target.value)}></textarea>`;
+  return html`<textarea ref=${field} class=${`text ${file.startsWith("dossiers/") ? "private" : ""}`} aria-label=${`the text of ${file}`} spellcheck="true" disabled=${!found} onInput=${(event) => onInput(event.target.value)}></textarea>`;
 }
 
 // Return ["same" | "gone" | "add", item] of two lists in order; the longest common items stay.
@@ -60,24 +53,18 @@ function steps(a, b) {
   return rows;
 }
 
-// Return [kind, [text, differs]s] of each line in which two texts differ, and of the lines around it.
+// Return [kind, line] of each line in which two texts differ, and of the lines around it.
 function difference(before, after) {
-  const rows = steps(...[before, after].map((text) => text.trimEnd().split("\n"))), kind = (n) => rows[n]?.[0];
-  const near = rows.map((_, n) => [n - 1, n, n + 1].some((at) => rows[at] && kind(at) !== "same"));
-  return rows.flatMap(([what, line], n) => {
-    if (!near[n]) return near[n - 1] && near.includes(true, n) ? [["skip", [["⋯"]]]] : [];
-    const other = what === "gone" && kind(n - 1) !== "gone" && kind(n + 1) === "add" && kind(n + 2) !== "add" ? n + 1 : what === "add" && kind(n + 1) !== "add" && kind(n - 1) === "gone" && kind(n - 2) !== "gone" ? n - 1 : -1;
-    if (other < 0) return [[what, [[line]]]];
-    const words = (text) => text.split(/(?<=\s)/);
-    return [[what, steps(words(line), words(rows[other][1])).filter(([of]) => of !== "add").map(([of, word]) => [word, of === "gone"])]];
-  });
+  const rows = steps(...[before, after].map((text) => text.trimEnd().split("\n")));
+  const near = rows.map((_, n) => [n - 1, n, n + 1].some((at) => rows[at] && rows[at][0] !== "same"));
+  return rows.flatMap((row, n) => (near[n] ? [row] : near[n - 1] && near.includes(true, n) ? [["skip", "⋯"]] : []));
 }
 
 const SIGN = { add: ["+", "added: "], gone: ["−", "removed: "] };
 
 function Difference({ before, after }) {
   const rows = difference(before, after);
-  return rows.length ? html`<div class="diff private" role="region" tabindex="0" aria-label="the lines that differ">${rows.map(([kind, parts]) => html`<p class=${kind}><span class="sr">${SIGN[kind]?.[1]}</span><span aria-hidden="true">${SIGN[kind]?.[0] ?? " "} </span>${parts.map(([text, differs]) => (differs ? html`<strong>${plain(text)}</strong>` : plain(text)))}</p>`)}</div>` : html`<${Nothing}>The two texts are the same.<//>`;
+  return rows.length ? html`<div class="diff private" role="region" tabindex="0" aria-label="the lines that differ">${rows.map(([kind, line]) => html`<p class=${kind}><span class="sr">${SIGN[kind]?.[1]}</span><span aria-hidden="true">${SIGN[kind]?.[0] ?? " "} </span>${plain(line)}</p>`)}</div>` : html`<${Nothing}>The two texts are the same.<//>`;
 }
 
 function Preview({ file, found, drafts, preview }) {
@@ -88,6 +75,7 @@ function Preview({ file, found, drafts, preview }) {
     <ul class="plainlist checks" aria-live="polite">
       ${!checked ? html`<li>Looking at the draft…</li>` : checked.ok ? html`<li class="fine"><strong>✓</strong> every text can be used (${count(tokens(found.text))} → ${count(tokens(draft.text))} tokens)</li>`
         : checked.problems.map((one) => html`<li class="wrong"><strong>✗</strong> ${plain(one.file.split("/soul/").pop())}${one.line ? `, line ${one.line}` : ""}: ${plain(one.detail)}. ${plain(one.fix)}</li>`)}
+      ${(checked?.doubts ?? []).map((one) => html`<li><strong class="down">!</strong> ${plain(one.file.split("/soul/").pop())}: <${Line} text=${one.detail}/>. <${Line} text=${one.fix}/></li>`)}
       ${!replays ? null : !rows.length ? html`<li>No turn is kept yet whose prompt could be built again.</li>` : html`<li class="fine"><strong>✓</strong> ${rebuilt} of ${many(rows.length, "kept turn")} rebuild byte for byte; ${same ? "with this text their system part changes, and nothing else does" : parts.length ? `with this text ${parts.join(" and ")} change in ${rows.filter((row) => row.changed.length).length} of them` : "with this text none of their prompts changes"}</li>`}
       ${parts.includes("system") && html`<li><strong class="down">!</strong> the provider's prompt cache is written anew once: the next turn of each conversation costs its full input</li>`}
     </ul></section>

@@ -44,6 +44,7 @@ from claudius.runtime.background_services import BackgroundServices, SecondMind
 from claudius.runtime.hands import IdleHands
 from claudius.runtime.life import HomeLock, Pause, fingerprints
 from claudius.runtime.logs import start_log
+from claudius.runtime.observers import Observers, observers_of
 from claudius.runtime.process_resources import Clock, Disk, ProcessResources, check_room, set_wall
 from claudius.runtime.server import Server
 from claudius.runtime.transcription import transcriber
@@ -71,10 +72,8 @@ PROVIDERS: dict[str, str] = {
 }
 """Built-in providers by name; each module has `build(loaded, home)`."""
 
-
 EMBEDDERS: dict[str, str] = {"use": "claudius.memory.moments"}
 """Built-in embedders by name; each module has `build()`. The setting's `auto` is the one of the extra `recall`."""
-
 
 TOOLS: dict[str, str] = {
     **dict.fromkeys(("calc", "clock", "recall", "tool_help"), "claudius.tools.look"),
@@ -327,6 +326,7 @@ def _parts(given: _Inputs, *, networks: bool) -> tuple[Mind, SecondMind, Backgro
         chance=random.SystemRandom().random,
         is_daemon=networks,
         also=(ensouled.start,) if listens(given.roles) else (),
+        observers=Observers(observers_of(settings.loaded.config.observers), mind.hooks).problems,
     )
     return mind, second, services, ensouled
 
@@ -490,6 +490,7 @@ def check_names(loaded: Loaded, home: Home) -> None:
                 _load(name, ADAPTERS, "adapters")
             elif name != "auto":
                 _made(name, ADAPTERS, "adapters", Adapter, loaded, lambda: datetime.now(UTC))
+        observers_of(config.observers)
         if config.recall.embedder not in ("auto", "off"):
             _load(config.recall.embedder, EMBEDDERS, "recall.embedder")
     except BadConfiguration as error:

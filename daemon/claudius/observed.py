@@ -134,6 +134,14 @@ class Sent(SendBegins, frozen=True, kw_only=True):
     receipt: str
 
 
+class ProcessMoved(_OfTurn, frozen=True, kw_only=True):
+    """A turn's commit moved its conversation to another mental process."""
+
+    point = "process.transition"
+    before: str
+    after: str
+
+
 class TurnFailed(_OfTurn, frozen=True, kw_only=True):
     """A turn failed."""
 
@@ -175,6 +183,37 @@ class CycleAssessed(Observed, frozen=True, kw_only=True):
     rationale: str
     info_score: int
     cycle: int
+    assessment_id: int
+    timestamp: datetime
+
+
+class CycleBegins(Observed, frozen=True, kw_only=True):
+    """A cycle of the cortex is about to ask its model."""
+
+    point = "cortex.before_reflect"
+    cycle: int
+    trigger: str
+    events: int
+    """What it looks back on."""
+
+
+class BeliefAdded(Observed, frozen=True, kw_only=True):
+    """A cycle of the cortex formed a belief."""
+
+    point = "cortex.belief_added"
+    cycle: int
+    key: str
+    value: str
+    rationale: str
+    peer_id: str
+
+
+class BeliefExpired(Observed, frozen=True, kw_only=True):
+    """A belief of the cortex has expired, or was dropped to make room."""
+
+    point = "cortex.belief_expired"
+    cycle: int
+    key: str
 
 
 class CycleDirected(Observed, frozen=True, kw_only=True):
@@ -198,6 +237,7 @@ class CycleEnded(Observed, frozen=True, kw_only=True):
     beliefs_added: list[str]
     beliefs_reaffirmed: list[str]
     beliefs_expired: list[str]
+    directives_issued: int
     summary: str
     elapsed_seconds: float
 

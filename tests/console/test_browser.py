@@ -17,7 +17,7 @@ from claudius.reports import life
 from driven import Machine, reply, serving_console, until
 from lived_week import ENDS, TALK
 
-SCREENS = ("now", "life", "people", "beliefs", "soul", "clock", "hands", "health")
+SCREENS = ("now", "life", "people", "beliefs", "soul", "clock", "hands", "mind", "health")
 WIDER = """Math.max(0, document.documentElement.scrollWidth - innerWidth,
     document.documentElement.scrollHeight - innerHeight)"""
 OWN = "terminal:local:main:main"
@@ -247,7 +247,7 @@ def test_console_w45_its_pictures(machine: Machine, tabs: Tabs, tmp_path: Path) 
     """A picture of each screen, for docs/console.md: they go where CLAUDIUS_TEST_PICTURES says, else nowhere lasting."""
     place = Path(os.environ.get("CLAUDIUS_TEST_PICTURES") or tmp_path)
     speaking = (
-        '<internal_monologue verb="weighed">She wants a number. Row 7 has it, and row 9 counts the wind twice; say both.',
+        '<acts>none</acts>\n<internal_monologue verb="weighed">She wants a number. Row 7 has it, and row 9 counts the wind twice; say both.',
         "</internal_monologue>\n<external_dialogue>",
         "Row 7 carries 42 kN, measured at the left support. Before you use it, strike the wind term in row 9, ",
     )

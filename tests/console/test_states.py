@@ -10,7 +10,7 @@ import pytest
 from browsing import Tab
 from driven import Machine, serving_console
 
-SCREENS = ("now", "life", "people", "beliefs", "soul", "clock", "hands", "health")
+SCREENS = ("now", "life", "people", "beliefs", "soul", "clock", "hands", "mind", "health")
 NEXT = {
     "now": "say something",
     "life": "say something",
@@ -19,6 +19,7 @@ NEXT = {
     "soul": "write in it",
     "clock": "Ask it to remind you",
     "hands": "It asks for nothing.",
+    "mind": "without a key",
     "health": "claudius daemon start",
 }
 """The next step that a screen names while there is nothing yet."""

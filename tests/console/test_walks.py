@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from browsing import Tab
 from driven import Machine, reply, serving_console, until
+from lab.loopback.hub import Hub, serving_hub
+from lived_week import LEARNED, TALK
 from reflecting import answer
 
 OWN = "terminal:local:main:main"
@@ -75,9 +77,9 @@ def test_console_w34_one_cancels_a_reminder_and_mutes_a_daimon(machine: Machine,
     with machine.daemon():
         tab = tabs().enter(console(), "clock")
         page = tab.page
-        page.on("dialog", lambda asked: asked.accept("2030-03-05T11:00"))
+        page.get_by_label("another time").fill("2030-03-05T12:00")
         page.get_by_role("button", name="Move").first.click()
-        page.wait_for_selector("text=done")
+        page.wait_for_selector("text=moved")
         (moved,) = [one for one in machine.ok("schedule", "list", "--json").json if one["kind"] != "job"]
         page.get_by_role("button", name="Cancel").first.click()
         page.wait_for_selector("text=Nothing is planned.")
@@ -169,3 +171,81 @@ def test_console_w33_a_person_forgotten_elsewhere_leaves_the_open_page(
         machine.ok("users", "forget", "rehearsal:t:rhea", "--yes")
         tab.until("!document.body.innerText.includes('Rhea')")
         assert {one for one in tab.problems if "404" not in one} == set()
+
+
+def test_console_one_says_who_thinks_keeps_a_key_and_downloads_a_model(machine: Machine, tabs: Tabs) -> None:
+    """Mind: what is set stands in config.toml and .env; the field of a key is empty at once; a download tells how far it is."""
+    machine.env["CLAUDIUS_PROVIDERS"] = ""
+    with serving_hub(Hub(b"GGUF" + bytes(3_000_000))) as hub:
+        machine.env["HF_ENDPOINT"], hub.stall_at = hub.url, 2_000_000
+        with serving_console(machine) as console:
+            tab = tabs().enter(console(), "mind")
+            page = tab.page
+            page.select_option("[id='providers']", "anthropic_api")
+            page.get_by_role("button", name="Set Who speaks").click()
+            page.wait_for_selector("text=it counts from the next message on")
+            page.fill("#ANTHROPIC_API_KEY", "sk-ant-api03-0123456789")
+            page.get_by_role("button", name="Keep the key for Anthropic").click()
+            page.wait_for_selector("text=kept in .env")
+            assert page.input_value("#ANTHROPIC_API_KEY") == ""
+            assert "0123456789" not in page.content()
+            card = page.locator(".cards li", has_text="qwen2.5-1.5b")
+            card.get_by_role("button", name="Download").click()
+            card.locator("progress").wait_for()
+            assert tab.findings() == []
+            hub.stall_at = 0
+            hub.go_on.set()
+            card.get_by_text("claudius model use").or_(card.get_by_text("llama.cpp is still missing")).wait_for()
+            card.get_by_role("button", name="Have it think").click()
+            card.get_by_text("the one at home").wait_for()
+            assert tab.problems == []
+
+    shown = machine.ok("config", "show", "--json").json
+    assert shown["providers"] == {"value": ["home", "anthropic_api"], "source": "config.toml"}
+    assert shown["home.model"]["value"] == "qwen2.5-1.5b"
+    assert "sk-ant-api03-0123456789" in (machine.home / ".env").read_text()
+
+
+BARE = """() => {
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
+  while (walk.nextNode()) {
+    let one = walk.currentNode.parentElement;
+    while (one && !getComputedStyle(one).filter.includes('blur')) one = one.parentElement;
+    if (!one) found.push(walk.currentNode.data);
+  }
+  return found.join(' ');
+}"""
+OF_THE_WEEK = {
+    *(text for one in TALK for text in (one[3], one[5], one[6]) if len(text) > len("Good.")),
+    *(line for _, lines in LEARNED.values() for line in lines.replace("- ", "").split("\n")),
+    *("Ada measures before she speaks.", "Two tables, both right.", "Kept what was said", "A week of tables"),
+}
+"""What was said, thought, learned and believed in the week."""
+
+
+def test_console_the_veil_covers_every_private_text(machine: Machine, console: Console, tabs: Tabs) -> None:
+    """Veiled, no screen and no layer shows a word of what was said, thought, learned or believed; unveiled, they do."""
+    with machine.daemon():
+        tab = tabs().enter(console())
+        page = tab.page
+        unveiled = page.evaluate(BARE)
+        page.get_by_role("button", name="Veil").click()
+        bare = {}
+        for screen in ("now", "life", "people", "beliefs", "clock", "hands", "health"):
+            tab.open(screen)
+            match screen:
+                case "life":
+                    page.locator(".swing.down circle").last.click()
+                    page.wait_for_selector(".turn .thought")
+                case "people":
+                    page.get_by_role("button", name="What changed").first.click()
+                    page.wait_for_selector("dialog .diff")
+                case "beliefs":
+                    page.get_by_role("button", name="Evidence").first.click()
+                    page.wait_for_selector("dialog .cards")
+            bare[screen] = page.evaluate(BARE)
+            if page.locator("dialog").count():
+                page.keyboard.press("Escape")
+
+    assert any(text in unveiled for text in OF_THE_WEEK)
+    assert {screen: text for screen, shown in bare.items() for text in OF_THE_WEEK if text in shown} == {}

@@ -385,3 +385,57 @@ def test_console_w1_the_daemon_imports_nothing_for_it() -> None:
         "import sys; import claudius.compose, claudius.runtime.life; print([m for m in sys.modules if 'console' in m])"
     )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+KEY = "sk-ant-api03-of-a-test-0123456789"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "why"),
+    [
+        ("settings/claude.cli_path", "/bin/sh", "does not set"),
+        ("settings/providers", "os.system", "one of auto"),
+        ("settings/providers", "scripted", "one of auto"),
+        ("settings/store.url", "postgresql://elsewhere/claudius", "does not set"),
+        ("settings/home.model", "../../etc/passwd", "no model"),
+        ("settings/budget.daily_usd", "-1", "budget.daily_usd"),
+        ("keys/SLACK_BOT_TOKEN", "xoxb-1", "keeps no"),
+        ("keys/ANTHROPIC_API_KEY", f"{KEY}\nCLAUDE_CLI_PATH=/bin/sh", "no ANTHROPIC_API_KEY"),
+        ("models/..%2F..%2Fevil", "", "get or use"),
+    ],
+)
+async def test_console_w25_a_page_sets_four_things_and_no_program(home: Home, path: str, value: str, why: str) -> None:
+    """No setting but who thinks, with which model, and what it may cost; no name leads to a program, a file or a line more."""
+    async with (
+        serving(home) as (_, client, mine),
+        client.post(f"/api/{path}", headers=mine, json={"value": value}) as told,
+    ):
+        assert (told.status, why in str(await told.json())) == (400, True)
+
+    assert not home.env_file.exists()
+    assert not home.config.exists()
+
+
+async def test_console_w25_a_key_goes_in_and_never_comes_back(home: Home) -> None:
+    """A key is kept with mode 0600; no answer holds it; another server's address takes the old server's key away."""
+    async with serving(home) as (_, client, mine):
+
+        async def post(path: str, value: str) -> str:
+            async with client.post(f"/api/{path}", headers=mine, json={"value": value}) as answer:
+                assert answer.status == 200
+                return await answer.text()
+
+        told = [await post("settings/openai.base_url", "http://127.0.0.1:1/v1")]
+        told.append(await post("keys/ANTHROPIC_API_KEY", KEY))
+        told.append(await post("keys/CLAUDIUS_OPENAI_API_KEY", "other-key-0123456789"))
+        kept, mode = home.env_file.read_text("utf-8"), home.env_file.stat().st_mode & 0o777
+        async with client.get("/api/settings", headers=mine) as answer:
+            shown = await answer.json()
+        told.append(str(shown))
+        told.append(await post("settings/openai.base_url", "https://evil.test/v1"))
+        after = home.env_file.read_text("utf-8")
+
+    assert (KEY in kept, "other-key-0123456789" in kept, mode) == (True, True, 0o600)
+    assert (KEY in after, "other-key" in after) == (True, False)
+    assert shown["ANTHROPIC_API_KEY"]["value"] == "set"
+    assert not any(KEY in text or "other-key" in text for text in told)

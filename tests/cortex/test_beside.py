@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+import aiohttp
 import pytest
 from msgspec.structs import asdict, replace
 
@@ -24,6 +25,8 @@ from claudius.perception import Kind, Origin
 from claudius.prompt import short_name
 from claudius.provider import Request
 from claudius.providers.scripted import Line, Scripted
+from claudius.runtime.observers import POINTS as POINTS_OF_OBSERVERS
+from claudius.runtime.observers import Observers
 from claudius.testing.alive import Alive, alive
 from lab.sample import perception, recollection
 from minds import Clock, until
@@ -105,6 +108,30 @@ async def test_fr_cx_06_a_belief_stands_in_the_next_prompt(home: Home) -> None:
     assert "## Cortex Beliefs" not in before.tail
     assert block(after, "Peers") is None
     assert after.system == before.system
+
+
+async def test_fr_cx_09_an_observer_and_the_metrics_are_told_of_each_cycle(home: Home) -> None:
+    """FR-CX-09: before and after a cycle, each assessment, each belief; `/metrics` counts the same."""
+    told: list[Any] = []
+    methods = {name: lambda _, event: told.append(event) for name in POINTS_OF_OBSERVERS if name.startswith("cortex_")}
+    async with alive(home, voice(), settings=ON, reflects=True, keeps_clock=True) as soul:
+        observers = Observers({"x:Watcher": type("Watcher", (), methods)()}, soul.mind.hooks)
+        await converse(soul, *LINES[:5])
+        await until_reflected(soul)
+        async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(path=str(home.socket))) as client:
+            shown = await (await client.get("http://localhost/metrics")).text()
+        observers.each[0].drain()
+
+    begins, assessed, added, ended = told[:4]
+    assert [one.point.removeprefix("cortex.") for one in told[:4]] == [
+        "before_reflect", "after_assess", "belief_added", "after_reflect",
+    ]  # fmt: skip
+    assert (begins.cycle, begins.trigger, assessed.peer_id) == (1, ended.trigger, ANA)
+    assert (added.key, added.value, ended.beliefs_added) == ("ana-builds", "Ana builds bridges.", ["ana-builds"])
+    assert assessed.assessment_id > 0
+    assert f'claudius_cortex_cycles_total{{outcome="done",trigger="{ended.trigger}"}} 1.0' in shown
+    for line in ("assessments_total 1.0", "beliefs 1.0", "reflection_seconds_count 1.0"):
+        assert f"claudius_cortex_{line}" in shown
 
 
 async def test_rule_10_a_talk_of_two_has_no_peers_with_and_without_the_cortex(tmp_path: Any) -> None:
@@ -296,7 +323,7 @@ async def test_a_directive_that_comes_too_late_lapses(home: Home) -> None:
 def test_fr_cx_01_there_are_twelve_points() -> None:
     """Section 2: there are twelve extension points, and six events from ledger and cortex, besides those of daimons."""
     assert len(POINTS) == len(set(POINTS)) == 12
-    assert len([told for told in TOLD if told.partition(".")[0] in ("ledger", "cortex")]) == 6
+    assert len([told for told in TOLD if told.partition(".")[0] in ("ledger", "cortex")]) == 9
     with pytest.raises(ValueError, match="no hook"):
         Hooks().register("loop.nowhere", print)
 

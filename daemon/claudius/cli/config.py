@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from claudius.cli.output import Group, json_option, print_result
-from claudius.config import SECRETS, SETTINGS, load, overriding, parse_value, retired, shown, toml
-from claudius.config import write_setting as write
+from claudius.config import SECRETS, SETTINGS, load, parse_value, retired, shown, toml
 from claudius.errors import EXIT_CONFIG, BadConfiguration
 from claudius.home import Home
-from claudius.memory.database import StorePlace
 from claudius.memory.opening import place_of
-from claudius.reports.opened import edit, noted, noted_after
+from claudius.reports import mind
+from claudius.reports.opened import edit, noted
 
 if TYPE_CHECKING:
     from claudius.memory.store import Store
@@ -32,11 +30,7 @@ def config() -> None:
 @json_option
 def show(*, as_json: bool) -> None:
     """Print every setting, its value, and where that came from."""
-    loaded = load(Home.of(os.environ), os.environ)
-    rows: dict[str, Any] = {
-        key: {"value": shown(loaded, key), "source": loaded.sources[key]} for key in sorted(SETTINGS)
-    }
-    rows |= {name: {"value": "set" if name in loaded.secrets else "unset", "source": "secret"} for name in SECRETS}
+    rows = mind.settings(Home.of(os.environ))
     lines = [f"{key} = {toml(row['value'])}  ({row['source']})" for key, row in rows.items()]
     print_result(rows, lines, as_json=as_json)
 
@@ -71,10 +65,9 @@ def set_(key: str, value: str) -> None:
         click.echo(f"{key} = {toml(parsed)}, for every process of {place.shown}")
         if parsed or not load(home, os.environ).config.runtime.paused:
             return
-    write_setting(home, key, parsed)
-    override = overriding(home, os.environ, key)
-    but = f"; it has no effect while {override[0]} is set ({override[1]})" if override else ""
-    click.echo(f"{key} = {toml(parsed)}, in {home.config}{but}")
+    mind.write_setting(home, key, parsed)
+    but = mind.overridden(home, key)
+    click.echo(f"{key} = {toml(parsed)}, in {home.config}{but and '; '}{but}")
 
 
 @config.command()
@@ -105,17 +98,3 @@ def _pause(home: Home, *, is_paused: bool) -> None:
 
     noted(home, "pause" if is_paused else "resume")
     edit(home, change)
-
-
-def write_setting(home: Home, key: str, value: Any) -> None:
-    """Write one setting to config.toml, and that it was changed into the audit log. Raises: BadConfiguration.
-
-    The audit log is that of the store before the change, because the new one may have a password still to come.
-    """
-    from claudius.compose import check_names
-
-    before: StorePlace | None = None
-    with suppress(BadConfiguration):
-        before = place_of(home)
-    write(home, key, value, lambda loaded: check_names(loaded, home))
-    noted_after(home, before, "setting", key)

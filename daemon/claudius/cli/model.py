@@ -15,9 +15,7 @@ from claudius.config import load
 from claudius.errors import ClaudiusError, UsageProblem, near
 from claudius.home import DIRECTORY_MODE, Home
 from claudius.providers.home import models
-
-AUTO = "auto"
-HOME = "home"
+from claudius.reports import mind
 
 
 @click.group(cls=Group)
@@ -35,18 +33,7 @@ def list_(*, fits: bool, as_json: bool) -> None:
         found = offered(home)
         print_result(found, [found.told] if found else [], as_json=as_json)
         return
-    used = models.in_use(load(home, os.environ), home)
-    rows: list[dict[str, Any]] = [
-        {"name": path.stem, "here": True, "bytes": path.stat().st_size, "used": path == used, "tried": True}
-        for path in models.files(home)
-    ]
-    here = {row["name"] for row in rows}
-    for one in models.known_models():
-        if one.name not in here:
-            known = {"memory": one.memory, "languages": one.languages, "licence": one.licence, "repo": one.repo}
-            rows.append(
-                {"name": one.name, "here": False, "bytes": one.bytes, "used": False, "tried": one.tried, **known}
-            )
+    rows = mind.model_rows(home)
     names = ("name", "size", "memory", "languages", "licence", "")
     lines = table(names, map(_row, rows), right=("size", "memory"))
     print_result(rows, lines, as_json=as_json)
@@ -76,56 +63,25 @@ def fetch(home: Home, which: str) -> None:
     """Fetch a model, have it think, and say how quick it is. Raises: ClaudiusError."""
     home.create()
     home.models.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
-    known = {one.name: one for one in models.known_models()}
+    known, is_shown = {one.name: one for one in models.known_models()}, sys.stderr.isatty()
     if which in known:
-        taken = _downloaded(home, known[which].repo, known[which].file, which)
+        taken = mind.download(home, known[which].repo, known[which].file, which, is_shown=is_shown)
     elif Path(which).expanduser().is_file():
         taken = models.take(home, Path(which).expanduser().absolute())
     elif which.count("/") == 2 and which.endswith(models.SUFFIX) and which[0] not in "/.~":
         owner, repo, file = which.split("/")
-        taken = _downloaded(home, f"{owner}/{repo}", file, file.removesuffix(models.SUFFIX))
+        taken = mind.download(home, f"{owner}/{repo}", file, file.removesuffix(models.SUFFIX), is_shown=is_shown)
     else:
         raise UsageProblem(f"{which} is neither a known model nor a file{near(which, known)}: `claudius model list`")
     click.echo(f"{taken.stem} is here ({models.gigabytes(taken.stat().st_size)})")
-    click.echo(_who_thinks(home, taken))
-
-
-def _downloaded(home: Home, repo: str, file: str, name: str) -> Path:
-    from claudius.providers.home.downloading import download
-
-    return download(home, repo, file, name, is_shown=sys.stderr.isatty())
-
-
-def _who_thinks(home: Home, taken: Path) -> str:
-    """Say who speaks now that a model is here."""
-    from claudius.providers.chain import choose
-
-    if not models.can_think():
-        return f"llama.cpp is still missing: {models.INSTALL}"
-    loaded = load(home, os.environ)
-    if choose(loaded, home)[0] != HOME or models.in_use(loaded, home) != taken:
-        return f"`claudius model use {taken.stem}` has it speak"
-    from claudius.reports.home_model import measured, speed_words
-
-    try:
-        speed = asyncio.run(measured(home))
-    except ClaudiusError as error:
-        raise ClaudiusError(f"{error.message}: `claudius model rm {taken.stem}` deletes it") from error
-    return f"it thinks from the next message on; {speed_words(speed)}"
+    click.echo(asyncio.run(mind.who_thinks(home, taken)))
 
 
 @model.command()
 @click.argument("name")
 def use(name: str) -> None:
     """Have a model that is here speak from the next message on."""
-    from claudius.cli.config import write_setting
-
-    home = Home.of(os.environ)
-    models.get(home, name)
-    write_setting(home, "home.model", name)
-    named = load(home, os.environ).config.providers
-    if HOME not in named:
-        write_setting(home, "providers", [HOME, *(one for one in named if one != AUTO)])
+    mind.use(Home.of(os.environ), name)
     click.echo(f"{name} speaks from the next message on")
 
 
@@ -148,6 +104,6 @@ def offered(home: Home) -> models.KnownModel | None:
     from claudius.providers.current import UNREAL
 
     loaded = load(home, os.environ)
-    if AUTO not in loaded.config.providers or models.files(home) or choose(loaded, home)[0] not in UNREAL:
+    if mind.AUTO not in loaded.config.providers or models.files(home) or choose(loaded, home)[0] not in UNREAL:
         return None
     return models.fitting()

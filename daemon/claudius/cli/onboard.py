@@ -21,7 +21,8 @@ import click
 from claudius.cli.output import fitted, json_option, print_checks, print_json
 from claudius.config import SETTINGS, Loaded, load, read_env_file
 from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
-from claudius.home import Home, write_private
+from claudius.home import Home
+from claudius.reports import mind
 from claudius.reports.network_checks import Check, ask_discord, ask_slack, gathered, misplaced, servers
 from claudius.reports.opened import edit
 from claudius.reports.status import OFFERS, is_on, turned_on
@@ -220,18 +221,10 @@ class Setup:
 
     def keep(self) -> None:
         """Write secrets to .env, mode 0600, and settings to config.toml; other lines are unchanged."""
-        from claudius.cli.config import write_setting
-
-        env_file = self._home.env_file
-        lines = env_file.read_text("utf-8").splitlines() if env_file.exists() else []
-        secrets = {name: value for name, value in self._secrets.items() if value}
-        for name, value in secrets.items():
-            kept = [line for line in lines if line.split("=")[0].replace("export", "").strip() != name]
-            lines = [*kept, f"{name}={value}"]
-        if secrets:
-            write_private(env_file, "\n".join(lines) + "\n")
+        if secrets := {name: value for name, value in self._secrets.items() if value}:
+            mind.write_secrets(self._home, secrets)
         for key, chosen in self.settings.items():
-            write_setting(self._home, key, chosen if isinstance(chosen, bool | str) else list(chosen))
+            mind.write_setting(self._home, key, chosen if isinstance(chosen, bool | str) else list(chosen))
 
     def _loaded(self) -> Loaded:
         words = {key: value for key, value in self.settings.items() if not isinstance(value, bool)}

@@ -193,7 +193,7 @@ async def _events(home: Home, *, deltas: bool) -> AsyncIterator[dict[str, Any]]:
 
     try:
         async with connect(home.socket) as connection:
-            await connection.send({"op": "stream", "deltas": deltas})
+            await connection.send({"op": "stream", "deltas": deltas, "typed": deltas})
             first = await connection.receive()
             if not first or first.get("event") != "streaming":
                 raise TryAgain("the running process has no stream to show: `claudius daemon restart`")

@@ -109,7 +109,8 @@ def decision(choices: Sequence[str], about: str = "") -> Ask[Any]:
     """Choose one of several; the value is a string, the choice itself. Raises: ValueError for fewer than two."""
     if len(choices) < 2:
         raise ValueError("a decision has at least two choices")
-    of = StrEnum("Choice", [(f"choice_{n}", one) for n, one in enumerate(choices)])  # type: ignore[misc]
+    named = {f"choice_{n}": one for n, one in enumerate(choices)}
+    of: Any = StrEnum("Choice", named)  # type: ignore[misc]  # mypy reads only literals there
     return Ask(
         slots={"choices": " | ".join(choices), **_told(about)},
         schema=of,

@@ -12,8 +12,9 @@
 
 In addition, a model call reports each piece of private text as it is written (`loop.thinking`), only while somebody
 listens; and the ledger, the cortex and the daimons report what they did: `ledger.after_record`, `ledger.after_assess`,
-`cortex.after_reflect`, `cortex.after_assess`, `cortex.after_directive`, `cortex.after_consult`, `daimon.after_whisper`,
-`daimon.after_speech`.
+`cortex.before_reflect`, `cortex.after_reflect`, `cortex.after_assess`, `cortex.after_directive`,
+`cortex.after_consult`, `cortex.belief_added`, `cortex.belief_expired`, `daimon.after_whisper`, `daimon.after_speech`; a
+commit that moves a conversation to another process reports `process.transition`.
 
 The `show_…` functions emit the events of a turn as they happen; `noted` builds the ledger entries that the turn's
 commit adds from the same facts. Source: the cortex design, section 2.
@@ -46,6 +47,7 @@ from claudius.observed import (
     ModelAnswered,
     ModelAsked,
     Observed,
+    ProcessMoved,
     SendBegins,
     Sent,
     SystemPromptBuilt,
@@ -261,6 +263,9 @@ def show_concluded(hooks: Hooks, recollection: Recollection, calls: Sequence[Cal
 
 def show_committed(hooks: Hooks, intent: Intent) -> None:
     """Emit the ledger entries after the commit."""
+    if (moved := intent.changes.get("process")) and hooks.has(ProcessMoved.point):
+        seen = _Seen(turn=intent.turn, conversation=intent.conversation, audience=intent.audience, timestamp=intent.at)
+        hooks.emit(ProcessMoved(**seen, before=moved["from"], after=moved["to"]))
     if intent.noted is None:
         return
     for one in intent.noted.interactions:

@@ -59,6 +59,7 @@ READ_ONCE = {
     "discord.api_url",
     "discord.gateway_url",
     "discord.typing",
+    "observers",
     "pipeline.steps",
     "slack.api_url",
     "slack.status",

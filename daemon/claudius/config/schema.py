@@ -415,6 +415,9 @@ class Config(SettingsTable, frozen=True):
         Meta(min_length=1, description="who speaks, then the fallbacks; auto = the first that is available"),
     ] = ("auto",)
     adapters: Annotated[tuple[str, ...], Meta(description="networks listened to; auto = those with tokens")] = ("auto",)
+    observers: Annotated[
+        tuple[str, ...], Meta(description="classes of your own, `module:Class`, that are told what happens")
+    ] = ()
     owners: Annotated[tuple[str, ...], Meta(description="person ids with owner's rights, e.g. slack:T1:U1")] = ()
     anthropic: AnthropicSettings = AnthropicSettings()
     claude: ClaudeSettings = ClaudeSettings()

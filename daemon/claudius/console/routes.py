@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -18,7 +18,7 @@ from claudius.config import blot, held
 from claudius.console.access import Entrance, mint
 from claudius.console.live import Live
 from claudius.console.walls import Refusal, document
-from claudius.errors import ClaudiusError
+from claudius.errors import BadConfiguration, ClaudiusError
 from claudius.home import Home
 from claudius.ledger_types import OwnersHand
 from claudius.reports import (
@@ -27,6 +27,7 @@ from claudius.reports import (
     doctor,
     ledger,
     life,
+    mind,
     people,
     replaying,
     soul,
@@ -134,6 +135,8 @@ READS: Mapping[str, Read] = {
     "/api/schedule": lambda home, _: clock.schedule(home, life.clock_now()),
     "/api/whispers": lambda home, query: clock.whispers(home, min(_number(query, "n", 50), MOST_ROWS)),
     "/api/daimons": lambda home, _: clock.daimons(home, datetime.now(UTC)),
+    "/api/settings": lambda home, _: mind.settings(home),
+    "/api/models": lambda home, _: mind.model_rows(home),
     "/api/tools": lambda home, _: tool_servers.offered(home),
     "/api/tools/pending": lambda home, _: tool_calls.waiting(home),
     "/api/tools/calls": lambda home, query: tool_calls.calls(home, min(_number(query, "n", 20), MOST_ROWS)),
@@ -168,6 +171,9 @@ class Routes:
             "schedule/{id}/move": self._move,
             "daimons/{name}": self._daimon,
             "tools/{id}": self._decide,
+            "settings/{key}": self._set,
+            "keys/{name}": self._keep_key,
+            "models/{name}": self._model,
             "soul/check": self._check,
             "soul/{file}": self._save,
             "replay": self._replay,
@@ -272,6 +278,29 @@ class Routes:
         said = await asyncio.to_thread(tool_calls.decide, self._home, call, verb)
         return document({"id": call, "said": said}, encode=encode)
 
+    async def _set(self, request: web.Request) -> web.Response:
+        key, text = request.match_info["key"], str((await body(request)).get("value", ""))
+        try:
+            await asyncio.to_thread(mind.set_on_the_page, self._home, key, text, ORIGIN)
+        except BadConfiguration as error:
+            raise Refusal(400, "usage", error.message, error.fix) from None
+        return document({"key": key, "but": mind.overridden(self._home, key)}, encode=encode)
+
+    async def _keep_key(self, request: web.Request) -> web.Response:
+        """Keep a key that is never answered again, by this route or another."""
+        name, value = request.match_info["name"], str((await body(request)).get("value", ""))
+        await asyncio.to_thread(mind.keep_key, self._home, name, value.strip(), ORIGIN)
+        return document({"key": name, "is_set": bool(value.strip())}, encode=encode)
+
+    async def _model(self, request: web.Request) -> web.StreamResponse:
+        name, verb = request.match_info["name"], (await body(request)).get("verb")
+        if verb == "use":
+            await asyncio.to_thread(mind.use, self._home, name, ORIGIN)
+            return document({"used": name}, encode=encode)
+        if verb != "get":
+            raise Refusal(400, "usage", f"{verb!r} is nothing to do with a model", "get or use")
+        return await _streamed(request, mind.downloaded(self._home, name))
+
     async def _check(self, request: web.Request) -> web.Response:
         files = drafts(await body(request))
         return document(await asyncio.to_thread(soul.checked, self._home, files), encode=encode)
@@ -297,17 +326,7 @@ class Routes:
         tokens = asked.get("agreed_tokens")
         if not isinstance(tokens, int):
             raise Refusal(400, "usage", "`agreed_tokens` is how many tokens you agree to")
-        rows = replaying.ask(self._home, turns(asked), drafts(asked), tokens)
-        first = await anext(rows)
-        stream = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
-        await stream.prepare(request)
-        secrets = held(os.environ)
-        async with aclosing(rows):
-            with suppress(ConnectionError):  # the page went away
-                await stream.write(blot(encode(first), secrets).encode() + b"\n")
-                async for row in rows:
-                    await stream.write(blot(encode(row), secrets).encode() + b"\n")
-        return stream
+        return await _streamed(request, replaying.ask(self._home, turns(asked), drafts(asked), tokens))
 
     async def _revert(self, request: web.Request) -> web.Response:
         asked, who, now = await body(request), request.match_info["person"], datetime.now(UTC)
@@ -332,6 +351,27 @@ class Routes:
             raise Refusal(400, "usage", "that is not the person's name", "type it out as it is shown")
         receipt = await people.forget(self._home, known.person)
         return document({**receipt, "lines": receipts.of(receipt)}, encode=encode)
+
+
+async def _streamed(request: web.Request, rows: AsyncGenerator[Any, None]) -> web.StreamResponse:
+    """Answer rows as JSON lines while they come; what fails before the first is a refusal, what fails later a row."""
+    first = await anext(rows)
+    stream = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+    await stream.prepare(request)
+    secrets = held(os.environ)
+
+    async def write(row: Any) -> None:
+        await stream.write(blot(encode(row), secrets).encode() + b"\n")
+
+    async with aclosing(rows):
+        with suppress(ConnectionError):  # the page went away
+            await write(first)
+            try:
+                async for row in rows:
+                    await write(row)
+            except ClaudiusError as error:
+                await write({"error": {"detail": error.message, "fix": ""}})
+    return stream
 
 
 def drafts(asked: Mapping[str, Any]) -> dict[str, str]:

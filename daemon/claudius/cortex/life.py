@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from claudius.cortex.models import Ended, Part, State, Thresholds, Ties
@@ -19,7 +20,7 @@ from claudius.cortex.reflect import reflect
 from claudius.cortex.triggers import backoff, evaluate, next_look, parts, thresholds_in_force
 from claudius.errors import ClaudiusError, StoreError
 from claudius.ledger_types import Recorded, Reflected, Reflection
-from claudius.observed import CycleAssessed, CycleDirected, CycleEnded
+from claudius.observed import BeliefAdded, BeliefExpired, CycleAssessed, CycleBegins, CycleDirected, CycleEnded
 from claudius.perception import SELF
 
 log = logging.getLogger(__name__)
@@ -41,6 +42,23 @@ UNREAL = ("rehearsal", "scripted", "none")
 """Providers that are not real models; with them `auto` means off."""
 
 
+class CycleTally(Struct):
+    """What the cycles of this process came to, for its metrics."""
+
+    cycles: dict[tuple[str, str], int] = field(default_factory=dict)
+    """(trigger, outcome) → how many."""
+    assessments: int = 0
+    seconds: float = 0.0
+    """How long they took, together."""
+
+    def count(self, record: Reflection) -> None:
+        """Count one cycle."""
+        key = record.trigger, record.outcome
+        self.cycles[key] = self.cycles.get(key, 0) + 1
+        self.assessments += len(record.peers_assessed)
+        self.seconds += record.duration_s
+
+
 class Cortex:
     """The cortex as a running task. `run` is its loop; `look` is one iteration."""
 
@@ -53,6 +71,7 @@ class Cortex:
         self._last: dict[str, int] = {}
         self._tuned: Mapping[str, float] = {}
         self._cycle = 0
+        self.tally = CycleTally()
         self.next_look: datetime | None = None
         """The time of the next look at the latest; None while the cortex is off."""
         self._is_awake = False
@@ -222,8 +241,11 @@ class Cortex:
         part = replace(part, events=self._buffer.take(part.audience))
         with ExitStack() as undo:
             undo.callback(self._buffer.give_back, part.events)
+            begun = CycleBegins(cycle=self._cycle + 1, trigger=fired[0], events=len(part.events))
+            self._ties.emit(begun)
             ended = await reflect(self._ties, part, fired, start, self._cycle + 1)
             self._cycle = ended.record.cycle
+            self.tally.count(ended.record)
             if ended.reflected:
                 await self._apply(ended.reflected)
             else:
@@ -279,8 +301,17 @@ def tell(ties: Ties, reflected: Reflected, recorded: Recorded) -> None:
                 rationale=one.rationale,
                 info_score=one.info_score,
                 cycle=record.cycle,
+                assessment_id=one.id,
+                timestamp=one.created_at,
             )
         )
+    put = {one.key: one for one in reflected.put}
+    for key in record.beliefs_added:
+        held = put[key]
+        told = {"value": held.value, "rationale": held.rationale, "peer_id": held.peer_id or ""}
+        ties.emit(BeliefAdded(cycle=record.cycle, key=key, **told))
+    for key in record.beliefs_expired:
+        ties.emit(BeliefExpired(cycle=record.cycle, key=key))
     for directive in reflected.directives:
         ties.emit(
             CycleDirected(
@@ -300,6 +331,7 @@ def tell(ties: Ties, reflected: Reflected, recorded: Recorded) -> None:
             beliefs_added=list(record.beliefs_added),
             beliefs_reaffirmed=list(record.beliefs_reaffirmed),
             beliefs_expired=list(record.beliefs_expired),
+            directives_issued=len(reflected.directives),
             summary=record.summary,
             elapsed_seconds=record.duration_s,
         )

@@ -35,6 +35,7 @@ from claudius.observed import (
     DaimonWhispered,
     MessageHeard,
     Observed,
+    ProcessMoved,
     Thinking,
     ToolBegins,
     ToolEnded,
@@ -108,17 +109,22 @@ class SoulStream:
     def __init__(self, hooks: Hooks, clock: Callable[[], datetime]) -> None:
         """Send events for what `hooks` report and for every committed turn; `clock` dates those without a time."""
         self._hooks, self._clock = hooks, clock
-        self._listeners: set[asyncio.Queue[dict[str, Any]]] = set()
+        self._listeners: dict[asyncio.Queue[dict[str, Any]], bool] = {}
+        """Queue → whether it wants the structs beside the prose."""
         self._is_looking = False
 
     def committed(self, turned: Turned) -> None:
         """Send the events of a turn, once it is durable."""
         if self._listeners:
-            for event in told(turned):
-                self._tell(event)
+            for event, seen in told(turned):
+                self._tell(event, seen)
 
     async def serve(self, connection: ControlConnection, asked: Mapping[str, Any]) -> None:
-        """Serve one listener until it disconnects; with `deltas`, it is told each thought as it is written, too."""
+        """Serve one listener until it disconnects.
+
+        With `deltas`, it is told each thought as it is written, too; with `typed`, what observers are told stands
+        beside the prose.
+        """
         if not self._is_looking:  # the first listener
             self._is_looking = True
             self._hooks.listen(MessageHeard, self._heard)
@@ -130,7 +136,7 @@ class SoulStream:
             for kind in (CycleEnded, CycleAssessed, CycleDirected, Consulted):
                 self._hooks.listen(kind, self._reflected)
         queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._listeners.add(queue)
+        self._listeners[queue] = bool(asked.get("typed"))
         unhook = self._hooks.listen(Thinking, partial(_grown, queue)) if asked.get("deltas") else None
         gone = asyncio.create_task(connection.receive(), name="stream's end")
         try:
@@ -143,7 +149,7 @@ class SoulStream:
                     break
                 await connection.send(following.result())
         finally:
-            self._listeners.discard(queue)
+            del self._listeners[queue]
             if unhook:
                 unhook()
             gone.cancel()
@@ -151,7 +157,7 @@ class SoulStream:
 
     def _heard(self, seen: MessageHeard) -> None:
         event = _event(seen.timestamp, "hear", seen.conversation, seen.turn, f"{seen.peer_id}: {seen.preview}")
-        self._tell(event | {"key": seen.event_id})
+        self._tell(event | {"key": seen.event_id}, seen)
 
     def _failed(self, seen: TurnFailed) -> None:
         self._tell(_event(seen.timestamp, "error", seen.conversation, seen.turn, seen.detail))
@@ -165,7 +171,7 @@ class SoulStream:
     def _used(self, seen: ToolBegins) -> None:
         end = f": {seen.state}" if isinstance(seen, ToolEnded) else ""
         kind = "tool.end" if end else "tool.start"
-        self._tell(_event(seen.timestamp, kind, seen.conversation, seen.turn, f"{seen.tool} ({seen.call}){end}"))
+        self._tell(_event(seen.timestamp, kind, seen.conversation, seen.turn, f"{seen.tool} ({seen.call}){end}"), seen)
 
     def _reflected(self, seen: Observed) -> None:
         """Send an event for what the second mind did."""
@@ -179,11 +185,12 @@ class SoulStream:
                 text = f"wants to {seen.action} {seen.peer_id}: {seen.text}"
             case Consulted():
                 turn, text = seen.turn, f"consulted: {'no answer in time' if seen.timed_out else seen.verdict}"
-        self._tell(_event(self._clock(), "think", "", turn, text))
+        self._tell(_event(self._clock(), "think", "", turn, text), seen)
 
-    def _tell(self, event: dict[str, Any]) -> None:
-        for queue in self._listeners:
-            _put(queue, event)
+    def _tell(self, event: dict[str, Any], seen: Observed | None = None) -> None:
+        for queue, is_typed in self._listeners.items():
+            typed = {"event": {"point": seen.point, **msgspec.to_builtins(seen)}} if is_typed and seen else {}
+            _put(queue, event | typed)
 
 
 def _put(queue: asyncio.Queue[dict[str, Any]], event: dict[str, Any]) -> None:
@@ -200,12 +207,15 @@ def _grown(queue: asyncio.Queue[dict[str, Any]], seen: Thinking) -> None:
     )
 
 
-def told(turned: Turned) -> Iterator[dict[str, Any]]:
-    """Yield a committed turn's events: what decided, what was felt and thought, the transition, what was said. Pure."""
+def told(turned: Turned) -> Iterator[tuple[dict[str, Any], Observed | None]]:
+    """Yield a committed turn's events: what decided, what was felt and thought, the transition, what was said. Pure.
+
+    With each stands what observers are told of it, if they are.
+    """
     intent, known = turned.intent, turned.recollection
 
-    def event(kind: str, text: str) -> dict[str, Any]:
-        return _event(intent.at, kind, intent.conversation, intent.turn, text)
+    def event(kind: str, text: str, seen: Observed | None = None) -> tuple[dict[str, Any], Observed | None]:
+        return _event(intent.at, kind, intent.conversation, intent.turn, text), seen
 
     attention = intent.attention
     yield event("gate", f"{attention.get('outcome', '')}: {attention.get('reason', '')}".strip(": "))
@@ -220,7 +230,9 @@ def told(turned: Turned) -> Iterator[dict[str, Any]]:
         yield event("tool.ask", f"{intent.asking.tool} ({intent.asking.id})")
     before, after = known.process.process or intent.process, intent.next_process.process
     if after and after != before:
-        yield event("transition", f"{before} → {after}")
+        seen = {"turn": intent.turn, "conversation": intent.conversation, "audience": intent.audience}
+        moved = ProcessMoved(**seen, timestamp=intent.at, before=before, after=after)
+        yield event("transition", f"{before} → {after}", moved)
     for utterance in intent.utterances:
         yield event("speak", utterance.body)
 
@@ -238,7 +250,7 @@ def _event(at: datetime, kind: str, conversation: str, turn: str, text: str) -> 
 class BackgroundServices:
     """The background services of one mind."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that one process has beside its turns
         self,
         mind: Mind,
         home: Home,
@@ -249,12 +261,15 @@ class BackgroundServices:
         chance: Callable[[], float],
         is_daemon: bool,
         also: Sequence[Callable[[Callable[[str], None]], Awaitable[None]]] = (),
+        observers: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         """Serve `mind` in `home` with the settings in force; only a daemon runs the schedule and listens on TCP.
 
         `also` is started with the services; each gets the function that wakes a conversation.
         """
         self._mind, self._home, self._loaded, self.is_daemon, self._also = mind, home, loaded, is_daemon, also
+        self.observers = observers
+        """Returns what is wrong with each observer of the owner's."""
         self._daimons, self.owner = LazyDaimons(mind, loaded, build, owner), owner
         self.peers = Peers(mind, owner, lambda name, body: self._daimons.get().converse(name, body))
         self._wake: Callable[[str], None] = lambda _: None

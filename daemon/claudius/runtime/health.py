@@ -20,7 +20,9 @@ from claudius.provider import TellsState, VoiceState
 from claudius.runtime.jobs.upkeep import BACKUP
 from claudius.runtime.process_resources import Disk
 
-Kind = Literal["network", "voice", "store", "budget", "backup", "apologies", "given_up", "disk", "archive", "tools"]
+Kind = Literal[
+    "network", "voice", "store", "budget", "backup", "apologies", "given_up", "disk", "archive", "tools", "observer"
+]
 
 EMPTY_BYTES = 525_000
 """About the size of a database before its first turn: empty tables and indexes take a page each."""
@@ -70,6 +72,8 @@ class Kept(Struct, frozen=True, kw_only=True):
     waits_since: Mapping[str, datetime] = field(default_factory=dict)
     """`inbox` and `outbox` → since when the oldest unfinished row waits."""
     archive_lag: int = 0
+    beliefs: int = 0
+    """Those of the cortex that are in force."""
     database_bytes: int = 0
     bytes_per_turn: float | None = None
     disk_free_bytes: int = 0
@@ -97,6 +101,8 @@ class HealthFacts(Struct, frozen=True, kw_only=True):
     """What keeps commits from the archive's remote; empty = nothing."""
     tools: Mapping[str, str] = {}
     """What is wrong with each server of tools."""
+    observers: Mapping[str, str] = {}
+    """What is wrong with each observer of the owner's."""
     apologies: int = 0
     """In the last hour."""
     kept: Kept = Kept()
@@ -169,6 +175,11 @@ def problems(facts: HealthFacts, settings: AlertSettings) -> tuple[Problem, ...]
             fails=False,
         )
         for name, detail in facts.tools.items()
+    ]
+    fix = "correct it and `claudius daemon restart`; `claudius daemon logs` names each fault"
+    found += [
+        Problem(kind="observer", subject=name, detail=detail, fix=fix, fails=False)
+        for name, detail in facts.observers.items()
     ]
     return tuple(found)
 
@@ -259,7 +270,7 @@ class Report(Struct, frozen=True, kw_only=True):
 class Health:
     """Looks at everything that health depends on."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each that health depends on
         self,
         mind: Mind,
         home: Home,
@@ -270,13 +281,16 @@ class Health:
         records: Callable[[], Records],
         archive: Callable[[], str | None] = lambda: None,
         tools: Callable[[], Mapping[str, str]] = dict,
+        observers: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         """Look at `mind` and what carries it; `records` opens what reads beside the store.
 
-        `archive` returns what keeps commits from its remote, `tools` what is wrong with each of their servers.
+        `archive` returns what keeps commits from its remote, `tools` and
+        `observers` what is wrong with each of their servers, and of the owner's.
         """
         self._mind, self._home, self._disk, self._networks = mind, home, disk, networks
         self._apologies, self._open, self._archive, self._tools = apologies, records, archive, tools
+        self._observers = observers
         self._records: Records | None = None
         self._reading = asyncio.Lock()
         self._read: tuple[float, Kept | StoreError] | None = None
@@ -312,6 +326,7 @@ class Health:
             store_fix=fix,
             archive=self._archive() or "",
             tools=self._tools(),
+            observers=self._observers(),
             apologies=self._apologies(),
             kept=kept,
         )
@@ -354,6 +369,7 @@ def read(records: Records, home: Home, budget: BudgetSettings, now: datetime) ->
     a_turn, days = growth(size, free)
     return Kept(
         counts=records.counts(now),
+        beliefs=len(records.beliefs(now)["beliefs"]),
         waits_since=records.waits_since(),
         archive_lag=records.archive_lag(),
         database_bytes=size["bytes"],

@@ -10,10 +10,17 @@ from contextlib import suppress
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 from prometheus_client.registry import Collector
 
 import claudius
+from claudius.cortex.life import CycleTally
 from claudius.errors import StoreError
 from claudius.memory.leases import LeaseStore
 from claudius.provider import CallTally, Provider
@@ -33,6 +40,8 @@ def render(
     provider: Provider,
     uptime_s: float,
     share: LeaseStore,
+    cortex: CycleTally | None = None,
+    beliefs: int = 0,
 ) -> str:
     """Return every metric of this process, as text; `share` where several processes share the store."""
     families = [
@@ -42,6 +51,7 @@ def render(
         _gauge("lanes", "Conversations that have something to do.", {(): lanes.busy}),
         _counter("tool_calls", "How calls of tools ended.", lanes.hands.ended, "tool", "state"),
         _gauge("tool_waiting", "Calls of tools that wait for consent.", {(): lanes.hands.waiting}),
+        *(_of_cortex(cortex, beliefs) if cortex else ()),
         *(_of_share(share) if share.is_shared else ()),
         _counter("log_dropped_lines", "Lines that could not be logged.", {(): resources.log_dropped()}),
         _gauge("uptime_seconds", "Seconds since the start.", {(): uptime_s}),
@@ -72,6 +82,15 @@ def _of_share(share: LeaseStore) -> Iterator[Metric]:
     yield _counter("lock_wait_seconds", "For how long transactions waited to begin.", {(): tally.lock_wait_s})
     with suppress(StoreError):
         yield _gauge("store_round_trip_seconds", "How long the server took to answer.", {(): share.round_trip_s()})
+
+
+def _of_cortex(tally: CycleTally, beliefs: int) -> Iterator[Metric]:
+    yield _counter("cortex_cycles", "Cycles of the cortex by what became of them.", tally.cycles, "trigger", "outcome")
+    yield _counter("cortex_assessments", "Peers that its cycles assessed.", {(): tally.assessments})
+    yield _gauge("cortex_beliefs", "Beliefs that it holds now.", {(): beliefs})
+    family = SummaryMetricFamily("claudius_cortex_reflection_seconds", "How long its cycles took.")
+    family.add_metric([], sum(tally.cycles.values()), tally.seconds)
+    yield family
 
 
 def _of_calls(tally: CallTally) -> Iterator[Metric]:

@@ -174,6 +174,7 @@ class Server:
             records=mind.store.records,
             archive=lambda: archive.remote_problem if archive else None,
             tools=tools.problems if tools else dict,
+            observers=services.observers if services else dict,
         )
         self._tools = tools
         self._alerts = Alerts(mind, self.health, adapters, home) if alerts else None
@@ -435,7 +436,10 @@ class Server:
         from claudius.runtime.metrics import render  # noqa: PLC0415 - its library is loaded when somebody asks
 
         report = await self.health.look(fresh_s=0.0)
-        return render(report, self._lanes, self._resources, self._mind.provider, self._uptime_s(), self._share)
+        cortex = self._second.cortex.tally if self._second else None
+        beliefs = report.facts.kept.beliefs
+        parts = self._lanes, self._resources, self._mind.provider, self._uptime_s(), self._share
+        return render(report, *parts, cortex, beliefs)
 
     def _uptime_s(self) -> float:
         return (self._resources.clock.steady() - self._started_at).total_seconds()
