@@ -78,3 +78,15 @@ def test_one_function_asks_a_model() -> None:
     askers = {place for place in awaits(".complete") if place.startswith("cognition/")}
 
     assert askers == {"cognition/asking.py"}
+
+
+def test_t37_one_place_starts_a_tool() -> None:
+    """T37: only `runtime/hands.py` runs one; cognition has it done through `mind.hands`."""
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="tool"), attr="run")):
+                    found.add(path.relative_to(PACKAGE).as_posix())
+
+    assert found == {"runtime/hands.py"}

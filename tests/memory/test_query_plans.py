@@ -101,3 +101,40 @@ def test_a_state_is_compared_and_not_looked_up_in_a_table_made_for_it(database: 
     steps = [row[1] for row in database.execute(f"EXPLAIN {QUERIES[name]}", values)]
 
     assert steps.count("OpenEphemeral") <= 1
+
+
+def test_t34_what_a_turn_asks_of_calls_costs_the_same_among_ten_thousand(database: sqlite3.Connection) -> None:
+    """T34: SQLite takes as many steps for each question, but for the end of a range, as with the call of this conversation alone."""
+    names = [
+        "call_found",
+        "calls_of_turn",
+        "calls_open",
+        "calls_waiting",
+        "calls_lapse_next",
+        "cards_decided",
+        "call_of_its_turn",
+    ]
+    values = {"id": "t1/0", "turn": "t1", "conversation": "c1", "receipt": "r"}
+    fill = (
+        "INSERT INTO tool_call (id, turn, conversation, audience, person, tool, class, args, args_sha256, state, asked_at) "
+        "SELECT 't' || value || '/0', 't' || value, 'c' || value, 'a', 'p', 'clock', 'look', '{}', '', "
+        "iif(value = 1, 'waiting', 'done'), '2026-01-01' FROM (WITH RECURSIVE n(value) AS (SELECT :first UNION ALL "
+        "SELECT value + 1 FROM n WHERE value < :last) SELECT value FROM n)"
+    )
+
+    def steps(name: str) -> int:
+        """Count the steps of one query."""
+        taken: list[int] = []
+        database.set_progress_handler(lambda: taken.append(1) or 0, 1)
+        database.execute(QUERIES[name], values).fetchall()
+        database.set_progress_handler(None, 0)
+        return len(taken)
+
+    database.execute(fill, {"first": 1, "last": 1})
+    few = {name: steps(name) for name in names}
+    database.execute(fill, {"first": 2, "last": 10_000})
+    many = {name: steps(name) for name in names}
+    database.rollback()
+
+    assert {name: many[name] - few[name] for name in names if abs(many[name] - few[name]) > 2} == {}
+    assert few["calls_open"] > 10

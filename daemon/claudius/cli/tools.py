@@ -1,19 +1,26 @@
-"""`claudius tools`: what the soul may do with its hands, whom it asks, and what it did."""
+"""`claudius tools`: what the soul may do with its hands, whom it asks, what it did, and who lends it more."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from claudius.cli import tool_servers
-from claudius.cli.output import Group, json_option, print_result, safe
+from claudius.cli.output import Group, json_option, print_result, safe, table
+from claudius.errors import EXIT_FAILED, ToolFailed, UsageProblem
 from claudius.home import Home
 
+if TYPE_CHECKING:
+    from claudius.tool import ToolClass
+    from claudius.tools.mcp import Listed
+    from claudius.tools.pins import Definition
+
 SCOPES = ("once", "talk", "channel", "always")
+CLASSES = ("look", "read", "write", "send")
 
 
 @click.group(cls=Group, invoke_without_command=True)
@@ -22,7 +29,7 @@ SCOPES = ("once", "talk", "channel", "always")
 def tools(context: click.Context, *, as_json: bool) -> None:
     """What the soul may do: its tools, their servers, consents and calls."""
     if context.invoked_subcommand is None:
-        context.invoke(tool_servers.list_, as_json=as_json)
+        context.invoke(list_, as_json=as_json)
 
 
 @tools.command()
@@ -104,10 +111,6 @@ def revoke(grant: int) -> None:
     click.echo(f"revoked: {grant}")
 
 
-for _command in (tool_servers.list_, tool_servers.add, tool_servers.remove, tool_servers.check, tool_servers.diff):
-    tools.add_command(_command)
-
-
 def _lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for row in rows:
         by = f" by {row['allowed_by']}" if row["allowed_by"] else ""
@@ -119,3 +122,132 @@ def _lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+@tools.command("list")
+@json_option
+def list_(*, as_json: bool) -> None:
+    """List every tool: what it may do, where it is offered, and whether it can be used now."""
+    from claudius.reports import tool_servers as reports
+
+    rows = reports.offered(Home.of(os.environ))
+    shown = [
+        [one["tool"], one["class"], one["from"], ", ".join(one["where"]) or "everywhere", one["off"] or one["purpose"]]
+        for one in rows
+    ]
+    print_result(rows, map(safe, table(("tool", "class", "from", "where", ""), shown)), as_json=as_json)
+
+
+@tools.command()
+@click.argument("name")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.option("--url", default="", help="Where the server listens, in place of a command.")
+@click.option("--env", multiple=True, metavar="VAR", help="A variable of .env that this server alone gets.")
+@click.option("--allow", multiple=True, metavar="TOOL=CLASS", help="Offer this tool; the others are not asked about.")
+@click.option(
+    "--where", multiple=True, default=("owner",), show_default=True, help="owner, private, or a channel's id."
+)
+@click.option("--timeout-s", type=float, default=0.0, help="The longest call, in seconds.")
+@click.option("--key-arg", default="", help="The argument that takes an idempotency key.")
+@click.option("--mine", multiple=True, metavar="TOOL", help="A tool whose results are your own words.")
+@click.option("--sandbox", default="", help="What precedes the command, as one text: 'bwrap --ro-bind / /'.")
+@click.option("--again", is_flag=True, help="Agree anew to the definitions of a server that is known.")
+@json_option
+def add(name: str, allow: tuple[str, ...], *, again: bool, as_json: bool, **given: Any) -> None:
+    """Add a server of tools: start it once, look at each tool, and say what it may do.
+
+    \b
+    claudius tools add time -- uvx mcp-server-time
+    claudius tools add notes --mine read_text_file -- npx -y @modelcontextprotocol/server-filesystem ~/notes
+    """  # noqa: D301 - click's mark of a paragraph that is not wrapped
+    import shlex
+
+    from claudius.config.schema import ToolServerSettings
+    from claudius.reports import tool_servers as reports
+
+    home = Home.of(os.environ)
+    server = ToolServerSettings(**given | {"sandbox": tuple(shlex.split(given["sandbox"]))})
+    loaded = reports.begin(home, name, server, again=again)
+    [seen] = reports.look(home, loaded, [name], {"patience_s": reports.FIRST_S})
+    if seen.error:
+        raise ToolFailed(name, seen.error)
+    for one in seen.listed.bad:
+        click.echo(f"left out: {safe(one)}", err=True)
+    classes = _given(allow, seen.listed) if allow or not sys.stdin.isatty() else _asked(seen.listed.tools)
+    if missing := sorted({*server.mine} - {one.name for one in seen.listed.tools}):
+        raise UsageProblem(f"{name} has no tool {missing[0]!r}")
+    rows = reports.agree(home, name, server, seen.listed.tools, classes)
+    lines = [f"{one['tool']}: {one['class'] or 'not offered'}" for one in rows]
+    lines.append("in force at the next turn; `claudius tools` lists every tool")
+    print_result(rows, map(safe, lines), as_json=as_json)
+
+
+def _given(allow: Sequence[str], listed: Listed) -> dict[str, ToolClass]:
+    from claudius.tool import ToolClass
+
+    known = {one.name: one for one in listed.tools}
+    if not allow:
+        tools = ", ".join(f"{one.name}={one.proposed}" for one in listed.tools)
+        raise UsageProblem(f"say what each tool may do, with --allow TOOL=CLASS; its server proposes {safe(tools)}")
+    found = {}
+    for one in allow:
+        tool, _, cls = one.partition("=")
+        if tool not in known:
+            raise UsageProblem(f"the server has no tool {tool!r}: it has {safe(', '.join(known))}")
+        if cls not in CLASSES:
+            raise UsageProblem(f"{one!r} names no class: {', '.join(CLASSES)}")
+        found[tool] = ToolClass(cls)
+    return found
+
+
+def _asked(tools: Sequence[Definition]) -> dict[str, ToolClass]:
+    from claudius.tool import ToolClass
+
+    click.echo("look asks nobody; read asks once in a talk; write and send ask each time; no = not offered")
+    found = {}
+    for one in tools:
+        arguments = ", ".join(one.schema.get("properties", {}))
+        click.echo(safe(f"\n{one.name}({arguments}): {one.description.strip()}"))
+        word = click.prompt("What may it do?", type=click.Choice([*CLASSES, "no"]), default=one.proposed.value)
+        if word != "no":
+            found[one.name] = ToolClass(word)
+    return found
+
+
+@tools.command()
+@click.argument("name")
+def remove(name: str) -> None:
+    """Forget a server, and what was agreed to of its tools."""
+    from claudius.reports import tool_servers as reports
+
+    reports.remove(Home.of(os.environ), name)
+    click.echo(f"{name} is forgotten")
+
+
+@tools.command()
+@click.argument("name", required=False)
+@json_option
+def check(name: str | None, *, as_json: bool) -> int:
+    """Start a server, or all of them, and compare what it offers with what was agreed to."""
+    from claudius.reports import tool_servers as reports
+
+    rows = reports.check(Home.of(os.environ), name)
+    lines = []
+    for one in rows:
+        found = one["detail"] or f"as agreed, {len(one['tools'])} tools"
+        lines.append(f"{one['server']}: {found}  ({one['ms']} ms)")
+        lines += [f"  left out: {bad}" for bad in one["bad"]]
+    print_result(rows, map(safe, lines or ["there is no server: `claudius tools add`"]), as_json=as_json)
+    return 0 if all(one["ok"] for one in rows) else EXIT_FAILED
+
+
+@tools.command()
+@click.argument("name")
+@json_option
+def diff(name: str, *, as_json: bool) -> None:
+    """Show how a server's definitions differ from those that you agreed to; `add --again` agrees to them."""
+    from claudius.reports import tool_servers as reports
+
+    rows = reports.diff(Home.of(os.environ), name)
+    lines = [line for one in rows for line in (f"{one['tool']}: {one['change']}", *one["lines"])]
+    print_result(rows, map(safe, lines or [f"{name}: as agreed"]), as_json=as_json)
