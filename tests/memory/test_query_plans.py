@@ -118,7 +118,7 @@ def test_t34_what_a_turn_asks_of_calls_costs_the_same_among_ten_thousand(databas
     fill = (
         "INSERT INTO tool_call (id, turn, conversation, audience, person, tool, class, args, args_sha256, state, asked_at) "
         "SELECT 't' || value || '/0', 't' || value, 'c' || value, 'a', 'p', 'clock', 'look', '{}', '', "
-        "iif(value = 1, 'waiting', 'done'), '2026-01-01' FROM (WITH RECURSIVE n(value) AS (SELECT :first UNION ALL "
+        "CASE value WHEN 1 THEN 'waiting' ELSE 'done' END, '2026-01-01' FROM (WITH RECURSIVE n(value) AS (SELECT :first UNION ALL "
         "SELECT value + 1 FROM n WHERE value < :last) SELECT value FROM n)"
     )
 
