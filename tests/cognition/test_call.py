@@ -56,7 +56,7 @@ async def test_a_private_reply_is_repaired_by_one_call(home: Home) -> None:
 
 
 async def test_what_cannot_be_repaired_is_the_fixed_line(home: Home) -> None:
-    """Fixed: the line is in character and holds nothing of either broken reply."""
+    """Fixed: the first line to a stranger is a greeting and holds nothing of either broken reply."""
     voice = Scripted(["<internal_monologue>S1</internal_monologue>", "<internal_monologue>S2</internal_monologue>"])
     async with alive(home, voice) as soul:
         said = await one(soul)
@@ -64,14 +64,14 @@ async def test_what_cannot_be_repaired_is_the_fixed_line(home: Home) -> None:
     assert "S1" not in said
     assert "S2" not in said
     assert len(voice.requests) == 2
-    assert said.startswith("I had that on the bench")
+    assert said.startswith("Good to meet you")
 
 
 async def test_a_failing_repair_call_is_not_a_failing_turn(home: Home) -> None:
-    """If the second call fails, the ladder goes on without it."""
+    """If the second call fails, the ladder goes on without it; a first line is no apology."""
     voice = Scripted(["<internal_monologue>S1</internal_monologue>", AuthFailed()])
     async with alive(home, voice) as soul:
-        assert (await one(soul)).startswith("I had that on the bench")
+        assert (await one(soul)).startswith("Good to meet you")
 
 
 @pytest.mark.parametrize("fault", [Line(deltas=("x",), stop_reason="refusal"), RefusedReply()], ids=["stop", "error"])
