@@ -379,9 +379,10 @@ def cause_of(perception: Perception, participation: str, now: datetime) -> Cause
     why = internal(perception)
     if why.asked_by or why.in_answer:
         return Cause.ASKED
-    if perception.owes:
+    is_own = perception.origin is Origin.INTERNAL
+    if perception.owes and (not is_own or perception.kind is Kind.NEWS):  # a program's, for a process that answers all
         return Cause.ANSWERS
-    if perception.origin is Origin.INTERNAL:
+    if is_own:
         return Cause.UNASKED
     own = perception.extra.participation if isinstance(perception.extra, MessageExtra) else ""
     is_group = (own or participation) == GROUP

@@ -7,14 +7,12 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
-from datetime import datetime
 
 import pytest
 
 from case_rows import rows
 from claudius.errors import AuthFailed, DeliveryLater, DeliveryRefused, Overloaded, RateLimited, StoreError, TooLong
 from claudius.home import Home
-from claudius.memory.inbox import RateLimits
 from claudius.memory.sqlite import SqliteRecords
 from claudius.perception import Perception
 from claudius.provider import Event, Request
@@ -79,11 +77,11 @@ async def test_no_thought_begins_while_a_message_is_being_kept(home: Home, monke
     async with alive(home, voice) as soul:
         keep = soul.mind.store.inbox.accept
 
-        async def slowly(perceptions: Sequence[Perception], now: datetime, limits: RateLimits) -> tuple[bool, ...]:
+        async def slowly(perceptions: Sequence[Perception], *more: Any) -> tuple[bool, ...]:
             """Store one of the messages only when the test allows it."""
             if perceptions[0].text == "slow":
                 await may_keep.wait()
-            return await keep(perceptions, now, limits)
+            return await keep(perceptions, *more)
 
         monkeypatch.setattr(soul.mind.store.inbox, "accept", slowly)
         hearing = asyncio.create_task(soul.network.hear("slow", person="ana"))
