@@ -365,7 +365,7 @@ async def test_local_l5_a_prompt_that_would_be_cut_is_never_sent(home: Home) -> 
     for body in bodies:
         sent = sum(len(one["content"]) for one in body["messages"]) // family.tokenizer_s_chars
         assert sent + body["max_tokens"] <= family.context
-        assert body["messages"][0]["content"].startswith("You are Claudius")
+        assert "You are Claudius" in body["messages"][0]["content"]
 
 
 async def test_local_l5_what_cannot_fit_is_refused_before_it_is_sent(home: Home) -> None:
@@ -489,7 +489,8 @@ async def test_what_is_told_of_a_talk_fits_in_tokens(home: Home, row: dict[str, 
     if most := right.take("request_tokens_at_most"):
         assert max(sum(count(text) for _, text in call.messages) for call in asked) <= most
     if right.take("system_whole"):
-        assert {call.system[:WHO_CHARS] for call in asked} == {asked[0].system[:WHO_CHARS]}
+        who = {call.system[call.system.index("You are") :][:WHO_CHARS] for call in asked}  # the day may stand before it
+        assert len(who) == 1
     if right.take("history_tokens_at_most"):
         told = [sum(count(text) for _, text in call.messages[:-1]) for call in asked if "summary" not in call.tail]
         assert max(told) <= 1500

@@ -95,7 +95,7 @@ async def test_fr_cx_04_an_assessment_is_written_with_a_counted_score_and_told(h
         await it.cortex.look()
 
     (told,) = it.events("cortex.after_assess")
-    assert set(told) == {"peer_id", "trust", "rationale", "info_score", "cycle"}
+    assert set(told) == {"peer_id", "trust", "rationale", "info_score", "cycle", "assessment_id", "timestamp"}
     assert (told["trust"], told["info_score"], told["cycle"]) == (2, 1, 1)
     assert await trusts(home) == [2]
 
@@ -117,6 +117,7 @@ async def test_fr_cx_09_the_events_have_exactly_these_keys(home: Home) -> None:
         "beliefs_added",
         "beliefs_reaffirmed",
         "beliefs_expired",
+        "directives_issued",
         "summary",
         "elapsed_seconds",
     }

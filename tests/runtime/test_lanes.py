@@ -7,6 +7,7 @@ import re
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
+from typing import Any
 
 import pytest
 

@@ -98,7 +98,7 @@ def spending(store: Store, budget: BudgetSettings, now: datetime) -> tuple[Cap, 
 
 T = TypeVar("T")
 
-FRESH_S = 0.25
+FRESH_S = 0.1
 """How long a read of a watched file stays valid; an edit takes effect within 300 ms."""
 
 

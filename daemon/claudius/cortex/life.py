@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
-from claudius.cortex.models import Ended, Part, State, Thresholds, Ties
+from claudius.cortex.models import CycleTally, Ended, Part, State, Thresholds, Ties
 from claudius.cortex.observe import Buffer, Seen, Watch, messages
 from claudius.cortex.reflect import reflect
 from claudius.cortex.triggers import backoff, evaluate, next_look, parts, thresholds_in_force
@@ -40,23 +39,6 @@ DEATHS = 5
 """After this many consecutive crashes the cortex stays down until the process restarts."""
 UNREAL = ("rehearsal", "scripted", "none")
 """Providers that are not real models; with them `auto` means off."""
-
-
-class CycleTally(Struct):
-    """What the cycles of this process came to, for its metrics."""
-
-    cycles: dict[tuple[str, str], int] = field(default_factory=dict)
-    """(trigger, outcome) → how many."""
-    assessments: int = 0
-    seconds: float = 0.0
-    """How long they took, together."""
-
-    def count(self, record: Reflection) -> None:
-        """Count one cycle."""
-        key = record.trigger, record.outcome
-        self.cycles[key] = self.cycles.get(key, 0) + 1
-        self.assessments += len(record.peers_assessed)
-        self.seconds += record.duration_s
 
 
 class Cortex:

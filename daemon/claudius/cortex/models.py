@@ -195,3 +195,20 @@ class Ended(Struct, frozen=True, kw_only=True):
     reflected: Reflected | None = None
     peers: frozenset[str] = frozenset()
     """The peers that the cycle saw."""
+
+
+class CycleTally(Struct):
+    """What the cycles of this process came to, for its metrics."""
+
+    cycles: dict[tuple[str, str], int] = field(default_factory=dict)
+    """(trigger, outcome) → how many."""
+    assessments: int = 0
+    seconds: float = 0.0
+    """How long they took, together."""
+
+    def count(self, record: Reflection) -> None:
+        """Count one cycle."""
+        key = record.trigger, record.outcome
+        self.cycles[key] = self.cycles.get(key, 0) + 1
+        self.assessments += len(record.peers_assessed)
+        self.seconds += record.duration_s

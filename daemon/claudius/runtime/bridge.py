@@ -202,9 +202,9 @@ class Bridge:
 
     async def _on(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         session, owner = str(asked.get("session") or ""), self._owner()
+        await self._note(str(asked.get("conversation") or ""))  # first, for two sessions may ask at once
         if self.loan and not (session and session == self.loan.session):
             raise ClaudiusError(f"lent already, to {self.loan.name}: `claudius bridge off` takes it back")
-        await self._note(str(asked.get("conversation") or ""))
         known = self._mind.store.people.name(owner)
         self.loan = Loan(
             name=owner.rpartition(":")[2].capitalize() if known == UNNAMED else known,

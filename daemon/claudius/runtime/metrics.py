@@ -20,7 +20,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 import claudius
-from claudius.cortex.life import CycleTally
+from claudius.cortex.models import CycleTally
 from claudius.errors import StoreError
 from claudius.memory.leases import LeaseStore
 from claudius.provider import CallTally, Provider
