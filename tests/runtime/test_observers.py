@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,14 @@ class Raiser:
     def on_message(self, event: MessageHeard) -> None:
         """Raise."""
         raise ValueError(event.preview)
+
+
+class Leaver:
+    """An observer that would end the program."""
+
+    def on_message(self, _: MessageHeard) -> None:
+        """Leave."""
+        sys.exit(3)
 
 
 class Sleeper:
@@ -84,6 +93,22 @@ def test_what_waits_is_bounded_and_what_is_dropped_is_counted() -> None:
     one.drain()
 
     assert 99 <= one.dropped <= 100
+
+
+def test_one_that_would_end_the_program_is_switched_off_and_nothing_waits_for_it() -> None:
+    """Three exits are three faults, as any error; of one that is off nobody's words stay queued."""
+    leaver, sleeper = Observer("leaves", Leaver()), Sleeper()
+    slow = Observer("slow", sleeper, slow_s=-1.0)
+    for _ in range(10):
+        leaver.take("on_message", HEARD)
+    leaver.drain()
+    while not slow.why_off:
+        slow.take("on_message", HEARD)
+    waiting = slow._queue.qsize()
+    sleeper.may_end.set()
+
+    assert "its on_message raised SystemExit in test_observers.py" in leaver.why_off
+    assert waiting == 0
 
 
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {

@@ -15,6 +15,7 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -125,7 +126,7 @@ class Observer:
         began_s = self._since_s = time.monotonic()
         try:
             getattr(self._part, name)(event)
-        except Exception as error:  # the owner's own code, which must cost nobody a turn
+        except BaseException as error:  # the owner's own code; a SystemExit of it would end its thread, and say nothing
             log.exception("an observer failed", extra={"hook": name})
             where = traceback.extract_tb(error.__traceback__)[-1]  # its own words may be somebody's message
             self._fault(name, f"raised {type(error).__name__} in {Path(where.filename).name}:{where.lineno}")
@@ -139,6 +140,10 @@ class Observer:
         log.warning("an observer %s: %s", what, self.name, extra={"hook": name, "times": self._faults})
         if self._faults >= FAULTS:
             self.why_off = f"is switched off: its {name} {what}, and that was the third fault"
+            with suppress(queue.Empty):  # what waits may be somebody's words, which nobody will read any more
+                while True:
+                    self._queue.get_nowait()
+                    self._queue.task_done()
 
 
 class Observers:
