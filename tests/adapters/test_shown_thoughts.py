@@ -14,7 +14,7 @@ from claudius.home import Home
 from claudius.ledger_types import Belief
 from claudius.perception import Kind, Origin
 from claudius.providers.scripted import Scripted
-from claudius.runtime.shown_thoughts import thought_to_show
+from claudius.runtime.shown_thoughts import is_still_chosen, thought_to_show
 from claudius.testing.adapter_contract.stage import BEN, CHANNEL, DM
 from claudius.testing.alive import Alive
 from lab.stages.slack import SlackStage
@@ -87,6 +87,13 @@ def _refuses_all_else(turned: Turned, config: Any) -> None:
     assert masked is not None
     assert masked.text == "***"
     assert thought_to_show(turned, replace(config, owners=())) is None, "unlinked: no owner any more"
+    shown = thought_to_show(turned, config)
+    assert shown
+    later = {
+        "off": replace(config, runtime=replace(config.runtime, thoughts=())),
+        "unlinked": replace(config, owners=()),
+    }
+    assert [is_still_chosen(shown, one) for one in (config, *later.values())] == [True, False, False]
     assert thought_to_show(replace(turned, intent=replace(turned.intent, whispers=(1,))), config) is None
     for name, values in changed.items():
         assert thought_to_show(replace(turned, recollection=replace(known, **values)), config) is None, name

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from case_rows import rows
+from claudius.cognition.turn import Turned
 from claudius.errors import AuthFailed, DeliveryLater, DeliveryRefused, Overloaded, RateLimited, StoreError, TooLong
 from claudius.home import Home
+from claudius.intent import ShownThought
 from claudius.memory.sqlite import SqliteRecords
 from claudius.perception import Perception
 from claudius.provider import Event, Request
@@ -306,6 +308,33 @@ async def test_a_refused_send_is_given_up_and_the_next_message_goes_on(home: Hom
 
     assert [one.text for one in seen] == ["re n"]
     assert any("is_archived" in str(row["reason"]) for row in dead)
+
+
+async def test_a_thought_is_shown_only_after_words_that_were_sent(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a turn whose reply the network refused, an owner sees no thought; of the next one, they do."""
+    shown: list[str] = []
+
+    async def show(thought: ShownThought, _: object) -> None:
+        shown.append(thought.turn)
+
+    monkeypatch.setattr(lanes, "show_thought", show)
+    monkeypatch.setattr(lanes, "thought_to_show", lambda turned, *_: shown_thought(turned))
+    monkeypatch.setattr(lanes, "is_still_chosen", lambda *_: True)
+    async with alive(home, Scripted(default=echo)) as soul:
+        soul.network.faults.append((DeliveryRefused("is_archived"), False))
+        await soul.network.hear("m")
+        await soul.idle()
+        refused = list(shown)
+        await soul.network.hear("n")
+        await soul.network.until_visible(1)
+        await soul.idle()
+
+    assert (refused, len(shown)) == ([], 1)
+
+
+def shown_thought(turned: Turned) -> ShownThought:
+    """Return a thought of a turn."""
+    return ShownThought(turn=turned.intent.turn, conversation=turned.intent.conversation, person="p", text="Hm.")
 
 
 async def test_the_working_sign_is_always_cleared(home: Home) -> None:

@@ -94,6 +94,10 @@ class OutboxStore:
         """Return what was said in answer to a perception, part by part; empty if nothing was said yet."""
         return tuple(delivery_of(row).utterance for row in self._core.look("answered", key=key))
 
+    def was_said(self, turn: str) -> bool:
+        """Return whether a part of a turn's words was sent."""
+        return bool(self._core.look("said_of_turn", turn=turn))
+
     async def attempt(self, key: str) -> bool:
         """Mark a part `taken`, durably, before its first byte leaves. No write is needed if it already is.
 

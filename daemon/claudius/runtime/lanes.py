@@ -37,7 +37,7 @@ from claudius.runtime.failures import AGAIN, Apologise, Retry, decide, patience_
 from claudius.runtime.hands import ToolRunner
 from claudius.runtime.lane import BrokenOff, Lane, goes_on, next_turn
 from claudius.runtime.process_resources import ProcessResources
-from claudius.runtime.shown_thoughts import thought_to_show
+from claudius.runtime.shown_thoughts import is_still_chosen, thought_to_show
 from claudius.runtime.thread_backfill import Forgotten, ThreadBackfill
 from claudius.runtime.turn_log import TurnLog
 from claudius.tool import CallState
@@ -313,8 +313,9 @@ class Lanes:
         try:
             unsent = await deliver(parts, post)
             if lane.thought and not unsent:
-                await show_thought(lane.thought, lane.adapter)
-                lane.thought = None
+                thought, lane.thought = lane.thought, None
+                if mind.store.outbox.was_said(thought.turn) and is_still_chosen(thought, mind.config()):
+                    await show_thought(thought, lane.adapter)
             return unsent
         finally:
             lane.speaking_s = None

@@ -40,3 +40,8 @@ def thought_to_show(turned: Turned, config: Config, secrets: tuple[str, ...] = (
     if not text or Place.of(intent.conversation).network == "terminal":
         return None
     return ShownThought(turn=intent.turn, conversation=intent.conversation, person=heard.person, text=text)
+
+
+def is_still_chosen(thought: ShownThought, config: Config) -> bool:
+    """Return whether a thought may still be shown: its words may be sent long after the turn. Pure."""
+    return thought.conversation in config.runtime.thoughts and thought.person in config.owners
