@@ -46,7 +46,11 @@ INSERT INTO step (turn, n, at, conversation, person, purpose, request_sha256, re
     input_tokens, cache_read_tokens, cache_write_tokens, output_tokens, cost_usd, estimated, ms)
 VALUES (:turn, :n, :at, :conversation, :person, :purpose, :request_sha256, :response, :stop_reason, :provider, :model,
     :input_tokens, :cache_read_tokens, :cache_write_tokens, :output_tokens, :cost_usd, :estimated, :ms)
-ON CONFLICT (turn, n) DO UPDATE SET response = excluded.response, request_sha256 = excluded.request_sha256;
+ON CONFLICT (turn, n) DO UPDATE SET purpose = excluded.purpose, request_sha256 = excluded.request_sha256,
+    response = excluded.response, stop_reason = excluded.stop_reason, provider = excluded.provider, model = excluded.model,
+    input_tokens = excluded.input_tokens, cache_read_tokens = excluded.cache_read_tokens,
+    cache_write_tokens = excluded.cache_write_tokens, output_tokens = excluded.output_tokens,
+    cost_usd = excluded.cost_usd, estimated = excluded.estimated, ms = excluded.ms;
 
 -- name: call_of_heard
 INSERT INTO step (turn, n, at, conversation, person, purpose, request_sha256, response, stop_reason, provider, model,

@@ -377,11 +377,11 @@ async def _(ground: Ground) -> None:
     assert grounds.summary == "summary 8"
 
 
-@case("M117", "a call that belongs to no turn is booked once, and its dollars count")
+@case("M117", "a call that belongs to no turn is booked once, with its last figures, and its dollars count")
 async def _(ground: Ground) -> None:
     async with awake(ground) as store:
         made: Call = call(cost_usd=0.25, purpose="cortex")
-        store.turns.book("cortex:1", made, NOW)
+        store.turns.book("cortex:1", call(cost_usd=0.75, purpose="cortex"), NOW)
         store.turns.book("cortex:1", made, NOW)
         store.turns.book("cortex:2", made, NOW)
         await store.ledger.set_belief("nothing", "pin")
