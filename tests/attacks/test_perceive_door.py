@@ -77,6 +77,8 @@ REFUSED: list[tuple[str, dict[str, Any], str, str, int]] = [
     ("a conversation that is unknown", {"conversation": "rehearsal:t:nowhere:"}, CI, "perceive", 404),
     ("an unknown process", {"process": "deepwork"}, CI, "perceive", 400),
     ("a module as a process", {"process": "this:s"}, CI, "perceive", 400),
+    ("an object as a process", {"process": {}}, CI, "perceive", 400),
+    ("null as a process", {"process": None}, CI, "perceive", 400),
     ("another kind", {"kind": "order"}, CI, "perceive", 400),
     ("a name of two lines", {"from": "a\nb"}, CI, "perceive", 400),
     ("too long", {"text": "y" * 8192}, CI, "perceive", 413),
@@ -117,6 +119,16 @@ async def test_a_process_that_answers_everything_owes_one_reply_for_each_id(home
     assert (heard["from"], "Ignore your" in heard["text"], heard["text"].startswith("Build")) == ("ci", False, True)
     assert "A build broke." not in asked.system
     assert any('"kind":"news"' in one.content and "Ignore your" not in one.content for one in later.history)
+
+
+async def test_what_is_brought_again_costs_nothing_of_the_rate(home: Home) -> None:
+    """A program that tries one id again, as often as it likes, may still bring another."""
+    async with door(home, CLAUDIUS_BUDGET_PERSON_PER_MINUTE="2") as (_, _, bring):
+        found = [await bring(BROKE) for _ in range(5)]
+        other = await bring(BROKE | {"id": "b-2"})
+
+    assert found == [(202, True), *[(202, False)] * 4]
+    assert other == (202, True)
 
 
 @pytest.mark.parametrize("setting", [{"ENABLED": "0"}, {"ENABLED": "1"}, {"PROACTIVE": "1"}], ids=str)

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
+from claudius.errors import RateLimited
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
 from claudius.runtime.control import connect
@@ -180,6 +182,54 @@ async def test_d6_only_another_soul_converses(tmp_path: Path) -> None:
             async with client.post(url, json=sent, headers=headers) as answer:
                 assert answer.status == status
         assert mouths["beata"].requests == []
+
+
+@asynccontextmanager
+async def one_soul(root: Path, mouth: Scripted, **more: str) -> AsyncIterator[Alive]:
+    """Yield Beata, who has Claudius as her daimon."""
+    home = Home(root / "beata")
+    home.create()
+    given = settings("beata", "claudius", {name: free_port() for name in TOKENS}) | TOGETHER["beata"] | more
+    async with alive(home, mouth, settings=given, keeps_clock=True) as soul:
+        yield soul
+
+
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_turn_that_is_tried_again_answers_all_who_wait_for_it(tmp_path: Path, times: int) -> None:
+    """A passing error of the model ends no wait; the same words brought twice are answered twice with the one reply."""
+    mouth = Scripted([RateLimited(after_s=0.1)], default=by_tag(external_dialogue="I am well."))
+    async with one_soul(tmp_path, mouth) as soul:
+        peers = soul.services.peers
+        asking = [peers.answered(peers.heard("claudius", "t1", 1, "How are you?")) for _ in range(times)]
+        async with asyncio.timeout(20):
+            said = await asyncio.gather(*asking)
+
+    assert said == ["I am well."] * times
+    assert len(mouth.requests) == 2
+
+
+async def test_a_daimon_begins_as_many_talks_in_a_day_as_it_may_whisper(tmp_path: Path) -> None:
+    """A talk goes on; one more than `daily_max` is refused until tomorrow, and no model is asked."""
+    mouth, found = Scripted(default=by_tag(external_dialogue="I am well.")), []
+    async with one_soul(tmp_path, mouth, CLAUDIUS_DAIMON_CLAUDIUS_DAILY_MAX="1") as soul:
+        url = f"http://127.0.0.1:{soul.services._door.port}/api/whisper"
+        headers = {"Authorization": "Bearer the token that the two share"}
+        async with aiohttp.ClientSession() as client:
+            for name, turn in (("t1", 1), ("t1", 2), ("t2", 1)):
+                sent = {"source": "claudius", "mode": "converse", "talk": name, "turn": turn, "text": "Hello."}
+                async with client.post(url, json=sent, headers=headers) as answer:
+                    found.append((answer.status, "Retry-After" in answer.headers))
+
+    assert found == [(200, False), (200, False), (429, True)]
+    assert len(mouth.requests) == 2
+
+
+async def test_the_most_words_fit_a_request_in_any_script(tmp_path: Path) -> None:
+    """What one side may say at most, all of it emoji, is heard by the other."""
+    async with two(tmp_path, claudius="\U0001f600" * 1200) as (souls, _):
+        shown = await talk(souls["claudius"], turns=1)
+
+    assert [len(one["text"]) for one in shown[:-1]] == [1200, len("I am beata.")]
 
 
 async def test_the_other_s_silence_changes_no_turn_and_an_idle_hour_asks_nobody(tmp_path: Path) -> None:

@@ -439,6 +439,11 @@ class InboxStore:
 
         return await self._core.write(write)
 
+    def state(self, key: str) -> str:
+        """Return how far a perception has come (`InboxState`); empty if it is not known."""
+        found = self._core.look("heard_before", key=key)
+        return str(found[0]["state"]) if found else ""
+
     async def amend(self, perception: Perception, now: datetime) -> Amended:
         """Apply an edit, a deletion or a reaction durably, in one transaction.
 

@@ -95,12 +95,13 @@ async def _posted(
     """Post a request. Returns the status, the headers, and the body; None if that is too long."""
     check_literal(urlsplit(daimon.url).hostname or "")
     url = daimon.url.rstrip("/") + PATH
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+    data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")  # escapes would make 12 bytes of one emoji
     connector = aiohttp.TCPConnector(resolver=Once(), use_dns_cache=False, force_close=True)
     timeout = aiohttp.ClientTimeout(total=within_s, sock_connect=CONNECT_S)
     async with (
         aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as session,
-        session.post(url, json=body, headers=headers, allow_redirects=False) as response,
+        session.post(url, data=data, headers=headers, allow_redirects=False) as response,
     ):
         return response.status, response.headers, await _bounded(response)
 

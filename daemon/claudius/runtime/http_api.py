@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from aiohttp import web
@@ -322,7 +322,10 @@ class WhisperApi:
         if self._mind.stage() is not Stage.OPEN:
             return _later(503, 3600)
         try:
-            said = await self._peers.answered(self._peers.heard(source, *read(body)))
+            talk, number, text = read(body)
+            if not self._peers.may_talk(source, talk, daimons(self._mind.config())[source].daily_max):
+                return _tomorrow(self._mind.clock())
+            said = await self._peers.answered(self._peers.heard(source, talk, number, text))
         except UsageProblem as error:
             return web.json_response({"error": error.message}, status=400)
         except StoreError:
@@ -347,8 +350,7 @@ class WhisperApi:
         daimon = daimons(mind.config())[source]
         standing = mind.store.whispers.standing(source, now)
         if standing.today >= daimon.daily_max:
-            until = day_start(now) + timedelta(days=1) - now
-            return _later(429, int(until.total_seconds()) + 1)
+            return _tomorrow(now)
         text = sanitised(body["whisper"], source, lately=standing.lately, secrets=mind.secrets)
         if not text:
             return web.json_response({"error": "that cannot be kept"}, status=400)
@@ -414,12 +416,15 @@ class EventApi:
         if not isinstance(by, str) or len(by) > ID_CHARS or not by.isprintable():
             raise web.HTTPBadRequest(text="from is no name")
         soul = mind.soul()
-        process = find(named, soul) if named in known_names(soul) else None
-        if named and process is None:
+        process = find(named, soul) if isinstance(named, str) and named in known_names(soul) else None
+        if named != "" and process is None:
             raise web.HTTPBadRequest(text="there is no such process")
         if conversation not in config.perceive[program].conversations:
             raise web.HTTPForbidden(text="that conversation is not among this token's")
         audience = await self._audience(conversation)
+        key = f"perceived by {program!r}:{name}"
+        if mind.store.inbox.state(key):  # brought again, which is no rate of anybody's
+            return web.json_response({"stored": False, "id": name}, status=202)
         verdict = self._rates.judge(program, conversation, RateLimits.of(config), time.monotonic())
         if verdict is not RateVerdict.WITHIN:
             return _later(429, int(HOUR_S))
@@ -431,7 +436,7 @@ class EventApi:
             is_message=kind == "message",
         )
         perception = Perception(
-            key=f"perceived by {program!r}:{name}",
+            key=key,
             conversation=conversation,
             audience=audience,
             person=audience.removeprefix(private("")) if audience.startswith(private("")) else "",
@@ -471,6 +476,10 @@ class EventApi:
 
 def _later(status: int, after_s: int) -> web.Response:
     return web.json_response({}, status=status, headers={"Retry-After": str(after_s)})
+
+
+def _tomorrow(now: datetime) -> web.Response:
+    return _later(429, int((day_start(now) + timedelta(days=1) - now).total_seconds()) + 1)
 
 
 def _told(context: Mapping[str, Any], mood: str) -> Context:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from string import Template
 from typing import Any
 
-from claudius.cognition.mind import Mind
+from claudius.cognition.mind import Mind, day_start
 from claudius.cognition.processes import sections
 from claudius.errors import ClaudiusError, UsageProblem
 from claudius.intent import Utterance
+from claudius.memory.inbox import UNFINISHED
 from claudius.perception import DirectiveExtra, Kind, Origin, Perception
 from claudius.prompt import valid
 from claudius.runtime.adapter import Link, PlainAdapter
@@ -42,7 +44,8 @@ class Peers(PlainAdapter):
         self.link = Link(connected=True)
         self.wake: Callable[[str], None] = lambda _: None
         self._mind, self._owner, self._tell = mind, owner, tell
-        self._waiting: dict[str, asyncio.Future[str]] = {}
+        self._waiting: dict[str, list[asyncio.Future[str]]] = {}
+        self._talks: tuple[datetime, set[tuple[str, str]]] = mind.clock(), set()
         self._parts: dict[str, list[str]] = {}
 
     async def listen(self, accept: object) -> None:
@@ -53,33 +56,55 @@ class Peers(PlainAdapter):
         said = self._parts.setdefault(utterance.turn, [])
         said.append(utterance.whole)
         if utterance.part + 1 == utterance.parts:
-            self._answer(utterance.answers[-1], "\n\n".join(self._parts.pop(utterance.turn)))
+            text = "\n\n".join(self._parts.pop(utterance.turn))
+            for key in utterance.answers:  # a turn that gave way is answered with the next one
+                self._answer(key, text)
         return utterance.key
 
     async def working(self, perception: Perception, *, on: bool) -> None:
-        """End the wait for a turn that is over and said nothing."""
-        if not on:
+        """End the wait for a turn that is over and said nothing; one that is tried again may yet say something."""
+        if not on and self._mind.store.inbox.state(perception.key) not in (*UNFINISHED, "committed"):
             self._answer(perception.key, "")
 
     def _answer(self, key: str, text: str) -> None:
-        waiting = self._waiting.pop(key, None)
-        if waiting and not waiting.done():
-            waiting.set_result(text[:CHARS])
+        for waiting in self._waiting.pop(key, ()):
+            if not waiting.done():
+                waiting.set_result(text[:CHARS])
 
     async def answered(self, perception: Perception) -> str:
-        """Hear something, and return what the soul says to it; empty if it is silent. Raises: StoreError."""
+        """Hear something, and return what the soul says to it; empty if it is silent. Raises: StoreError.
+
+        Whoever brings the same again while its turn is under way waits for the same words.
+        """
         waiting: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._waiting[perception.key] = waiting
+        self._waiting.setdefault(perception.key, []).append(waiting)
         try:
             async with asyncio.timeout(TURN_S):
-                if not await self._mind.store.inbox.impose(perception, "", {}, self._mind.clock()):
+                inbox = self._mind.store.inbox
+                is_new = await inbox.impose(perception, "", {}, self._mind.clock())
+                if not is_new and not waiting.done() and inbox.state(perception.key) not in (*UNFINISHED, "committed"):
                     return ""
                 self.wake(perception.conversation)
                 return await waiting
         except TimeoutError:
             return ""
         finally:
-            self._waiting.pop(perception.key, None)
+            others = self._waiting.get(perception.key, [])
+            if waiting in others:
+                others.remove(waiting)
+            if not others:
+                self._waiting.pop(perception.key, None)
+
+    def may_talk(self, name: str, talk: str, most: int) -> bool:
+        """Count a talk that another soul begins, and return whether it is among the day's first `most`."""
+        today = day_start(self._mind.clock())
+        if self._talks[0] != today:
+            self._talks = today, set()
+        talks = self._talks[1]
+        if (name, talk) not in talks and sum(one == name for one, _ in talks) >= most:
+            return False
+        talks.add((name, talk))
+        return True
 
     def heard(self, name: str, talk: str, number: int, text: str) -> Perception:
         """Return what another soul says as it is heard."""
