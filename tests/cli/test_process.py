@@ -104,4 +104,4 @@ def test_a_step_that_a_process_names_is_not_called_unused(tmp_path: Path) -> Non
     shown = machine.run("soul", "check").stdout.splitlines()
 
     assert [line.partition(": ")[0].rpartition("/")[2] for line in shown if "is unused" in line] == ["forgotten.md"]
-    assert [line for line in shown if "shop.md" in line and "'confide'" in line]
+    assert [line for line in shown if "confide.md" in line and "`tag`" in line]

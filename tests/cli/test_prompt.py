@@ -126,7 +126,7 @@ def test_words_with_a_mark_are_completed(machine: Machine) -> None:
         shown.keys("\r")
         shown.until_shown("I do not know your name yet.")
         shown.say("/help")
-        shown.until_shown("leave, as Ctrl-D and Ctrl-C do")
+        shown.until_shown("Alt-Enter breaks")
         shown.say("/nonsense")
         shown.until_shown("there is no /nonsense here")
         shown.until_asked()

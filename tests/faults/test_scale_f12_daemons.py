@@ -49,7 +49,7 @@ async def test_scale_f12_listeners_come_and_go_and_the_gap_is_swept(postgres_url
         await soul.start(0)
         await people.until_visible(len(said), within_s=WITHIN_S)
         await soul.drained(WITHIN_S)
-        shown = [message.text.removeprefix("re ") for message in await people.visible()]
+        shown = [message.text.removeprefix("re ").partition("\n\n")[0] for message in await people.visible()]
 
     hearing = {worker for role, worker in both if role == "listen/slack"}
     assert len(hearing) == 2

@@ -68,7 +68,7 @@ async def test_scale_f1_random_kills_lose_nothing_and_double_nothing(postgres_ur
 
     found: dict[str, list[str]] = defaultdict(list)
     for one in shown:
-        found[one.channel].append(one.text.removeprefix("re "))
+        found[one.channel].append(one.text.removeprefix("re ").partition("\n\n")[0])
     assert {place: sorted(texts) for place, texts in found.items()} == {
         place: sorted(texts) for place, texts in said.items()
     }

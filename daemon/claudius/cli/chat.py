@@ -348,7 +348,10 @@ class Conversation:
             text = verb.format(asked["call"])
         if self._is_tty and text.startswith("/"):
             given = f"!{text[1:].strip()}"
-            text = given if given == STOP or command_in(given, is_called=True) not in ("", "help") else text
+            word = command_in(given, is_called=True).partition(" ")[0]
+            text = (
+                given if given == STOP or word not in ("", "help", "thoughts") else text
+            )  # those two are this terminal's
         match text.split():
             case []:
                 return

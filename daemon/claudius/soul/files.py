@@ -238,7 +238,7 @@ def _converted(file: SoulFile, kind: type[_T]) -> _T:
     try:
         return msgspec.convert(file.head, ready(kind))
     except msgspec.ValidationError as error:
-        fix = "the shipped file of this name shows what belongs there"
+        fix = "docs/extend.md shows what belongs there"
         raise BadSoul(str(file.source), 1, f"its head: {error}", fix) from error
 
 
