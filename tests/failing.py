@@ -91,6 +91,7 @@ CASES: Mapping[str, Case] = {
     "empty stream": Case("ended before its end", "runs out of memory", "cut", {"text": "x", "fault": "eof", "at": 0}),
     "cut stream": Case("broke off", "runs out of memory", "cut", {"text": "x", "fault": "truncate", "at": 0}),
     "no JSON": Case("stream is broken", "runs out of memory", "cut", {"text": "x", "fault": "bad_json", "at": 0}),
+    "nested too deep": Case("stream is broken", "runs out of memory", "cut", {"text": "x", "fault": "deep_json", "at": 0}, base_url="{server}", provider="anthropic_api", wait_s=6.0),
     "error in stream": Case("in the stream", "asks again by itself", "overloaded", {"text": "x", "fault": "error_event", "at": 0, "message": "no room"}, said="no room"),
     "Anthropic is away": Case("cannot be reached", "ANTHROPIC_BASE_URL", "unreachable", base_url=DEAD, provider="anthropic_api", wait_s=6.0),
     "Anthropic's 401": Case("HTTP 401 Unauthorized", "ANTHROPIC_API_KEY", "auth_failed", status(401, "invalid x-api-key"), said="invalid x-api-key", base_url="{server}", provider="anthropic_api", wait_s=6.0),

@@ -128,7 +128,7 @@ class AnthropicApi:
                 raise Cut("the model's stream broke off", provider=NAME) from error
             detail = f"the model's server {unreached(error, self._base_url)}"
             raise Unreachable(detail, provider=NAME) from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:  # RecursionError: the JSON is nested too deep
             raise Cut("the model's stream is broken: not JSON", provider=NAME) from error
         yield said.done()
 

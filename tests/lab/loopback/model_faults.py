@@ -26,6 +26,7 @@ FAULTS: Mapping[str, str] = {
     "eof": "sends the stream up to byte `at`, then ends the body properly",
     "no_stop": "ends the body properly, without the events that say that it is the end",
     "bad_json": "puts a data line in place of event `at` that is not JSON",
+    "deep_json": "puts a data line in place of event `at` that is nested too deep",
     "error_event": "puts an error event in place of event `at`, inside the 200",
     "huge": "streams as many megabytes as ordered",
     "huge_line": "sends one event of as many megabytes as ordered",
@@ -121,10 +122,11 @@ class Stream:
             case "no_stop":
                 is_chat = self.kind == "openai"  # there the reason of the end is an end, and some servers send no more
                 yield from [one for one in events if b'"finish_reason":null' in one] if is_chat else events[:-2]
-            case "bad_json":
+            case "bad_json" | "deep_json":
+                broken = "[" * 100_000 if reply.fault == "deep_json" else '{"type": "content_block_delta", "ind'
                 yield from (
                     *events[:middle],
-                    self._event('{"type": "content_block_delta", "ind'),
+                    self._event(broken),
                     *events[middle + 1 :],
                 )
             case "error_event":
