@@ -315,6 +315,7 @@ async def test_a_thought_is_shown_only_after_words_that_were_sent(home: Home, mo
     shown: list[str] = []
 
     async def show(thought: ShownThought, _: object) -> None:
+        """Keep what would be shown."""
         shown.append(thought.turn)
 
     monkeypatch.setattr(lanes, "show_thought", show)
