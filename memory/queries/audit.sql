@@ -31,3 +31,10 @@ UPDATE audit SET target = :alias WHERE target = :person;
 -- name: audit_lent
 -- scans: an erasure reads everything once
 SELECT 1 AS is_lent FROM audit WHERE act = 'bridge' AND target IN (SELECT value FROM json_each(:turns)) LIMIT 1;
+
+-- name: audit_lent_in
+-- scans: an erasure reads everything once
+-- Whether a session was shown a conversation of theirs, or one in which they spoke, whatever became of the turn.
+SELECT 1 AS is_lent FROM audit WHERE act = 'bridge' AND (origin IN (SELECT value FROM json_each(:places))
+  OR origin IN (SELECT conversation FROM inbox WHERE person IN (SELECT value FROM json_each(:ids)))
+  OR origin IN (SELECT conversation FROM conversation_person WHERE person IN (SELECT value FROM json_each(:ids)))) LIMIT 1;

@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from claudius.claude_code.hooks import Hook
 from claudius.home import Home
+from claudius.perception import DeleteExtra, EditExtra, Kind
 from claudius.providers.scripted import Scripted
 from claudius.reports.session import ask
 from claudius.testing.alive import Alive, alive
@@ -172,17 +174,28 @@ async def test_one_session_has_it_at_a_time(home: Home) -> None:
     assert (status["name"], status["is_mine"], status["waiting"]) == ("owner", True, 0)
 
 
-@pytest.mark.parametrize("is_shown", [True, False])
-async def test_an_erasure_names_where_the_words_went(home: Home, *, is_shown: bool) -> None:
-    """Whoever spoke in a prompt that a session was shown is told of that session's transcript; nobody else is."""
+@pytest.mark.parametrize("then", ["not shown", "said", "edited", "deleted", "!stop", "parked"])
+async def test_an_erasure_names_where_the_words_went(home: Home, then: str) -> None:
+    """Whoever spoke in a prompt that a session was shown is told of its transcript, whatever became of the turn."""
     async with lending(home) as (soul, _):
-        if not is_shown:
+        if then == "not shown":
             await bridge(home, "off")
-        await soul.network.hear("My cat is called Miso.", conversation=ROOM, is_shared=True)
-        if is_shown:
-            await bridge(home, "say", turn=(await owed(home))["turn"], text=reply("Miso!"))
-        await soul.network.until_visible(1)
-        await soul.idle()
+        heard = await soul.network.hear("My cat is called Miso.", conversation=ROOM, is_shared=True)
+        if then != "not shown":
+            turn = (await owed(home))["turn"]
+        if then == "said":
+            await bridge(home, "say", turn=turn, text=reply("Miso!"))
+        elif then in ("edited", "deleted"):
+            kind, extra = (Kind.EDIT, EditExtra) if then == "edited" else (Kind.DELETE, DeleteExtra)
+            change = replace(heard, key="x", position=f"{heard.position}1", owes=False, extra=extra(of=heard.key))
+            await soul.network._accept(replace(change, kind=kind, text="Miso, I said." if then == "edited" else ""))
+        elif then == "!stop":
+            await soul.network.hear("!stop", conversation=ROOM, is_shared=True)
+            await soul.network.until_visible(1)
+        if then != "parked":
+            await bridge(home, "off")
+            await soul.idle()
         receipt = (await ask(home, "forget", person="rehearsal:t:ana") or {})["receipt"]
+        await bridge(home, "off")
 
-    assert any("claudius bridge" in one for one in receipt["not_ours"]) is is_shown
+    assert any("claudius bridge" in one for one in receipt["not_ours"]) is (then != "not shown")

@@ -30,7 +30,7 @@ class AuditEntry(Struct, frozen=True, kw_only=True):
     target: str = ""
     """A person id, a setting's key, a soul file; empty = nothing further."""
     origin: str = CLI
-    """`cli`, `files`, or where a command was given."""
+    """`cli`, `files`, where a command was given, or the conversation that a bridge showed."""
 
 
 class AuditStore:

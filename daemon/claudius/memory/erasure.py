@@ -351,6 +351,7 @@ class Erasure:
         person = self._person
         versions = self._beside.value("versions_in_git", ids=person.values["ids"])
         audiences = tuple(self._beside.values("audiences_with", ids=person.values["ids"]))
+        is_lent = bool(self._beside.one("audit_lent_in", ids=person.values["ids"], places=person.values["places"]))
         self._count("inbox", await self._write(self._withdraw))
         own = {row["turn"] async for page in self._pages("turns_of", SEARCHED) for row in page}
         await self._each("", "turns_of", "erasing_put", page=SEARCHED)
@@ -363,7 +364,7 @@ class Erasure:
         await self._void()
         await self._mark(derived)
         showed = dump(sorted(self._own | derived.first | derived.saw))
-        is_lent = bool(await in_thread(lambda: self._beside.one("audit_lent", turns=showed)))
+        is_lent |= bool(await in_thread(lambda: self._beside.one("audit_lent", turns=showed)))
         await self._erase_written(derived)
         await self._erase_lived()
         for audience in audiences:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from claudius.cognition.mind import Mind
 from claudius.cognition.turn import Turned
 from claudius.errors import ClaudiusError
-from claudius.memory.audit import AuditEntry
+from claudius.memory.audit import CLI, AuditEntry
 from claudius.memory.inbox import Pending
 from claudius.memory.people import UNNAMED
 from claudius.perception import Origin, Perception, private
@@ -240,7 +240,8 @@ class Bridge:
 
     async def _given(self, parked: Parked) -> dict[str, Any]:
         parked.shown += 1
-        await self._note(parked.turn)  # before it is shown, so that an erasure can say where the words went
+        # before it is shown, so that an erasure can say where the words went, even of a turn that is never committed
+        await self._note(parked.turn, parked.conversation)
         request = parked.request
         return {
             "event": "next",
@@ -269,5 +270,6 @@ class Bridge:
         except TimeoutError:
             return {"event": "taken", "turn": name}
 
-    async def _note(self, target: str) -> None:
-        await self._mind.store.audit.note(AuditEntry(who=self._owner(), act=NAME, target=target), self._mind.clock())
+    async def _note(self, target: str, origin: str = CLI) -> None:
+        entry = AuditEntry(who=self._owner(), act=NAME, target=target, origin=origin)
+        await self._mind.store.audit.note(entry, self._mind.clock())
