@@ -48,8 +48,12 @@ async def test_each_message_is_answered_once(
     served = {"CLAUDIUS_STORE_URL": request.getfixturevalue("postgres_url"), "CLAUDIUS_WORKER_LEASE_S": "3"}
     more = served if store == "postgres" else {}
     async with slack_daemon(tmp_path, CLAUDIUS_OWNERS="slack:T1:U1", **more) as daemon:
-        daemon.machine.scripted(*[reply(MODEL)] * 3)
+        daemon.machine.scripted(*[reply(MODEL)] * 5)
         await daemon.start()
+        hello = (await asyncio.to_thread(daemon.machine.ok, "chat", "--once", "Hello!", "--json")).json["turn"]
+        await daemon.slack.say("D1", "U1", "Hello, from here!")
+        await daemon.slack.until_visible(1, within_s=PATIENCE_S)
+        await asyncio.to_thread(daemon.machine.ok, "users", "link", "terminal:local:ada", "slack:T1:U1")
         assert "at the bench" in (await bridge(daemon, "on")).stdout
         if station == "a session that waits":
             await killed(daemon, "next", "--wait", "60")
@@ -67,13 +71,14 @@ async def test_each_message_is_answered_once(
         if not station.startswith("a session"):
             await daemon.kill()
             await daemon.start()
-        await daemon.slack.until_visible(1, within_s=PATIENCE_S)
+        await daemon.slack.until_visible(2, within_s=PATIENCE_S)
         late = await bridge(daemon, "say", turn or "x", stdin=reply("Too late."))
         await bridge(daemon, "off")
         await daemon.slack.say("D1", "U1", "And the second one?")
-        await daemon.slack.until_visible(2, within_s=PATIENCE_S)
+        await daemon.slack.until_visible(3, within_s=PATIENCE_S)
         await daemon.stop()
         seen = [entry.text.partition("\n\n")[0] for entry in await daemon.slack.visible()]  # then what it can do
-        broken = await daemon.judged() if store == "sqlite" else []
+        judged = await daemon.judged() if store == "sqlite" else []
+        broken = [one for one in judged if hello not in one]  # which was said at the terminal
 
-    assert (late.code, seen, broken) == (75, [STATIONS[station], MODEL], [])
+    assert (late.code, seen, broken) == (75, [MODEL, STATIONS[station], MODEL], [])

@@ -25,12 +25,14 @@ MODELS, SECRET = (
 )
 MINE, ANAS, ROOM, ELSEWHERE = (f"rehearsal:t:{place}:" for place in ("dm-owner", "dm-ana", "C1", "C2"))
 
+SETTINGS = {"CLAUDIUS_RUNTIME_MERGE_WHILE_BUSY": "0", "CLAUDIUS_OWNERS": "rehearsal:t:owner,rehearsal:t:ben"}
+
 
 @asynccontextmanager
 async def lending(home: Home, **on: Any) -> AsyncIterator[tuple[Alive, Scripted]]:
     """Yield a soul that has lent what `on` says, and its own model."""
     voice = Scripted(default=by_tag(external_dialogue=MODELS, internal_monologue=SECRET))
-    async with alive(home, voice, settings={"CLAUDIUS_RUNTIME_MERGE_WHILE_BUSY": "0"}) as soul:
+    async with alive(home, voice, settings=SETTINGS) as soul:
         soul.network.audiences |= {
             f"shared:{ROOM[:-1]}": ("rehearsal:t:ana", "rehearsal:t:owner"),
             f"shared:{ELSEWHERE[:-1]}": ("rehearsal:t:ana", "rehearsal:t:ben"),
@@ -81,8 +83,9 @@ PLACES: list[tuple[str, dict[str, Any], dict[str, Any], bool]] = [
     ("one's own", {}, {"person": "owner"}, True),
     ("another's", {}, {"person": "ana"}, False),
     ("another's, named", {"conversation": ANAS}, {"person": "ana"}, False),
+    ("another owner's", {"mine": True}, {"person": "ben"}, False),
     ("a room with the owner", {}, {"conversation": ROOM, "is_shared": True}, True),
-    ("a room without", {}, {"conversation": ELSEWHERE, "is_shared": True}, False),
+    ("a room with another owner", {}, {"conversation": ELSEWHERE, "is_shared": True}, False),
     ("a room, of one's own alone", {"mine": True}, {"conversation": ROOM, "is_shared": True}, False),
     ("one that was not named", {"conversation": ROOM}, {"person": "owner"}, False),
 ]
@@ -92,13 +95,27 @@ PLACES: list[tuple[str, dict[str, Any], dict[str, Any], bool]] = [
 async def test_only_what_an_owner_may_see_is_lent(
     home: Home, on: dict[str, Any], heard: dict[str, Any], *, is_lent: bool
 ) -> None:
-    """Another person's direct message, or a room without an owner, is answered by the model, and shown to no session."""
+    """What another has of their own, an owner too, or a room without this one, the model answers; no session sees it."""
     async with lending(home, **on) as (soul, _):
         await soul.network.hear("Hello!", **heard)
         if is_lent:
             await bridge(home, "say", turn=(await owed(home))["turn"], text=reply("From the bench."))
         await said(soul, "From the bench." if is_lent else MODELS)
         assert (await bridge(home, "next"))["turn"] is None
+
+
+async def test_a_linked_account_is_ones_own(home: Home) -> None:
+    """Another account's direct message is lent from when it is linked with the owner of this machine."""
+    async with lending(home, mine=True) as (soul, _):
+        await soul.network.hear("Hello!", person="ben")
+        await soul.network.until_visible(1)
+        await soul.network.hear("Hello!", person="owner")
+        await bridge(home, "say", turn=(await owed(home))["turn"], text=reply("From the bench."))
+        await soul.idle()
+        await soul.mind.store.people.link("rehearsal:t:owner", "rehearsal:t:ben")
+        await soul.network.hear("It is me.", person="ben")
+        await bridge(home, "say", turn=(await owed(home))["turn"], text=reply("So it is."))
+        await said(soul, MODELS, "From the bench.", "So it is.")
 
 
 async def test_a_reply_passes_the_same_ladder_and_gate(home: Home) -> None:
@@ -163,14 +180,48 @@ async def test_what_changes_meanwhile_is_asked_anew(home: Home) -> None:
     assert "Stopped" in seen.text
 
 
+async def test_a_prompt_that_is_skipped_is_given_back(home: Home) -> None:
+    """The model takes a turn that a session was shown and leaves, however often it asks; till then nobody waits for it."""
+    async with lending(home) as (soul, _):
+        soul.server._lanes.bridge.idle_s = 1.0
+        await soul.network.hear("Skipped.", person="owner")
+        turn = (await owed(home))["turn"]
+        await soul.server._mind.slot.quiet()
+        while (await bridge(home, "next"))["turn"]:
+            await asyncio.sleep(0.05)
+        await said(soul, MODELS)
+        late = await bridge(home, "say", turn=turn, text=reply("Too late."))
+
+    assert late["event"] == "error"
+
+
+@pytest.mark.parametrize("change", ["less is lent", "the owner leaves"])
+async def test_what_is_not_lent_any_more_is_not_shown(home: Home, change: str) -> None:
+    """What waits is not shown once the same session lends less, or once the owner does not see the place any more."""
+    async with lending(home) as (soul, _):
+        await soul.network.hear("Who is here?", conversation=ROOM, is_shared=True)
+        turn = (await owed(home))["turn"]
+        if change == "less is lent":
+            await bridge(home, "on", session="s-1", mine=True)
+        else:
+            soul.network.audiences[f"shared:{ROOM[:-1]}"] = ("rehearsal:t:ana",)
+            soul.server._lanes.members.forget(f"shared:{ROOM[:-1]}")
+        following = await bridge(home, "next")
+        late = await bridge(home, "say", turn=turn, text=reply("Too late."))
+        await said(soul, MODELS)
+
+    assert (following["turn"], late["event"]) == (None, "error")
+
+
 async def test_one_session_has_it_at_a_time(home: Home) -> None:
     """A second session is refused until the first gives it back; `status` says who is at the bench."""
     async with lending(home):
         second = await bridge(home, "on", session="s-2")
         again = await bridge(home, "on", session="s-1", mine=True)
+        others = await bridge(home, "off", session="s-2")
         status = (await ask(home, "status") or {})["bridge"]
 
-    assert (second["event"], again["event"]) == ("error", "lent")
+    assert (second["event"], again["event"], others["was_lent"]) == ("error", "lent", False)
     assert (status["name"], status["is_mine"], status["waiting"]) == ("owner", True, 0)
 
 

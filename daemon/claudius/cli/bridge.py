@@ -44,7 +44,7 @@ def on(conversation: str, session: str, *, mine: bool, as_json: bool) -> None:
 def off(session: str) -> None:
     """Give all back to the soul's own model, in order."""
     found = _ask("off", session=session)
-    click.echo("given back" if found["was_lent"] else "nothing was lent")
+    click.echo("given back" if found["was_lent"] else f"nothing was lent{' to this session' if session else ''}")
 
 
 @bridge.command("next")

@@ -22,7 +22,7 @@ from claudius.memory.audit import CLI, AuditEntry
 from claudius.memory.inbox import Pending
 from claudius.memory.people import UNNAMED
 from claudius.perception import Origin, Perception, private
-from claudius.provider import Delta, Done, Event, ModelLimits, Provider, Request, Wrapped, estimate
+from claudius.provider import Delta, Done, Event, ModelLimits, Provider, Request, Slot, Wrapped, estimate
 from claudius.runtime.access import Membership
 from claudius.runtime.adapter import Adapter
 from claudius.runtime.control import ControlConnection
@@ -57,9 +57,11 @@ class Parked(Struct, eq=False):
     id: str
     """The turn, and from its second call on the number of the call, so that no late reply is taken for another."""
     turn: str
-    conversation: str
+    perception: Perception
     request: Request
     reply: asyncio.Future[str]
+    deadline: asyncio.TimerHandle | None = None
+    """When the soul's own model takes the turn, however often `next` and `say` are called for others."""
     shown: int = 0
     """How often a session was given it."""
 
@@ -115,6 +117,8 @@ class Bridge:
         self.loan: Loan | None = None
         """What is lent now."""
         self._parked: dict[str, Parked] = {}
+        self._given_back: set[str] = set()
+        """The turns that no session answered in time: they are not lent again."""
         self.ends: dict[str, asyncio.Future[dict[str, Any]]] = {}
         """By turn: what whoever said its reply waits to be told."""
         self._changed = asyncio.Event()
@@ -124,7 +128,8 @@ class Bridge:
         """Return the mind of a turn: if it is owed and lent, one whose provider is the session. Raises: StoreError."""
         loan, perception = self.loan, pending.perception
         is_owed = any(one.owes and one.origin is Origin.EXTERNAL for one in pending.perceptions)
-        if loan is None or not is_owed or not await self._may_see(loan, perception):
+        is_lent = loan is not None and is_owed and pending.turn not in self._given_back
+        if loan is None or not is_lent or not await self._may_see(loan, perception):
             return mind
         line = mind.soul().steps["external_dialogue"].line("bench", who=loan.name)
 
@@ -132,32 +137,52 @@ class Bridge:
             if adapter:
                 await hold(adapter, perception, line)
 
-        return replace(mind, provider=LentVoice(mind.provider, self, loan, pending, tell))
+        # with a slot of its own, for what is thought beside the turns asks a server that this turn does not need
+        return replace(mind, provider=LentVoice(mind.provider, self, loan, pending, tell), slot=Slot())
 
     async def _may_see(self, loan: Loan, perception: Perception) -> bool:
-        """Return whether an owner can see all that a prompt for this conversation may show, and lent it."""
+        """Return whether the owner can see all that a prompt for this conversation may show, and lent it.
+
+        The owner is this machine's user. Another id in `owners` may be another human: only a linked one is theirs.
+        """
         is_private = perception.audience.startswith(private(""))
         if loan.conversation not in ("", perception.conversation) or (loan.is_mine and not is_private):
             return False
-        owners = (self._owner(), *self._mind.config().owners)
-        seen = await self._members.onlookers(perception.audience, perception.person, owners, anew=False)
-        return bool(seen.people is not None and seen.owners)
+        ids = [one.person for one in self._mind.store.people.sight(self._owner())]
+        seen = await self._members.onlookers(perception.audience, perception.person, ids, anew=False)
+        if seen.people is None:
+            return False
+        return seen.people.issubset(ids) if is_private else not seen.people.isdisjoint(ids)
 
     async def answer(self, loan: Loan, pending: Pending, number: int, request: Request) -> str:
         """Park a prompt until its reply is said; if the loan has ended, the turn begins anew instead."""
-        turn, conversation = pending.turn, pending.perception.conversation
+        turn, loop = pending.turn, asyncio.get_running_loop()
         name = turn if number == 1 else f"{turn}.{number}"
-        parked = Parked(name, turn, conversation, request, asyncio.get_running_loop().create_future())
+        parked = Parked(name, turn, pending.perception, request, loop.create_future())
         if self.loan is not loan:
-            self._break_off(conversation, turn)
+            self._break_off(pending.perception.conversation, turn)
         else:
             self._parked[name] = parked
+            parked.deadline = loop.call_later(self.idle_s, self._give_back, parked)
             self._changed.set()
             self._end(turn, {"event": "asked again", "turn": name})
         try:
             return await parked.reply
         finally:
+            if parked.deadline:
+                parked.deadline.cancel()
             self._parked.pop(name, None)
+
+    def _give_back(self, parked: Parked) -> None:
+        """Have the soul's own model take one turn."""
+        if not parked.reply.done():
+            self._given_back.add(parked.turn)
+            self._break(parked)
+
+    def _break(self, parked: Parked) -> None:
+        """Have a turn that waits begin anew; from now on nobody is shown its prompt."""
+        self._parked.pop(parked.id, None)
+        self._break_off(parked.perception.conversation, parked.turn)
 
     def over(self, turn: str, turned: Turned | None) -> None:
         """Tell whoever said a reply what became of its turn; None = it was not committed."""
@@ -176,11 +201,12 @@ class Bridge:
     def close(self) -> None:
         """Give everything back: turns that wait begin anew, in the order of their lanes, with the soul's own model."""
         self.loan = None
+        self._given_back.clear()
         if self._timer:
             self._timer.cancel()
         for parked in list(self._parked.values()):
             if not parked.reply.done():
-                self._break_off(parked.conversation, parked.turn)
+                self._break(parked)
         self._changed.set()
 
     def _is_alive(self) -> None:
@@ -205,6 +231,7 @@ class Bridge:
         await self._note(str(asked.get("conversation") or ""))  # first, for two sessions may ask at once
         if self.loan and not (session and session == self.loan.session):
             raise ClaudiusError(f"lent already, to {self.loan.name}: `claudius bridge off` takes it back")
+        self.close()  # what waits is asked anew, for less may be lent now
         known = self._mind.store.people.name(owner)
         self.loan = Loan(
             name=owner.rpartition(":")[2].capitalize() if known == UNNAMED else known,
@@ -217,10 +244,11 @@ class Bridge:
         return {"event": "lent", **to_builtins(self.loan)}
 
     async def _off(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        session, loan = str(asked.get("session") or ""), self.loan
-        if loan and session in ("", loan.session):
+        session = str(asked.get("session") or "")
+        was_lent = self.loan is not None and session in ("", self.loan.session)
+        if was_lent:
             self.close()
-        return {"event": "given back", "was_lent": loan is not None}
+        return {"event": "given back", "was_lent": was_lent}
 
     async def _next(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         until = asyncio.get_running_loop().time() + min(MOST_WAIT_S, self.idle_s / 2, float(asked.get("wait_s") or 0))
@@ -230,7 +258,9 @@ class Bridge:
             self._is_alive()
             waiting = [one for one in self._parked.values() if not one.reply.done()]
             if waiting:
-                return await self._given(min(waiting, key=lambda one: one.shown))
+                if given := await self._given(self.loan, min(waiting, key=lambda one: one.shown)):
+                    return given
+                continue
             self._changed.clear()
             try:
                 async with asyncio.timeout_at(until):
@@ -238,15 +268,26 @@ class Bridge:
             except TimeoutError:
                 return {"event": "next", "turn": None}
 
-    async def _given(self, parked: Parked) -> dict[str, Any]:
+    async def _given(self, loan: Loan, parked: Parked) -> dict[str, Any] | None:
+        """Return the prompt; None if it is not to be shown any more, because the owner left the place, for instance."""
         parked.shown += 1
+        if parked.shown == 1 and parked.deadline:
+            parked.deadline.cancel()
+            parked.deadline = asyncio.get_running_loop().call_later(self.idle_s, self._give_back, parked)
+        conversation = parked.perception.conversation
+        await self._members.look(parked.perception)
+        if not await self._may_see(loan, parked.perception):
+            self._give_back(parked)
+            return None
         # before it is shown, so that an erasure can say where the words went, even of a turn that is never committed
-        await self._note(parked.turn, parked.conversation)
+        await self._note(parked.turn, conversation)
+        if self._parked.get(parked.id) is not parked or parked.reply.done():
+            return None
         request = parked.request
         return {
             "event": "next",
             "turn": parked.id,
-            "conversation": parked.conversation,
+            "conversation": conversation,
             "purpose": request.purpose,
             "shown": parked.shown,
             "images": len(request.images),
