@@ -253,7 +253,8 @@ class OwnerCommands:
         return await self._mute(perception, person, (), "I answer them again.")
 
     async def _mute(self, perception: Perception, person: str, entry: tuple[str, ...], said: str) -> str:
-        ids, config = {person, *await self._mind.store.people.ids_of(person)}, self._mind.config()
+        people = self._mind.store.people
+        ids, config = {person, *await people.ids_of(person)}, self._mind.config()
         barred = {perception.person} if not entry else {*config.owners, *filter(is_terminal_user, ids)}
         if not (is_owner(perception, config) or barred.isdisjoint(ids)):
             return NOT_THEIRS
