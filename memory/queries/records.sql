@@ -302,7 +302,7 @@ UNION ALL SELECT 'turn_record' AS "table", CAST(id AS TEXT) AS "row" FROM turn_r
 UNION ALL SELECT 'entry' AS "table", conversation || '/' || number || '/' || n AS "row" FROM entry WHERE NOT (
     json_valid(coalesce(metadata, '{}')) AND coalesce(metadata, '{}') LIKE '{%'
     AND entry_type IN ('userMessage', 'internalMonologue', 'externalDialog', 'mentalQuery',
-    'perception', 'event', 'daimonicIntuition', 'daimonSpeech')
+    'perception', 'event', 'daimonicIntuition', 'daimonSpeech', 'toolUse', 'toolResult')
     AND at LIKE '____-__-__T%')
 UNION ALL SELECT 'kept' AS "table", conversation || '/' || name AS "row" FROM kept WHERE NOT (
     json_valid(value) AND value LIKE '{%')

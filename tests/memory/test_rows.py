@@ -15,13 +15,14 @@ from claudius.memory.database import load_queries
 from claudius.memory.rows import Decoding, parse_object, parse_strings
 from claudius.memory.sqlite import SqliteRecords, SqliteStore
 from claudius.memory.sqlite.schema import empty_database, load_migrations
+from claudius.recollection import EntryType
 from contracts.store.ground import DM, NOW, heard, taken
 
 _COLUMN = re.compile(r"^\s+(\w+)\s+TEXT\b.*-- .*\bJSON\b", re.MULTILINE)
 
 
 def test_the_doctor_looks_at_every_column_of_json() -> None:
-    """The query that finds damaged rows covers every column that the schema declares as JSON."""
+    """The query that finds damaged rows covers every column declared as JSON, and knows every kind of entry."""
     looked_at = load_queries(shipped("memory") / "queries")["rows_invalid"]
     blocks = dict(re.findall(r"SELECT '(\w+)' AS \"table\"(.*?)(?=UNION ALL|LIMIT)", looked_at, re.DOTALL))
     with closing(empty_database(load_migrations(shipped("memory") / "schema"))) as db:
@@ -35,6 +36,7 @@ def test_the_doctor_looks_at_every_column_of_json() -> None:
     ]
 
     assert missed == []
+    assert [one for one in EntryType if f"'{one.value}'" not in blocks["entry"]] == []
 
 
 @pytest.mark.parametrize(

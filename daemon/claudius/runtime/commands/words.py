@@ -119,7 +119,7 @@ LINES: Mapping[Group, str] = {
     "accounts": "Accounts: link [CODE] (two networks), unlink, proactive on|off (I write first)",
     "channels": "In a channel: /ensoul on|off|listen|status, !quiet [off] (but for mentions)",
     "moderators": "Moderators: !mute @NAME [for 2h], !unmute @NAME",
-    "owners": "Owners: status, usage, pause, resume, thoughts on|off, !kothar, !mute @NAME [for 2h], !unmute",
+    "owners": "Owners: status, usage, pause, resume, thoughts on|off, !kothar, !mute, !unmute",
 }
 """The lines of the help, each with the commands of its group."""
 SIGNED: Mapping[str, str] = {"ensoul": "/ensoul"} | {
