@@ -204,7 +204,7 @@ async def downloaded(home: Home, name: str) -> AsyncGenerator[dict[str, Any], No
 def _do(work: Future[Path], get: Callable[[], Path]) -> None:
     try:
         work.set_result(get())
-    except Exception as error:  # noqa: BLE001 - it is raised where the download is awaited
+    except (ClaudiusError, OSError, ValueError, TypeError, RuntimeError) as error:
         work.set_exception(error)
 
 
