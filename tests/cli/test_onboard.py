@@ -379,7 +379,7 @@ def test_the_command_that_status_names_for_kothar_has_him_whisper_without_a_mode
 @pytest.mark.parametrize("columns", [80, 120])
 @pytest.mark.parametrize("row", [*rows("newcomer", "onboard", only="onboard-server")])
 async def test_a_chat_completions_server_is_asked_for_tried_and_kept(row: Row, machine: Machine, columns: int) -> None:
-    """Address, key and model; a wrong one is named in a line and asked for again; no word breaks, the key stays unseen."""
+    """Address, key and model; a wrong one is named and asked for again, the key for each server; no word breaks, it stays unseen."""
     row.knows_only("must", "never")
     kind, url, key, model = row.input["says"]
     machine.env["CLAUDIUS_OPENAI_PROFILE"] = "full"
@@ -388,13 +388,14 @@ async def test_a_chat_completions_server_is_asked_for_tried_and_kept(row: Row, m
         """Set the server up, with a wrong port first."""
         machine.shim("systemctl", "exit 1")
         with machine.terminal("onboard", columns=columns) as terminal:
-            for asked, said in (("Which networks", ""), ("Which voices", kind), ("Address of the", "http://127.0.0.1:9/v1"),
-                                ("Its key (Enter: none)", ""), ("Which of its models", model), ("FIX", ""), ("What now?", "again"),
-                                ("Which voices", kind), ("Address of the", url.format(port=port)), ("Its key (", key),
+            for asked, said in (("Which networks", ""), ("Which voices", kind), ("Address of the", "http://"),
+                                ("is no web address", ""), ("Address of the", "127.0.0.1:9/v1"), ("Its key (Enter: none)", "old"),
+                                ("Which of its models", model), ("FIX", ""), ("What now?", "again"), ("Which voices", kind),
+                                ("Address of the", url.format(port=port)), ("Its key (Enter: none)", key),
                                 ("Which of its models", model), ("some-model answered", ""), ("call you", "Ada"),
                                 ("Your time zone", "Europe/Lisbon")):  # fmt: skip
                 terminal.until(asked)
-                if not asked.startswith(("FIX", "some-model")):
+                if not asked.startswith(("FIX", "some-model", "is no web")):
                     terminal.type(said)
             for _ in range(4):
                 terminal.until("[y/N]")

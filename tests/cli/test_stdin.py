@@ -54,3 +54,20 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
 
     assert [one.returncode for one in told] == [2, 2]
     assert ["no text" in told[0].stderr, "needs a text" in told[1].stderr] == [True, True]
+
+
+def test_a_loop_over_a_file_keeps_its_lines(tmp_path: Path) -> None:
+    """A file that something read from already is a loop's; one that is taken whole is told on stderr, not with --json."""
+    machine = Machine(tmp_path)
+    machine.scripted(reply("One."))
+    loop = f'while read x; do {CLAUDIUS} chat --once "$x"; done < notes.txt'
+    (machine.user / "notes.txt").write_text(NOTES)
+    ran = subprocess.run(
+        ["sh", "-c", loop], env=machine.environment(), cwd=machine.user, capture_output=True, text=True, check=False
+    )
+    told = [
+        said(machine, f"$ claudius chat --once hi {how} < notes.txt", NOTES.encode()).stderr for how in ("", "--json")
+    ]
+
+    assert ran.stdout.split() == ["One.", "One."], ran.stderr
+    assert ["(attached 0.1 kB from stdin)" in one for one in told] == [True, False]

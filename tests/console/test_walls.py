@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import socket
@@ -10,15 +11,18 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import aiohttp
 import pytest
 
 from claudius.console.access import A_MINUTE_S, UNUSED_S, WRONG_A_MINUTE, Entrance, mint, opening, uid_of
+from claudius.console.live import OWN
 from claudius.console.routes import READS
 from claudius.console.server import Console
 from claudius.home import Home, shipped
+from claudius.runtime.life import HomeLock
 from driven import REPOSITORY, Machine
 
 JSON = {"Content-Type": "application/json"}
@@ -439,3 +443,70 @@ async def test_console_w25_a_key_goes_in_and_never_comes_back(home: Home) -> Non
     assert (KEY in after, "other-key" in after) == (True, False)
     assert shown["ANTHROPIC_API_KEY"]["value"] == "set"
     assert not any(KEY in text or "other-key" in text for text in told)
+
+
+@pytest.mark.parametrize("is_awake", [False, True])
+async def test_console_w25_a_key_of_the_environment_goes_to_no_other_server(
+    home: Home, monkeypatch: pytest.MonkeyPatch, *, is_awake: bool
+) -> None:
+    """Neither before nor after the soul woke in this process and took it; it stays set, blotted, and stronger than .env's."""
+    monkeypatch.setenv("CLAUDIUS_OPENAI_API_KEY", KEY)
+    async with serving(home) as (_, client, mine):
+        if is_awake:
+            async with client.post(
+                "/api/say", headers=mine, json={"conversation": OWN, "text": "Hi.", "id": "1"}
+            ) as said:
+                assert said.status == 202
+            assert "CLAUDIUS_OPENAI_API_KEY" not in os.environ
+        address = {"value": "http://127.0.0.1:1/v1"}
+        async with client.post("/api/settings/openai.base_url", headers=mine, json=address) as answer:
+            refused = answer.status, (await answer.json())["detail"]
+        async with client.get("/api/settings", headers=mine) as answer:
+            shown = (await answer.json())["CLAUDIUS_OPENAI_API_KEY"]["value"]
+        path = f"/api/conversations/{KEY}"
+        async with client.get(path, headers=mine) as answer:
+            told = await answer.text()
+        async with client.post(
+            "/api/keys/CLAUDIUS_OPENAI_API_KEY", headers=mine, json={"value": "a-key-0123456789"}
+        ) as answer:
+            but = (await answer.json())["but"]
+
+    assert refused == (400, "CLAUDIUS_OPENAI_API_KEY of the environment would go to another server: change both there")
+    assert (shown, KEY in told) == ("set", False)
+    assert "no effect while CLAUDIUS_OPENAI_API_KEY is set" in but
+
+
+async def test_console_w25_a_key_that_another_process_has_alone_goes_to_no_other_server(home: Home) -> None:
+    """The process that holds the home has it of its unit: the page neither says that there is none nor moves the address."""
+    home.create()
+    with HomeLock(home) as lock:
+        lock.sign("boot", datetime.now(UTC), {}, ["CLAUDIUS_OPENAI_API_KEY"])
+        async with serving(home) as (_, client, mine):
+            address = {"value": "http://127.0.0.1:1/v1"}
+            async with client.post("/api/settings/openai.base_url", headers=mine, json=address) as answer:
+                refused = answer.status
+            async with client.get("/api/settings", headers=mine) as answer:
+                shown = (await answer.json())["CLAUDIUS_OPENAI_API_KEY"]["value"]
+
+    assert (refused, shown) == (400, "set")
+
+
+async def test_console_w25_a_key_stays_where_its_server_stays(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same server by another path, or an address that has no effect, takes no key away; half a character is refused."""
+    home.create()
+    home.config.write_text('[openai]\nbase_url = "http://127.0.0.1:1/v1"\n')
+    home.env_file.touch(0o600)
+    home.env_file.write_text(f"CLAUDIUS_OPENAI_API_KEY={KEY}\n")
+    async with serving(home) as (_, client, mine):
+
+        async def status(value: str) -> int:
+            path, body = "/api/settings/openai.base_url", json.dumps({"value": value})
+            async with client.post(path, headers=mine | JSON, data=body) as answer:
+                return answer.status
+
+        told = [await status("http://127.0.0.1:1/v1/"), await status("http://\ud800.test")]
+        monkeypatch.setenv("CLAUDIUS_OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+        told.append(await status("http://127.0.0.1:2/v1"))
+
+    assert told == [200, 400, 200]
+    assert KEY in home.env_file.read_text()

@@ -150,7 +150,7 @@ def test_r22_a_disk_that_cannot_lock_is_reported_and_nothing_runs(tmp_path: Path
 
 
 def test_r22_the_lock_says_who_holds_it_and_no_secret(home: Home) -> None:
-    """It holds pid, role, boot, version, start time, and eight digits of the hash of each token."""
+    """It holds pid, role, boot, version, start time, eight digits of the hash of each token, and which the environment gave."""
     with HomeLock(home, "daemon") as lock:
         lock.sign("boot-1", NOW, fingerprints({"DISCORD_TOKEN": Secret("canary-token")}))
         record = json.loads(home.lock.read_text())
@@ -159,7 +159,7 @@ def test_r22_the_lock_says_who_holds_it_and_no_secret(home: Home) -> None:
             HomeLock(home)
 
     assert record["tokens"] == {"DISCORD_TOKEN": "4b598de5"}
-    assert set(record) == {"pid", "role", "unit", "version", "boot", "started_at", "tokens"}
+    assert set(record) == {"pid", "role", "unit", "version", "boot", "started_at", "tokens", "of_environment"}
     assert "canary" not in json.dumps(record)
     assert found
     assert (found.pid, found.role) == (os.getpid(), "daemon")

@@ -313,6 +313,8 @@ KNOWN = {
     "Call me Ada": ("name", "Ada"),
     "Hi, my name's Ada!": ("name", "Ada"),
     "Hello, I'm Ada": ("name", "Ada"),
+    "No, I'm called Ada": ("name", "Ada"),
+    "My name is not Tom, it is Ada": ("name", "Ada"),
     "I'm Ada from Leeds, and I'm vegan": ("name", "Ada"),
     "I'm Norwegian.": ("other", "Is Norwegian"),
     "I am a weaver": ("other", "Is a weaver"),

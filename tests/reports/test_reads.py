@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-from contextlib import closing
+import threading
+from contextlib import aclosing, closing
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from claudius.errors import ClaudiusError
+from claudius.errors import ClaudiusError, TryAgain
 from claudius.home import Home
-from claudius.reports import clock, conversations, ledger, life
+from claudius.reports import clock, conversations, ledger, life, mind
 from driven import Machine
 from lived_week import ENDS, TALK, week
 
@@ -138,3 +141,31 @@ def test_a_due_plan_says_what_it_waits_for(home: Home) -> None:
 
     assert waits(ENDS) == ["the daemon: nothing is running"]
     assert waits(ENDS - timedelta(days=3)) == [None]
+
+
+def test_a_download_keeps_no_process_alive(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asked for it ends meanwhile: its thread is not waited for; what it raises is raised to whoever still waits."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def download(*_: object, **__: object) -> Path:
+        begun.set()
+        ended.wait(20)
+        raise TryAgain("no network")
+
+    async def first() -> dict[str, Any]:
+        rows = mind.downloaded(home, mind.models.known_models()[0].name)
+        async with aclosing(rows):
+            return await anext(rows)
+
+    async def last() -> None:
+        async for _ in mind.downloaded(home, mind.models.known_models()[0].name):
+            ended.set()
+
+    monkeypatch.setattr(mind, "download", download)
+    shown = asyncio.run(first())
+
+    assert begun.is_set()
+    assert not ended.is_set()
+    assert shown["bytes"] == 0
+    with pytest.raises(TryAgain, match="no network"):
+        asyncio.run(last())

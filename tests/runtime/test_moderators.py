@@ -93,6 +93,8 @@ async def test_a_moderator_rules_no_owner_and_ends_no_silence_of_their_own(netwo
                 *await said(side, soul, BEN, f"!unmute {ben}"),
                 *await said(side, soul, BEN, "am I heard?"),
             ]
+            unheard = await said(side, soul, ANA, f"!mute {theirs}9")
+            await said(side, soul, ANA, f"!unmute {theirs}9")
             muted = soul.mind.config().access.muted
 
     assert [one.partition(",")[0].partition(" until")[0] for one in heard] == [
@@ -100,6 +102,7 @@ async def test_a_moderator_rules_no_owner_and_ends_no_silence_of_their_own(netwo
         "I answer nothing of theirs",
         "An owner is muted by owners alone",
     ]
+    assert f"But I never heard from {theirs}9" in unheard[0]
     assert muted == (theirs,)
 
 
@@ -112,10 +115,10 @@ def lines(network: str, **rights: bool) -> Sequence[str]:
 def test_help_names_what_one_may_say(network: str) -> None:
     """Eight lines at most; every command in one of them, and nobody is shown a command that they may not give."""
     everybody, moderators, owners = lines(network), lines(network, is_moderator=True), lines(network, is_owner=True)
-    named = "\n".join(owners)
+    named, who = "\n".join(owners), "ID" if network == "terminal" else "@NAME"
 
     assert len(owners) <= 8 - (network == "terminal")
     assert [word for word, one in TABLE.items() if one.group and word not in named] == []
-    assert [one for one in moderators if one not in everybody] == ["Moderators: !mute @NAME [for 2h], !unmute @NAME"]
+    assert [one for one in moderators if one not in everybody] == [f"Moderators: !mute {who} [for 2h], !unmute {who}"]
     assert "pause" not in "\n".join(everybody + moderators)
     assert network != "terminal" or max(map(len, [*owners, HELP])) <= 80

@@ -99,9 +99,11 @@ def chat(
         line = SentLine(_stdin() if text == "-" else text)
         if not line.text.strip():
             raise UsageProblem("--once needs a text to say")
-        # of a pipe nobody knows whether anything comes, or when it ends
-        if text != "-" and sys.stdin and S_ISREG(os.fstat(0).st_mode):
+        # of a pipe nobody knows whether anything comes, or when it ends; a file that a loop reads is not ours
+        if text != "-" and sys.stdin and S_ISREG(os.fstat(0).st_mode) and not os.lseek(0, 0, os.SEEK_CUR):
             line.attached = _stdin().strip()
+            if line.attached and not as_json:
+                click.echo(f"(attached {len(line.attached.encode()) / 1000:.1f} kB from stdin)", err=True)
         return asyncio.run(_once(home, hello, line, timeout_s, as_json=as_json))
     is_tty = sys.stdin.isatty() and sys.stdout.isatty()
     first = greeted(home, other or "") if is_tty and is_new(home) else ""

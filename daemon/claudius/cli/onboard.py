@@ -10,6 +10,7 @@ import sys
 import tomllib
 import webbrowser
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from zoneinfo import available_timezones
 import click
 
 from claudius.cli.output import fitted, json_option, print_checks, print_json
-from claudius.config import SETTINGS, Loaded, load, read_env_file
+from claudius.config import SETTINGS, Loaded, load, parse_value, read_env_file
 from claudius.errors import EXIT_FAILED, ClaudiusError, UsageProblem
 from claudius.home import Home
 from claudius.reports import mind
@@ -152,6 +153,18 @@ def _sure(question: str, *, default: bool = False) -> bool:
     return click.confirm(shown, default=default, show_default=False, err=True)
 
 
+def _address(default: str) -> str:
+    """Ask for a web address until it is one; a bare host is asked by http."""
+    while True:
+        typed = _ask("Address of the chat-completions server", default)
+        url = typed if "://" in typed else f"http://{typed}"
+        scheme, host, _ = mind.server_of(url)
+        with suppress(ClaudiusError):
+            if scheme in ("http", "https") and host and parse_value("openai.base_url", url):
+                return url
+        _tell(f"{typed!r} is no web address: write it as {OLLAMA}")
+
+
 class Setup:
     """What is set up so far: tested secrets and settings; what is good is kept at once if somebody answers."""
 
@@ -234,10 +247,19 @@ class Setup:
     def _ask_server(self) -> None:
         """Ask where a chat-completions server is, its key and its model."""
         known = self._loaded().config.openai
-        self.settings["openai.base_url"] = _ask("Address of the chat-completions server", known.base_url or OLLAMA)
-        as_before = "as before" if self._known(SERVER_KEY) else "none"
-        if key := _ask(f"Its key (Enter: {as_before})", hides=True):
+        url = _address(known.base_url or OLLAMA)
+        is_another = bool(known.base_url) and mind.server_of(url) != mind.server_of(known.base_url)
+        self.settings["openai.base_url"] = url
+        has_key = bool(self._known(SERVER_KEY))
+        if is_another and has_key:
+            _tell("The key that is known is another server's: this one does not get it.")
+        if key := _ask(f"Its key (Enter: {'as before' if has_key and not is_another else 'none'})", hides=True):
             self._secrets[SERVER_KEY] = key
+        elif is_another and has_key:
+            self._secrets[SERVER_KEY] = ""
+            mind.write_secrets(self._home, {SERVER_KEY: ""})
+            if os.environ.get(SERVER_KEY):
+                _tell(f"{SERVER_KEY} stands in the environment, and would go there: take it out of it.")
         self.settings["openai.model"] = _ask("Which of its models (Enter: its first)", known.model)
 
     def _known(self, name: str) -> str:

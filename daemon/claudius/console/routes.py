@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -19,6 +18,7 @@ from claudius.console.access import Entrance, mint
 from claudius.console.live import Live
 from claudius.console.walls import Refusal, document
 from claudius.errors import BadConfiguration, ClaudiusError
+from claudius.foreign import plain_message
 from claudius.home import Home
 from claudius.ledger_types import OwnersHand
 from claudius.reports import (
@@ -42,6 +42,7 @@ ORIGIN = "console"
 """From where the audit log says that something was looked at."""
 NOTED = ("/api/people/", "/api/turns/")
 """Routes that show what was learned of people, so that looking at them is in the audit log."""
+HALF = "a text holds half a character"
 MOST_ROWS = 200
 """Rows of a list in one answer; the rest is paged with `before`."""
 
@@ -148,9 +149,11 @@ READS: Mapping[str, Read] = {
 class Routes:
     """The handlers of one console's routes."""
 
-    def __init__(self, home: Home, entrance: Entrance, live: Live, port: Callable[[], int]) -> None:
-        """Read and change `home`; `port` returns where this console listens."""
-        self._home, self._entrance, self._live, self._port = home, entrance, live, port
+    def __init__(
+        self, home: Home, entrance: Entrance, live: Live, port: Callable[[], int], env: Mapping[str, str]
+    ) -> None:
+        """Read and change `home`; `port` returns where this console listens; `env` is what it began with."""
+        self._home, self._entrance, self._live, self._port, self._env = home, entrance, live, port, env
         self._noting = asyncio.Lock()
 
     def add_to(self, app: web.Application) -> None:
@@ -281,16 +284,20 @@ class Routes:
     async def _set(self, request: web.Request) -> web.Response:
         key, text = request.match_info["key"], str((await body(request)).get("value", ""))
         try:
-            await asyncio.to_thread(mind.set_on_the_page, self._home, key, text, ORIGIN)
+            text.encode()
+            await asyncio.to_thread(mind.set_on_the_page, self._home, key, text, ORIGIN, self._env)
         except BadConfiguration as error:
             raise Refusal(400, "usage", error.message, error.fix) from None
+        except UnicodeEncodeError:
+            raise Refusal(400, "usage", HALF) from None
         return document({"key": key, "but": mind.overridden(self._home, key)}, encode=encode)
 
     async def _keep_key(self, request: web.Request) -> web.Response:
         """Keep a key that is never answered again, by this route or another."""
         name, value = request.match_info["name"], str((await body(request)).get("value", ""))
         await asyncio.to_thread(mind.keep_key, self._home, name, value.strip(), ORIGIN)
-        return document({"key": name, "is_set": bool(value.strip())}, encode=encode)
+        but = mind.outranked(self._home, name, self._env)
+        return document({"key": name, "is_set": bool(value.strip()), "but": but}, encode=encode)
 
     async def _model(self, request: web.Request) -> web.StreamResponse:
         name, verb = request.match_info["name"], (await body(request)).get("verb")
@@ -299,7 +306,7 @@ class Routes:
             return document({"used": name}, encode=encode)
         if verb != "get":
             raise Refusal(400, "usage", f"{verb!r} is nothing to do with a model", "get or use")
-        return await _streamed(request, mind.downloaded(self._home, name))
+        return await _streamed(request, mind.downloaded(self._home, name), held(self._env))
 
     async def _check(self, request: web.Request) -> web.Response:
         files = drafts(await body(request))
@@ -326,7 +333,8 @@ class Routes:
         tokens = asked.get("agreed_tokens")
         if not isinstance(tokens, int):
             raise Refusal(400, "usage", "`agreed_tokens` is how many tokens you agree to")
-        return await _streamed(request, replaying.ask(self._home, turns(asked), drafts(asked), tokens))
+        rows = replaying.ask(self._home, turns(asked), drafts(asked), tokens)
+        return await _streamed(request, rows, held(self._env))
 
     async def _revert(self, request: web.Request) -> web.Response:
         asked, who, now = await body(request), request.match_info["person"], datetime.now(UTC)
@@ -353,12 +361,13 @@ class Routes:
         return document({**receipt, "lines": receipts.of(receipt)}, encode=encode)
 
 
-async def _streamed(request: web.Request, rows: AsyncGenerator[Any, None]) -> web.StreamResponse:
+async def _streamed(
+    request: web.Request, rows: AsyncGenerator[Any, None], secrets: Sequence[str]
+) -> web.StreamResponse:
     """Answer rows as JSON lines while they come; what fails before the first is a refusal, what fails later a row."""
     first = await anext(rows)
     stream = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
     await stream.prepare(request)
-    secrets = held(os.environ)
 
     async def write(row: Any) -> None:
         await stream.write(blot(encode(row), secrets).encode() + b"\n")
@@ -369,8 +378,8 @@ async def _streamed(request: web.Request, rows: AsyncGenerator[Any, None]) -> we
             try:
                 async for row in rows:
                     await write(row)
-            except ClaudiusError as error:
-                await write({"error": {"detail": error.message, "fix": ""}})
+            except (ClaudiusError, OSError) as error:
+                await write({"error": {"detail": plain_message(error), "fix": ""}})
     return stream
 
 
@@ -382,7 +391,7 @@ def drafts(asked: Mapping[str, Any]) -> dict[str, str]:
     try:
         "".join((*found, *found.values())).encode()
     except UnicodeEncodeError:
-        raise Refusal(400, "usage", "a text holds half a character") from None
+        raise Refusal(400, "usage", HALF) from None
     return found
 
 

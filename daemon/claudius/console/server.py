@@ -40,6 +40,7 @@ class Console:
     def __init__(self, home: Home, page: Path | None = None) -> None:
         """Serve `home`; `page` is the directory of the page's files."""
         self._home, self._page = home, page or shipped("console")
+        self._env = dict(os.environ)  # a soul that wakes in this process takes the secrets out of it
         self._entrance, self._live, self._standing = Entrance(home), Live(home), ConsoleLock(home)
         self._runner: web.AppRunner | None = None
         self.port = 0
@@ -47,10 +48,10 @@ class Console:
 
     async def start(self, port: int = 0) -> None:
         """Listen on `port`, or on a free one. Raises: TryAgain if it is taken."""
-        walls = Walls(self._entrance, self._open_connections)
+        walls = Walls(self._entrance, self._open_connections, self._env)
         app = web.Application(middlewares=[walls.middleware()], client_max_size=BODY_BYTES)
         app.on_response_prepare.append(headed)
-        Routes(self._home, self._entrance, self._live, lambda: self.port).add_to(app)
+        Routes(self._home, self._entrance, self._live, lambda: self.port, self._env).add_to(app)
         for path in sorted(self._page.rglob("*")):
             if path.suffix in KINDS:
                 name = path.relative_to(self._page).as_posix()

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -58,9 +58,9 @@ class Refusal(ClaudiusError):
 
 
 def document(body: Any, status: int = 200, *, encode: Callable[[Any], str]) -> web.Response:
-    """Answer one JSON document; secrets are blotted, as in every command."""
+    """Answer one JSON document; the walls blot secrets in it, as in every command."""
     text = encode(body)
-    answer = web.Response(text=blot(text, held(os.environ)), status=status, content_type="application/json")
+    answer = web.Response(text=text, status=status, content_type="application/json")
     if len(text) > 1024:
         answer.enable_compression()
     return answer
@@ -96,9 +96,9 @@ def refusal_of(error: ClaudiusError) -> Refusal:
 class Walls:
     """The checks before every route of one console."""
 
-    def __init__(self, entrance: Entrance, connections: Callable[[], int]) -> None:
-        """Let in whom `entrance` knows; `connections` returns how many are open now."""
-        self._entrance, self._connections = entrance, connections
+    def __init__(self, entrance: Entrance, connections: Callable[[], int], env: Mapping[str, str]) -> None:
+        """Let in whom `entrance` knows; `connections` returns how many are open now; `env` holds secrets to blot."""
+        self._entrance, self._connections, self._env = entrance, connections, env
         self._users: WeakKeyDictionary[asyncio.Transport, int | None] = WeakKeyDictionary()
 
     def middleware(self) -> Middleware:
@@ -114,6 +114,8 @@ class Walls:
                 answer = refused(refusal_of(error))
             except web.HTTPException as error:  # no such path, no such method, too large
                 answer = refused(Refusal(error.status, "http", error.reason))
+            if isinstance(answer, web.Response) and answer.content_type == "application/json" and answer.text:
+                answer.text = blot(answer.text, held(self._env))
             resource = request.match_info.route.resource
             route = resource.canonical if resource else "unknown"
             log.info("served", extra={"method": request.method, "route": route, "status": answer.status})

@@ -724,7 +724,8 @@ def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amend
     interrupts, is_unsaid = "", False
     if heard.state not in UNFINISHED:
         db.run("amended", seq=heard.seq, position=perception.position)
-        if db.change("calls_withdrawn", turn=heard.turn, now=at):  # what it asks for now is thought anew
+        is_withdrawn = db.change("calls_withdrawn", turn=heard.turn, now=at)
+        if is_withdrawn and not _is_silent(db, heard, perception):  # what it asks for now is thought anew
             anew = f"{amended_key(perception)}@{perception.position}"
             where, extra = heard.conversation, MessageExtra(locale=perception.extra.locale)
             again = replace(perception, key=anew, conversation=where, kind=Kind.MESSAGE, owes=True, extra=extra)
@@ -738,6 +739,13 @@ def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amend
         _put_right(db, heard, before, perception, heard.again + (heard.state != "pending"))
         db.run("stream_dropped", turn=heard.turn, reason="its message was changed")
     return Amended(conversation=heard.conversation, interrupts=interrupts, is_unsaid=is_unsaid)
+
+
+def _is_silent(db: Database, heard: _Heard, perception: Perception) -> bool:
+    """Return whether nothing is answered: its author is muted, or its conversation is to be quiet."""
+    extra, thread = perception.extra, db.one("thread", conversation=heard.conversation)
+    is_consumed = isinstance(extra, MessageExtra) and extra.participation == CONSUMED
+    return is_consumed or bool(thread and thread["is_quiet"])
 
 
 def _before(heard: _Heard) -> Perception | None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
-from collections.abc import AsyncGenerator
+import threading
+from collections.abc import AsyncGenerator, Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from claudius.config import SECRETS, SETTINGS, load, overriding, parse_value, read_env_file, shown
 from claudius.config import write_setting as write
@@ -18,6 +23,7 @@ from claudius.memory.audit import CLI
 from claudius.memory.database import StorePlace
 from claudius.providers.home import models
 from claudius.reports.opened import noted_after
+from claudius.runtime.life import is_held
 
 AUTO = "auto"
 HOME = "home"
@@ -34,12 +40,11 @@ _KEY = re.compile(r"[!-~]{8,500}")
 def settings(home: Home) -> dict[str, Any]:
     """Return every setting with its value and its source, and of every secret only whether it is set."""
     loaded = load(home, os.environ)
+    held = {*loaded.secrets, *of_environment(home)}
     rows: dict[str, Any] = {
         key: {"value": shown(loaded, key), "source": loaded.sources[key]} for key in sorted(SETTINGS)
     }
-    return rows | {
-        name: {"value": "set" if name in loaded.secrets else "unset", "source": "secret"} for name in SECRETS
-    }
+    return rows | {name: {"value": "set" if name in held else "unset", "source": "secret"} for name in SECRETS}
 
 
 def write_setting(home: Home, key: str, value: Any, origin: str = CLI) -> None:
@@ -67,11 +72,11 @@ def write_secrets(home: Home, secrets: dict[str, str]) -> None:
     )
 
 
-def set_on_the_page(home: Home, key: str, text: str, origin: str) -> None:
+def set_on_the_page(home: Home, key: str, text: str, origin: str, env: Mapping[str, str]) -> None:
     """Set one of the few settings that the console may set. Raises: UsageProblem, BadConfiguration.
 
     Who thinks is one of ours, never a program or a module that a name could lead to; and a key goes to no other server
-    than the one that it was given for.
+    than the one that it was given for. `env` is the environment with which this process began.
     """
     from claudius.compose import PROVIDERS
 
@@ -84,19 +89,44 @@ def set_on_the_page(home: Home, key: str, text: str, origin: str) -> None:
     if key == "home.model" and value:
         models.get(home, value)
     if key == "openai.base_url":
-        _keep_key_from(home, value)
+        _keep_key_from(home, value, env)
     write_setting(home, key, value, origin)
 
 
-def _keep_key_from(home: Home, url: str) -> None:
+def _keep_key_from(home: Home, url: str, env: Mapping[str, str]) -> None:
     """Forget the key of a chat-completions server before another one is asked. Raises: UsageProblem."""
     name = "CLAUDIUS_OPENAI_API_KEY"
-    if url == load(home, os.environ).config.openai.base_url:
+    before = load(home, os.environ).config.openai.base_url
+    if server_of(url) == server_of(before) or overridden(home, "openai.base_url"):
         return
-    if os.environ.get(name):
+    if outranked(home, name, env):
         raise UsageProblem(f"{name} of the environment would go to another server: change both there")
     if read_env_file(home.env_file).get(name):
         write_secrets(home, {name: ""})
+
+
+def server_of(url: str) -> tuple[str, str, int | None]:
+    """Return scheme, host and port of an address; of what is none, itself and no host. Pure."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme, parts.hostname or "", parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return url, "", None
+
+
+def of_environment(home: Home) -> frozenset[str]:
+    """Return the names of the secrets that the process that holds the home has of its environment alone."""
+    with suppress(OSError, ValueError, AttributeError):
+        if is_held(home):
+            return frozenset(json.loads(home.lock.read_text()).get("of_environment", ()))
+    return frozenset()
+
+
+def outranked(home: Home, name: str, env: Mapping[str, str]) -> str:
+    """Say why a key in .env has no effect; empty if it has. `env` is that with which this process began."""
+    if not (env.get(name) or os.environ.get(name) or name in of_environment(home)):
+        return ""
+    return f"it has no effect while {name} is set (environment)"
 
 
 def keep_key(home: Home, name: str, value: str, origin: str) -> None:
@@ -160,14 +190,22 @@ async def downloaded(home: Home, name: str) -> AsyncGenerator[dict[str, Any], No
     known = {one.name: one for one in models.known_models()}
     if (one := known.get(name)) is None:
         raise UsageProblem(f"{name!r} is no known model{near(name, known)}: `claudius model list`")
-    work = asyncio.create_task(asyncio.to_thread(download, home, one.repo, one.file, name, is_shown=False))
-    work.add_done_callback(lambda done: done.cancelled() or done.exception())  # whoever asked may be gone
+    work: Future[Path] = Future()
+    get = partial(download, home, one.repo, one.file, name, is_shown=False)
+    threading.Thread(target=_do, args=(work, get), name="download", daemon=True).start()  # it holds up no Ctrl-C
     while not work.done():
-        await asyncio.wait((work,), timeout=LOOK_S)
+        await asyncio.sleep(LOOK_S)
         parts = home.models.glob(f".{name}{models.SUFFIX}.*.part")
         yield {"bytes": max([path.stat().st_size for path in parts if path.exists()], default=0), "of": one.bytes}
-    taken = await work
+    taken = work.result()
     yield {"bytes": taken.stat().st_size, "of": one.bytes, "said": await who_thinks(home, taken)}
+
+
+def _do(work: Future[Path], get: Callable[[], Path]) -> None:
+    try:
+        work.set_result(get())
+    except (ClaudiusError, OSError, ValueError, TypeError, RuntimeError) as error:
+        work.set_exception(error)
 
 
 async def who_thinks(home: Home, taken: Path) -> str:

@@ -30,6 +30,7 @@ from claudius.foreign import unquoted
 from claudius.home import Home, write_private
 from claudius.memory.audit import AuditEntry
 from claudius.memory.codes import ALPHABET, CODE_CHARS, LIFE, WRONG_TRIES, OpenCode
+from claudius.memory.inbox import unanswered
 from claudius.memory.people import Mode, SeenPlaces
 from claudius.memory.store import Store
 from claudius.perception import (
@@ -189,13 +190,13 @@ def taking_part(perception: Perception, mode: Mode | None) -> Perception:
     In a channel, `off` is as if nobody had ever brought the soul in: when called, it answers. In a direct conversation
     it mutes the soul.
     """
-    is_talk = perception.kind in (Kind.MESSAGE, Kind.MENTION) and perception.origin is Origin.EXTERNAL
+    is_talk = perception.kind in (Kind.MESSAGE, Kind.MENTION, Kind.EDIT) and perception.origin is Origin.EXTERNAL
     if not is_talk or mode is None:
         return perception
     is_direct = perception.audience.startswith("private:")
     if mode == "listen" or (mode == "off" and is_direct):
-        return replace(perception, owes=False, following=None)
-    if mode == "off" or is_direct:
+        return unanswered(perception)
+    if mode == "off" or is_direct or perception.kind is Kind.EDIT:
         return perception
     following, extra = Following.KEPT if perception.following else None, perception.extra
     if isinstance(extra, MessageExtra):

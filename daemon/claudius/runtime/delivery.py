@@ -151,7 +151,10 @@ async def _try(part: Delivery, post: Post) -> Retry | _GivenUp | None:
             await post.store.outbox.delay(utterance.key, None, "nobody is there")
             return None
         if post.adapter.link.connected and _is_late(part, post):
-            await post.store.outbox.undeliverable(utterance.key, "refused for too long")
+            if utterance.verb == SIGN_ONLY:
+                await post.store.outbox.drop(utterance.key)
+            else:
+                await post.store.outbox.undeliverable(utterance.key, "refused for too long")
             return _GivenUp()
         return await _wait(part, post, "later", error.after_s)
     except DeliveryUnknown as error:

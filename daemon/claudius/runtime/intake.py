@@ -198,7 +198,7 @@ class Intake:
         heard = taking_part(as_command(self._as_decision(admitted)), mode)
         if heard.kind is Kind.COMMAND and is_moderator(perception, config):
             heard = replace(heard, extra=replace(heard.extra, is_moderator=True))
-        is_talk = heard.kind in (Kind.MESSAGE, Kind.MENTION) and heard.origin is Origin.EXTERNAL
+        is_talk = heard.kind in (Kind.MESSAGE, Kind.MENTION, Kind.EDIT) and heard.origin is Origin.EXTERNAL
         return unanswered(heard) if is_talk and config.access.muted and await self._is_muted(heard.person) else heard
 
     def _as_decision(self, perception: Perception) -> Perception:

@@ -81,9 +81,12 @@ class HomeLock:
     def __exit__(self, *_: object) -> None:
         self.release()
 
-    def sign(self, boot: str, now: datetime, fingerprints: Mapping[str, str]) -> None:
-        """Add what is known once the soul wakes: the boot, its instant, and which tokens it holds."""
-        self._write({**self._record, "boot": boot, "started_at": now.isoformat(), "tokens": dict(fingerprints)})
+    def sign(
+        self, boot: str, now: datetime, fingerprints: Mapping[str, str], of_environment: Sequence[str] = ()
+    ) -> None:
+        """Add what is known once the soul wakes: the boot, its instant, and which tokens it holds, and from where."""
+        tokens = {"tokens": dict(fingerprints), "of_environment": [*of_environment]}
+        self._write({**self._record, "boot": boot, "started_at": now.isoformat(), **tokens})
 
     def release(self) -> None:
         """Release the lock. Idempotent."""

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -263,6 +263,8 @@ class ProcessResources(Struct, frozen=True, kw_only=True):
     """Copies a damaged database aside; returns the copy's path."""
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     """A short hash of each token, for the lock file."""
+    of_environment: Sequence[str] = ()
+    """The names of the secrets that come of the environment and not of `.env`, for the lock file."""
     log_dropped: Callable[[], int] = lambda: 0
     """How many lines of the log could not be written."""
     log_leave_out: Callable[[Callable[[str], bool]], int] = lambda _: 0

@@ -187,7 +187,7 @@ class Server:
         """Recover what an earlier process left, open the listeners, and resume what waits."""
         asyncio.get_running_loop().set_exception_handler(lost)
         now = self._mind.clock()
-        self._lock.sign(self.boot, now, self._resources.fingerprints)
+        self._lock.sign(self.boot, now, self._resources.fingerprints, self._resources.of_environment)
         waiting = await self._mind.store.start(self.boot, now)
         self._resources.clock.follow(self._share.wall)
         self._resources.disk.probe_store = self._share.probe

@@ -339,7 +339,8 @@ def _forgotten(seen: ReadRequest, lines: Lines) -> Deeds | None:
 
 def _corrected(seen: ReadRequest, lines: Lines) -> Deeds | None:
     """Put "June, not May" into the newest fact that holds May."""
-    if found := lines.patterns["correct"].match(seen.message.strip().rstrip(".! ")):
+    text = seen.message.strip().rstrip(".! ")
+    if found := lines.patterns["correct"].match(text) or lines.patterns["renamed"].match(text):
         old, new = rf"(?i)\b{re.escape(found[3])}\b", quoted(found[1] or found[2], 100)
         for short, text in seen.known.items():
             if re.search(old, text):

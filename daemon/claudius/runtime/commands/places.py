@@ -253,13 +253,15 @@ class OwnerCommands:
         return await self._mute(perception, person, (), "I answer them again.")
 
     async def _mute(self, perception: Perception, person: str, entry: tuple[str, ...], said: str) -> str:
-        ids, config = {person, *await self._mind.store.people.ids_of(person)}, self._mind.config()
+        known, config = await self._mind.store.people.ids_of(person), self._mind.config()
+        ids = {person, *known}
         barred = {perception.person} if not entry else {*config.owners, *filter(is_terminal_user, ids)}
         if not (is_owner(perception, config) or barred.isdisjoint(ids)):
             return NOT_THEIRS
         await note(self._mind, perception, "mute" if entry else "unmute", person)
         others = [one for one in config.access.muted if one.partition(" ")[0] not in ids]
-        return said + await self._set(perception, "access.muted", [*others, *entry])
+        unheard = "" if known else f" But I never heard from {person}: is that the id?"
+        return said + unheard + await self._set(perception, "access.muted", [*others, *entry])
 
     async def _pause(self, perception: Perception, act: Literal["pause", "resume"], answer: str) -> str:
         """Set `runtime.paused`; where several processes share the store, a row of it, which all of them read."""

@@ -48,6 +48,8 @@ class CommandUsage(Struct, frozen=True):
 _SOMEBODY = r"\S+:\S+:\S+"
 """A person's id, which stands in place of a mention."""
 _CODE = r"\w{4}-?\w{4}"
+_MISTYPED = re.compile(r"[!/]([a-z]+|(un)?mute \S+)", re.IGNORECASE)
+"""What at a terminal is a command that went wrong, and no talk."""
 _NUMBERS = r"\d{1,2}( \d{1,2}){0,19}"
 _WORD = r"[^\s,.;:!?]+"
 _CALL = r"[a-z2-7]{16}/\d{1,3}"
@@ -170,6 +172,7 @@ def help_text(network: str, *, is_owner: bool, is_moderator: bool = False) -> st
     theirs = {"owners": is_owner, "moderators": is_moderator and not is_owner}
     lines = [line for group, line in LINES.items() if theirs.get(group, True)]
     text = "\n".join([TALK.get(network, TALK[""]), *lines])
+    text = text.replace("@NAME", "ID") if network == "terminal" else text  # nobody is mentioned there
     return text.replace("forget me|WORDS", "forget me, forget what WORDS") if network == "discord" else text
 
 
@@ -222,6 +225,8 @@ def as_command(perception: Perception) -> Perception:
     text = by_ids(perception.text, extra.named) if isinstance(extra, MessageExtra) and extra.named else perception.text
     signs = "!/" if is_terminal(perception.conversation) else "!"
     body = command_in(text, is_called=is_called, signs=signs)
+    if not body and is_terminal(perception.conversation) and _MISTYPED.fullmatch(text.strip()):
+        body = text.strip()[1:]  # it is told that it is no command
     if not body:
         return perception
     command = replace(
