@@ -24,17 +24,7 @@ from claudius.cognition.mind import Mind, StepVoice, lately
 from claudius.cognition.processes import check_process
 from claudius.cognition.reflection import load_minds
 from claudius.cognition.steps import STEPS
-from claudius.config import (
-    SETTINGS,
-    Config,
-    Loaded,
-    Settings,
-    common,
-    networks_on,
-    read_env_file,
-    secret_names,
-    take_secrets,
-)
+from claudius.config import SETTINGS, Config, Loaded, Settings, common, networks_on, read_env_file, take_secrets
 from claudius.errors import BadConfiguration, ClaudiusError, near
 from claudius.failure import of_a_part
 from claudius.home import Home, shipped
@@ -275,7 +265,7 @@ async def compose(
         tally=tally,
         rests=rests,
         fingerprints=fingerprints(settings.loaded.secrets),
-        of_environment=[name for name in secret_names(whole) if whole.get(name)],
+        of_environment=[name for name in settings.loaded.secrets if whole.get(name)],
         log_dropped=lambda: log_file.dropped,
         log_leave_out=log_file.leave_out,
     )
