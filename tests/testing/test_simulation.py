@@ -14,7 +14,7 @@ from lab.simulation.mutants import MUTANTS, OF_WORKERS
 
 KEPT = Path(__file__).parents[1] / "faults" / "seeds.txt"
 """Seeds that failed once, one a line."""
-PUSH, FULL, NIGHTLY = 12, 300, 5_000
+PUSH, FULL, NIGHTLY = 12, 300, 1_500
 PUSH_OF_WORKERS, FULL_OF_WORKERS, NIGHTLY_OF_WORKERS = 2, 40, 300
 OFTEN_SEEN = ("a_start_that_voids_all_leases", "own_clock_for_leases", "release_without_heard")
 SELDOM_SEEN = ("no_lock_soul",)

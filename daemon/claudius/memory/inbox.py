@@ -311,12 +311,11 @@ class InboxStore:
     ) -> tuple[bool, ...]:
         """Make perceptions durable in one transaction; True for each new one, False if its key is known.
 
-        What is owed an answer gets the sign that `signs` has for its key.
-
-        Decides, permanently, what a message in a thread is owed (`settled_in`); one that is not to be kept is False.
-        The mark of each channel rises with what is kept. An edit or a deletion that came before its message is applied
-        in the same transaction. Each message counts once against the `limits`; the first one over them is accepted
-        with `is_over_budget`; a bot's beyond its turns is False.
+        What is owed an answer gets the sign that `signs` has for its key. Decides, permanently, what a message in a
+        thread is owed (`settled_in`); one that is not to be kept is False. The mark of each channel rises with what is
+        kept. An edit or a deletion that came before its message is applied in the same transaction. Each message counts
+        once against the `limits`; the first one over them is accepted with `is_over_budget`; a bot's beyond its turns
+        is False.
 
         Raises: OverBudget for what comes within an hour after that one; StoreFull, StoreError. Nothing is acknowledged
         before this returns.
@@ -743,9 +742,8 @@ def _edit(db: Database, heard: _Heard, perception: Perception, at: str) -> Amend
 
 def _is_silent(db: Database, heard: _Heard, perception: Perception) -> bool:
     """Return whether nothing is answered: its author is muted, or its conversation is to be quiet."""
-    extra, thread = perception.extra, db.one("thread", conversation=heard.conversation)
-    is_consumed = isinstance(extra, MessageExtra) and extra.participation == CONSUMED
-    return is_consumed or bool(thread and thread["is_quiet"])
+    thread, how = db.one("thread", conversation=heard.conversation), getattr(perception.extra, "participation", "")
+    return how == CONSUMED or bool(thread and thread["is_quiet"])
 
 
 def _before(heard: _Heard) -> Perception | None:

@@ -197,6 +197,8 @@ async def downloaded(home: Home, name: str) -> AsyncGenerator[dict[str, Any], No
         await asyncio.sleep(LOOK_S)
         parts = home.models.glob(f".{name}{models.SUFFIX}.*.part")
         yield {"bytes": max([path.stat().st_size for path in parts if path.exists()], default=0), "of": one.bytes}
+    if work.cancelled():
+        raise ClaudiusError(f"the download broke off: `claudius model get {name}` tells why")
     taken = work.result()
     yield {"bytes": taken.stat().st_size, "of": one.bytes, "said": await who_thinks(home, taken)}
 
@@ -204,8 +206,10 @@ async def downloaded(home: Home, name: str) -> AsyncGenerator[dict[str, Any], No
 def _do(work: Future[Path], get: Callable[[], Path]) -> None:
     try:
         work.set_result(get())
-    except (ClaudiusError, OSError, ValueError, TypeError, RuntimeError) as error:
+    except (ClaudiusError, OSError) as error:
         work.set_exception(error)
+    finally:
+        work.cancel()  # anything else, which the thread's own hook tells; nobody waits for ever
 
 
 async def who_thinks(home: Home, taken: Path) -> str:
