@@ -314,8 +314,7 @@ class InboxStore:
         What is owed an answer gets the sign that `signs` has for its key. Decides, permanently, what a message in a
         thread is owed (`settled_in`); one that is not to be kept is False. The mark of each channel rises with what is
         kept. An edit or a deletion that came before its message is applied in the same transaction. Each message counts
-        once against the `limits`; the first one over them is accepted with `is_over_budget`; a bot's beyond its turns
-        is False.
+        once against the `limits`; the first over them is accepted with `is_over_budget`; a bot's beyond them is False.
 
         Raises: OverBudget for what comes within an hour after that one; StoreFull, StoreError. Nothing is acknowledged
         before this returns.
