@@ -54,6 +54,7 @@ async def door(home: Home, head: str = 'participation = "always"\n', **more: str
         voice.requests.clear()
 
         async def bring(body: dict[str, Any], token: str = CI, path: str = "perceive") -> tuple[int, bool]:
+            """Ask the door, and return its status and whether something new is stored."""
             url = f"http://127.0.0.1:{soul.services._door.port}/api/{path}"
             async with client.post(url, json=body, headers=bearer(token)) as answer:
                 is_stored = answer.status == 202 and (await answer.json())["stored"]

@@ -425,6 +425,7 @@ async def test_console_w25_a_key_goes_in_and_never_comes_back(home: Home) -> Non
     async with serving(home) as (_, client, mine):
 
         async def post(path: str, value: str) -> str:
+            """Post a value, and return the whole answer."""
             async with client.post(f"/api/{path}", headers=mine, json={"value": value}) as answer:
                 assert answer.status == 200
                 return await answer.text()
@@ -500,6 +501,7 @@ async def test_console_w25_a_key_stays_where_its_server_stays(home: Home, monkey
     async with serving(home) as (_, client, mine):
 
         async def status(value: str) -> int:
+            """Set the server's address, and return the status."""
             path, body = "/api/settings/openai.base_url", json.dumps({"value": value})
             async with client.post(path, headers=mine | JSON, data=body) as answer:
                 return answer.status

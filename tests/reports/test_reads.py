@@ -153,11 +153,13 @@ def test_a_download_keeps_no_process_alive(home: Home, monkeypatch: pytest.Monke
         raise TryAgain("no network")
 
     async def first() -> dict[str, Any]:
+        """Return the first row, and leave."""
         rows = mind.downloaded(home, mind.models.known_models()[0].name)
         async with aclosing(rows):
             return await anext(rows)
 
     async def last() -> None:
+        """Stay until the download ends."""
         async for _ in mind.downloaded(home, mind.models.known_models()[0].name):
             ended.set()
 
