@@ -795,3 +795,12 @@ def test_doctor_tells_what_a_turn_weighs(talked: Talked) -> None:
     (size,) = [one for one in checks if one["name"] == "size"]
     assert size["ok"]
     assert re.fullmatch(r"\d+\.\d kB a turn \(\d+\.\d MB, \d+ turns\)", size["detail"])
+
+
+def test_help_is_a_command_too(tmp_path: Path) -> None:
+    """`claudius help [COMMAND]` prints what `--help` does; of an unknown one it says that there is none."""
+    machine = Machine(tmp_path)
+
+    assert machine.ok("help").stdout == machine.ok("--help").stdout
+    assert machine.ok("help", "users", "show").stdout == machine.ok("users", "show", "--help").stdout
+    assert machine.run("help", "nope").code == 2

@@ -106,6 +106,11 @@ class Lazy(Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that was typed. Raises: UsageError if there is none, or no longer."""
+        if args == ["help"]:
+            click.echo(ctx.get_help())
+            ctx.exit()
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
         typed = {one.partition("=")[0] for one in args}
         for old, new in MOVED.items():
             words = [one for one in old.split() if not one.startswith("-")]
