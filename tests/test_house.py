@@ -32,7 +32,7 @@ SWALLOWERS = {
     "cognition/reflection.py": "a bug in one subprocess stops no other, and no turn; it is logged",
     "runtime/commands/commands.py": "a bug in one command ends that command, never those after it; it is logged",
     "runtime/hands.py": "a tool may be the owner's own code, and its call ends as its class says; it is logged",
-    "tools/offered.py": "what the owner's own code raises in its thread is raised where the call is awaited",
+    "children.py": "what a call in a thread of its own raises is raised where it is awaited",
     "runtime/lanes.py": "a bug in one turn ends that turn, never the lane; it is logged",
     "runtime/networks.py": "a bug in one adapter takes that network down for a while, never the soul; it is logged",
     "runtime/observers.py": "an observer is the owner's own code, in a thread of its own; it is logged, and off after three",

@@ -1,4 +1,7 @@
-"""Processes of our own, each in its own process group: JSON lines both ways, a limit on a line, killed on demand."""
+"""Processes of our own, each in its own process group: JSON lines both ways, a limit on a line, killed on demand.
+
+And threads of our own, which keep no process alive.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,15 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import threading
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from claudius.errors import Crashed, Cut, Unavailable
+
+T = TypeVar("T")
 
 LINE_BYTES = 4 * 1_048_576
 """The longest line that is read of a child or a stream."""
@@ -166,3 +172,25 @@ class Child:
         assert self._process.stderr  # noqa: S101 - opened above
         while piece := await self._process.stderr.read(STDERR_CHARS):
             self._stderr = (self._stderr + piece.decode("utf-8", "replace"))[-STDERR_CHARS:]
+
+
+async def in_own_thread(call: Callable[[], T], name: str) -> T:
+    """Run a function in a thread of its own: one that hangs takes no place of another, and keeps no process alive."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def end(method: str, value: Any) -> None:
+        if not future.done():
+            getattr(future, method)(value)
+
+    def work() -> None:
+        ended: tuple[str, Any]
+        try:
+            ended = ("set_result", call())
+        except Exception as error:  # noqa: BLE001 - it is raised where the call is awaited
+            ended = ("set_exception", error)
+        with suppress(RuntimeError):  # the process stops
+            loop.call_soon_threadsafe(end, *ended)
+
+    threading.Thread(target=work, name=name, daemon=True).start()
+    return await future

@@ -6,15 +6,14 @@ import asyncio
 import json
 import os
 import re
-import threading
-from collections.abc import AsyncGenerator, Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from claudius.children import in_own_thread
 from claudius.config import SECRETS, SETTINGS, load, overriding, parse_value, read_env_file, shown
 from claudius.config import write_setting as write
 from claudius.errors import BadConfiguration, ClaudiusError, UsageProblem, near
@@ -190,26 +189,15 @@ async def downloaded(home: Home, name: str) -> AsyncGenerator[dict[str, Any], No
     known = {one.name: one for one in models.known_models()}
     if (one := known.get(name)) is None:
         raise UsageProblem(f"{name!r} is no known model{near(name, known)}: `claudius model list`")
-    work: Future[Path] = Future()
     get = partial(download, home, one.repo, one.file, name, is_shown=False)
-    threading.Thread(target=_do, args=(work, get), name="download", daemon=True).start()  # it holds up no Ctrl-C
+    work = asyncio.ensure_future(in_own_thread(get, "download"))  # it holds up no Ctrl-C
+    work.add_done_callback(lambda one: one.cancelled() or one.exception())  # whoever looked may have gone
     while not work.done():
         await asyncio.sleep(LOOK_S)
         parts = home.models.glob(f".{name}{models.SUFFIX}.*.part")
         yield {"bytes": max([path.stat().st_size for path in parts if path.exists()], default=0), "of": one.bytes}
-    if work.cancelled():
-        raise ClaudiusError(f"the download broke off: `claudius model get {name}` tells why")
     taken = work.result()
     yield {"bytes": taken.stat().st_size, "of": one.bytes, "said": await who_thinks(home, taken)}
-
-
-def _do(work: Future[Path], get: Callable[[], Path]) -> None:
-    try:
-        work.set_result(get())
-    except (ClaudiusError, OSError) as error:
-        work.set_exception(error)
-    finally:
-        work.cancel()  # anything else, which the thread's own hook tells; nobody waits for ever
 
 
 async def who_thinks(home: Home, taken: Path) -> str:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import inspect
 import logging
-import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from typing import Any
 
+from claudius.children import in_own_thread
 from claudius.config import Config, Loaded
 from claudius.config.schema import OwnTool
 from claudius.errors import BadConfiguration
@@ -149,25 +147,4 @@ def _tool(name: str, given: str | OwnTool, taken: Callable[[str], bool]) -> Tool
 async def _run(function: Callable[..., Any], args: JSON, caller: Caller) -> str:
     if inspect.iscoroutinefunction(function):
         return str(await function(**args))
-    return str(await _in_thread(partial(function, **args), caller.call))
-
-
-async def _in_thread(call: Callable[[], Any], name: str) -> Any:
-    """Run a function in a thread of its own: one that hangs takes no place of another, and keeps no process alive."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
-
-    def end(method: str, value: Any) -> None:
-        if not future.done():
-            getattr(future, method)(value)
-
-    def work() -> None:
-        try:
-            ended = ("set_result", call())
-        except Exception as error:  # noqa: BLE001 - it is raised where the call is awaited
-            ended = ("set_exception", error)
-        with suppress(RuntimeError):  # the process stops
-            loop.call_soon_threadsafe(end, *ended)
-
-    threading.Thread(target=work, name=f"tool-{name}", daemon=True).start()
-    return await future
+    return str(await in_own_thread(partial(function, **args), f"tool-{caller.call}"))
