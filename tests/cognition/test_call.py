@@ -203,5 +203,6 @@ async def test_a_prompt_that_is_too_long_is_built_once_more_with_half_the_histor
         for number in range(17):
             await one(soul, "x" * 1000 + str(number))
 
-    assert len(voice.requests) == 18
-    assert len(voice.requests[-1].history) < 20
+    asked = [one for one in voice.requests if one.purpose != "summary"]  # what was too long is folded when it is quiet
+    assert len(asked) == 18
+    assert len(asked[-1].history) < 20
