@@ -113,6 +113,27 @@ async def test_owners_commands_are_refused_to_everybody_else(network: str, home:
     assert not load(home, {}).config.runtime.paused
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        *[(text, Kind.COMMAND) for text in ("/statu", "!whomai", "!mute bob", "/unmute @Bob")],
+        *[(text, Kind.MESSAGE) for text in ("!stop", "!Stop", "!export the report as pdf please", "/ is a root", "!!")],
+    ],
+)
+def test_a_mistyped_command_is_no_talk_at_a_terminal(text: str, kind: Kind) -> None:
+    """Else it is answered as if it had been carried out; `!stop` ends a turn, and is never taken for one."""
+    person = "terminal:local:ada"
+    heard = Perception(
+        key="k", conversation="terminal:local:main:main", audience=private(person), person=person, name="", text=text,
+        at=NOW, position="1",
+    )  # fmt: skip
+
+    found = as_command(heard)
+
+    assert found.kind is kind
+    assert kind is Kind.MESSAGE or read_command(found.text).word == UNKNOWN
+
+
 @pytest.mark.parametrize("word", ["status", "help", "home"])
 def test_common_words_are_no_command_in_a_channel(word: str) -> None:
     """Other bots are given them there, too: `!status` is a command where only the soul is spoken to, or by its name."""

@@ -48,8 +48,8 @@ class CommandUsage(Struct, frozen=True):
 _SOMEBODY = r"\S+:\S+:\S+"
 """A person's id, which stands in place of a mention."""
 _CODE = r"\w{4}-?\w{4}"
-_MISTYPED = re.compile(r"[!/]([a-z]+|(un)?mute \S+)", re.IGNORECASE)
-"""What at a terminal is a command that went wrong, and no talk."""
+_MISTYPED = re.compile(r"[!/](?!stop$)([a-z]+|(un)?mute \S+)", re.IGNORECASE)
+"""What at a terminal is a command that went wrong, and no talk; `!stop` is no command: it ends a turn."""
 _NUMBERS = r"\d{1,2}( \d{1,2}){0,19}"
 _WORD = r"[^\s,.;:!?]+"
 _CALL = r"[a-z2-7]{16}/\d{1,3}"
