@@ -116,7 +116,7 @@ async def test_owners_commands_are_refused_to_everybody_else(network: str, home:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        *[(text, Kind.COMMAND) for text in ("/statu", "!whomai", "!mute bob", "/unmute @Bob")],
+        *[(text, Kind.COMMAND) for text in ("/sttus", "!whomai", "!mute bob", "/unmute @Bob")],
         *[(text, Kind.MESSAGE) for text in ("!stop", "!Stop", "!export the report as pdf please", "/ is a root", "!!")],
     ],
 )
