@@ -45,11 +45,13 @@ def check_address(host: str, found: str, leads_inside: Callable[[str, Address], 
 _METADATA = (ipaddress.ip_address("fd00:ec2::254"), ipaddress.ip_address("100.100.100.200"))
 _WRAPPED = tuple(map(ipaddress.IPv6Network, ("::/96", "64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0:0/96")))
 """Networks whose addresses hold one of IPv4: compatible, translated by NAT64, and translated by SIIT."""
+_PLAIN = (ipaddress.IPv6Address("::1"), ipaddress.IPv6Address("::"))
+"""Inside the first of those, and no address of IPv4. By name: Python 3.13 takes `::ffff:127.0.0.1` for a loopback."""
 
 
 def _wraps(address: ipaddress.IPv6Address) -> bool:
     """Return whether an address holds one of IPv4."""
-    if address.is_loopback or address.is_unspecified:
+    if address in _PLAIN:
         return False
     found = address.ipv4_mapped or address.sixtofour or address.teredo
     return found is not None or any(address in one for one in _WRAPPED)
