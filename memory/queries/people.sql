@@ -225,8 +225,12 @@ WHERE person IN (SELECT value FROM json_each(:persons)) AND is_own = 0 GROUP BY 
 -- name: canonical
 SELECT canonical FROM person_link WHERE person = :person;
 
--- name: linked
-SELECT person FROM person_link WHERE canonical = :canonical ORDER BY person;
+-- name: ids_of
+-- Every id of a person, by whichever of them; the canonical one first.
+WITH kept (person) AS (SELECT coalesce((SELECT canonical FROM person_link WHERE person = :person), :person))
+SELECT person FROM (
+    SELECT 0 AS n, person FROM kept UNION ALL SELECT 1, l.person FROM kept JOIN person_link l ON l.canonical = kept.person
+) AS ids ORDER BY n, person;
 
 -- name: audience_known_at
 -- Null: there is no member list, and only some of the members are known.

@@ -91,7 +91,7 @@ SELECT value FROM kept WHERE conversation = :conversation AND name = :name;
 SELECT c.version, c.turns, c.process, c.previous_process, c.params, c.process_memory, c.invocation_count, c.entered_at,
     c.history_from, s.text, s.sources, coalesce(s.upto, 0) AS upto, s.nonce, c.conversation, c.last_at, c.participation,
     (SELECT coalesce(sum(p.turns), 0) FROM conversation_person p WHERE p.conversation = c.conversation) AS spoken,
-    EXISTS (SELECT 1 FROM due WHERE fired_turn IS NULL AND short > 0) AS plans_wait
+    EXISTS (SELECT 1 FROM due WHERE fired_turn IS NULL AND short > 0) AS plans_wait, EXISTS (SELECT 1 FROM belief) AS believes
 FROM conversation c LEFT JOIN summary s ON s.conversation = c.conversation
 WHERE c.conversation = :conversation;
 

@@ -19,7 +19,7 @@ from claudius.memory.inbox import NEVER_CALLED
 from claudius.memory.knowledge import Knowledge, knowledge_of
 from claudius.memory.plans import number
 from claudius.memory.rows import dump, instant, parse, stamp
-from claudius.memory.seeing import Seeing, alone, canonical
+from claudius.memory.seeing import Seeing, alone, canonical, ids_of
 from claudius.perception import TERMINAL, Perception, private
 from claudius.tool import Onlookers
 
@@ -101,9 +101,7 @@ class PeopleStore:
     def sight(self, person: str) -> Sequence[SeenPlaces]:
         """Return what each id of a person was last known to see."""
         with self._core.snapshot() as db:
-            kept = canonical(db, person)
-            ids = [kept, *db.values("linked", canonical=kept)]
-            return [_sight(db, one) for one in ids]
+            return [_sight(db, one) for one in ids_of(db, person)]
 
     async def know_sight(self, person: str, seen: Sequence[str]) -> None:
         """Record which places without a member list one id of a person can see now, replacing what was known."""
@@ -166,9 +164,7 @@ class PeopleStore:
     def wants_proactive(self, person: str) -> bool:
         """Return whether a person agreed to be written to first, and withdrew it under none of their ids."""
         with self._core.snapshot() as db:
-            kept = canonical(db, person)
-            ids = [kept, *db.values("linked", canonical=kept)]
-            said = [wish for one in ids if (wish := db.value("wished", person=one)) is not None]
+            said = [wish for one in ids_of(db, person) if (wish := db.value("wished", person=one)) is not None]
         return bool(said) and all(said)
 
     def zone(self, person: str) -> str:
@@ -185,9 +181,8 @@ class PeopleStore:
         """Return every id of a person, found by any of them, the canonical one first; empty for an unknown person."""
         await self._core.flush()
         with self._core.snapshot() as db:
-            kept = canonical(db, person)
-            linked = db.values("linked", canonical=kept)
-            return [kept, *linked] if linked or kept in everyone(db) else []
+            ids = ids_of(db, person)
+            return ids if len(ids) > 1 or ids[0] in everyone(db) else []
 
     async def link(self, person: str, other: str) -> None:
         """Make two ids one person. Raises: StoreError if either is unknown or they are one already."""
@@ -223,8 +218,7 @@ class PeopleStore:
     def said_by(self, person: str) -> Mapping[str, Any]:
         """Return `{"messages": [...], "state": [...]}` of one person, under all their ids."""
         with self._core.snapshot() as db:
-            kept = canonical(db, person)
-            return export(db, [kept, *db.values("linked", canonical=kept)])
+            return export(db, ids_of(db, person))
 
 
 def _participations(db: Database) -> dict[str, Mode]:
@@ -265,8 +259,7 @@ def link(db: Database, person: str, other: str) -> None:
 def _join_numbers(db: Database, kept: str, gone: str) -> None:
     """Count on for both, and call plans anew that would have one number in one audience."""
     db.run("numbers_joined", kept=kept, gone=gone)
-    ids = [kept, *db.values("linked", canonical=kept)]
-    for row in db.all("plans_alike", ids=dump(ids)):
+    for row in db.all("plans_alike", ids=dump(ids_of(db, kept))):
         db.run("plan_called", id=row["id"], short=number(db, kept, row["audience"], "p"))
 
 
@@ -309,8 +302,7 @@ OF_TURNS = (
 
 def unlink(db: Database, person: str, at: str, author: Author) -> list[str]:
     """Unlink all ids of a person; return them, the canonical one first. Raises: StoreError."""
-    kept = canonical(db, person)
-    others = db.values("linked", canonical=kept)
+    kept, *others = ids_of(db, person)
     if not others:
         raise StoreError(f"{person} is linked with no other id")
     ids = [kept, *others]

@@ -81,7 +81,8 @@ def recall(
     others = _others(db, seeing, conversation, kept.whole if kept else ())
     past = kept.past if kept else ()
     process, last_at = _process(row)
-    peers, beliefs = company(db, seeing, others, past, perception.text, beliefs=limits.beliefs, now=now)
+    may_believe = limits.beliefs and (row is None or bool(row["believes"]))
+    peers, beliefs = company(db, seeing, others, past, perception.text, beliefs=may_believe, now=now)
     names = {one.person: one.name for one in (speaker, *others) if one.name}
     task = db.value("task_here", key=StateKey.CURRENT_TASK, audience=seeing.audience, conversation=conversation)
     listener = _listener(db, seeing, perception.origin, speaker)

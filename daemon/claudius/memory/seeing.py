@@ -69,14 +69,15 @@ class Seeing:
     def canonical(self, person: str) -> str:
         """Return the canonical id of a person."""
         if person not in self._canonical:
-            self._canonical[person] = self._db.value("canonical", person=person) or person
+            ids = ids_of(self._db, person)
+            self._canonical |= dict.fromkeys((person, *ids), ids[0])
+            self._ids[ids[0]] = ids
         return self._canonical[person]
 
     def ids(self, canonical: str) -> list[str]:
         """Return every id of a person, the canonical one first."""
-        if canonical not in self._ids:
-            self._ids[canonical] = [canonical, *self._db.values("linked", canonical=canonical)]
-        return self._ids[canonical]
+        self.canonical(canonical)
+        return self._ids.get(canonical, [canonical])
 
     def may(self, sources: Iterable[str]) -> bool:
         """Return whether what was learned in all of `sources` may be shown here now."""
@@ -154,6 +155,11 @@ def alone(person: str, now: datetime) -> Perception:
     return Perception(
         key="", conversation=":::", audience=private(person), person=person, name="", text="", at=now, position=""
     )
+
+
+def ids_of(db: Database, person: str) -> list[str]:
+    """Return every id of a person, by whichever of them, the canonical one first."""
+    return db.values("ids_of", person=person)
 
 
 def canonical(db: Database, person: str) -> str:
