@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+from datetime import UTC, date, datetime, timedelta
+from importlib.metadata import version
 
+import msgspec
 import pytest
 
+import price_table
 from claudius.provider import Message, Request, Usage, estimate
 from claudius.providers.replies import priced
 
@@ -36,11 +39,16 @@ def test_a_vendor_is_known_by_its_url() -> None:
     assert priced(USED, "llama-3.3-70b-versatile", "https://api.groq.com/openai/v1").cost_usd
 
 
-def test_without_the_list_nothing_has_a_price(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The list is an extra: a core install still counts tokens."""
-    monkeypatch.setitem(sys.modules, "genai_prices", None)
+def test_the_list_is_made_of_the_package_of_prices() -> None:
+    """The list is what the script makes of the release that it names; of a newer one it is at most half a year old."""
+    shipped = price_table.PATH.read_text("utf-8")
+    found = msgspec.json.decode(shipped)
+    made = date.fromisoformat(found["made"])
 
-    assert priced(USED, "claude-sonnet-4-5", "anthropic") == USED
+    if found["of"] == version(price_table.LISTED):
+        assert shipped == price_table.text(price_table.table(made)), "write it: python tests/price_table.py"
+    else:
+        assert datetime.now(UTC).date() - made < timedelta(days=183), "write it: python tests/price_table.py"
 
 
 def test_the_counts_are_not_changed() -> None:
