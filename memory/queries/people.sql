@@ -225,12 +225,10 @@ WHERE person IN (SELECT value FROM json_each(:persons)) AND is_own = 0 GROUP BY 
 -- name: canonical
 SELECT canonical FROM person_link WHERE person = :person;
 
--- name: ids_of
--- Every id of a person, by whichever of them; the canonical one first.
-WITH kept (person) AS (SELECT coalesce((SELECT canonical FROM person_link WHERE person = :person), :person))
-SELECT person FROM (
-    SELECT 0 AS n, person FROM kept UNION ALL SELECT 1, l.person FROM kept JOIN person_link l ON l.canonical = kept.person
-) AS ids ORDER BY n, person;
+-- name: linked
+-- The other ids of a person, by whichever of them, each with the canonical one; no row if there is only this one.
+SELECT person, canonical FROM person_link
+WHERE canonical = coalesce((SELECT canonical FROM person_link WHERE person = :person), :person) ORDER BY person;
 
 -- name: audience_known_at
 -- Null: there is no member list, and only some of the members are known.

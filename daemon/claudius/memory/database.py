@@ -478,8 +478,10 @@ class Writer:
         return self._translate(error) if isinstance(error, self._database.connection.Error) else error
 
     def _deliver(self, batch: list[_Job]) -> None:
-        self._unwritten -= Counter([job.about for job in batch])  # what is left of none is deleted
         for job in batch:
+            self._unwritten[job.about] -= 1
+            if not self._unwritten[job.about]:
+                del self._unwritten[job.about]
             if job.future is not None:
                 if job.error is not None and not job.future.done():
                     job.future.set_exception(job.error)

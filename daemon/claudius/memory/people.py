@@ -12,14 +12,14 @@ from msgspec import Struct
 
 from claudius.errors import StoreError
 from claudius.intent import ModelVersion
-from claudius.memory.database import LAST, Core, Database
+from claudius.memory.database import LAST, Core, Database, Row
 from claudius.memory.documents import joined, write_model
 from claudius.memory.erasure import everyone, export
 from claudius.memory.inbox import NEVER_CALLED
 from claudius.memory.knowledge import Knowledge, knowledge_of
 from claudius.memory.plans import number
 from claudius.memory.rows import dump, instant, parse, stamp
-from claudius.memory.seeing import Seeing, alone, canonical, ids_of
+from claudius.memory.seeing import Seeing, alone, canonical, ids_in, ids_of
 from claudius.perception import TERMINAL, Perception, private
 from claudius.tool import Onlookers
 
@@ -100,8 +100,12 @@ class PeopleStore:
 
     def sight(self, person: str) -> Sequence[SeenPlaces]:
         """Return what each id of a person was last known to see."""
-        with self._core.snapshot() as db:
-            return [_sight(db, one) for one in ids_of(db, person)]
+        found = []
+        for one in ids_in(self._core.look("linked", person=person), person):
+            network = f"shared:{one.partition(':')[0]}:"
+            where = {"network": network, "until": f"{network}{LAST}"}
+            found.append(_seen(one, self._core.look("sight", person=one, **where, most=MOST_SEEN)))
+        return found
 
     async def know_sight(self, person: str, seen: Sequence[str]) -> None:
         """Record which places without a member list one id of a person can see now, replacing what was known."""
@@ -225,9 +229,7 @@ def _participations(db: Database) -> dict[str, Mode]:
     return {row["place"]: row["mode"] for row in db.all("participations")}
 
 
-def _sight(db: Database, person: str) -> SeenPlaces:
-    network = f"shared:{person.partition(':')[0]}:"
-    found = db.all("sight", person=person, network=network, until=f"{network}{LAST}", most=MOST_SEEN)
+def _seen(person: str, found: Sequence[Row]) -> SeenPlaces:
     return SeenPlaces(
         person=person,
         listed=tuple(row["audience"] for row in found if row["is_listed"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from claudius.memory.database import Database
+from claudius.memory.database import Database, Row
 from claudius.memory.rows import dump, parse_strings
 from claudius.perception import (
     SELF,
@@ -159,7 +159,12 @@ def alone(person: str, now: datetime) -> Perception:
 
 def ids_of(db: Database, person: str) -> list[str]:
     """Return every id of a person, by whichever of them, the canonical one first."""
-    return db.values("ids_of", person=person)
+    return ids_in(db.all("linked", person=person), person)
+
+
+def ids_in(linked: Sequence[Row], person: str) -> list[str]:
+    """Return these ids of a person, the canonical one first. Pure."""
+    return [linked[0]["canonical"], *[row["person"] for row in linked]] if linked else [person]
 
 
 def canonical(db: Database, person: str) -> str:
