@@ -15,7 +15,7 @@ from lab.simulation.mutants import MUTANTS, OF_WORKERS
 KEPT = Path(__file__).parents[1] / "faults" / "seeds.txt"
 """Seeds that failed once, one a line."""
 PUSH, FULL, NIGHTLY = 12, 300, 600
-PUSH_OF_WORKERS, FULL_OF_WORKERS, NIGHTLY_OF_WORKERS = 2, 40, 140
+PUSH_OF_WORKERS, FULL_OF_WORKERS, NIGHTLY_OF_WORKERS = 2, 40, 160
 LONG, MESSAGES = 20, 200
 PART = 20
 """One child lives so many lives: it keeps what its killed processes held, and takes a second or two for each."""
