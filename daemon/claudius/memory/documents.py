@@ -348,7 +348,7 @@ def _state(db: Database, revision: int) -> str:
 
 
 def _near(db: Database, text: str, *, ever: bool) -> Iterator[int]:
-    """Yield changes of the state after which it may have had this text: those of a value that stands in it or that went."""
+    """Yield changes of the state after which it may have had this text: their value stands in it, or went."""
     for row in db.all("state_changes"):
         if (ever or row["is_pending"]) and (not row["value"] or f"({row['updated_at']})" in text):
             yield row["revision"]
