@@ -43,7 +43,6 @@ def checks(home: Home, *, live: bool = False, security: bool = False) -> list[Ch
             _daemon,
             _git,
             _voice,
-            _tools_live if live else _tools,
         ]
         rooms += [networks, _live, _tools_live] if live else [_tools]
     secrets = held(os.environ)
