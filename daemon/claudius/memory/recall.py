@@ -65,10 +65,12 @@ def recall(
     """Read everything that a turn may know. The caller holds the snapshot. Raises: RowInvalid, StaleTurn."""
     perception = pending.perceptions[-1]
     conversation = perception.conversation
-    if limits.in_order and not db.one("is_next", seq=pending.seq, turn=pending.turn):
-        raise StaleTurn("something earlier has come, or this was changed or withdrawn")
     seeing = Seeing(db, perception, own_only=limits.own_only)
-    row = db.one("conversation_recalled", conversation=conversation)
+    here = {"conversation": conversation, "audience": seeing.audience, "key": StateKey.CURRENT_TASK}
+    (place,) = db.all("place_recalled", **here, seq=pending.seq, turn=pending.turn)
+    if limits.in_order and not place["is_next"]:
+        raise StaleTurn("something earlier has come, or this was changed or withdrawn")
+    row = None if place["version"] is None else place
     before = stamp(let_go(limits, now))
     kept = Past(db, shelf, seeing, row, before, limits.max_past) if row else None
     is_spoken_to = bool(perception.person) and perception.origin is Origin.EXTERNAL
@@ -81,9 +83,9 @@ def recall(
     others = _others(db, seeing, conversation, kept.whole if kept else ())
     past = kept.past if kept else ()
     process, last_at = _process(row)
-    peers, beliefs = company(db, seeing, others, past, perception.text, beliefs=limits.beliefs, now=now)
+    may_believe = limits.beliefs and bool(place["believes"])
+    peers, beliefs = company(db, seeing, others, past, perception.text, beliefs=may_believe, now=now)
     names = {one.person: one.name for one in (speaker, *others) if one.name}
-    task = db.value("task_here", key=StateKey.CURRENT_TASK, audience=seeing.audience, conversation=conversation)
     listener = _listener(db, seeing, perception.origin, speaker)
     addressee = (speaker if is_spoken_to else listener) or speaker
     known, ended, matters = known_here(
@@ -108,14 +110,14 @@ def recall(
         summary=_summary(seeing, row),
         left_out=kept.left_out if kept else None,
         state=of_this_sitting(state_of(db, seeing), past, now),
-        task=task or "",
+        task=place["task"] or "",
         last_at=last_at,
         participation=(row["participation"] or "") if row else "",
         is_first=row is None and not db.value("called_before", turn=pending.turn),
         peers=tuple([replace(one, name=names.get(one.peer_id, one.name)) for one in peers]),
         beliefs=beliefs,
         plans=plans_here(db, seeing.ids(speaker.person), seeing.audience)
-        if is_spoken_to and (row is None or row["plans_wait"])
+        if is_spoken_to and place["plans_wait"]
         else (),
         psyche=psyche_if_whole(db, [one.person for one in (speaker, *others)], seeing.may) if limits.psyche else None,
         known=known,
@@ -262,32 +264,31 @@ class RecallLimits(Struct, frozen=True, kw_only=True):
 
 
 class Shelf:
-    """A cache of the last `most` past turns read. Lives as long as its store.
+    """A cache of the past turns that each conversation still shows. Lives as long as its store.
 
     A turn's rows never change without its count of edits, which is read each time, so a cached turn is never stale.
     """
 
     def __init__(self, most: int = 4096) -> None:
-        """Keep at most this many turns; the least recently read are dropped first."""
-        self._most = most
-        self._turns: OrderedDict[tuple[str, int], PastTurn] = OrderedDict()
+        """Keep at most this many turns; the conversations that were read longest ago are dropped first."""
+        self._most, self._count = most, 0
+        self._held: OrderedDict[str, Mapping[tuple[str, int], PastTurn]] = OrderedDict()
 
-    def get(self, turn: str, edits: int) -> PastTurn | None:
-        """Return a turn if it is cached with this count of edits."""
-        found = self._turns.get((turn, edits))
-        if found is not None:
-            self._turns.move_to_end((turn, edits))
-        return found
+    def of(self, conversation: str) -> Mapping[tuple[str, int], PastTurn]:
+        """Return a conversation's cached turns, by their ids and counts of edits."""
+        return self._held.get(conversation, {})
 
-    def put(self, past: PastTurn, edits: int) -> None:
-        """Cache a turn."""
-        self._turns[past.turn, edits] = past
-        if len(self._turns) > self._most:
-            self._turns.popitem(last=False)
+    def keep(self, conversation: str, turns: Mapping[tuple[str, int], PastTurn]) -> None:
+        """Cache the turns that a conversation shows, in place of those that it showed before."""
+        self._count += len(turns) - len(self._held.pop(conversation, {}))
+        self._held[conversation] = turns
+        while self._count > self._most:
+            self._count -= len(self._held.popitem(last=False)[1])
 
     def clear(self) -> None:
         """Empty the cache."""
-        self._turns.clear()
+        self._held.clear()
+        self._count = 0
 
 
 class Past:
@@ -308,6 +309,9 @@ class Past:
         expired = [turn for turn in (*left, *kept) if turn["at"] < before][:EXPIRED_AT_ONCE]
         kept = [turn for turn in kept if turn["at"] >= before]
         whole = self._whole(kept)
+        shelf.keep(
+            self._conversation, {(row["turn"], row["edits"]): turn for row, turn in zip(kept, whole, strict=True)}
+        )
         self.whole: Sequence[PastTurn] = whole
         """Every turn that has not expired, whoever may see it, oldest first."""
         self.past = self._shown_here(kept, whole)
@@ -317,7 +321,8 @@ class Past:
 
     def _whole(self, rows: Sequence[Row]) -> list[PastTurn]:
         """Return the turns of these rows, cached or read now, without filtering by audience."""
-        found = {turn["number"]: self._shelf.get(turn["turn"], turn["edits"]) for turn in rows}
+        held = self._shelf.of(self._conversation)
+        found = {turn["number"]: held.get((turn["turn"], turn["edits"])) for turn in rows}
         missing = [turn for turn in rows if found[turn["number"]] is None]
         if missing:
             span = {"first": missing[0]["number"], "last": missing[-1]["number"]}
@@ -339,7 +344,6 @@ class Past:
                     is_as_kept=row["edits"] == 0,
                 )
                 found[number] = past
-                self._shelf.put(past, row["edits"])
         return [past for past in found.values() if past is not None]
 
     def _shown_here(self, rows: Sequence[Row], whole: Sequence[PastTurn]) -> tuple[PastTurn, ...]:
