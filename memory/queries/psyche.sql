@@ -2,7 +2,7 @@
 
 -- name: psyche_recalled
 -- scans: subjects, twelve rows at most
-SELECT s.version, s.numbers, s.drift,
+SELECT s.version, s.numbers, s.kernel, s.drift,
     (SELECT '[' || group_concat(e.edge) || ']' FROM json_each(:persons) p CROSS JOIN psyche_edge e WHERE e.person = p.value) AS edges,
     (SELECT '[' || group_concat(body) || ']' FROM psyche_arc) AS arcs,
     (SELECT json_group_array(json_object('person', person, 'kind', kind, 'strength', strength, 'at_s', at_s, 'audience', audience)) FROM (

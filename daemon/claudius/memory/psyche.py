@@ -37,6 +37,7 @@ def recall_psyche(db: Database, persons: Sequence[str], may: May | None = None) 
     return Psyche(
         version=row["version"],
         numbers=_NUMBERS.decode(row["numbers"]),
+        kernel=row["kernel"],
         edges=_EDGES.decode(row["edges"] or "[]"),
         arcs=tuple([one for one in _ARCS.decode(row["arcs"] or "[]") if may is None or may(one.sources)]),
         appraisals=tuple([one for one in appraisals if may is None or may((one.audience,))]),
@@ -74,10 +75,10 @@ def move_psyche(db: Database, intent: Intent, at: str) -> None:
     except FAULTS:
         log.exception("the psyche is at fault", extra={"turn": intent.turn})
         return
-    traits = dump(folded.traits)
     after = dump(folded.numbers)
     db.run("psyche_moved", numbers=after, kernel=folded.kernel)
-    db.run("psyche_kernel_known", kernel=folded.kernel, traits=traits, at=at)
+    if folded.kernel != psyche.kernel:
+        db.run("psyche_kernel_known", kernel=folded.kernel, traits=dump(folded.traits), at=at)
     for edge in folded.edges:
         db.run("psyche_edge_moved", person=edge.person, edge=dump_valid(edge), at=at)
     db.run(
