@@ -63,11 +63,11 @@ class Pending(Struct, frozen=True, kw_only=True):
     perception: Perception
     turn: str
     """The id of its turn, the same in every run: base32(sha256(key))[:16], lower case."""
-    state: InboxState
-    attempts: int
-    boots: int
+    state: InboxState = "pending"
+    attempts: int = 0
+    boots: int = 0
     """How many different processes have taken it, this one included."""
-    not_before: datetime | None
+    not_before: datetime | None = None
     heard_at: datetime
     inputs: Mapping[str, str] = field(default_factory=dict)
     """`now` and `nonce` of an earlier, unfinished run; a re-run uses them again."""
