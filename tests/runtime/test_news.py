@@ -18,6 +18,7 @@ from claudius.testing.alive import Alive, alive
 from living import felt
 from minds import by_tag
 
+DM, TOKEN = "rehearsal:t:dm-ana:", "a-token-of-forty-characters-for-this-door"
 NOON = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 ON = {
     "CLAUDIUS_PSYCHE_PROACTIVE": "1",
