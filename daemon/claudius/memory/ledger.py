@@ -39,7 +39,7 @@ from claudius.ledger_types import (
 )
 from claudius.memory.database import Core, Database, Row
 from claudius.memory.inbox import accept
-from claudius.memory.rows import Decoding, dump, instant, maybe_instant, parse, parse_strings, stamp
+from claudius.memory.rows import Decoding, dump, instant, maybe_instant, parse, parse_strings, stamp, struct_of
 from claudius.memory.seeing import Seeing
 from claudius.prompt import valid
 from claudius.provider import Usage
@@ -216,8 +216,9 @@ def note(db: Database, noted: Noted, at: datetime) -> None:
     for peer_id in dict.fromkeys([one.peer_id for one in noted.interactions]):
         dealt = [one for one in noted.interactions if one.peer_id == peer_id]
         here = {"peer_id": peer_id, "audience": dealt[-1].audience}
-        db.run("peer_put", peer_id=peer_id, **_counted(db.one("peer_counted", peer_id=peer_id), dealt))
-        db.run("peer_tally_put", **here, **_counted(db.one("peer_tally", **here), dealt))
+        before = {row["audience"]: row for row in db.all("peer_counted_here", **here)}
+        db.run("peer_put", peer_id=peer_id, **_counted(before.get(None), dealt))
+        db.run("peer_tally_put", **here, **_counted(before.get(here["audience"]), dealt))
     rows = [asdict(one) | {"at": stamp(one.at), "preview": valid(one.preview)} for one in noted.interactions]
     db.each("interaction_new", rows)
     if noted.reaction:
@@ -621,19 +622,7 @@ def _few(text: str) -> tuple[Any, ...]:
 def belief_of(row: Row) -> Belief:
     """Decode one belief."""
     with Decoding("belief", row["key"], row["audience"]):
-        return Belief(
-            key=row["key"],
-            value=row["value"],
-            rationale=row["rationale"],
-            source_cycle=row["source_cycle"],
-            created_at=instant(row["created_at"]),
-            ttl_minutes=row["ttl_minutes"],
-            peer_id=row["peer_id"],
-            sources=_few(row["sources"]),
-            audience=row["audience"],
-            state=row["state"],
-            evidence=_few(row["evidence"]),
-        )
+        return struct_of(Belief, row, {"created_at": instant, "sources": _few, "evidence": _few})
 
 
 def every_lesson(db: Database) -> tuple[Lesson, ...]:

@@ -13,11 +13,17 @@ from msgspec.structs import asdict
 from claudius.decoding import decoder
 from claudius.intent import Utterance
 from claudius.memory.database import Core, Cursor, Database, Row
-from claudius.memory.rows import Decoding, dump, instant, maybe_instant, parse_strings, stamp
+from claudius.memory.rows import Decoding, Readers, dump, instant, maybe_instant, parse_strings, stamp, struct_of
 from claudius.prompt import valid
 from claudius.tool import Card
 
 CARD = decoder(Card)
+_READ: Readers = {
+    "answers": parse_strings,
+    "receipts": parse_strings,
+    "person": lambda person: person or "",
+    "card": lambda card: CARD.decode(card) if card else None,
+}
 OutboxState = Literal["pending", "taken", "unknown_after_send", "sent", "dead"]
 
 
@@ -49,21 +55,7 @@ def utterance_row(utterance: Utterance) -> dict[str, Any]:
 def delivery_of(row: Row) -> Delivery:
     """Decode a row of the query `deliveries`. Pure. Raises: RowInvalid."""
     with Decoding("outbox", row["key"]):
-        utterance = Utterance(
-            key=row["key"],
-            turn=row["turn"],
-            conversation=row["conversation"],
-            body=row["body"],
-            kind=row["kind"],
-            part=row["part"],
-            parts=row["parts"],
-            answers=parse_strings(row["answers"]),
-            person=row["person"] or "",
-            verb=row["verb"],
-            apology=row["apology"],
-            receipts=parse_strings(row["receipts"]),
-            card=CARD.decode(row["card"]) if row["card"] else None,
-        )
+        utterance = struct_of(Utterance, row, _READ)
         return Delivery(
             utterance=utterance,
             state=row["state"],
@@ -109,13 +101,16 @@ class OutboxStore:
             return await self._core.write(lambda db: db.change("attempt", key=key, boot=boot)) > 0
         return bool(found)
 
-    async def settle(self, key: str, receipt: str, now: datetime) -> str:
+    async def settle(self, key: str, receipt: str, now: datetime, *, is_last: bool = False) -> str:
         """Mark a part sent: WRITE 3. The same transaction takes the turn's next part, or settles its inbox rows.
+
+        `is_last`: the turn has no part after it.
 
         Returns the receipt that the part has: another one if another process had sent it before, none if it was erased.
         """
         boot = self._core.boot
-        settled = await self._core.write(partial(settle, key=key, receipt=receipt, now=now, boot=boot))
+        done = partial(settle, key=key, receipt=receipt, now=now, boot=boot, goes_on=not is_last)
+        settled = await self._core.write(done)
         return receipt if settled.rowcount or self._core.look("part_state", key=key) else ""
 
     async def delay(self, key: str, not_before: datetime | None, reason: str, *, unknown: bool = False) -> None:
@@ -172,7 +167,7 @@ def open_stream(db: Database, utterance: Utterance, now: datetime, boot: str) ->
 
 
 def settle(db: Database, key: str, receipt: str, now: datetime, boot: str, *, goes_on: bool = True) -> Cursor:
-    """WRITE 3: a part is visible; take the next, if this process `goes_on`, or settle what the turn answers.
+    """WRITE 3: a part is visible; take the next, if it `goes_on` here, or settle what the turn answers.
 
     Changes no row, which may be counted after the transaction, if it is settled or given up already.
     """

@@ -37,7 +37,7 @@ from claudius.memory.leases import (
 )
 from claudius.memory.postgres.connection import PostgresDatabase, parameters
 from claudius.memory.postgres.schema import too_old
-from claudius.memory.rows import dump, parse
+from claudius.memory.rows import dump, parse, parse_strings, struct_of
 from claudius.memory.store import Store
 from claudius.perception import Place
 from claudius.prompt import valid
@@ -566,14 +566,8 @@ def _give_up(db: Database, number: int, worker: str) -> None:
 
 
 def _asked(row: Row) -> AskedToForget:
-    return AskedToForget(
-        number=row["number"],
-        ids=tuple(parse(row["ids"])),
-        aliases=parse(row["aliases"]),
-        conversations=tuple(parse(row["conversations"])),
-        audiences=tuple(parse(row["audiences"])),
-        is_done=bool(row["is_done"]),
-    )
+    lists = dict.fromkeys(("ids", "conversations", "audiences"), parse_strings)
+    return struct_of(AskedToForget, row, {**lists, "aliases": parse, "is_done": bool})
 
 
 def _place(row: Row) -> str:
