@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from claudius.errors import StoreFull
 from claudius.home import Home
 from claudius.memory import people
 from claudius.memory.database import Database
@@ -108,23 +107,6 @@ async def test_a_job_that_fails_takes_nothing_with_it(home: Home) -> None:
         assert ended[0] == ended[2] == (True,)
         assert isinstance(ended[1], ValueError)
         assert await store.inbox.oldest(heard().conversation) is not None
-
-
-async def test_a_full_disk_accepts_nothing_and_heals(home: Home) -> None:
-    """When the disk is full, every job of that transaction fails with StoreFull; once there is space, writes work."""
-    async with watched(home) as (store, _):
-        connection = writing(store).connection
-        pages = connection.execute("PRAGMA page_count").fetchone()[0]
-        connection.execute(f"PRAGMA max_page_count = {pages}")
-        large = heard("x" * 100_000, n=1)
-        ended = await asyncio.gather(
-            *(store.inbox.accept((one,), NOW) for one in (heard(n=2), large)), return_exceptions=True
-        )
-        assert StoreFull in {type(one) for one in ended}
-        connection.execute("PRAGMA max_page_count = 1000000")
-
-        assert await store.inbox.accept((large,), NOW) == (True,)
-        await exchange(store, large)
 
 
 async def test_cancelled_waiting_leaves_the_writer_alone(home: Home) -> None:
