@@ -153,23 +153,6 @@ class TestHotReload:
 class TestTolerance:
     """What an editor may do to a file without hurting it."""
 
-    @pytest.mark.parametrize(
-        "data",
-        [
-            pytest.param(b"\xef\xbb\xbf" + PERSONALITY.encode(), id="byte order mark"),
-            pytest.param(PERSONALITY.replace("\n", "\r\n").encode(), id="CRLF"),
-            pytest.param(PERSONALITY.replace("\n", "\r").encode(), id="CR"),
-            pytest.param(PERSONALITY.replace("\n", "  \t\n").encode() + b"\n\n \n", id="trailing blanks"),
-        ],
-    )
-    def test_the_text_is_normalised(self, ours: Path, data: bytes) -> None:
-        """Byte order marks, line ends and trailing blanks of any system give the same text (R20: BOM, CRLF)."""
-        write(ours / "soul.md", data)
-        watched = source(ours)
-
-        assert personality(watched.current()) == PERSONALITY
-        assert watched.problems == ()
-
     def test_dollars_need_no_care_in_prose(self, ours: Path) -> None:
         """Only templates have placeholders; a personality or dossier may contain `$5`."""
         write(ours / "dossiers/prices.md", "It costs $5, or $verbs.")
@@ -279,18 +262,6 @@ class TestBrokenFiles:
         assert personality(watched.current()) == "# Vera, finished"
         assert was_told
         assert watched.problems == ()
-
-    def test_a_vanished_file_stays_in_force_with_a_warning(self, ours: Path) -> None:
-        """Deleting the personality under a running soul does not change it (R20: missing)."""
-        write(ours / "soul.md", PERSONALITY)
-        watched = source(ours)
-        watched.current()
-
-        (ours / "soul.md").unlink()
-
-        assert personality(watched.current()) == PERSONALITY
-        assert "is gone" in watched.problems[0].detail
-        assert personality(source(ours).current()).startswith("# Claudius")
 
     def test_a_needed_file_without_any_version_is_an_error(self, ours: Path, tmp_path: Path) -> None:
         """If even the shipped file is missing, no turn can be thought, and the error names the file."""
