@@ -76,7 +76,6 @@ LATE = (
     "prometheus_client",
     "psycopg",
     "pydantic",
-    "snowballstemmer",
 )
 
 
