@@ -485,20 +485,6 @@ async def test_m16_what_one_audience_lived_is_not_remembered_in_another(home: Ho
     assert any(one["kind"] == "memory" and CANARY in str(one["lines"]) for one in data(own.tail))
 
 
-async def test_ten_idle_years_pass_in_one_step(home: Home) -> None:
-    """I1: after ten years a soul is back at its baseline, whatever it last felt, at the cost of one step."""
-    now = [datetime(2026, 1, 1, tzinfo=UTC)]
-    async with alive(home, Scripted(default=REPLY + "<appraisal>threat</appraisal>"), clock=lambda: now[0]) as soul:
-        for _ in range(3):
-            await say(soul, "You are useless and stupid, shut up")
-    now[0] += timedelta(days=3650)
-    voice = Scripted(default=REPLY)
-    async with alive(home, voice, clock=lambda: now[0]) as soul:
-        await say(soul, "How do you do?")
-
-    assert felt(voice.requests[-1])["text"] == "You are restless with routine."
-
-
 def test_an_intent_without_a_psyche_moves_nothing() -> None:
     """A turn that never asked the psyche carries no change."""
     (psyche,) = [one for one in fields(Intent) if one.name == "psyche"]

@@ -199,19 +199,6 @@ def test_i1_ten_idle_years_are_one_step() -> None:
     assert _apart(once, hourly) <= 1e-12
 
 
-@given(st.floats(0, 1), st.floats(0, 1), st.lists(st.floats(60.0, 40 * DAY_S), min_size=1, max_size=30))
-def test_absence_in_one_step_is_absence_in_many(company: float, novelty: float, steps: list[float]) -> None:
-    """I1: the needs for company and for something new rise in closed form, the same however time is cut, and within 0 to 1."""
-    start = apply(Numbers(at_s=DAY_S), Stimulus(novelty=novelty, company=company or 1.0), KERNEL)
-    cut, at_s = start, DAY_S
-    for step in steps:
-        at_s += step
-        cut = advance(cut, at_s)
-
-    assert _apart(advance(start, at_s), cut) <= 1e-9
-    assert all(0.0 <= level <= 1.0 for level in cut.drives)
-
-
 def test_absence_leads_into_the_highest_bands_and_company_back() -> None:
     """Two weeks alone: company is missed and nothing is new; ten friendly new messages still both."""
     met = apply(Numbers(at_s=DAY_S), Stimulus(company=1.0), KERNEL)
@@ -441,22 +428,6 @@ def _kept(psyche: Psyche, folded: Folded) -> Psyche:
     """Return what a store holds after a turn: written and read back."""
     kept = Psyche(numbers=folded.numbers, edges=folded.edges, arcs=psyche.arcs if folded.arcs is None else folded.arcs)
     return msgspec.json.decode(msgspec.json.encode(kept), type=Psyche)
-
-
-def test_a_change_is_folded_on_the_state_as_it_is_when_it_is_written() -> None:
-    """M23: two turns at the same time both count, in any order of writing."""
-    one, other = (
-        Change(turn=t, audience="a", event=_event(10.0, stimulus(of)), compiled=KERNEL, outcome="think")
-        for t, of in (("x", FRIENDLY), ("y", INSULT))
-    )
-
-    def after(first: Change, second: Change) -> Numbers:
-        folded = first.fold(Psyche())
-        return second.fold(Psyche(numbers=folded.numbers, edges=folded.edges)).numbers
-
-    alone = one.fold(Psyche()).numbers
-    assert after(one, other) != alone
-    assert after(other, one) != alone
 
 
 def test_i3_only_the_souls_own_side_is_kept() -> None:
