@@ -14,7 +14,7 @@ from claudius.psyche import arcs as subjects
 from claudius.psyche.appraisals import apply_appraisal
 from claudius.psyche.arcs import BORN
 from claudius.psyche.bands import numbers_bands
-from claudius.psyche.change import Change, Event, change_of, feel
+from claudius.psyche.change import Change, Event, feel
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import (
     DAY_S,
@@ -33,6 +33,7 @@ from claudius.psyche.state import (
     stranger,
 )
 from claudius.psyche_types import DRIVES, Appraisal, Arc, Edge, Folded, Numbers, Psyche
+from traced import change_of
 
 KERNEL = Kernel()
 FRIENDLY = Axes(0.7, 0.4, 0.7, 0.6, 0.4)
