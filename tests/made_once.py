@@ -35,7 +35,7 @@ def create_database(path: Path, migrations: Mapping[int, str]) -> None:
 def install(*, at_once: bool = False) -> None:
     """Have this process make them once; `at_once`: now, for those that are forked from it."""
     schema.create_database = create_database
-    source.parse = lru_cache(parse)  # type: ignore[attr-defined] - the name that the source calls
+    source.parse = lru_cache(parse)  # type: ignore[attr-defined] # the name that the source calls
     if at_once:
         with tempfile.TemporaryDirectory() as made:
             create_database(Path(made) / "claudius.db", schema.load_migrations(shipped("memory") / "schema"))
