@@ -28,7 +28,7 @@ from claudius.memory.sqlite.file import open_writer
 from claudius.memory.sqlite.schema import create_database, load_migrations
 from claudius.perception import Perception, private
 from claudius.psyche import Attention, GateSettings, attend, settle
-from claudius.psyche.classify import classify
+from claudius.psyche.events import classify
 from claudius.psyche.personality import Kernel
 from claudius.psyche.state import advance
 from claudius.psyche.words import stems, tokens

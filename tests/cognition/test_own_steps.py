@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from claudius.cognition.own_steps import names_of
 from claudius.cognition.processes import check_process, find
 from claudius.cognition.processes.shipped import MAIN_PROCESS
 from claudius.cognition.reply.tags import NAMES
-from claudius.cognition.steps import STEPS
+from claudius.cognition.steps import STEPS, names_of
 from claudius.compose import provider, step_voices
 from claudius.config import load
 from claudius.errors import BadConfiguration

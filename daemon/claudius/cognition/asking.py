@@ -24,11 +24,8 @@ from claudius.cognition.asks import SPEECH, THOUGHT, Ask, read, without_prefix
 from claudius.cognition.conclude.conclusion import interpret
 from claudius.cognition.hooks import ThoughtStream, show_prompt
 from claudius.cognition.mind import StepVoice, is_by_owner
-from claudius.cognition.output.alone import Alone
-from claudius.cognition.output.forged import without_forged
 from claudius.cognition.output.gate import StreamGate
 from claudius.cognition.output.rules import NeedsRepair, Spoken, climb, repeats
-from claudius.cognition.own_steps import names_of
 from claudius.cognition.plan import allowed_verbs, soul_name
 from claudius.cognition.prompt.assembly import BROKEN_CHARS, build_prompt, prompt_sha256, repair_tail
 from claudius.cognition.prompt.function_prompts import (
@@ -43,11 +40,11 @@ from claudius.cognition.prompt.function_prompts import (
     prompt_of,
 )
 from claudius.cognition.prompt.plain import again_tail
-from claudius.cognition.reading import ReplyReading
+from claudius.cognition.reading import Alone, ReplyReading, without_forged
 from claudius.cognition.remembering import REHEARSAL
 from claudius.cognition.reply.parser import Parsed, Parser, Section, clean_text, read_verb
 from claudius.cognition.reply.tags import TOOL_USE, is_structured
-from claudius.cognition.steps import STEPS
+from claudius.cognition.steps import STEPS, names_of
 from claudius.cognition.timing import known_zone
 from claudius.cognition.turn_state import SUMMARY_CALL, FirstCall, TurnState, Words
 from claudius.cognition.working_memory import WorkingMemory

@@ -10,9 +10,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from claudius.cognition.own_steps import answered
 from claudius.cognition.reply.tags import TOOL_USE, escape_heads
-from claudius.cognition.steps import STEPS
+from claudius.cognition.steps import STEPS, answered
 from claudius.perception import Kind, MessageExtra, Origin, Perception, ToolExtra, internal
 from claudius.prompt import RecordKind, Scalar, data_line, datamark, fence, short_name, valid
 from claudius.provider import Message, Profile

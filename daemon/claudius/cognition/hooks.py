@@ -60,7 +60,7 @@ from claudius.observed import (
 )
 from claudius.perception import Kind, MessageExtra, Origin, Perception, Place, ReactionExtra
 from claudius.prompt import Prompt
-from claudius.psyche.classify import scope
+from claudius.psyche.events import scope
 from claudius.psyche.words import leaning
 from claudius.recollection import Recollection
 from claudius.tool import CallState, ToolCall

@@ -25,7 +25,6 @@ from claudius.cognition.judging import judged
 from claudius.cognition.mind import StepVoice
 from claudius.cognition.output.gate import has_secret
 from claudius.cognition.output.rules import SAID
-from claudius.cognition.own_steps import answered
 from claudius.cognition.plan import Plan, plan
 from claudius.cognition.processes import Interruption, Process, Transition, find
 from claudius.cognition.prompt.assembly import (
@@ -38,6 +37,7 @@ from claudius.cognition.prompt.function_prompts import Drawn, Wanted, draw, fres
 from claudius.cognition.prompt.rounds import used_entries
 from claudius.cognition.reply.parser import Parsed, read_bool
 from claudius.cognition.reply.tags import TOOL_USE
+from claudius.cognition.steps import answered
 from claudius.cognition.tool_use import has_ended, rounds
 from claudius.cognition.turn_state import Superseded, TurnState, Words, is_more, recorded
 from claudius.cognition.working_memory import DEFAULT, MemoryEntry, WorkingMemory

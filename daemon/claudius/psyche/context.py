@@ -27,7 +27,6 @@ from claudius.perception import (
     internal,
 )
 from claudius.psyche.change import Event
-from claudius.psyche.classify import classify
 from claudius.psyche.events import (
     GLAD_REACTION,
     MESSAGES,
@@ -39,6 +38,7 @@ from claudius.psyche.events import (
     GateSettings,
     Happening,
     Heard,
+    classify,
     is_addressed,
 )
 from claudius.psyche.state import Axes, Stimulus

@@ -16,11 +16,10 @@ from claudius.cognition.output.gate import Gated, gate, has_secret
 from claudius.cognition.output.rules import SAID, OutputRules
 from claudius.cognition.output.splitting import in_posts
 from claudius.cognition.output.tables import plain
-from claudius.cognition.own_steps import answer, placed, step_of
 from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs, own_name, silent_plan
 from claudius.cognition.processes import Process
 from claudius.cognition.reply.parser import Parsed, Section, clean_text, read_verb
-from claudius.cognition.steps import STEPS, Reading
+from claudius.cognition.steps import STEPS, Reading, answer, placed, step_of
 from claudius.intent import (
     SIGN_ONLY,
     ApologyKind,
@@ -37,7 +36,7 @@ from claudius.ledger_types import Noted, Proposal
 from claudius.perception import Kind, Origin, Perception, ReactionExtra, ToolExtra, can_react, internal
 from claudius.prompt import datamark
 from claudius.psyche import Attention
-from claudius.psyche.gate import acknowledgement
+from claudius.psyche.attend import acknowledgement
 from claudius.psyche.scrubber import FEELINGS, spoken_without_numbers
 from claudius.psyche.words import stems
 from claudius.recollection import CANNED, Entry, EntryType, Recollection, turn_of

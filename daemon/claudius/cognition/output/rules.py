@@ -16,10 +16,10 @@ from itertools import islice
 
 from msgspec import Struct, field
 
-from claudius.cognition.own_steps import names_of
 from claudius.cognition.plan import EngineSettings, Plan, allowed_verbs, own_name
 from claudius.cognition.reply.parser import Parsed, read_verb
 from claudius.cognition.reply.tags import NAMES, Names, find_head, is_blank, is_disguised, is_structured, plain_form
+from claudius.cognition.steps import names_of
 from claudius.intent import Rung
 from claudius.perception import Origin
 from claudius.prompt import next_nonce

@@ -20,8 +20,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from claudius.cognition.own_steps import placed, step_of, unfit
-from claudius.cognition.steps import STEPS, Step
+from claudius.cognition.steps import STEPS, Step, placed, step_of, unfit
 from claudius.cognition.working_memory import WorkingMemory
 from claudius.decoding import ready
 from claudius.errors import BadSoul, near

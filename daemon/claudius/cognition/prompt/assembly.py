@@ -37,9 +37,9 @@ from claudius.memory.ledger import format_beliefs, format_peers
 from claudius.perception import private
 from claudius.prompt import Prompt, RecordKind, Scalar, clear_nonce, data_line, fence, nested_line, short_name
 from claudius.provider import FormStep, Message, ModelLimits
-from claudius.psyche.appraisals import kinds
 from claudius.psyche.context import MOOD
 from claudius.psyche.personality import personality
+from claudius.psyche.state import kinds
 from claudius.recollection import STATE_DEFAULTS, LeftOut, Recollection
 from claudius.soul import SoulText, dossiers
 
