@@ -148,4 +148,4 @@ async def test_m22_weeks_of_drawing_lines_make_the_soul_a_little_firmer(home: Ho
 
 def compiled_dominance(home: Home) -> float:
     """Return the dominance that the shipped soul.md compiles to."""
-    return kernel_of(SoulSource(home.soul, shipped("soul"), tuple(STEPS)).current()).dominance
+    return kernel_of(SoulSource(home.soul, shipped("soul"), STEPS).current()).dominance

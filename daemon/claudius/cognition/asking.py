@@ -52,7 +52,7 @@ from claudius.config import blot
 from claudius.errors import OverBudget, ProviderError, RefusedReply, Unreadable
 from claudius.failure import failure_of, unspeakable
 from claudius.intent import Call, Thought, Thoughts
-from claudius.memory.knowledge import greeted, told
+from claudius.memory.facts import greeted, told
 from claudius.observed import Thinking
 from claudius.prompt import Prompt, RecordKind, data_line, fence, quoted, valid
 from claudius.provider import (

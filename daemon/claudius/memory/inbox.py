@@ -25,11 +25,22 @@ from claudius.config import Config
 from claudius.decoding import decoder
 from claudius.errors import OverBudget, RowInvalid
 from claudius.intent import Call, Utterance
-from claudius.memory.database import Core, Database, Row
+from claudius.memory.database import (
+    Core,
+    Database,
+    Decoding,
+    Row,
+    call_of,
+    dump,
+    dump_valid,
+    instant,
+    maybe_instant,
+    parse_object,
+    stamp,
+)
 from claudius.memory.erasure import Undone, Unsaid, Unsaying, note_unsaid
 from claudius.memory.moments import amend_moment
 from claudius.memory.outbox import say_held
-from claudius.memory.rows import Decoding, call_of, dump, dump_valid, instant, maybe_instant, parse_object, stamp
 from claudius.perception import (
     CONSUMED,
     CommandExtra,

@@ -12,8 +12,18 @@ from msgspec.structs import asdict
 
 from claudius.decoding import decoder
 from claudius.intent import Utterance
-from claudius.memory.database import Core, Cursor, Database, Row
-from claudius.memory.rows import Decoding, dump, instant, maybe_instant, parse_strings, stamp
+from claudius.memory.database import (
+    Core,
+    Cursor,
+    Database,
+    Decoding,
+    Row,
+    dump,
+    instant,
+    maybe_instant,
+    parse_strings,
+    stamp,
+)
 from claudius.prompt import valid
 from claudius.tool import Card
 

@@ -12,13 +12,12 @@ from msgspec import Struct
 
 from claudius.errors import StoreError
 from claudius.intent import ModelVersion
-from claudius.memory.database import LAST, Core, Database
+from claudius.memory.database import LAST, Core, Database, dump, instant, parse, stamp
 from claudius.memory.documents import joined, write_model
 from claudius.memory.erasure import everyone, export
+from claudius.memory.facts import Knowledge, knowledge_of
 from claudius.memory.inbox import NEVER_CALLED
-from claudius.memory.knowledge import Knowledge, knowledge_of
 from claudius.memory.plans import number
-from claudius.memory.rows import dump, instant, parse, stamp
 from claudius.memory.seeing import Seeing, alone, canonical
 from claudius.perception import TERMINAL, Perception, private
 from claudius.tool import Onlookers

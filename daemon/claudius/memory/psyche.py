@@ -13,10 +13,9 @@ from msgspec.structs import asdict, replace
 
 from claudius.decoding import decoder, ready
 from claudius.intent import Intent
-from claudius.memory.database import Core, Database, Row
+from claudius.memory.database import Core, Database, Decoding, Row, dump, dump_valid, pack, parse, stamp
 from claudius.memory.packing import unpacked
 from claudius.memory.plans import plan_milestone
-from claudius.memory.rows import Decoding, dump, dump_valid, pack, parse, stamp
 from claudius.psyche_types import FAULTS, Appraised, Arc, Drift, Edge, Numbers, Psyche
 
 

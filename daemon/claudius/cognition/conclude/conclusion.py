@@ -174,7 +174,7 @@ def conclude(
         entries.append(Entry(entry_type=EntryType.MENTAL_QUERY, content=twice, at=recollection.now, metadata=query))
         judged.append(Thought(step="consultation", content=recollection.second_thought))
     follows = {"internal_monologue": thoughts.used}
-    for name in soul.steps if STEPS.keys() >= reading.asked else placed(plan.asked):
+    for name in soul.steps if reading.asked.issubset(STEPS) else placed(plan.asked):
         if name in effects:
             entries += effects[name].entries
         entries += follows.get(name, ())

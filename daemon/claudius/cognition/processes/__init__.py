@@ -113,7 +113,7 @@ class Process(Struct, frozen=True, kw_only=True):
     steps: tuple[str, ...] = ()
     own: Mapping[str, Step] = field(default_factory=dict)
     """Those of its steps that are the owner's own."""
-    order: tuple[str, ...] = tuple(STEPS)
+    order: tuple[str, ...] = STEPS
     """Every shipped step, and its own ones in their places among them."""
     verbs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Further verbs per step, in addition to those of the step's own file."""

@@ -28,9 +28,8 @@ from claudius.cognition.history import (
     shown_record,
 )
 from claudius.cognition.plan import SPEECH, EngineSettings, Plan, allowed_verbs, kernel_of, soul_name
-from claudius.cognition.prompt.manifest import MANIFEST, skills, tools_here
 from claudius.cognition.prompt.plain import persona, plain_summary, plain_system, plain_tail
-from claudius.cognition.prompt.present import known_records, plans_record, present
+from claudius.cognition.prompt.present import MANIFEST, known_records, plans_record, present, skills, tools_here
 from claudius.cognition.reply.tags import TOOL_USE
 from claudius.cognition.steps import PSYCHE_STEPS
 from claudius.memory.ledger import format_beliefs, format_peers

@@ -1,6 +1,6 @@
-"""Define what a cognitive step is, load it by its name, and define those that ship, but for the user model's.
+"""Define what a cognitive step is, and those that ship.
 
-A step that ships is a `Step` in a module here, a text in `soul/steps/` and a line in `STEPS`, which stands where the
+A step that ships is a `Step` here, a text in `soul/steps/` and a line in `STEPS`, which stands where the
 parser reads it. The code says when it is asked, how its answer is stored, and what else it changes. What is said aloud
 has no effect here: its entry and utterance are made after the output ladder and gate judge it.
 
@@ -12,12 +12,11 @@ design, section 1.
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
@@ -25,10 +24,11 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
-from claudius.cognition.reply.parser import Section, clean_text, one_line, read_bool
+from claudius.cognition.reply.parser import Section, clean_note, clean_text, one_line, read_bool
 from claudius.cognition.reply.state_values import read_state
-from claudius.cognition.reply.tags import NAMES, TAGS, Names, canonical
+from claudius.cognition.reply.tags import NAMES, Names, canonical
 from claudius.cognition.reply.tags import STEPS as STEPS
+from claudius.cognition.steps.user_model import Merged, merge_update
 from claudius.intent import ModelVersion, StateChange, Thought
 from claudius.ledger_types import Proposal
 from claudius.memory.ledger import MAX_TRUST_DELTA, clamp_trust
@@ -127,14 +127,6 @@ class Step(Struct, frozen=True, kw_only=True):
 
 PSYCHE_STEPS = ("chosen_action",)
 """Steps that the psyche asks, whatever a process lists; with the psyche off they are in no prompt."""
-
-
-@cache
-def step(name: str) -> Step:
-    """Load a step by its name. Raises: KeyError if it is unknown."""
-    module, _, attribute = STEPS[name].partition(":")
-    found: Step = getattr(importlib.import_module(module), attribute)
-    return found
 
 
 def _thought(reading: Reading) -> Effect:
@@ -277,6 +269,89 @@ STATE_CHECK = Step(name="soul_state_check", gate=partial(_is_due, "soul_state_ch
 STATE_UPDATE = Step(name="soul_state_update", gate=always, after="soul_state_check", effect=_updated)
 
 
+class PortraitOutcome(Struct, frozen=True):
+    """The result of an update: `fate` is `none`, `missing`, `stored`, `same`, `unseen`, `unasked` or `refused:…`."""
+
+    fate: str
+    merged: Merged | None = None
+
+
+def _portrait_outcome(reading: Reading) -> PortraitOutcome:
+    """Judge the update of a reply. Pure."""
+    checks = reading.thoughts.get("user_model_check", ())
+    updates = reading.thoughts.get("user_model_update", ())
+    asked = "user_model_update" in reading.asked
+    if reading.person is None or not (checks and read_bool([check.content for check in checks])):
+        return PortraitOutcome("refused:check" if updates else "none")
+    if not asked:
+        return PortraitOutcome("unseen" if updates and not reading.seen else "unasked" if updates else "none")
+    if not updates:
+        return PortraitOutcome("missing")
+    current = reading.person.models[0]
+    merged = merge_update(
+        current.markdown,
+        [(update.section, update.content) for update in updates],
+        max_bytes=reading.model_bytes,
+        shrink_floor=reading.shrink_floor,
+        person=reading.person.person,
+    )
+    if merged.refused:
+        return PortraitOutcome(f"refused:{merged.refused}", merged)
+    return PortraitOutcome("same" if merged.markdown == current.markdown else "stored", merged)
+
+
+def _portrait_checked(reading: Reading) -> Effect:
+    """Keep the check as a memory; if it is true and no update follows, the memory says so."""
+    if reading.person is None:
+        return NOTHING
+    truth = read_bool([check.content for check in reading.thoughts["user_model_check"]])
+    fate = _portrait_outcome(reading).fate
+    entry = Entry(
+        entry_type=EntryType.MENTAL_QUERY,
+        content=f"Claudius judged whether the user model of {reading.person.name} needs a change: {str(truth).lower()}",
+        at=reading.recollection.now,
+        metadata={
+            "query": "user_model_check",
+            "person": reading.person.person,
+            "result": truth,
+            "shown": reading.person.models[0].version if reading.seen else None,
+            "update": fate,
+        },
+    )
+    told = {"user_model": {"person": reading.person.person, "result": fate}} if fate == "missing" else {}
+    return Effect(entries=(entry,), changes=told)
+
+
+def _portrait_updated(reading: Reading) -> Effect:
+    result = _portrait_outcome(reading)
+    if reading.person is None:
+        return NOTHING
+    if result.fate != "stored" or result.merged is None or result.merged.markdown is None:
+        return Effect(changes={"user_model": {"person": reading.person.person, "result": result.fate}})
+    current = reading.person.models[0]
+    notes = reading.thoughts.get("model_change_note", ())
+    version = ModelVersion(
+        person=current.person,
+        audience=current.audience,
+        version=current.version + 1,
+        markdown=result.merged.markdown,
+        note=clean_note(notes[0].content if notes else "") or f"updated {reading.person.name}",
+        suspect=result.merged.suspect,
+        name=reading.person.name,
+    )
+    told = {name: getattr(version, name) for name in ("person", "audience", "version", "note", "suspect")}
+    return Effect(model=version, changes={"user_model": {**told, "result": "stored"}})
+
+
+PORTRAIT_CHECK = Step(name="user_model_check", gate=attrgetter("person"), effect=_portrait_checked)
+"""Has the soul learned something of the speaker? If so, the next turn shows it their portrait; this one may update it."""
+PORTRAIT_UPDATE = Step(
+    name="user_model_update", gate=attrgetter("person"), after="user_model_check", effect=_portrait_updated
+)
+PORTRAIT_NOTE = Step(name="model_change_note", gate=attrgetter("person"), after="user_model_check")
+"""One line on what shifted: the version's note, and its git commit message."""
+
+
 EACH = 5
 """The step is asked at every fifth exchange with a person."""
 RATIONALE_CHARS = 1000
@@ -319,6 +394,20 @@ def _assessed(reading: Reading) -> Effect:
 ASSESSMENT = Step(name="assess_peer", gate=_is_assessed_now, effect=_assessed)
 
 
+_SHIPPED = {
+    one.name: one
+    for one in (
+        MONOLOGUE, APPRAISAL, ACTS, USE, DIALOGUE, PORTRAIT_CHECK, PORTRAIT_UPDATE, PORTRAIT_NOTE, STATE_CHECK,
+        STATE_UPDATE, QUERY, ACTION_CHOICE, ASSESSMENT, ACTION,
+    )
+}  # fmt: skip
+
+
+def step(name: str) -> Step:
+    """Return a step that ships. Raises: KeyError if it is unknown."""
+    return _SHIPPED[name]
+
+
 VALUES = ("text", "bool", "line")
 LINE_CHARS = 400
 STEP = "step"
@@ -344,7 +433,7 @@ def names_of(soul: SoulText) -> Names:
     """Return the tags that a reply may hold: ours, and those of the owner's steps. Pure."""
     if "names" not in soul.derived:
         own = [name for name in soul.steps if name not in STEPS and not unfit(name, soul)]
-        soul.derived["names"] = Names.of((*TAGS, *own)) if own else NAMES
+        soul.derived["names"] = Names.of((*STEPS, *own)) if own else NAMES
     found: Names = soul.derived["names"]
     return found
 
