@@ -344,7 +344,7 @@ def _portrait_updated(reading: Reading) -> Effect:
 
 
 PORTRAIT_CHECK = Step(name="user_model_check", gate=attrgetter("person"), effect=_portrait_checked)
-"""Has the soul learned something of the speaker? If so, the next turn shows their portrait, and this one may update it."""
+"""Was something of the speaker learned? If so, the next turn shows their portrait, and this one may update it."""
 PORTRAIT_UPDATE = Step(
     name="user_model_update", gate=attrgetter("person"), after="user_model_check", effect=_portrait_updated
 )
