@@ -365,8 +365,10 @@ def _ended(turn: TurnState) -> Intent:
         planned=turn.planned(**declares),
         changes=changes,
     )
+    if tainted := turn.tainted:
+        intent = unlearned(intent, tainted)
     intent = replace(
-        recorded(turn, unlearned(intent, turn.tainted)),
+        recorded(turn, intent),
         asking=None if turn.has_yielded else turn.asking,
         late=tuple([one.id for one in turn.used if one.state == CallState.STARTED]),
     )
@@ -378,8 +380,6 @@ def _ended(turn: TurnState) -> Intent:
 
 def unlearned(intent: Intent, tainted: str) -> Intent:
     """Leave out what a tainted turn would learn: a portrait, words about the soul's own state, an assessment. Pure."""
-    if not tainted:
-        return intent
     state = tuple([one for one in intent.state if one.key == StateKey.EMOTIONAL_STATE])
     proposal = intent.noted.proposal if intent.noted else None
     learned = {"user_model": intent.model, "assessment": proposal, "soul_state": state != intent.state}

@@ -7,7 +7,6 @@ A milestone is a drive or arc that has grown strong; each rise becomes one event
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 import msgspec
@@ -195,12 +194,6 @@ def edge_of(psyche: Psyche, person: str, at_s: float, kernel: Kernel) -> Edge:
     return advance_edge(found[0], at_s, kernel) if found else stranger(person, at_s, kernel)
 
 
-@lru_cache(maxsize=16)
-def traits_of(kernel: Kernel) -> tuple[float, ...]:
-    """Return the traits of a kernel in field order. Pure."""
-    return astuple(kernel)
-
-
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """One turn's change. Implements `claudius.psyche_types.PsycheChange`."""
 
@@ -260,7 +253,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
             numbers=numbers,
             edges=tuple([replace(edge, bands=edge_bands(edge)) for edge in edges]),
             kernel=kernel_hash(kernel),
-            traits=traits_of(kernel),
+            traits=astuple(kernel),
             inputs=self.inputs(is_born=is_born),
             arcs=grown if self.event.matches or is_born else None,
             milestones=milestones(numbers.high, were, dict(self.event.matches), levels, self.milestone)
