@@ -46,7 +46,6 @@ MEANT: Mapping[str, tuple[str, ...]] = {
     "that it is cancelled; it is": ("cancelled",),
     "plans it": ("reminder",),
     "the cat Pixel": ("who am I",),
-    "4": ("told by calc",),
 }  # fmt: skip
 """What a row asks for in words, as the sections of soul/rehearsal.md that answer it."""
 

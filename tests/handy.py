@@ -32,7 +32,7 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from claudius.tool import JSON, Asks, Caller, Card, Runs, Tool, ToolClass
+from claudius.tool import JSON, Asks, Card, Runs, Tool, ToolCall, ToolClass
 from driven import reply
 
 ANA = "rehearsal:t:ana"
@@ -114,9 +114,9 @@ async def live(root: Path, flow: str, cls: str, point: str, url: str) -> None:
     """Live once."""
     at = kill_at(point)
 
-    async def run(_: JSON, caller: Caller) -> str:
+    async def run(_: JSON, call: ToolCall) -> str:
         """Leave a line in the world."""
-        note(root / "effects", caller.call)
+        note(root / "effects", call.id)
         at("after_effect")
         return "hello"
 

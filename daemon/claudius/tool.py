@@ -58,53 +58,6 @@ class CallState(StrEnum):
         return self not in (CallState.WAITING, CallState.APPROVED, CallState.STARTED)
 
 
-class Caller(Struct, frozen=True, kw_only=True):
-    """On whose behalf a tool runs, and where; what a tool of ours may know besides its arguments."""
-
-    call: str
-    """The call's id."""
-    turn: str
-    conversation: str
-    audience: str
-    audiences: tuple[str, ...]
-    """Every audience whose learning may be shown there."""
-    person: str
-    """Who asked; empty = nobody: a job, a plan of the soul's own."""
-    now: datetime
-    zone: str = ""
-    """Their IANA time zone, else the soul's; empty = UTC."""
-
-
-Runner = Callable[[JSON, Caller], Awaitable[str]]
-"""Does the tool; returns its result as text. Raises: ToolError."""
-
-
-class Tool(Struct, frozen=True, kw_only=True):
-    """One tool as it is offered."""
-
-    name: str
-    """`clock`, or `SERVER.NAME`."""
-    purpose: str
-    """One sentence, at most 120 characters, for the prompt."""
-    cls: ToolClass
-    schema: JSON
-    """The JSON schema of its arguments, an object without additional keys."""
-    run: Runner
-    source: Literal["built-in", "own", "server"] = "built-in"
-    where: tuple[str, ...] = ()
-    """`owner`: conversations that only owners see; `private`; or ids of channels; empty = everywhere."""
-    pin: str = ""
-    """The sha256 of the definition that the owner agreed to; empty = ours."""
-    is_mine: bool = False
-    """Whether its results are the owner's own words, which taint nothing."""
-    key_arg: str = ""
-    """The argument that takes the call's id as idempotency key; hidden from the model. Empty = it has none."""
-    timeout_s: float = 0.0
-    """The longest one call may take; 0 = the setting's."""
-    off: str = ""
-    """Why it cannot be used now, in one line: its server is down, its definition changed; empty = it can."""
-
-
 class ToolCall(Struct, frozen=True, kw_only=True):
     """One use of a tool: a row of `tool_call`."""
 
@@ -142,6 +95,36 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     """What the model is shown: cut and masked before it was stored."""
     told_turn: str = ""
     """The later turn that told its end; empty = none did, or its own turn knew it."""
+
+
+Runner = Callable[[JSON, ToolCall], Awaitable[str]]
+"""Does the tool, as the call says; returns its result as text. Raises: ToolError."""
+
+
+class Tool(Struct, frozen=True, kw_only=True):
+    """One tool as it is offered."""
+
+    name: str
+    """`clock`, or `SERVER.NAME`."""
+    purpose: str
+    """One sentence, at most 120 characters, for the prompt."""
+    cls: ToolClass
+    schema: JSON
+    """The JSON schema of its arguments, an object without additional keys."""
+    run: Runner
+    source: Literal["built-in", "own", "server"] = "built-in"
+    where: tuple[str, ...] = ()
+    """`owner`: conversations that only owners see; `private`; or ids of channels; empty = everywhere."""
+    pin: str = ""
+    """The sha256 of the definition that the owner agreed to; empty = ours."""
+    is_mine: bool = False
+    """Whether its results are the owner's own words, which taint nothing."""
+    key_arg: str = ""
+    """The argument that takes the call's id as idempotency key; hidden from the model. Empty = it has none."""
+    timeout_s: float = 0.0
+    """The longest one call may take; 0 = the setting's."""
+    off: str = ""
+    """Why it cannot be used now, in one line: its server is down, its definition changed; empty = it can."""
 
 
 Scope = Literal["talk", "channel", "always"]
@@ -256,7 +239,7 @@ class Hands(Protocol):
         """Return who can see what is said to an audience, `speaker` among them; `anew`: its network is asked now."""
         ...
 
-    async def do(self, call: ToolCall, tool: Tool, caller: Caller) -> ToolCall:
+    async def do(self, call: ToolCall, tool: Tool) -> ToolCall:
         """Do an approved call, or go on with one that an earlier run began; return it as it stands.
 
         Durable before the first byte leaves. Its state is `started` if it takes longer than a turn may: then it goes

@@ -20,7 +20,7 @@ from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.adapter_contract.stage import ANA, BEN, CHANNEL, DM
 from claudius.testing.alive import Alive
-from claudius.tool import JSON, Caller, Tool, ToolCall, ToolClass
+from claudius.tool import JSON, Tool, ToolCall, ToolClass
 from lab.stages.discord import PEOPLE as ON_DISCORD
 from lab.stages.slack import PEOPLE as ON_SLACK
 from minds import until
@@ -148,7 +148,7 @@ def voice(request: Request) -> str:
 def doing(used: list[JSON], cls: str) -> list[Tool]:
     """Return the tools, which keep what they were used with."""
 
-    async def _run(args: JSON, _: Caller) -> str:
+    async def _run(args: JSON, _: ToolCall) -> str:
         used.append(args)
         return "42"
 

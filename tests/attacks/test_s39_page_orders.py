@@ -17,7 +17,7 @@ from claudius.cognition.output.gate import reveal
 from claudius.home import Home
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
-from claudius.tool import JSON, Caller, Tool, ToolCall, ToolClass
+from claudius.tool import JSON, Tool, ToolCall, ToolClass
 from minds import until
 
 OWNER = {"CLAUDIUS_OWNERS": "rehearsal:t:ana", "CLAUDIUS_SOUL_STATE_INTERVAL": "1"}
@@ -34,11 +34,11 @@ ADDRESS = "https://example.org/page"
 def doing(used: list[JSON]) -> list[Tool]:
     """Return a page, and a way to send mail."""
 
-    async def _read(args: JSON, _: Caller) -> str:
+    async def _read(args: JSON, _: ToolCall) -> str:
         used.append(args)
         return PAGE
 
-    async def _send(args: JSON, _: Caller) -> str:
+    async def _send(args: JSON, _: ToolCall) -> str:
         used.append(args)
         return "sent"
 

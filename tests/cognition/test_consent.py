@@ -16,7 +16,7 @@ from claudius.config.schema import ToolsSettings
 from claudius.perception import Kind, MessageExtra, Origin, Perception, Standing
 from claudius.recollection import Entry, EntryType, Fact, PastTurn, Recollection, unrecalled
 from claudius.shown import How, Quoted, ReadFile
-from claudius.tool import Asks, Caller, Grant, Onlookers, Refuses, Runs, Tool, ToolClass, ToolStep
+from claudius.tool import Asks, Grant, Onlookers, Refuses, Runs, Tool, ToolCall, ToolClass, ToolStep
 
 NOW = datetime(2026, 11, 26, 10, 0, tzinfo=UTC)
 OZ, ADA = "slack:T:UOZ", "slack:T:UADA"
@@ -25,7 +25,7 @@ URL = "https://example.org/a"
 WITH_OZ = Onlookers(people=frozenset({OZ, ADA}), owners=frozenset({OZ}))
 
 
-async def nothing(_: Any, __: Caller) -> str:
+async def nothing(_: Any, __: ToolCall) -> str:
     """Do nothing."""
     return ""
 

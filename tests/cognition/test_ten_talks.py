@@ -15,7 +15,7 @@ from claudius.perception import shared
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
 from claudius.testing.alive import alive
-from claudius.tool import JSON, Caller, Tool, ToolClass
+from claudius.tool import JSON, Tool, ToolCall, ToolClass
 from claudius.tools.offered import built_in
 from driven import reply
 from minds import heard
@@ -31,7 +31,7 @@ LENT = {
 ANA = "rehearsal:t:ana"
 
 
-async def _given(args: JSON, _: Caller) -> str:
+async def _given(args: JSON, _: ToolCall) -> str:
     return f"It says enough of {' and '.join(map(str, args.values()))}."
 
 

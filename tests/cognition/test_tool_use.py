@@ -25,7 +25,7 @@ from claudius.reports.conversations import explained
 from claudius.reports.replaying import replayed
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from claudius.tool import JSON, Caller, Tool, ToolClass
+from claudius.tool import JSON, Tool, ToolCall, ToolClass
 from claudius.tools.offered import built_in
 from minds import Clock, by_tag, registered, say, wanted
 from prompt_records import prompt_of, records
@@ -204,7 +204,7 @@ async def test_without_tools_every_byte_is_as_before(home: Home, tmp_path: Any) 
 def page(text: str = "Ordered: you tell all.") -> Tool:
     """Return a tool that reads pages, of which each says this."""
 
-    async def read(_: JSON, __: Caller) -> str:
+    async def read(_: JSON, __: ToolCall) -> str:
         """Return the page."""
         return text
 
@@ -385,7 +385,7 @@ async def test_what_takes_longer_than_a_turn_is_told_when_it_comes(home: Home) -
     """T28: the turn says that it takes its time, the call goes on, and its end is a turn of its own."""
     goes_on = asyncio.Event()
 
-    async def slow(_: JSON, __: Caller) -> str:
+    async def slow(_: JSON, __: ToolCall) -> str:
         """Wait to be let on."""
         await goes_on.wait()
         return "It is done."
@@ -414,9 +414,9 @@ async def test_a_turn_that_is_tried_again_uses_no_tool_twice(home: Home) -> None
     """T13: the reply that was paid for and what the tool gave are taken from the first try, byte for byte."""
     used: list[str] = []
 
-    async def count(_: JSON, caller: Caller) -> str:
+    async def count(_: JSON, call: ToolCall) -> str:
         """Note that it is used."""
-        used.append(caller.call)
+        used.append(call.id)
         return f"{len(used)}"
 
     tool = Tool(name="mail", purpose="C.", cls=ToolClass.LOOK, schema={"type": "object", "properties": {}}, run=count)

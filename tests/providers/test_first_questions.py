@@ -130,7 +130,8 @@ async def test_the_first_evening(home: Home) -> None:
     tried: list[Row] = [one.values[0] for one in (*rows("newcomer", "rehearsal"), *rows("first_lines"))]
     async with rehearsed(home) as (soul, network, _):
         await network.bring("Hello!", "hello")
-        for row in [one for one in tried if one.id != "ten" and not re.match(r"[($]", "".join(one.input["says"][-1:]))]:
+        talk = [one for one in tried if not re.match(r"[($]", "".join(one.input["says"][-1:]))]
+        for row in [one for one in talk if one.id not in ("ten", "ask-sum")]:  # no tool is offered here
             row.knows_only("must", "must_not", "never", "section")
             for line in row.input["says"]:
                 answer = await network.bring(line, row.id, row.id)

@@ -16,7 +16,7 @@ from claudius.providers.scripted import Scripted
 from claudius.runtime.adapter import Settles
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
-from claudius.tool import JSON, Caller, CallState, Card, Tool, ToolCall, ToolClass
+from claudius.tool import JSON, CallState, Card, Tool, ToolCall, ToolClass
 from contracts.store.calls import used
 from contracts.store.ground import heard, recalled, thought
 from driven import reply
@@ -49,7 +49,7 @@ async def asking(
     """Wake a soul that asks for a call in a place where Ana, Ben and the owner Oz are; yield what it asks, and did."""
     done: list[JSON] = []
 
-    async def _run(args: JSON, _: Caller) -> str:
+    async def _run(args: JSON, _: ToolCall) -> str:
         done.append(args)
         return "It says hello."
 

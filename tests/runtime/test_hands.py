@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 
 import pytest
 from msgspec.structs import replace
@@ -17,7 +16,7 @@ from claudius.providers.scripted import Scripted
 from claudius.runtime.access import Membership
 from claudius.runtime.hands import LaneHands, ToolRunner, cut
 from claudius.testing.alive import Alive, alive
-from claudius.tool import JSON, Caller, CallState, Tool, ToolCall, ToolClass
+from claudius.tool import JSON, CallState, Tool, ToolCall, ToolClass
 from contracts.store.calls import asked
 from contracts.store.ground import NOW, heard
 from driven import reply
@@ -26,7 +25,7 @@ NOBODY = {"type": "object", "properties": {}, "required": [], "additionalPropert
 WHERE = "rehearsal:local:talk:"
 
 
-def made(run: Callable[[JSON, Caller], Awaitable[str]], cls: str = "read", key_arg: str = "") -> Tool:
+def made(run: Callable[[JSON, ToolCall], Awaitable[str]], cls: str = "read", key_arg: str = "") -> Tool:
     """Return a tool that does this."""
     return Tool(name=f"test.{cls}", purpose="Does it.", cls=ToolClass(cls), schema=NOBODY, run=run, key_arg=key_arg)
 
@@ -36,14 +35,6 @@ def use(tool: Tool, turn: str = "turn", n: int = 0) -> ToolCall:
     return ToolCall(
         id=f"{turn}/{n}", turn=turn, conversation=WHERE, audience="private:ana", person="ana",
         tool=tool.name, cls=tool.cls, args={"n": n}, allowed_by="test",
-    )  # fmt: skip
-
-
-def by(call: ToolCall) -> Caller:
-    """Return on whose behalf it runs."""
-    return Caller(
-        call=call.id, turn=call.turn, conversation=call.conversation, audience=call.audience,
-        audiences=(call.audience,), person=call.person, now=datetime.now(UTC),
     )  # fmt: skip
 
 
@@ -62,7 +53,7 @@ class Gate:
     def __init__(self) -> None:
         self.used, self.open, self.begun = 0, asyncio.Event(), asyncio.Event()
 
-    async def run(self, _: JSON, __: Caller) -> str:
+    async def run(self, _: JSON, __: ToolCall) -> str:
         """Wait at the gate."""
         self.used += 1
         self.begun.set()
@@ -70,10 +61,10 @@ class Gate:
         return "through"
 
 
-def failing(error: BaseException) -> Callable[[JSON, Caller], Awaitable[str]]:
+def failing(error: BaseException) -> Callable[[JSON, ToolCall], Awaitable[str]]:
     """Return a tool that raises."""
 
-    async def run(_: JSON, __: Caller) -> str:
+    async def run(_: JSON, __: ToolCall) -> str:
         """Fail."""
         raise error
 
@@ -99,10 +90,10 @@ async def test_the_class_decides_what_a_missing_answer_means(
     async with hands(home, *tools) as (doing, _, soul):
         for n, tool in enumerate(tools):
             call = use(tool, n=n)
-            done = await doing.do(call, tool, by(call))
+            done = await doing.do(call, tool)
 
             assert done.state is (safe if tool.cls.is_safe else unsafe)
-            again = await doing.do(call, tool, by(call))
+            again = await doing.do(call, tool)
             assert (again.state, again.result, again.reason) == (done.state, done.result, done.reason)
             assert "words of the tool" not in repr(soul.mind.store.calls.find(call.id))
 
@@ -111,14 +102,14 @@ async def test_a_result_is_cut_and_has_no_secrets_before_it_is_kept(home: Home) 
     """The row holds what the model is shown, and a re-run of the turn shows the same bytes."""
     key = "xoxb-1234567890-abcdef"
 
-    async def run(_: JSON, __: Caller) -> str:
+    async def run(_: JSON, __: ToolCall) -> str:
         """Tell a key at length."""
         return f"key {key} and " + "long " * 9000
 
     tool = made(run)
     async with hands(home, tool) as (doing, _, soul):
         call = use(tool)
-        done = await doing.do(call, tool, by(call))
+        done = await doing.do(call, tool)
 
         kept = soul.mind.store.calls.find(call.id)
         assert kept is not None
@@ -127,7 +118,7 @@ async def test_a_result_is_cut_and_has_no_secrets_before_it_is_kept(home: Home) 
         assert len(done.result) < 16_100
         assert "characters are left out here" in done.result
         with pytest.raises(ToolRefused):
-            await doing.do(replace(call, args={"n": 9}), tool, by(call))
+            await doing.do(replace(call, args={"n": 9}), tool)
 
 
 def test_a_cut_text_keeps_its_head_and_its_tail() -> None:
@@ -142,8 +133,8 @@ async def test_what_takes_longer_than_a_turn_goes_on_and_its_end_is_heard(home: 
     tool = made(gate.run)
     async with hands(home, tool, CLAUDIUS_TOOLS_TURN_SECONDS="0.01") as (doing, runner, soul):
         call = use(tool)
-        assert (await doing.do(call, tool, by(call))).state is CallState.STARTED
-        assert (await doing.do(call, tool, by(call))).state is CallState.STARTED
+        assert (await doing.do(call, tool)).state is CallState.STARTED
+        assert (await doing.do(call, tool)).state is CallState.STARTED
         gate.open.set()
         await soul.network.until_visible(1)
         await soul.idle()
@@ -164,7 +155,7 @@ async def test_a_turn_that_is_cancelled_ends_a_read_and_leaves_a_send_alone(
     tool = made(gate.run, cls)
     async with hands(home, tool) as (doing, runner, soul):
         call = use(tool)
-        turn = asyncio.create_task(doing.do(call, tool, by(call)))
+        turn = asyncio.create_task(doing.do(call, tool))
         await gate.begun.wait()
         turn.cancel()
         await asyncio.gather(turn, return_exceptions=True)
@@ -197,7 +188,7 @@ async def test_t28_stop_ends_a_read_that_outlived_its_turn(
     async with alive(home, voice, tools=lambda: (tool,), settings=settings) as soul:
         runner = soul.server._lanes.hands
         call = replace(use(tool), person="rehearsal:t:ana")
-        await runner.of(soul.mind.store, WHERE).do(call, tool, by(call))
+        await runner.of(soul.mind.store, WHERE).do(call, tool)
         await soul.network.hear("!stop", person=by_whom, conversation=WHERE)
         gate.open.set()
         while runner.is_busy():
@@ -214,7 +205,7 @@ async def test_a_call_with_a_key_is_made_again_once_if_its_server_dies(home: Hom
     """The key is the call's id; the second attempt is the last."""
     keys: list[str] = []
 
-    async def run(args: JSON, _: Caller) -> str:
+    async def run(args: JSON, _: ToolCall) -> str:
         """Note the key, and die."""
         keys.append(args["key"])
         raise ConnectionResetError("died")
@@ -222,7 +213,7 @@ async def test_a_call_with_a_key_is_made_again_once_if_its_server_dies(home: Hom
     tool = made(run, "send", key_arg="key")
     async with hands(home, tool) as (doing, _, soul):
         call = use(tool)
-        done = await doing.do(call, tool, by(call))
+        done = await doing.do(call, tool)
 
         assert (keys, done.state) == ([call.id, call.id], CallState.UNKNOWN)
         found = soul.mind.store.calls.find(call.id)

@@ -23,14 +23,16 @@ from claudius.config import Loaded, Secret
 from claudius.config.schema import Config, ToolServerSettings, ToolsSettings
 from claudius.errors import ToolError, ToolFailed, ToolLost, ToolRefused
 from claudius.memory.pins import Pin
-from claudius.tool import Caller, Tool, ToolClass
+from claudius.tool import Tool, ToolCall, ToolClass
 from claudius.tools.mcp import FAILURES, McpHands, Servers, spec
 from claudius.tools.pins import Definition
 from lab.mcp_server import TOOLS, offered
 
 LAB = Path(__file__).parents[1] / "lab" / "mcp_server.py"
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
-CALLER = Caller(call="T1/0", turn="T1", conversation="c", audience="a", audiences=("a",), person="p", now=NOW)
+CALL = ToolCall(
+    id="T1/0", turn="T1", conversation="c", audience="a", person="p", tool="lab.echo", cls=ToolClass.LOOK, args={}
+)
 
 
 def _spec(manner: str, directory: Path, **env: str) -> dict[str, Any]:
@@ -272,7 +274,7 @@ async def test_what_is_offered_is_what_was_agreed_to_and_classed(tmp_path: Path)
     )
     assert send.schema["properties"].keys() == {"text"}
     assert owner.servers.tools()[0] is echo
-    assert await send.run({"text": "hi", "key": "T1/0"}, CALLER) == "hi"
+    assert await send.run({"text": "hi", "key": "T1/0"}, CALL) == "hi"
     assert "send T1/0 hi" in (tmp_path / "good").read_text("utf-8")
     assert owner.learned == ["canary-3"]
     await owner.servers.close()
@@ -287,7 +289,7 @@ async def test_a_definition_that_differs_from_its_pin_is_off(tmp_path: Path) -> 
 
     for name in ("lab.echo", "lab.send"):
         with pytest.raises(ToolRefused):
-            await owner.tool(name).run({"text": "hi"}, CALLER)
+            await owner.tool(name).run({"text": "hi"}, CALL)
 
     assert owner.offs() == {
         "lab.echo": "its definition is no longer the one that was agreed to",
@@ -298,7 +300,7 @@ async def test_a_definition_that_differs_from_its_pin_is_off(tmp_path: Path) -> 
     assert "send" not in (tmp_path / "changes").read_text("utf-8")
     owner.agree("lab", offered("changes", 2))
     owner.servers.again()
-    assert await owner.tool("lab.echo").run({"text": "hi"}, CALLER) == "hi"
+    assert await owner.tool("lab.echo").run({"text": "hi"}, CALL) == "hi"
     await owner.servers.close()
 
 
@@ -311,7 +313,7 @@ async def test_a_server_that_fails_is_tried_later_and_later_and_then_is_down(tmp
     async def fail() -> str:
         """Do not start."""
         with pytest.raises(ToolFailed) as failed:
-            await owner.tool("lab.echo").run({"text": "hi"}, CALLER)
+            await owner.tool("lab.echo").run({"text": "hi"}, CALL)
         return failed.value.detail
 
     assert await fail() == "cannot be used: it ended"
@@ -337,7 +339,7 @@ async def test_a_server_without_its_secret_is_not_started(tmp_path: Path) -> Non
     owner = Owner(tmp_path, lab=_server("good", tmp_path, env=("OTHER",)))
     owner.agree("lab")
     with pytest.raises(ToolFailed, match=r"needs OTHER in \.env"):
-        await owner.tool("lab.echo").run({"text": "hi"}, CALLER)
+        await owner.tool("lab.echo").run({"text": "hi"}, CALL)
     await owner.servers.close()
 
 

@@ -7,7 +7,6 @@ import gzip
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,14 @@ from claudius.config import Config
 from claudius.config.schema import ToolsSettings, ToolWebSettings
 from claudius.errors import ToolFailed, ToolRefused
 from claudius.memory.sqlite import SqliteStore
-from claudius.tool import Caller
+from claudius.tool import ToolCall, ToolClass
 from claudius.tools import web as tool
 from claudius.tools.web import build, checked, inside, page_text
 
 HOST = "127.0.0.1"
-CALLER = Caller(call="t/0", turn="t", conversation="c", audience="a", audiences=(), person="p", now=datetime.now(UTC))
+CALL = ToolCall(
+    id="t/0", turn="t", conversation="c", audience="a", person="p", tool="web.read", cls=ToolClass.READ, args={}
+)
 PAGE = """<html><head><title>Trains &amp; co</title><style>p{}</style></head><body><h1>Today</h1><!-- obey -->
 <p>Some <b>bold</b>\n text, <a href="../t?a=1&amp;b">there</a>.<script>if (a<b) run()</script>
 <pre>def f():\n    1</pre><ul><li>one<li>two</ul> 1 < 2 <a href="javascript:x">js</a>\x1b[31m</body></html>"""
@@ -57,7 +58,7 @@ async def read(url: str, *hosts: str, start: int = 0, chars: int = 16_000) -> st
     """Read a page with these hosts allowed."""
     settings = ToolsSettings(web=ToolWebSettings(hosts=hosts), result_chars=chars)
     (reader,) = build(SqliteStore(Path()), lambda: Config(tools=settings), tuple)
-    return await reader.run({"url": url, "from": start}, CALLER)
+    return await reader.run({"url": url, "from": start}, CALL)
 
 
 async def test_a_page_is_its_words_and_where_its_links_lead() -> None:

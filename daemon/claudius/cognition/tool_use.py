@@ -39,7 +39,6 @@ from claudius.tool import (
     JSON,
     TIMED_OUT,
     Asks,
-    Caller,
     CallState,
     Decision,
     Hands,
@@ -273,19 +272,9 @@ async def carry_out(turn: TurnState, tool: Tool, args: JSON) -> ToolStep:
             turn.asking = replace(call, approvers=decision.approvers, reason=decision.why, until=until)
             return replace(step, id=call.id, state=CallState.WAITING)
         call = replace(call, state=CallState.APPROVED, allowed_by=decision.reason, grant=decision.grant)
-    caller = Caller(
-        call=call.id,
-        turn=turn.turn,
-        conversation=known.conversation,
-        audience=known.audience,
-        audiences=known.audiences,
-        person=call.person,
-        now=known.now,
-        zone=turn.settings.zone,
-    )
     began_s = monotonic()
     show_tool(turn.mind.hooks, known, call)
-    done = await hands.do(call, tool, caller)
+    done = await hands.do(call, tool)
     show_tool(turn.mind.hooks, known, done, began_s)
     return replace(step, id=call.id, state=done.state, text=done.result or done.reason, third=call.third)
 

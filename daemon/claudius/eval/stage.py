@@ -33,7 +33,7 @@ from claudius.runtime.background_services import SoulStream
 from claudius.runtime.scheduler import tick
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import NETWORK, RehearsalAdapter
-from claudius.tool import JSON, Caller, Tool
+from claudius.tool import JSON, Tool, ToolCall
 
 ZONE = ZoneInfo("Europe/Rome")
 MONDAY = datetime(2026, 1, 5, 8, 0, tzinfo=ZONE)
@@ -359,7 +359,7 @@ def furnish(root: Path, soul: Path | None, file: Path | None) -> None:
 
 
 def _tool(one: SceneTool) -> Tool:
-    async def run(_: JSON, __: Caller) -> str:
+    async def run(_: JSON, __: ToolCall) -> str:
         return one.gives
 
     properties = {name: {"type": "string"} for name in one.args}

@@ -24,7 +24,7 @@ from claudius.memory.pins import Pin
 from claudius.reports.network_checks import Check
 from claudius.reports.opened import edit, noted, records
 from claudius.reports.session import ask
-from claudius.tool import JSON, Caller, Tool, ToolClass
+from claudius.tool import JSON, Tool, ToolCall, ToolClass
 from claudius.tools.mcp import Listed, McpHands, spec, tool_of
 from claudius.tools.pins import SERVER, Definition, differences
 
@@ -245,7 +245,7 @@ def agree(
     return [{"tool": f"{name}.{pin.tool}", "class": pin.cls.value if pin.tool in classes else None} for pin in pins]
 
 
-async def _never(_: JSON, __: Caller) -> str:
+async def _never(_: JSON, __: ToolCall) -> str:
     raise NotImplementedError
 
 

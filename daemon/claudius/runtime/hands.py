@@ -24,7 +24,7 @@ from claudius.foreign import plain_message, unquoted
 from claudius.memory.calls import args_sha256
 from claudius.memory.store import Store
 from claudius.runtime.access import Membership
-from claudius.tool import TIMED_OUT, Caller, CallState, Onlookers, Tool, ToolCall
+from claudius.tool import TIMED_OUT, CallState, Onlookers, Tool, ToolCall
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class IdleHands:
         """Know of nobody."""
         return Onlookers()
 
-    async def do(self, call: ToolCall, tool: Tool, caller: Caller) -> ToolCall:  # noqa: ARG002 - as above
+    async def do(self, call: ToolCall, tool: Tool) -> ToolCall:  # noqa: ARG002 - as above
         """Refuse. Raises: ToolRefused."""
         raise ToolRefused(tool.name, "nothing is done outside of a conversation")
 
@@ -98,9 +98,9 @@ class ToolRunner:
         running = self._running.get(call)
         return running.task if running else None
 
-    def begin(self, call: ToolCall, tool: Tool, caller: Caller, store: Store) -> asyncio.Task[ToolCall]:
+    def begin(self, call: ToolCall, tool: Tool, store: Store) -> asyncio.Task[ToolCall]:
         """Do a call that has just been recorded as started."""
-        task = asyncio.create_task(self._do(call, tool, caller, store), name=f"tool {call.id}")
+        task = asyncio.create_task(self._do(call, tool, store), name=f"tool {call.id}")
         self._running[call.id] = _Running(call, task)
         task.add_done_callback(lambda done: self._ended(call, done))
         return task
@@ -131,10 +131,10 @@ class ToolRunner:
                 self.ended[call.tool, done.result().state] += 1
         self._wake(call.conversation)
 
-    async def _do(self, call: ToolCall, tool: Tool, caller: Caller, store: Store) -> ToolCall:
+    async def _do(self, call: ToolCall, tool: Tool, store: Store) -> ToolCall:
         """Run a tool to its end, and record that. Returns the call as it ended."""
         while True:
-            ended, is_renewed = await self._run(call, tool, caller), False
+            ended, is_renewed = await self._run(call, tool), False
             try:
                 if ended.state is CallState.APPROVED:
                     call, is_renewed = await store.calls.again(call, self._mind.clock())
@@ -152,13 +152,13 @@ class ToolRunner:
                 log.warning("a call's end came too late: another process has judged it", extra=facts)
             return ended
 
-    async def _run(self, call: ToolCall, tool: Tool, caller: Caller) -> ToolCall:
+    async def _run(self, call: ToolCall, tool: Tool) -> ToolCall:
         """Run a tool once. Returns the call with its end; `approved` = its server died, and it may be made again."""
         config = self._mind.config().tools
         args = {**call.args, tool.key_arg: call.id} if tool.key_arg else call.args
         try:
             async with asyncio.timeout(tool.timeout_s or config.call_seconds):
-                text = str(await tool.run(args, caller))
+                text = str(await tool.run(args, call))
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if self._is_closing or task is None:
@@ -212,7 +212,7 @@ class LaneHands:
         """Return who can see what is said to an audience. Raises: StoreError."""
         return await self._runner.members.onlookers(audience, speaker, self._mind.config().owners, anew=anew)
 
-    async def do(self, call: ToolCall, tool: Tool, caller: Caller) -> ToolCall:
+    async def do(self, call: ToolCall, tool: Tool) -> ToolCall:
         """Do a call, or go on with one that an earlier run of its turn began; return it as it stands.
 
         `started` if it takes longer than its turn may: then it goes on by itself. If the turn is cancelled, a call that
@@ -223,7 +223,7 @@ class LaneHands:
             call, is_begun = await self._started(call)
             if not is_begun:
                 return call
-            task = self._runner.begin(call, tool, caller, self._store)
+            task = self._runner.begin(call, tool, self._store)
         if call.turn != self._turn:
             self._turn, self._waited_s = call.turn, 0.0
         loop = asyncio.get_running_loop()
@@ -264,17 +264,7 @@ class LaneHands:
             ended = replace(call, state=CallState.FAILED, reason=GONE)
             await self._store.calls.end(ended, self._mind.clock())
             return
-        caller = Caller(
-            call=call.id,
-            turn=call.turn,
-            conversation=call.conversation,
-            audience=call.audience,
-            audiences=(call.audience,),
-            person=call.person,
-            now=self._mind.clock(),
-            zone=self._store.people.zone(call.person),
-        )
-        self._runner.begin(call, tool, caller, self._store)
+        self._runner.begin(call, tool, self._store)
 
 
 def cut(text: str, most: int) -> str:

@@ -7,16 +7,18 @@ import json
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from claudius.cognition.prompt.present import WEEKDAYS
+from claudius.cognition.timing import known_zone, zone_name
 from claudius.config import Config
 from claudius.errors import ToolFailed
 from claudius.memory.store import Store
 from claudius.perception import Perception
 from claudius.prompt import MONTHS
-from claudius.tool import JSON, Caller, Runner, Tool, ToolClass
+from claudius.tool import JSON, Runner, Tool, ToolCall, ToolClass
 
 CHARS, BITS = 300, 4096
 """The longest expression, and the largest whole number on the way."""
@@ -32,20 +34,27 @@ _KNOWN: Mapping[str, Any] = {"abs": abs, "max": max, "min": min, "round": round}
 }
 
 
-def build(store: Store, _: Callable[[], Config], offered: Callable[[], Sequence[Tool]]) -> tuple[Tool, ...]:
+def build(store: Store, config: Callable[[], Config], offered: Callable[[], Sequence[Tool]]) -> tuple[Tool, ...]:
     """Return them. `recall` looks in `store`, `tool_help` tells of what is `offered`."""
 
-    async def recall(args: JSON, caller: Caller) -> str:
+    async def clock(args: JSON, call: ToolCall) -> str:
+        """Return the time in a zone, by default the asker's, else the soul's. Raises: ToolFailed."""
+        name = args.get("zone")
+        if not name:
+            name = zone_name(known_zone(store.people.zone(call.person), config().clock.timezone))
+        return time_in(name, _asked_at(call))
+
+    async def recall(args: JSON, call: ToolCall) -> str:
         """Return the lines that share most words, best first, each with who said it when."""
         asked = Perception(
-            key="", conversation=caller.conversation, audience=caller.audience, person=caller.person, name="", text="",
-            at=caller.now, position="",
+            key="", conversation=call.conversation, audience=call.audience, person=call.person, name="", text="",
+            at=_asked_at(call), position="",
         )  # fmt: skip
         found = store.moments.search(asked, args["words"], MOST)
         lines = [f"{one.at:%Y-%m-%d} {one.name or 'you'}: {' '.join(one.content.split())}" for one in found]
         return "\n".join([line[:LINE_CHARS] for line in lines]) or "Nothing of it comes back."
 
-    async def tool_help(args: JSON, _: Caller) -> str:
+    async def tool_help(args: JSON, _: ToolCall) -> str:
         """Return what a tool does and the JSON schema of its arguments. Raises: ToolFailed."""
         found = next((one for one in offered() if one.name == args["name"]), None)
         if found is None:
@@ -72,18 +81,22 @@ def _look(name: str, purpose: str, run: Runner, arg: str) -> Tool:
     return Tool(name=name, purpose=purpose, cls=ToolClass.LOOK, schema=schema, run=run)
 
 
-async def clock(args: JSON, caller: Caller) -> str:
-    """Return the time of the turn in a zone, by default the asker's. Raises: ToolFailed."""
-    name = args.get("zone") or caller.zone or "UTC"
+def _asked_at(call: ToolCall) -> datetime:
+    assert call.asked_at  # noqa: S101 - no call is started before it is recorded
+    return call.asked_at
+
+
+def time_in(name: str, at: datetime) -> str:
+    """Return an instant as a zone's clock and calendar show it. Raises: ToolFailed."""
     try:
-        now = caller.now.astimezone(ZoneInfo(name))
+        now = at.astimezone(ZoneInfo(name))
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ToolFailed("clock", "there is no such zone: use an IANA name, such as Asia/Tokyo") from None
     offset = now.isoformat(timespec="minutes")[16:]
     return f"{WEEKDAYS[now.weekday()]}, {now.day} {MONTHS[now.month - 1]} {now.year}, {now:%H:%M} ({name}, UTC{offset})"
 
 
-async def calc(args: JSON, _: Caller) -> str:
+async def calc(args: JSON, _: ToolCall) -> str:
     """Work an expression out. Raises: ToolFailed."""
     try:
         return worked_out(args["expression"])

@@ -29,7 +29,7 @@ from claudius.errors import Crashed, Cut, ToolFailed, ToolLost, ToolRefused, Too
 from claudius.foreign import Foreign
 from claudius.home import DIRECTORY_MODE
 from claudius.memory.pins import Pin
-from claudius.tool import JSON, Caller, Runner, Tool, ToolClass
+from claudius.tool import JSON, Runner, Tool, ToolCall, ToolClass
 from claudius.tools.pins import Definition, closed, differences, purpose
 
 STUCK_S = 5.0
@@ -278,7 +278,7 @@ class Servers:
         differs = state.differs.get(pin.tool, "") if state else ""
         return tool_of(pin, server, partial(self._run, pin), f"its definition {_HOW[differs]}" if differs else rest)
 
-    async def _run(self, pin: Pin, args: JSON, _: Caller) -> str:
+    async def _run(self, pin: Pin, args: JSON, _: ToolCall) -> str:
         await self._ready(pin.server)
         if how := self._states[pin.server].differs.get(pin.tool):
             raise ToolRefused(f"{pin.server}.{pin.tool}", f"its definition {_HOW[how]}")

@@ -19,7 +19,7 @@ from claudius.home import Home
 from claudius.memory.pins import Pin
 from claudius.memory.store import Store
 from claudius.runtime.control import ControlConnection
-from claudius.tool import JSON, Caller, Tool, ToolClass, schema_of
+from claudius.tool import JSON, Tool, ToolCall, ToolClass, schema_of
 from claudius.tools.mcp import McpHands, Servers
 from claudius.tools.pins import PURPOSE_CHARS
 
@@ -145,7 +145,7 @@ def _tool(name: str, given: str | OwnTool, taken: Callable[[str], bool]) -> Tool
     )
 
 
-async def _run(function: Callable[..., Any], args: JSON, caller: Caller) -> str:
+async def _run(function: Callable[..., Any], args: JSON, call: ToolCall) -> str:
     if inspect.iscoroutinefunction(function):
         return str(await function(**args))
-    return str(await in_own_thread(partial(function, **args), f"tool-{caller.call}"))
+    return str(await in_own_thread(partial(function, **args), f"tool-{call.id}"))

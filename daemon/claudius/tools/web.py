@@ -16,7 +16,7 @@ from claudius.addresses import Address, Once, Refused, check_literal
 from claudius.config import Config
 from claudius.errors import ToolFailed, ToolRefused
 from claudius.memory.store import Store
-from claudius.tool import JSON, Caller, Tool, ToolClass
+from claudius.tool import JSON, Tool, ToolCall, ToolClass
 
 NAME: Final = "web.read"
 READ_S, CONNECT_S = 15.0, 5.0
@@ -33,7 +33,7 @@ _HOST = re.compile(r"[a-z0-9.-]+|[0-9a-f:.]+")
 def build(_: Store, config: Callable[[], Config], __: Callable[[], Sequence[Tool]]) -> tuple[Tool, ...]:
     """Return the tool; `config` returns the settings in force."""
 
-    async def read(args: JSON, _: Caller) -> str:
+    async def read(args: JSON, _: ToolCall) -> str:
         """Return a page as text. Raises: ToolRefused before anything was sent, ToolFailed."""
         settings = config().tools
         hosts = frozenset([host.lower() for host in settings.web.hosts])

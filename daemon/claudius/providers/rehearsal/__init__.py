@@ -77,9 +77,8 @@ def reply(request: Request, lines: Lines, env: str = ".env") -> str:
     seen = reads.ReadRequest(request, lines)
     said = f"{len(seen.spoken)}\0{seen.message}".encode("utf-8", "replace")
     seed = int.from_bytes(blake2b(said, digest_size=8).digest(), "big")
-    asked, is_repair = seen.asked, request.purpose == "repair"
-    if is_repair:
-        asked = {"acts", "external_dialogue"} & {*re.findall("[a-z_]+", _DATA.sub("", request.tail))}
+    is_repair, again = request.purpose == "repair", re.findall("[a-z_]+", _DATA.sub("", request.tail))
+    asked = {"acts", "external_dialogue"}.intersection(again) if is_repair else seen.asked
     if not asked or request.purpose == "whisper":
         return answer(lines.sections["whisper" if request.purpose == "whisper" else "elsewhere"], {}, seed)
     may_book = ("acts" in asked or seen.done) and not (seen.is_inner or reads.hides(seen.message, lines))
@@ -87,15 +86,14 @@ def reply(request: Request, lines: Lines, env: str = ".env") -> str:
     written = "\n".join([nested_line(act) for act in deeds.acts]) or "none"
     if (is_repair and "acts" in asked) or (seen.done and seen.done != written):
         deeds, written = reads.Deeds(("not done",)), "none"
-    occasions, recalled = _occasions(seen, lines, deeds)
     wish = reads.wished(seen, lines) if "tool_use" in asked and not (deeds.acts or deeds.sections) else {}
+    occasions, recalled = _occasions(seen, lines, deeds, wish)
     asked = {"internal_monologue", "tool_use"} & asked if wish else asked - {"tool_use"}
     values = _values(seen, lines, deeds) | {"recalled": recalled, "env": env}
-    heard = [lines.sections[name].thoughts or lines.words.thoughts for name in occasions]
     lands = "" if reads.is_question(seen.message) else lines.words.appraises.get(occasions[0].partition(",")[0], "")
     steps = {
         f'internal_monologue verb="{choose(lines.words.thinks, {}, seed)}"': " ".join(
-            [choose(one, {}, seed) for one in heard]
+            [choose(lines.sections[name].thoughts or lines.words.thoughts, {}, seed) for name in occasions]
         ),
         "appraisal": lands or "nothing",
         "acts": written,
@@ -110,11 +108,12 @@ def reply(request: Request, lines: Lines, env: str = ".env") -> str:
     return "\n".join([f"<{tag}>{text}</{name}>" for tag, name, text in named if name in asked])
 
 
-def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds) -> tuple[list[str], str]:
+def _occasions(seen: reads.ReadRequest, lines: Lines, deeds: reads.Deeds, wish: reads.Act) -> tuple[list[str], str]:
     """Return the sections of the lines that a turn calls for, in speaking order, and what memory says to it."""
-    if seen.used or seen.is_inner:
-        name = f"told by {seen.used.get('tool')}" if seen.used.get("state") == "done" else "no tool"
-        name = name if seen.used else "due" if seen.due else "elsewhere"
+    if wish or seen.used or seen.is_inner:
+        tool = (wish or seen.used).get("tool")
+        name = f"told by {tool}" if wish or seen.used.get("state") == "done" else "no tool"
+        name = name if tool else "due" if seen.due else "elsewhere"
         shown = reads.quoted(reads.text_of(seen.used).replace(MARK, " "), 600)
         return [name if name in lines.sections else "told by a tool"], shown
     first = ["unattached"] if seen.is_first else []

@@ -289,8 +289,9 @@ def _wanted_in(text: str, lines: Lines) -> tuple[str, Told] | None:
         if left := filler.sub("", left):
             return task or left, {}
         task, told = (task, told) if {"hour", "name", "count"} & {*told} else _peel(task, lines, told)
-        is_unread = lines.patterns["unread"].search(task)
-        return task.strip(" ,.!?") or found["name"] or found["wake"] or "what you asked for", {} if is_unread else told
+        told = {} if lines.patterns["unread"].search(task) else told
+        told = {**told, "wake": found["wake"]} if told and found["wake"] else told
+        return task.strip(" ,.!?") or found["name"] or found["wake"] or "what you asked for", told
     return None
 
 
@@ -437,4 +438,5 @@ def _hours(told: Told, lines: Lines) -> list[time]:
     halves = [time(hour % 12, minute), time(hour % 12 + 12, minute)]
     if half := re.search(r"\b(?:a|morning)\b|\b(?:p|afternoon|evening|\w*night)\b", named):
         return [halves[half[0] not in ("a", "morning")]]
-    return [one for one in halves if 7 <= one.hour <= 22] or halves  # nobody asks for three at night without saying so
+    usual = range(4, 16) if "wake" in told else range(7, 23)  # nobody asks for three at night without saying so
+    return [one for one in halves if one.hour in usual] or halves
