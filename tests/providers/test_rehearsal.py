@@ -97,7 +97,7 @@ class Scene:
             max_tokens=4096,
             purpose=purpose,
             is_first=self.is_first,
-            known=self.document(),
+            known=self.document,
         )
 
     def document(self) -> str:

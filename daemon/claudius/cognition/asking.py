@@ -41,7 +41,6 @@ from claudius.cognition.prompt.function_prompts import (
 )
 from claudius.cognition.prompt.plain import again_tail
 from claudius.cognition.reading import Alone, ReplyReading, without_forged
-from claudius.cognition.remembering import REHEARSAL
 from claudius.cognition.reply.parser import Parsed, Parser, Section, clean_text, read_verb
 from claudius.cognition.reply.tags import TOOL_USE, is_structured
 from claudius.cognition.steps import STEPS, names_of
@@ -128,7 +127,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             purpose=purpose,
             model=voice.model if voice else None,
             is_first=turn.recollection.is_first,
-            known=await _known(turn) if provider.name == REHEARSAL else "",
+            known=partial(_known, turn),
             images=() if voice else turn.images,
             form=form,
             tries_now=is_by_owner(turn.recollection.perceptions, turn.config),
@@ -186,12 +185,12 @@ def _reading(turn: TurnState, purpose: str, steps: Sequence[str], *, streams: bo
     return reading
 
 
-async def _known(turn: TurnState) -> str:
+def _known(turn: TurnState) -> str:
     """Return who the speaker is to the soul, as far as it may be said aloud here; "" if nobody spoke."""
     perception = turn.recollection.perception
     if turn.recollection.speaker is None:
         return ""
-    known = await turn.mind.store.people.known_in(perception)
+    known = turn.mind.store.people.known_in(perception)
     return "\n".join([greeted(known), *told(known, known_zone(known.zone, turn.settings.zone))])
 
 

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -59,10 +59,7 @@ from claudius.prompt import valid
 from claudius.recollection import turn_of
 from claudius.shown import put_right
 
-T = TypeVar("T")
 InboxState = Literal["pending", "taken", "thought", "committed", "settled", "dead"]
-
-
 EVERY_NETWORK = "*"
 """In place of a network: the mark of its channel `` is an instant, before which no history is read."""
 
@@ -198,11 +195,15 @@ class Rates:
 
     def __init__(self) -> None:
         self._counts: dict[str, _Count] = {}
-        self._verdicts: dict[str, Any] = {}
+        self._verdicts: dict[str, RateVerdict] = {}
 
     def verdict(self, heard: Perception, limits: RateLimits) -> RateVerdict:
         """Count a message and judge it; a message that comes again has the verdict that it had."""
-        return self.once(heard.key, partial(self._verdict, heard, limits, time.monotonic()))
+        if heard.key not in self._verdicts:
+            self._verdicts[heard.key] = self._verdict(heard, limits, time.monotonic())
+            if len(self._verdicts) > MOST_JUDGED:
+                del self._verdicts[next(iter(self._verdicts))]
+        return self._verdicts[heard.key]
 
     def _verdict(self, heard: Perception, limits: RateLimits, now: float) -> RateVerdict:
         if heard.is_bot and not self.judge_bot(heard.person, heard.conversation, limits.bot_turns, now):
@@ -210,15 +211,6 @@ class Rates:
         if limits.person_per_minute is None:
             return RateVerdict.WITHIN
         return self.judge(heard.person, heard.conversation, limits, now)
-
-    def once(self, key: str, judge: Callable[[], T]) -> T:
-        """Judge the first arrival of a message and return the same verdict for its duplicates."""
-        if key not in self._verdicts:
-            self._verdicts[key] = judge()
-            if len(self._verdicts) > MOST_JUDGED:
-                del self._verdicts[next(iter(self._verdicts))]
-        verdict: T = self._verdicts[key]
-        return verdict
 
     def judge(self, person: str, conversation: str, limits: RateLimits, now: float) -> RateVerdict:
         """Count one message and judge it. `now`: monotonic seconds."""
@@ -262,12 +254,8 @@ def in_force(known: Perception | None, change: Perception) -> Perception:
     return change
 
 
-_PERCEPTION = decoder(Perception)
-
-
-def perception_of(payload: str) -> Perception:
-    """Decode a perception that `dump_valid` wrote. Pure."""
-    return _PERCEPTION.decode(payload)
+perception_of = decoder(Perception).decode
+"""Decodes a perception that `dump_valid` wrote."""
 
 
 def pending_of(row: Row) -> Pending:

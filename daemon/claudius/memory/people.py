@@ -204,20 +204,21 @@ class PeopleStore:
 
         It reads beside the turns.
         """
-        return await self.known_in(alone(person, now), here)
-
-    async def known_in(self, perception: Perception, here: str = "") -> Knowledge:
-        """Return who a speaker is to the soul, as far as everybody may know it where they spoke."""
 
         def read(db: Database) -> Knowledge:
-            seeing = Seeing(db, perception)
+            seeing = Seeing(db, alone(person, now))
             if here:
                 seeing.stand_in(here)
-            return knowledge_of(db, seeing, perception.person, perception.at)
+            return knowledge_of(db, seeing, person, now)
 
         await self._core.flush()
         with self._core.beside() as db:
             return await asyncio.to_thread(read, db)
+
+    def known_in(self, perception: Perception) -> Knowledge:
+        """Return who a speaker is to the soul, as far as everybody may know it where they spoke."""
+        with self._core.snapshot() as db:
+            return knowledge_of(db, Seeing(db, perception), perception.person, perception.at)
 
     def said_by(self, person: str) -> Mapping[str, Any]:
         """Return `{"messages": [...], "state": [...]}` of one person, under all their ids."""
