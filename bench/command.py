@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from figures import Beside, Bound, Figure, Row, document, failed, not_run, rows
+from figures import Beside, Bound, Figure, Row, document, failed, not_run, page, rows
 from ground import Ground, is_steady, look, probe_fsync
 from sides import TESTS, SideFailed
 
@@ -23,7 +23,7 @@ sys.path.append(str(TESTS))  # the test lab, for benches that a loopback server 
 
 METRICS: dict[str, str] = {
     "P1": "p01_serial",
-    "P2": "p02_crowd",
+    "P2": "p01_serial",
     "P3": "p03_growth",
     "P4": "p04_overhead",
     "P5": "p05_first_word",
@@ -49,6 +49,7 @@ METRICS: dict[str, str] = {
 
 ROUNDS, QUICK_ROUNDS = 7, 2
 UNSTEADY = "disk unsteady"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "design" / "performance.md"
 PEERS = ("claudicle", "nanobot", "claude", "before")
 
 
@@ -86,13 +87,17 @@ Measure = Callable[[Bench], Iterable[Figure]]
 def main(argv: Sequence[str] | None = None, *, only: Sequence[str] | None = None) -> None:
     """Run the requested metrics, print and store the results, and judge them."""
     options = _parser(alone=only is not None).parse_args(argv)
+    if options.page:
+        PAGE.write_text(written(), "utf-8")
+        return
     wanted = only or options.only or list(METRICS)
     rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
     with _directory() as directory:
         bench = Bench(rounds, options.quick, dict(options.peer), directory)
         before = look(directory)
         _print_header(before, bench)
-        figures = [figure for name in wanted for figure in _measured(name, bench)]
+        modules = dict.fromkeys(METRICS[name] for name in wanted)
+        figures = [figure for module in modules for figure in _measured(module, bench)]
         after = probe_fsync(directory)
     steady = is_steady(before.fsync, after)
     print(f"\nfsync after: p50 {after.p50:.2f} ms, p99 {after.p99:.2f} ms{'' if steady else f' · {UNSTEADY}'}\n")
@@ -108,6 +113,12 @@ def main(argv: Sequence[str] | None = None, *, only: Sequence[str] | None = None
         sys.exit(1)
 
 
+def written() -> str:
+    """Return docs/design/performance.md with its table made anew from bounds.toml."""
+    words = PAGE.read_text("utf-8").partition("\n\n| ")[0]
+    return f"{words}\n\n{page()}"
+
+
 def alone(file: str) -> None:
     """Run the one metric of a file."""
     stem = Path(file).stem
@@ -121,6 +132,9 @@ def _parser(*, alone: bool) -> argparse.ArgumentParser:
         parser.add_argument("--only", type=_names, metavar="P1,P7", help=f"of {', '.join(METRICS)}")
     parser.add_argument("--rounds", type=_positive, metavar="N", help=f"after one to warm up (default {ROUNDS})")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures as one document")
+    parser.add_argument(
+        "--page", action="store_true", help="print docs/design/performance.md anew, and measure nothing"
+    )
     parser.add_argument("--gate", action="store_true", help="exit 1 if a floor is missed")
     parser.add_argument(
         "--peer", type=_peer, action="append", default=[], metavar="NAME=PATH", help=f"of {', '.join(PEERS)}"
@@ -151,10 +165,10 @@ def _peer(text: str) -> tuple[str, Path]:
     return name, Path(path).resolve()
 
 
-def _measured(name: str, bench: Bench) -> list[Figure]:
-    print(f"\n{name} …", flush=True)
+def _measured(module: str, bench: Bench) -> list[Figure]:
+    print(f"\n{module} …", flush=True)
     found = []
-    measure: Measure = importlib.import_module(METRICS[name]).measure
+    measure: Measure = importlib.import_module(module).measure
     for figure in measure(bench):
         print(f"  {figure.name}: {_amount(statistics.median(figure.samples))} {figure.unit}", flush=True)
         for line in filter(None, figure.note.splitlines()):

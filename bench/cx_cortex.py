@@ -28,36 +28,36 @@ from claudius.observed import MessageHeard
 from claudius.prompt import data_line, fence, nested_line
 from command import Bench, alone
 from contracts.store.ground import exchange, heard, taken
-from figures import Beside, Bound, Figure, percentile
+from figures import Figure, percentile, within
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 ANA, CHANNEL = "slack:T1:Ana", "shared:slack:T1:ops"
 NONCE = "0123456789abcdef0123456789abcdef"
 TIMES, QUICK_TIMES = 5000, 1000
-UNDER = Bound("<=", 1.0, 0.1)
-"""The bound of a ratio that is a share of what is allowed."""
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
     """Time each part, and then count the tokens of a cycle."""
     times = QUICK_TIMES if bench.is_quick else TIMES
-    yield _figure("hook, one observer", 1.0, bench.rounds, times, _hook())
-    yield _figure(f"triggers, {MOST_EVENTS:,} events and 500 promises", 5.0, bench.rounds, times // 5, _triggers())
-    yield _figure("twenty beliefs, formatted and fenced", 1.0, bench.rounds, times, _formatting())
+    yield _figure("hook, one observer", "CX.hook", bench.rounds, times, _hook())
+    yield _figure(
+        f"triggers, {MOST_EVENTS:,} events and 500 promises", "CX.triggers", bench.rounds, times // 5, _triggers()
+    )
+    yield _figure("twenty beliefs, formatted and fenced", "CX.formatting", bench.rounds, times, _formatting())
     yield asyncio.run(_recalling(bench, times // 5))
     for peers in (5, 50):
         yield _tokens(peers)
 
 
-def _figure(name: str, allowed_ms: float, rounds: int, times: int, work: Callable[[], object]) -> Figure:
+def _figure(name: str, key: str, rounds: int, times: int, work: Callable[[], object]) -> Figure:
     work()
     samples, singles = [], []
     for _ in range(rounds):
         took = [_took_ms(work) for _ in range(times)]
         samples.append(percentile(took, 0.99))
         singles += took
-    beside = Beside(name=f"{allowed_ms:g} ms", bound=UNDER, samples=[allowed_ms] * rounds)
-    return Figure(id="CX", name=f"{name}, p99", unit="ms", samples=samples, beside=(beside,), singles=singles)
+    beside = (within(key, rounds),)
+    return Figure(id="CX", name=f"{name}, p99", unit="ms", samples=samples, beside=beside, singles=singles)
 
 
 def _took_ms(work: Callable[[], object]) -> float:
@@ -164,7 +164,7 @@ async def _recalling(bench: Bench, times: int) -> Figure:
         name="twenty beliefs, read and chosen in a turn's recall, added to its median",
         unit="ms",
         samples=[max(one, 1e-6) for one in added],
-        beside=(Beside(name="1 ms", bound=UNDER, samples=[1.0] * bench.rounds),),
+        beside=(within("CX.recall", bench.rounds),),
         note=f"the recall without them: {sorted(sides[False])[len(added) // 2]:.2f} ms",
     )
 
@@ -211,7 +211,7 @@ def _tokens(count: int) -> Figure:
         name=f"tokens of a cycle, {count} people of ten lines each",
         unit="tokens",
         samples=[float(tokens)],
-        beside=(Beside(name="ceiling 2500", bound=Bound("<=", 1.0, None), samples=[2500.0]),),
+        beside=(within("CX.tokens", 1),),
         note=f"{len(shown)} people shown, {len(shown[0]['timeline'])} lines each",
     )
 

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import random
 import statistics
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
+BOUNDS = Path(__file__).with_name("bounds.toml")
 RESAMPLES = 2000
 Sense = Literal["<=", ">="]
 Interval = tuple[float, float]
@@ -43,6 +47,34 @@ class Bound:
     def shown(self, limit: float | None) -> str:
         """Format one limit for a row."""
         return "–" if limit is None else f"{'≤' if self.sense == '<=' else '≥'} {limit:g}"
+
+
+UNJUDGED = Bound("<=", None, None)
+"""For what is only reported."""
+
+
+@cache
+def bounds() -> dict[str, dict[str, Any]]:
+    """Return bounds.toml, by `ID.name`."""
+    found = tomllib.loads(BOUNDS.read_text("utf-8"))
+    return {f"{metric}.{name}": one for metric, those in found.items() for name, one in those.items()}
+
+
+def bound(key: str) -> Bound:
+    """Return the bound of this name. Raises: KeyError."""
+    one = bounds()[key]
+    floor, aim = [*one.get("at_most", one.get("at_least", ())), None][:2]
+    return Bound("<=" if "at_most" in one else ">=", floor, aim)
+
+
+def page() -> str:
+    """Return the table of docs/design/performance.md."""
+    made = []
+    for key in bounds():
+        limit = bound(key)
+        cells = (key.partition(".")[0], bounds()[key]["says"], limit.shown(limit.floor), limit.shown(limit.aim))
+        made.append(f"| {' | '.join(cells)} |")
+    return "\n".join(["| | | floor | aim |", "|---|---|---|---|", *made, ""])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +111,15 @@ class Figure:
 def not_run(name: str, bound: Bound) -> Beside:
     """Return the anchor of a peer that was not given."""
     return Beside(name=name, bound=bound, reason=f"not run: give --peer {name}=PATH")
+
+
+def within(key: str, count: int, more: float = 0.0) -> Beside:
+    """Return a bound in a unit of its own as the anchor of `count` samples. `more`: what is granted beyond it."""
+    limit = bound(key)
+    assert limit.floor is not None, key
+    most = limit.floor + more
+    share = Bound(limit.sense, 1.0, None if limit.aim is None else (limit.aim + more) / most)
+    return Beside(name=f"the bound, {most:g}", bound=share, samples=[most] * count)
 
 
 def failed(name: str, bound: Bound, error: object) -> Beside:

@@ -1,145 +1,124 @@
-"""A store with as many rows of memory as asked: real turns of the engine, cloned in SQL under other names.
+"""Homes that were lived in: real turns of the engine in words as people use them, and their rows many times over.
 
-One share of the rows is the past of the measured conversation, most of it folded away. The rest belongs to other
-conversations of other people. The column's name decides what a clone may not share (keys, ids, names).
+Every tenth reply learns a fact, some land as something, some plan a reminder or write the portrait: moments, facts,
+interactions, traces and plans stand in the store as the engine keeps them. A third of the turns is other people's.
 
-    python bench/fill.py ROOT ROWS
+    python bench/fill.py ROOT TURNS [MOMENTS]
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 import sys
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from ours import CONVERSATION, Soul
+import script
+from claudius.memory.sqlite.file import add_functions
+from ours import CONVERSATION, PERSON, AtOnce, Soul
 
-TURNS = 25
-"""Real turns from which everything is cloned."""
-OWN_SHARE = 0.02
-"""The share of the rows that is the measured conversation's own past."""
+PEOPLE = 30
 KEPT_TURNS = 12
-"""The turns of that past that the prompt still renders."""
-SEED = "terminal:local:main:seed"
-CLONED = (
-    "person", "conversation", "conversation_person", "turn_record", "turn", "entry", "inbox", "outbox", "step",
-    "revision", "user_model", "blob",
-)  # fmt: skip
-_OF_MODELS = (
-    "SELECT revision FROM user_model WHERE person IN (SELECT person FROM turn WHERE conversation = :conversation)"
-)
-_NUMBERS = "WITH RECURSIVE i(i) AS (SELECT :first UNION ALL SELECT i + 1 FROM i WHERE i + 1 < :first + :count)"
+"""The turns of the past that the prompt still renders, once the past was multiplied."""
+PAUSE = timedelta(minutes=20)
+_NUMBERS = "WITH RECURSIVE i(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM i WHERE i < :copies)"
 _NEW = {
-    "conversation": "'{conversation}'",
     "turn": "substr(turn, 1, 9) || printf('%07x', i.i)",
     "key": "key || '/' || i.i",
-    "person": "CASE person WHEN '' THEN '' ELSE person || i.i END",
-    "audience": "audience || i.i",
-    "sha256": "lower(hex(randomblob(32)))",
-    "seq": "seq + i.i * {stride}",
-    "id": "id + i.i * {stride}",
-    "record": "record + i.i * {stride}",
-    "revision": "revision + i.i * {stride}",
-    "git_commit": "'cloned'",
+    "seq": "seq + i.i * :stride",
+    "id": "id + i.i * :stride",
+    "record": "record + i.i * :stride",
+    "number": "number + i.i * :turns",
+    "body": "chatted(rowid + i.i * :stride)",
+    "text": "CASE text WHEN '' THEN '' ELSE chatted(id + i.i * :stride) END",
 }
-_OWN = _NEW | {"person": "person", "audience": "audience", "number": f"number + (i.i - {{first}}) * {TURNS}"}
+"""What makes a copied value differ from the original, by the column's name; the words of a copy are new ones."""
+COPIED = {
+    "turn_record": "id IN (SELECT record FROM turn WHERE conversation = :conversation)",
+    "psyche_trace": "turn IN (SELECT turn FROM turn WHERE conversation = :conversation)",
+    "appraisal": "turn IN (SELECT turn FROM turn WHERE conversation = :conversation)",
+} | dict.fromkeys(("turn", "entry", "inbox", "outbox", "step", "interaction", "moment"), "conversation = :conversation")
+"""What a turn leaves behind: by table, which rows are the conversation's. Moments come last: they read the outbox."""
 
 
-def fill(root: Path, rows: int) -> int:
-    """Create a home at `root` with about `rows` rows of working memory. Returns the actual number."""
-    asyncio.run(_talk(root))
-    with closing(sqlite3.connect(root / "state" / "claudius.db", isolation_level=None)) as db:
-        db.execute("PRAGMA synchronous = OFF")
-        db.execute("PRAGMA cache_size = -262144")
-        (each,) = db.execute("SELECT count(*) FROM entry WHERE conversation = ?", (SEED,)).fetchone()
-        own = int(rows * OWN_SHARE / each)
-        others = max(0, rows // each - own - 2)
-        db.execute("CREATE TEMP TABLE model_blob AS SELECT rowid AS id FROM blob WHERE length(content) < 8192")
-        db.execute("BEGIN")
-        _clone(db, SEED, _NEW | {"conversation": "conversation || i.i"}, CLONED, 1, others)
-        _clone(
-            db, CONVERSATION, _OWN, ("turn_record", "turn", "entry", "inbox", "outbox", "step", "blob"), others + 1, own
-        )
-        _fold(db)
-        db.execute("COMMIT")
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        (found,) = db.execute("SELECT count(*) FROM entry").fetchone()
-    return int(found)
+def live(root: Path, turns: int) -> None:
+    """Create a home at `root` that has taken so many turns, twenty minutes between two of them, until now."""
+    asyncio.run(_lived(root, turns))
 
 
-async def _talk(root: Path) -> None:
-    soul = Soul(root)
+async def _lived(root: Path, turns: int) -> None:
+    began, taken = datetime.now(UTC) - turns * PAUSE, 0
+
+    def clock() -> datetime:
+        return began + taken * PAUSE
+
+    soul = Soul(root, AtOnce(lambda number: _reply(number, clock())), clock=clock)
     await soul.open()
-    for conversation, person in ((SEED, "terminal:local:seed"), (CONVERSATION, "terminal:local:tom")):
-        await soul.store.documents.set_model(
-            person, f"private:{person}", PORTRAIT, "the bench", "owner", soul.mind.clock()
-        )
-        for _ in range(TURNS):
-            await soul.turn(conversation, person)
+    for taken in range(1, turns + 1):
+        who = f"p{taken % PEOPLE}" if taken % 3 == 0 else ""
+        place = (f"terminal:local:main:{who}", f"terminal:local:{who}") if who else (CONVERSATION, PERSON)
+        await soul.turn(*place, text=script.chatted(taken))
     await soul.close()
 
 
-def _clone(
-    db: sqlite3.Connection, conversation: str, new: dict[str, str], tables: tuple[str, ...], first: int, count: int
-) -> None:
-    """Copy the rows of one conversation `count` times; `new` makes each copied value different from the original."""
-    stride = 1 + max(_last(db, table) for table in ("inbox", "turn_record", "outbox", "revision"))
-    for table in tables:
-        columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
-        made = [
-            new.get(name, name).format(conversation=conversation, stride=stride, first=first - 1) for name in columns
-        ]
-        into = f"INSERT INTO {table} ({', '.join(columns)})"
-        copied = f"SELECT {', '.join(made)} FROM i, ({_model(table)}) WHERE :count > 0"  # noqa: S608 - our own names
-        db.execute(f"{into} {_NUMBERS} {copied}", {"conversation": conversation, "first": first, "count": count})
+def _reply(number: int, now: datetime) -> str:
+    """Return the n-th reply of a model that does as it is told. Pure."""
+    acts, words = "none", script.chatted(number).split()
+    if number % 10 == 0:
+        known = {"do": "know", "text": " ".join(words[:8]), "kind": "other", "keys": words[:5]}
+        acts = json.dumps(known)
+    elif number % 97 == 0:
+        at = (now + timedelta(days=3)).strftime("%Y-%m-%dT%H:%M")
+        acts = json.dumps({"do": "remind", "at": at, "text": " ".join(words[:6])})
+    landed = ("thanks, slight", "tease, clear", "criticism, slight", "worry, clear")[number % 4]
+    appraisal = landed if number % 5 == 0 else "nothing"
+    update = f"- {' '.join(words[:9])}" if number % 40 == 0 else ""
+    said = script.reply(number, update=update)
+    return f"<appraisal>{appraisal}</appraisal>\n<acts>{acts}</acts>\n{said}"
 
 
-def _last(db: sqlite3.Connection, table: str) -> int:
-    (found,) = db.execute(f"SELECT max(rowid) FROM {table}").fetchone()  # noqa: S608 - names of our own schema
-    return int(found or 0)
+def multiply(root: Path, moments: int) -> int:
+    """Copy the measured conversation's past until its audience holds about so many moments. Returns how many."""
+    with closing(sqlite3.connect(root / "state" / "claudius.db", isolation_level=None)) as db:
+        add_functions(db)
+        db.create_function("chatted", 1, script.chatted, deterministic=True)
+        db.execute("PRAGMA synchronous = OFF")
+        own = {"conversation": CONVERSATION}
+        count = "SELECT count(*) FROM moment WHERE conversation = :conversation"
+        (kept,) = db.execute(count, own).fetchone()
+        (turns,) = db.execute("SELECT max(number) FROM turn WHERE conversation = :conversation", own).fetchone()
+        stride = 1 + max(db.execute(f"SELECT max(rowid) FROM {table}").fetchone()[0] or 0 for table in _WITH_ROWS)  # noqa: S608 - our own names
+        past = own | {"stride": stride, "turns": turns, "copies": moments // kept - 1}
+        db.execute("BEGIN")
+        for table, which in COPIED.items():
+            columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+            new = {**_NEW, "text": "text"} if table == "inbox" else _NEW
+            made = ", ".join(new.get(name, name) for name in columns)
+            rows = (
+                f"SELECT {made} FROM i, (SELECT {'rowid, *' if 'body' in columns else '*'} FROM {table} WHERE {which})"  # noqa: S608 - our own names
+            )
+            db.execute(f"INSERT INTO {table} ({', '.join(columns)}) {_NUMBERS} {rows} WHERE :copies > 0", past)
+        _fold(db, own)
+        db.execute("COMMIT")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return int(db.execute(count, own).fetchone()[0])
 
 
-def _model(table: str) -> str:
-    """Select the rows of a table that belong to one conversation."""
-    of_turns = "SELECT {} FROM turn WHERE conversation = :conversation"
-    chosen = {
-        "turn_record": f"id IN ({of_turns.format('record')})",
-        "person": f"person IN ({of_turns.format('person')})",
-        "user_model": f"person IN ({of_turns.format('person')})",
-        "revision": f"id IN ({_OF_MODELS})",
-        "blob": "rowid IN (SELECT id FROM model_blob WHERE id % 2 = (:conversation LIKE '%:seed'))",
-    }
-    return f"SELECT * FROM {table} WHERE {chosen.get(table, 'conversation = :conversation')}"  # noqa: S608 - as above
+_WITH_ROWS = ("inbox", "turn_record", "outbox", "moment", "interaction", "psyche_trace", "appraisal")
 
 
-def _fold(db: sqlite3.Connection) -> None:
-    """Make the measured conversation's row match its cloned past: all but the newest turns are folded away."""
-    own = {"conversation": CONVERSATION}
+def _fold(db: sqlite3.Connection, own: dict[str, str]) -> None:
+    """Make the conversation's row match its copied past: all but the newest turns are folded away."""
     (turns,) = db.execute("SELECT max(number) FROM turn WHERE conversation = :conversation", own).fetchone()
-    own |= {"turns": turns, "first": turns - KEPT_TURNS + 1, "upto": turns - KEPT_TURNS}
-    db.execute("UPDATE conversation SET turns = :turns, history_from = :first WHERE conversation = :conversation", own)
-    db.execute("DELETE FROM summary WHERE conversation = :conversation", own)
-    db.execute(
-        "INSERT INTO summary (conversation, text, sources, upto, nonce, at) "
-        "SELECT conversation, 'They talk about a door.', json_array(audience), :upto, "
-        "'00000000000000000000000000000000', last_at FROM conversation WHERE conversation = :conversation",
-        own,
-    )
+    past = own | {"turns": turns, "first": turns - KEPT_TURNS + 1, "upto": turns - KEPT_TURNS}
+    db.execute("UPDATE conversation SET turns = :turns, history_from = :first WHERE conversation = :conversation", past)
+    db.execute("UPDATE summary SET upto = :upto WHERE conversation = :conversation", past)
 
-
-PORTRAIT = """# Tom
-
-## Persona
-- A carpenter who restores doors; patient with wood, less so with people.
-
-## Speaking Style
-- Short sentences, dry.
-
-## Interests & Domains
-- Oak, hinges, old locks.
-"""
 
 if __name__ == "__main__":
-    print(fill(Path(sys.argv[1]), int(sys.argv[2])))
+    home = Path(sys.argv[1])
+    live(home, int(sys.argv[2]))
+    print(multiply(home, int(sys.argv[3])) if len(sys.argv) > 3 else "lived")

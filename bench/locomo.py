@@ -270,7 +270,6 @@ async def ranked(life: Life, talk: LongTalk) -> list[tuple[TalkQuestion, frozens
 def _question(person: str, name: str, text: str, at: datetime) -> Perception:
     return Perception(
         key="", conversation="slack:T1:Dranked:", audience=private(person), person=person, name=name, text=text, at=at,
-        position="",
     )  # fmt: skip
 
 

@@ -243,10 +243,14 @@ class Rounds:
         self._soul = Soul(Path(root), voice, archives=archives)
         self._loop.run_until_complete(self._soul.open())
 
-    def turns(self, count: int) -> dict[str, Any]:
-        """Take turns. Returns the milliseconds of each, turns a second, and the CPU share of each."""
+    def turns(self, count: int, chats_from: int = 0) -> dict[str, Any]:
+        """Take turns. Returns the milliseconds of each, turns a second, and the CPU share of each.
+
+        `chats_from`: from which number on what is said is in words by Zipf; 0 = the script's.
+        """
         assert self._soul is not None
-        found = self._loop.run_until_complete(_timed(self._soul, count))
+        texts = [script.chatted(chats_from + number) for number in range(count)] if chats_from else []
+        found = self._loop.run_until_complete(_timed(self._soul, count, texts))
         self._loop.run_until_complete(self._soul.drain())
         return found
 
@@ -262,9 +266,10 @@ class Rounds:
         assert left["outbox"] == {"pending": 0, "failed": 0}, left
 
 
-async def _timed(soul: Soul, count: int) -> dict[str, Any]:
+async def _timed(soul: Soul, count: int, texts: Sequence[str]) -> dict[str, Any]:
+    said: list[dict[str, Any]] = [{"text": text} for text in texts] or [{}] * count
     cpu, began = cpu_s(), time.perf_counter()
-    times = [await soul.turn() for _ in range(count)]
+    times = [await soul.turn(**changes) for changes in said]
     wall_s = time.perf_counter() - began
     return {"ms": times, "per_s": count / wall_s, "cpu_ms": 1000 * (cpu_s() - cpu) / count}
 

@@ -1,7 +1,7 @@
-"""P1: turns a second of one conversation whose model answers at once: accept, three awaited commits, settle.
+"""P1 and P2: turns a second through intake, lanes and delivery, of one conversation and of 256 at once.
 
-It runs twice: through the daemon's own intake, lanes and delivery, and with engine and store alone. 1,000 rows, git
-off.
+The model answers at once, network and model are in the process (`crowd.py`), git is off. Each person writes again as
+soon as they are answered. The ancestor takes its turns one after the other.
 """
 
 from __future__ import annotations
@@ -12,60 +12,56 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import fill
 from command import Bench, alone
-from figures import Beside, Bound, Figure, percentile
+from figures import Beside, Bound, Figure, bound, percentile
 from sides import Side, alternate, peer_python, side
 
 HERE = Path(__file__).resolve().parent
 ROWS = 1000
-COMMITS = 3
-DISK_S = 0.5
+"""Of the ancestor's memory."""
 TURNS, QUICK_TURNS = 150, 60
+IN_FLIGHT, EACH, QUICK_EACH = 256, 6, 2
 FEWER = 3
 """The ancestor takes a third as many turns a round, because each of its turns is slower."""
-
-ANCESTOR = Bound(">=", 4.0, 6.0)
-DISK = Bound(">=", 0.2, 0.5)
+CALL_S = 0.5
+"""What a model takes; many conversations do not wait for one another's."""
+ANCESTOR, MANY, ANCESTOR_MANY = map(bound, ("P1.claudicle", "P2.alone", "P2.claudicle"))
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
-    """Alternate our side, the disk, and the ancestor if it is given."""
-    turns = QUICK_TURNS if bench.is_quick else TURNS
+    """Alternate one conversation, many, and the ancestor if it is given."""
+    turns, each = (QUICK_TURNS, QUICK_EACH) if bench.is_quick else (TURNS, EACH)
     with ExitStack() as stack:
-        root = bench.home("ours")
-        rows = fill.fill(root / "soul", ROWS)
-        whole = bench.home("whole")
-        fill.fill(whole / "soul", ROWS)
-        daemon = stack.enter_context(side(HERE / "crowd.py", whole))
-        daemon.ask("begin", root=str(whole / "soul"))
-        ours = stack.enter_context(side(HERE / "ours.py", root))
-        disk = stack.enter_context(side(HERE / "anchors" / "disk.py", bench.home("disk")))
-        ours.ask("begin", root=str(root / "soul"))
+        souls = {}
+        for name in ("one", "many"):
+            root = bench.home(name)
+            souls[name] = stack.enter_context(side(HERE / "crowd.py", root))
+            souls[name].ask("begin", root=str(root / "soul"))
         sides: dict[str, Callable[[], Any]] = {
-            "daemon": lambda: daemon.ask("talk", conversations=1, turns=turns),
-            "ours": lambda: ours.ask("turns", count=turns),
-            "disk": lambda: disk.ask("commits", seconds=DISK_S),
+            "one": lambda: souls["one"].ask("talk", conversations=1, turns=turns),
+            "many": lambda: souls["many"].ask("talk", conversations=IN_FLIGHT, turns=each),
         }
         ancestor = bench.peer("claudicle", ANCESTOR, lambda path: _begin(bench, stack, path, sides, turns // FEWER))
         found = alternate(bench.rounds, sides)
-        ours.ask("end")
-        answered = daemon.ask("end")
-    assert answered == (bench.rounds + 1) * turns, answered
-    if not ancestor.reason:
-        samples = [one["per_s"] for one in found["claudicle"]]
-        ancestor = Beside(name="claudicle", version=ancestor.version, bound=ANCESTOR, samples=samples)
-    disks = Beside(name="disk ÷ 3", bound=DISK, samples=[commits / COMMITS for commits in found["disk"]])
-    told = f"{rows} rows, {turns} turns a round, each answered once"
-    yield _figure("turns/s, one conversation", found["daemon"], (ancestor, disks), f"{told}")
-    yield _figure("turns/s, engine and store alone", found["ours"], (ancestor, disks), f"{told} · no lanes")
+        answered = [soul.ask("end") for soul in souls.values()]
+    assert answered == [(bench.rounds + 1) * turns, (bench.rounds + 1) * IN_FLIGHT * each], answered
+    serial = [one["per_s"] for one in found.get("claudicle", ())]
+    waiting = [1 / (1 / per_s + CALL_S) for per_s in serial]
+    yield _figure("P1", "turns/s, one conversation", found["one"], (_beside(ancestor, ANCESTOR, serial),))
+    alone_ = Beside(name="one conversation", bound=MANY, samples=[one["per_s"] for one in found["one"]])
+    name = f"turns/s, {IN_FLIGHT} conversations"
+    yield _figure("P2", name, found["many"], (alone_, _beside(ancestor, ANCESTOR_MANY, waiting)))
 
 
-def _figure(name: str, rounds: Sequence[dict[str, Any]], beside: Sequence[Beside], note: str) -> Figure:
+def _beside(ancestor: Beside, limit: Bound, samples: Sequence[float]) -> Beside:
+    return Beside(name="claudicle", bound=limit, version=ancestor.version, reason=ancestor.reason, samples=samples)
+
+
+def _figure(metric: str, name: str, rounds: Sequence[dict[str, Any]], beside: Sequence[Beside]) -> Figure:
     singles = [ms for one in rounds for ms in one["ms"]]
     cpu_ms = statistics.median(one["cpu_ms"] for one in rounds)
     return Figure(
-        id="P1",
+        id=metric,
         name=name,
         unit="turns/s",
         samples=[one["per_s"] for one in rounds],
@@ -73,7 +69,7 @@ def _figure(name: str, rounds: Sequence[dict[str, Any]], beside: Sequence[Beside
         beside=beside,
         note=(
             f"a turn: p50 {percentile(singles, 0.5):.2f} ms, p99 {percentile(singles, 0.99):.2f} ms, "
-            f"{cpu_ms:.2f} ms of CPU · {note}"
+            f"{cpu_ms:.2f} ms of CPU; {len(singles)} in all, each answered once"
         ),
     )
 

@@ -17,11 +17,13 @@ from statistics import median
 from typing import Any
 
 from anchors import claude
+from anchors.agents import attached
+from claudius.home import Home
 from command import Bench, alone
-from figures import Beside, Bound, Figure, percentile
+from figures import Beside, Figure, bound, percentile
 from ours import Soul
 from process import daemon
-from script import MESSAGE_CHARS, message, prose
+from script import MESSAGE_CHARS, message, prose, spoken
 from sides import alternate, peer_python, side
 
 HERE = Path(__file__).resolve().parent
@@ -31,12 +33,13 @@ SLOW_TURNS, QUICK_SLOW_TURNS = 20, 3
 HUNG, QUICK_HUNG = 200, 30
 PAST = 12
 """Earlier turns of each conversation when a cold one is compared with a warm one."""
-COLD = Bound("<=", 1.25, 1.1)
+COLD, FLOOR = bound("P4.cold"), bound("P4.floor")
+WIRES = {"anthropic_api": "/v1/messages", "openai_compat": "/v1/chat/completions"}
 FIRST_TOKEN_S = 0.6
 ROWS = 1000
 
-ANCESTOR = Bound("<=", 1 / 3, 1 / 6)
-CLI = Bound("<=", 1 / 50, 1 / 100)
+ANCESTOR = bound("P4.claudicle")
+CLI = bound("P4.cli")
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
@@ -89,7 +92,56 @@ def measure(bench: Bench) -> Iterator[Figure]:
         singles=acks,
         note=f"{len(acks)} events at once; p50 {percentile(acks, 0.5):.1f} ms; Slack waits 3,000 ms",
     )
+    for wire in WIRES:
+        yield from _cpu(bench, wire, turns)
     yield _cold(bench, live)
+
+
+def _cpu(bench: Bench, wire: str, turns: int) -> Iterator[Figure]:
+    """Alternate turns of the daemon, over Slack and at the terminal, with what a turn costs at least."""
+    numbers, home = count(1), bench.home("daemon")
+    with ExitStack() as stack:
+        town = stack.enter_context(side(HERE / "town.py", bench.home("town")))
+        floor = stack.enter_context(side(HERE / "anchors" / "floor.py", bench.home("floor")))
+        addresses = town.ask("open", people=1)
+        url = addresses["ANTHROPIC_BASE_URL"]
+        awake = stack.enter_context(daemon(home, addresses | _wired(wire, url)))
+
+        def slack() -> float:
+            before = awake.cpu_ms()
+            town.ask("timed", numbers=list(islice(numbers, turns)))
+            return (awake.cpu_ms() - before) / turns
+
+        def terminal() -> float:
+            before = awake.cpu_ms()
+            asyncio.run(_said(Home(home).socket, list(islice(numbers, turns))))
+            return (awake.cpu_ms() - before) / turns
+
+        sides = {
+            "Slack": slack,
+            "terminal": terminal,
+            "floor": lambda: floor.ask("turns", url=url, path=WIRES[wire], count=turns),
+        }
+        found: dict[str, list[float]] = alternate(bench.rounds, sides)
+        town.ask("end")
+    for name in ("Slack", "terminal"):
+        beside = Beside(name="commits, JSON, one stream", bound=FLOOR, samples=found["floor"])
+        yield Figure(id="P4", name=f"CPU of a turn, {name}, {wire}", unit="ms", samples=found[name], beside=(beside,))
+
+
+def _wired(wire: str, url: str) -> dict[str, str]:
+    return {
+        "CLAUDIUS_PROVIDERS": wire,
+        "CLAUDIUS_OPENAI_BASE_URL": f"{url}/v1",
+        "CLAUDIUS_OPENAI_MODEL": "claude-loopback",
+        "CLAUDIUS_OPENAI_PROFILE": "full",
+    }
+
+
+async def _said(socket: Path, numbers: list[int]) -> None:
+    async with attached(socket, "bench") as say:
+        for number in numbers:
+            assert await say(f"{message(number)} #{number}#") == spoken(number), number
 
 
 def _cold(bench: Bench, live: int) -> Figure:

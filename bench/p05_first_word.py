@@ -22,13 +22,13 @@ import script
 from anchors.wire import first_character
 from claudius.prompt import Prompt
 from command import Bench, alone
-from figures import Beside, Bound, Figure
+from figures import Beside, Figure, bound
 from loopback import model, paced
 from sides import alternate, environment
 
 HERE = Path(__file__).resolve().parent
-WIRE = Bound("<=", 1.05, 1.02)
-POSTED = Bound("<=", 0.6, 0.5)
+WIRE = bound("P5.wire")
+POSTED = bound("P5.posted")
 LIMIT_S = 60.0
 
 

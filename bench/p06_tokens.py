@@ -11,16 +11,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import script
-from anchors.naive import input_tokens, tokens
+from anchors.naive import common, input_tokens, tokens, whole
 from claudius.config import load
 from claudius.home import Home
 from claudius.providers import anthropic_api
 from claudius.testing.model_calls import Call
 from command import Bench, alone
-from figures import Beside, Bound, Figure
+from figures import Beside, Figure, bound, within
 from lab.loopback.model import ModelServer
 from lab.loopback.prompt_cache import Counted, PromptCache
 from obedient import ABOUT_ME, Obedient
@@ -31,9 +32,9 @@ HERE = Path(__file__).resolve().parent
 TURNS = 200
 FACTS = 20
 PAUSE = timedelta(minutes=1)
-NAIVE = Bound("<=", 0.12, 0.08)
-KNOWN = Bound(">=", -5.0, -2.0)
-ANCESTOR = Bound("<=", 0.7, 0.5)
+NAIVE = bound("P6.naive")
+KNOWN = bound("P6.known")
+ANCESTOR = bound("P6.claudicle")
 WRITE, READ = 1.25, 0.1
 
 
@@ -54,11 +55,12 @@ def measure(bench: Bench) -> Iterator[Figure]:
     """Run the conversation once, because nothing here depends on time."""
     told = asyncio.run(conversed(bench.home("ours"), TURNS))
     billed = sum(billed_equivalent(call.counted) for call in told.calls if call.counted) / TURNS
+    shared = [_shared(one, other) for one, other in pairwise(told.turns)]
     tails = [tokens(call.tail) - tokens(message) for call, message in zip(told.turns, told.messages, strict=True)]
     static = tokens(told.turns[0].system)
     naive = input_tokens(told.turns[0].system, told.messages, told.replies, round(sum(tails) / TURNS))
     read = sum(call.counted.read for call in told.calls if call.counted)
-    whole = sum(_all(call.counted) for call in told.calls if call.counted)
+    everything = sum(_all(call.counted) for call in told.calls if call.counted)
     yield Figure(
         id="P6",
         name=f"billed-equivalent tokens a turn, {TURNS} turns",
@@ -71,10 +73,16 @@ def measure(bench: Bench) -> Iterator[Figure]:
         ),
         note=(
             f"static {static}, tail without the message {sum(tails) / TURNS:.0f} a turn (budget 450), "
-            f"{100 * read / whole:.0f} % of the input read from the cache, "
+            f"{100 * read / everything:.0f} % of the input read from the cache, "
             f"{len(told.calls) - len(told.turns)} summaries included"
         ),
     )
+    tail = [sum(tails) / TURNS]
+    name, beside = "tail without the message", (within("P6.tail", 1),)
+    yield Figure(id="P6", name=name, unit="tokens", samples=tail, beside=beside, is_counted=True)
+    name, beside = "share of a request that the one before began with", (within("P6.shared", 1),)
+    mean = [sum(shared) / len(shared)]
+    yield Figure(id="P6", name=name, unit="share", samples=mean, beside=beside, is_counted=True)
     yield Figure(
         id="P6",
         name=f"{FACTS} planted facts still in the prompt",
@@ -90,6 +98,12 @@ def billed_equivalent(counted: Counted) -> float:
     """Return one call's input tokens weighted by their price. Pure."""
     written = WRITE * counted.write_5m + 2 * counted.write_1h
     return counted.input_tokens + READ * counted.read + written
+
+
+def _shared(one: Call, other: Call) -> float:
+    """Return the share of the second request that the first one began with. Pure."""
+    before, after = whole(one.body), whole(other.body)
+    return common(before, after) / len(after)
 
 
 def _all(counted: Counted) -> int:

@@ -22,13 +22,13 @@ from claudius.memory.whispers import Whisper
 from claudius.perception import SELF, shared
 from claudius.provider import Delta, Done, Event, Request, estimate
 from command import Bench, alone
-from figures import Beside, Bound, Figure
+from figures import Beside, Figure, bound
 from ours import SUMMARY, Soul
 
 TURNS, QUICK_TURNS = 1200, 300
 CONVERSATIONS = 12
 SEED = 7
-KEPT = Bound(">=", 0.98, 1.0)
+KEPT = bound("P7.kept")
 _FOLDED = re.compile(r'(?:<data-\w+>\n)?{"kind":"(?:summary|left_out)"')
 STATE = "<soul_state_check>true</soul_state_check>\n<soul_state_update>\n{}\n</soul_state_update>"
 LINES = ("emotionalState: engaged", "emotionalState: neutral", "currentTopic: hinges", "currentTask: measure the door")

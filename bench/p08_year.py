@@ -23,7 +23,7 @@ from claudius.providers import anthropic_api
 from claudius.testing.model_calls import Call
 from command import Bench, alone
 from cost import Terms
-from figures import Beside, Bound, Figure
+from figures import Beside, Figure, bound
 from lab.loopback.model import ModelServer
 from lab.loopback.prompt_cache import PromptCache
 from obedient import ABOUT_ME, Obedient
@@ -39,8 +39,8 @@ TRIVIAL, BROKEN, TELLS = 0.08, 0.02, 0.1
 CYCLE_IN, CYCLE_OUT = 2250, 400
 """Tokens of one cycle of the second mind, all uncached. Source: the performance design, section 5."""
 SPLIT = 3
-CALLS = Bound("<=", 1.2, 1.1)
-COST = Bound("<=", 1 / 4, 1 / 5)
+CALLS = bound("P8.calls")
+COST = bound("P8.cost")
 THANKS = "Thanks!"
 
 

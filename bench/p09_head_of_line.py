@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from command import Bench, alone
-from figures import Beside, Bound, Figure
+from figures import Beside, Figure, bound
 from sides import alternate, peer_python, side
 
 HERE = Path(__file__).resolve().parent
@@ -23,8 +23,8 @@ GRACE_S = 1.0
 ANCESTOR_BURST = 2
 ROWS = 1000
 
-CALL = Bound("<=", 2.0, 1.1)
-ANCESTOR = Bound("<=", 1 / 300, 1 / 600)
+CALL = bound("P9.call")
+ANCESTOR = bound("P9.claudicle")
 
 
 def measure(bench: Bench) -> Iterator[Figure]:

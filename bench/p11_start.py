@@ -22,13 +22,13 @@ from typing import Any
 
 from anchors import nanobot
 from command import Bench, alone
-from figures import Beside, Bound, Figure
+from figures import Beside, Figure, bound
 from process import Daemon, daemon
-from sides import alternate, environment, side
+from sides import alternate, children_s, environment, side
 
 HERE = Path(__file__).resolve().parent
-HELP = Bound("<=", 10.0, 7.0)
-START = Bound("<=", 1 / 2, 1 / 4)
+HELP = bound("P11.help")
+START = bound("P11.start")
 RUNS, QUICK_RUNS = 7, 3
 BUDGET_MS = 150
 PENDING, QUICK_PENDING = 1000, 200
@@ -41,6 +41,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
     """Alternate starts with the peer's, and the command with a bare Python."""
     yield from _starts(bench)
     yield _help(bench)
+    yield _once(bench)
 
 
 def _starts(bench: Bench) -> Iterator[Figure]:
@@ -152,6 +153,33 @@ def _help(bench: Bench) -> Figure:
         beside=(Beside(name="python -c pass", bound=HELP, samples=found["bare"]),),
         note=f"budget {BUDGET_MS} ms",
     )
+
+
+def _once(bench: Bench) -> Figure:
+    """Alternate one line said through a daemon with the help text; the CPU of the command alone."""
+    runs, home = QUICK_RUNS if bench.is_quick else RUNS, bench.home("once")
+    claudius = Path(sys.executable).with_name("claudius")
+    with daemon(home):
+        found = alternate(
+            bench.rounds,
+            {
+                "once": lambda: _cpu_ms([claudius, "chat", "--once", "The bread came out at noon."], home, runs),
+                "help": lambda: _cpu_ms([claudius, "--help"], home, runs),
+            },
+        )
+    beside = (Beside(name="claudius --help", bound=bound("P11.once"), samples=found["help"]),)
+    return Figure(
+        id="P11", name="CPU of chat --once, through a daemon", unit="ms", samples=found["once"], beside=beside
+    )
+
+
+def _cpu_ms(argv: Sequence[str | Path], home: Path, runs: int) -> float:
+    began = children_s()
+    for _ in range(runs):
+        subprocess.run(
+            argv, cwd=home, env=environment(home) | {"CLAUDIUS_HOME": str(home)}, capture_output=True, check=True
+        )
+    return 1000 * (children_s() - began) / runs
 
 
 def _wall_ms(argv: Sequence[str | Path], home: Path, runs: int) -> float:

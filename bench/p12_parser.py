@@ -18,7 +18,7 @@ import script
 from claudius.cognition.reply.parser import Limits, Parser
 from claudius.prompt import data_line, fence
 from command import Bench, alone
-from figures import Beside, Bound, Figure
+from figures import Beside, Figure, bound
 from sides import alternate, peer_python, side
 
 HERE = Path(__file__).resolve().parent
@@ -29,8 +29,8 @@ MEGABYTE = 1_000_000
 MESSAGE_CHARS = 360
 NONCE = "0123456789abcdef0123456789abcdef"
 LIFTED = Limits(reply=2**30, dialogue=2**30, section=2**30)
-ANCESTOR = Bound(">=", 300.0, 1000.0)
-LINEAR = Bound("<=", None, 2.3)
+ANCESTOR = bound("P12.claudicle")
+LINEAR = bound("P12.linear")
 
 Timed = dict[str, Callable[[], float]]
 

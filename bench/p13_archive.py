@@ -16,7 +16,7 @@ import script
 from claudius.memory.archive import Archive
 from claudius.perception import private
 from command import Bench, alone
-from figures import Beside, Bound, Figure, percentile
+from figures import Beside, Figure, bound, percentile
 from ours import Soul
 from sides import alternate, environment, side
 
@@ -28,9 +28,9 @@ PEOPLE = 20
 SECTIONS = ("Persona", "Speaking Style", "Worldview", "Working Patterns")
 LINES = 6
 NOTE = "they said something new"
-BESIDE = Bound("<=", 1.05, 1.02)
-LAG = Bound("<=", 10.0, 3.0)
-BYTES = Bound("<=", 3.0, 2.0)
+BESIDE = bound("P13.turn")
+LAG = bound("P13.lag")
+BYTES = bound("P13.bytes")
 
 
 def measure(bench: Bench) -> Iterator[Figure]:

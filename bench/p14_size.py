@@ -26,7 +26,7 @@ from claudius.perception import Kind, Perception, shared
 from claudius.runtime.jobs import Tools
 from claudius.runtime.jobs.upkeep import expire_memory
 from command import Bench, alone
-from figures import Beside, Bound, Figure
+from figures import Beside, Figure, bound, within
 from ours import AtOnce, Soul, learning
 from process import daemon
 from sides import alternate
@@ -39,10 +39,8 @@ TRIVIAL, CALLED, LEARNS_EVERY = 0.08, 0.2, 10
 """Shares: private messages that need no thought, channel messages that call the soul. Each tenth reply teaches it."""
 FEW, MANY = 20, 2000
 KEYS_KEPT = timedelta(days=30)
-FLAT = Bound("<=", 1.1, 1.0)
-BYTES = Bound("<=", 1.0, 0.5)
-BUDGET_KB = 4.0
-START = Bound("<=", 2.0, 1.2)
+FLAT = bound("P14.members")
+START = bound("P14.start")
 CHANNEL = "slack:T1:C1:"
 
 
@@ -85,7 +83,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
         unit="kB",
         is_counted=True,
         samples=[many.kb_a_turn],
-        beside=(Beside(name="budget of 4 kB", bound=BYTES, samples=[BUDGET_KB]),),
+        beside=(within("P14.turn", 1),),
         note=told,
     )
     yield _starts(bench, root / "soul")

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from command import Bench, alone
-from figures import Beside, Bound, Figure
+from figures import Beside, Figure, bound
 from sides import side
 
 HERE = Path(__file__).resolve().parent
 TURNS, QUICK_TURNS = 8000, 800
 CONVERSATIONS_PER_TURN = 0.4
 QUIET_S, QUICK_QUIET_S = 20.0, 5.0
-REPLY = Bound("<=", 3.0, 1.5)
-MEMORY = Bound("<=", 1.3, 1.1)
+REPLY = bound("P16.reply")
+MEMORY = bound("P16.memory")
 ACK_MS = 3000.0
 
 

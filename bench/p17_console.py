@@ -24,23 +24,19 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from anchors.agents import attached
 from claudius.home import Home, shipped
 from claudius.memory.packing import unpacked
 from claudius.reports.life import life
 from claudius.reports.plain import encode
-from claudius.runtime.control import connect
 from command import Bench, alone
-from figures import Beside, Bound, Figure
+from figures import Beside, Figure, bound, within
 from process import QUIET, daemon
 from sides import alternate, environment
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 CLAUDIUS = Path(sys.executable).with_name("claudius")
-WITHIN = Bound("<=", 1.0, None)
-START, READY = Bound("<=", 7.0, None), Bound("<=", 4.0, None)
-WATCHED, TYPING = Bound("<=", 1.02, None), Bound("<=", 2.0, None)
-FIRST_KB, FIRST_REQUESTS, CODE_KB, VENDORED_KB, WHEEL = 100.0, 12.0, 45.06, 8.0, 1.06
-MEMORY_MIB, YEAR_KB, YEAR_CPU_S = 64.0, 200.0, 1.0
+START, READY, WATCHED, TYPING = map(bound, ("P17.start", "P17.ready", "P17.watched", "P17.typing"))
 WEEKS, A_YEAR = 110, timedelta(days=365)
 TURNS, QUICK_TURNS = 40, 10
 LONG, SHORT, SHOWN = 10_000, 10, 500
@@ -72,9 +68,9 @@ def measure(bench: Bench) -> Iterator[Figure]:
     yield from _year(lived, bench)
 
 
-def _budget(name: str, unit: str, value: float, most: float, note: str = "") -> Figure:
+def _budget(name: str, unit: str, value: float, key: str, note: str = "") -> Figure:
     """Return a counted figure beside the most that it may be."""
-    beside = (Beside(name=f"the budget, {most:g}", bound=WITHIN, samples=[most]),)
+    beside = (within(key, 1),)
     return Figure(id="P17", name=name, unit=unit, samples=[value], beside=beside, note=note, is_counted=True)
 
 
@@ -84,8 +80,8 @@ def _budget(name: str, unit: str, value: float, most: float, note: str = "") -> 
 def _sizes(bench: Bench) -> Iterator[Figure]:
     page = shipped("console")
     own = [path for path in page.rglob("*") if path.suffix in (".js", ".css", ".html") and path.parent.name != "vendor"]
-    yield _budget("page code, compressed", "kB", sum(map(_kb, own)), CODE_KB, f"{len(own)} files")
-    yield _budget("vendored, compressed", "kB", _kb(page / "vendor" / "preact-htm.js"), VENDORED_KB)
+    yield _budget("page code, compressed", "kB", sum(map(_kb, own)), "P17.code", f"{len(own)} files")
+    yield _budget("vendored, compressed", "kB", _kb(page / "vendor" / "preact-htm.js"), "P17.vendored")
     made = bench.home("wheel")
     argv = [CLAUDIUS.with_name("hatchling"), "build", "--target", "wheel", "--directory", made]
     subprocess.run(argv, cwd=REPOSITORY, check=True, capture_output=True)
@@ -94,7 +90,7 @@ def _sizes(bench: Bench) -> Iterator[Figure]:
     data = sum(size for name, size in parts.items() if "/_data/console/" in name)
     server = sum(size for name, size in parts.items() if name.startswith("claudius/console/"))
     whole, note = sum(parts.values()), f"the page {data / 1000:.1f} kB, its server {server / 1000:.1f} kB"
-    yield _budget("wheel with the page over without", "×", whole / (whole - data), WHEEL, note)
+    yield _budget("wheel with the page over without", "×", whole / (whole - data), "P17.wheel", note)
 
 
 def _kb(path: Path) -> float:
@@ -114,13 +110,13 @@ def _year(lived: Path, bench: Bench) -> Iterator[Figure]:
         took.append(time.process_time() - began)
         sizes.append(len(gzip.compress(text)) / 1000)
     note = f"{len(found['turns'])} turns"
-    yield _budget("a year's life, compressed", "kB", sizes[0], YEAR_KB, note)
+    yield _budget("a year's life, compressed", "kB", sizes[0], "P17.year", note)
     yield Figure(
         id="P17",
         name="a year's life",
         unit="s of CPU",
         samples=took,
-        beside=(Beside(name="the budget", bound=WITHIN, samples=[YEAR_CPU_S] * len(took)),),
+        beside=(within("P17.year_cpu", len(took)),),
         note=note,
     )
 
@@ -205,7 +201,7 @@ def _process(bench: Bench, lived: Path) -> Iterator[Figure]:
     found = alternate(bench.rounds, {"console": first_byte_ms, "help": help_ms})
     beside = (Beside(name="claudius --help", bound=START, samples=found["help"]),)
     yield Figure(id="P17", name="console, start to first byte", unit="ms", samples=found["console"], beside=beside)
-    yield _budget("console's memory, every screen read", "MiB", median(held), MEMORY_MIB)
+    yield _budget("console's memory, every screen read", "MiB", median(held), "P17.memory")
 
 
 def _entered(address: str) -> Callable[..., bytes]:
@@ -263,17 +259,11 @@ def _drain(stream: Any) -> None:
 async def _talk_ms(home: Home, turns: int) -> float:
     """Return the median time from a line to its whole reply, over a socket of its own."""
     took = []
-    async with connect(home.socket) as connection:
-        await connection.send({"op": "chat", "conversation": "bench", "stream": True})
-        await connection.receive()
+    async with attached(home.socket, "bench") as say:
         for n in range(turns):
             began = time.perf_counter()
-            await connection.send({"op": "say", "id": f"{began}-{n}", "text": f"Row {n} holds the load?"})
-            while (frame := await connection.receive()) is not None and frame.get("event") != "speech":
-                pass
+            await say(f"Row {n} holds the load?")
             took.append(1000 * (time.perf_counter() - began))
-            if frame:
-                await connection.send({"op": "shown", "key": frame.get("key")})
     return median(took)
 
 
@@ -323,8 +313,8 @@ def _loaded(bench: Bench, lived: Path, tabs: Callable[..., Any]) -> Iterator[Fig
         )
     own = [url.rpartition("//")[2].partition("/")[2] or "index.html" for url in files if "/api/" not in url]
     kb = sum(_kb(shipped("console") / name) for name in own)
-    yield _budget("first screen, compressed", "kB", kb, FIRST_KB, ", ".join(own))
-    yield _budget("first screen, files", "requests", len(own), FIRST_REQUESTS)
+    yield _budget("first screen, compressed", "kB", kb, "P17.first", ", ".join(own))
+    yield _budget("first screen, files", "requests", len(own), "P17.requests")
     beside = (Beside(name="an empty page", bound=READY, samples=found["empty"]),)
     yield Figure(id="P17", name="page ready", unit="ms", samples=found["page"], beside=beside)
 

@@ -19,10 +19,8 @@ from command import Bench, alone
 from drawn import Drawn, drawn
 from driven import CLAUDIUS
 from failing import CASES, Case, Place, failing
-from figures import Beside, Bound, Figure
+from figures import Figure, within
 
-WITHIN = Bound("<=", 1.0, None)
-PLAN_S = 2.0
 WAIT_S = 30.0
 """How long a terminal waits here for a model: the apology at its end is no part of any figure."""
 QUICK = ("dead server", "401", "silent", "cut stream", "own function raises")
@@ -45,7 +43,7 @@ def measure(bench: Bench) -> Iterator[Figure]:
         slowest = [max(took[at] for took in found.values()) for at in range(rounds)]
         yield Figure(
             id="P18", name=f"a failure is told, {face}", unit="s", samples=slowest,
-            beside=(Beside(name="within", bound=WITHIN, samples=[PLAN_S] * rounds),),
+            beside=(within("P18.told", rounds),),
             note="\n".join(f"{name}: {median(took):.2f}" for name, took in found.items()),
         )  # fmt: skip
 

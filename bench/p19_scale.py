@@ -21,7 +21,7 @@ from urllib.parse import unquote
 import psycopg
 
 from command import Bench, alone
-from figures import Beside, Bound, Figure
+from figures import UNJUDGED, Beside, Figure, bound, within
 from process import QUIET, daemon
 from sides import Side, alternate, side
 
@@ -44,14 +44,10 @@ MANY_CORES = 8
 DELAY_S = 0.001
 TICKS = os.sysconf("SC_CLK_TCK")
 CORES = len(os.sched_getaffinity(0))
-THROUGHPUT, CPU, ALONE = Bound(">=", 0.35, None), Bound("<=", 3.0, None), Bound("<=", 3.5, None)
-NO_FLOOR = Bound("<=", None, None)
-AT_MOST = Bound("<=", 1.0, None)
-"""For what is compared with its floor itself."""
-TWO, FOUR = Bound(">=", 1.1 if CORES <= 2 else 1.5, None), Bound(">=", 1.4, None)
-LOCKED, IDEAL, FAR = Bound(">=", 0.35, None), Bound(">=", 0.8, None), Bound(">=", 0.5, None)
-FAR_MS = TRIPS = 110.0
-SAME, SAME_SPEED = Bound("<=", 1.01, None), Bound(">=", 0.99, None)
+THROUGHPUT, CPU, ALONE = bound("P19.throughput"), bound("P19.cpu"), bound("P19.commit")
+ON_TWO = "_cores" if CORES <= 2 else ""
+TWO, FOUR, IDEAL = bound(f"P19.two{ON_TWO}"), bound("P19.four"), bound(f"P19.waiting{ON_TWO}")
+LOCKED, FAR, SAME, SAME_SPEED = map(bound, ("P19.locked", "P19.far", "P19.before", "P19.before_speed"))
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
@@ -102,16 +98,16 @@ def one_worker(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
         vacuum_itself(url, does=True)
         answered = [one.ask("end") for one in souls.values()]
     assert answered == [(bench.rounds + 1) * (LANES * turns + serial)] * 2, answered
-    for key, name, unit, bound in (
+    for key, name, unit, limit in (
         ("per_s", f"turns/s, {LANES} conversations [P1]", "turns/s", THROUGHPUT),
         ("cpu_ms", "CPU a turn, with the server's [P3]", "ms", CPU),
         ("commit_ms", "a turn's commit, one conversation, p50 [P4]", "ms", ALONE),
-        ("alone_ms", "the whole of that turn, p50", "ms", NO_FLOOR),
+        ("alone_ms", "the whole of that turn, p50", "ms", UNJUDGED),
     ):
         ours, theirs = ([one[key] for one in found[side_]] for side_ in ("postgres", "sqlite"))
-        yield _figure(name, unit, ours, "SQLite", theirs, bound)
-    yield _figure("transactions/s at rest [P8]", "/s", [asked], "floor", [2.0], AT_MOST, is_counted=True)
-    yield _figure("CPU at rest [P8]", "% of a core", [core], "floor", [0.5], AT_MOST, is_counted=True)
+        yield _figure(name, unit, ours, Beside(name="SQLite", bound=limit, samples=theirs))
+    yield _figure("transactions/s at rest [P8]", "/s", [asked], within("P19.resting", 1), is_counted=True)
+    yield _figure("CPU at rest [P8]", "% of a core", [core], within("P19.rest_cpu", 1), is_counted=True)
 
 
 def several_workers(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
@@ -124,9 +120,12 @@ def several_workers(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
             for n in crews  # type: ignore[misc] - mypy knows no type of a lambda with a default
         }
         found = alternate(bench.rounds, sides)
-    yield _figure("turns/s, 2 workers [P2]", "turns/s", found["2"], "1 worker", found["1"], TWO)
+    yield _figure(
+        "turns/s, 2 workers [P2]", "turns/s", found["2"], Beside(name="1 worker", bound=TWO, samples=found["1"])
+    )
     if "4" in found:
-        yield _figure("turns/s, 4 workers [P2]", "turns/s", found["4"], "2 workers", found["2"], FOUR)
+        beside = Beside(name="2 workers", bound=FOUR, samples=found["2"])
+        yield _figure("turns/s, 4 workers [P2]", "turns/s", found["4"], beside)
 
 
 def with_and_without_the_lock(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
@@ -139,7 +138,8 @@ def with_and_without_the_lock(bench: Bench, server: postgres.Server) -> Iterator
         }
         found = alternate(bench.rounds, sides)
     name = "turns/s, 4 workers that write one at a time [P5]"
-    yield _figure(name, "turns/s", found["locked"], "without the lock", found["free"], LOCKED)
+    beside = Beside(name="without the lock", bound=LOCKED, samples=found["free"])
+    yield _figure(name, "turns/s", found["locked"], beside)
 
 
 def many_that_wait(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
@@ -148,7 +148,8 @@ def many_that_wait(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
     with crew(bench, server, 2, call_s=CALL_S) as workers:
         found = [together(workers, lanes // 2, 1) for _ in range(bench.rounds + 1)][1:]
     name = f"turns/s, {lanes:,} conversations on 2 workers, a model of {CALL_S:g} s [P6]"
-    yield _figure(name, "turns/s", found, "no work besides the model", [lanes / CALL_S] * len(found), IDEAL)
+    beside = Beside(name="no work besides the model", bound=IDEAL, samples=[lanes / CALL_S] * len(found))
+    yield _figure(name, "turns/s", found, beside)
 
 
 def far_away(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
@@ -174,12 +175,12 @@ def far_away(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
     far, near = found["far"], found["near"]
     more = [there - here for there, here in zip(far["ms"], near["ms"], strict=True)]
     name = f"a turn of one conversation, {1000 * DELAY_S:g} ms more a round trip: added [P7]"
-    yield _figure(name, "ms", more, "floor", [FAR_MS] * len(more), AT_MOST)
+    yield _figure(name, "ms", more, within("P19.added", len(more)))
     name = f"turns/s, {LANES} conversations, {1000 * DELAY_S:g} ms more a round trip [P7]"
-    yield _figure(name, "turns/s", far["per_s"], "none more", near["per_s"], FAR)
+    yield _figure(name, "turns/s", far["per_s"], Beside(name="none more", bound=FAR, samples=near["per_s"]))
     trips = far["trips"]
     name = "round trips a turn, those after its reply too [P7]"
-    yield _figure(name, "", trips, "floor", [TRIPS] * len(trips), AT_MOST, is_counted=True)
+    yield _figure(name, "", trips, within("P19.trips", len(trips)), is_counted=True)
 
 
 def taken_over(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
@@ -197,8 +198,8 @@ def taken_over(bench: Bench, server: postgres.Server) -> Iterator[Figure]:
             at_s = leaver.ask("leave")
             left.append(heir.ask("spoken", count=others + HANGING) - at_s)
     name = f"taken over and answered after kill -9, leases of {lease_s:g} s [P9]"
-    yield _figure(name, "s", killed, "lease + 1 s", [lease_s + 1] * len(killed), AT_MOST, is_counted=True)
-    yield _figure("taken over after a good end [P9]", "s", left, "1 s", [1.0] * len(left), AT_MOST, is_counted=True)
+    yield _figure(name, "s", killed, within("P19.killed", len(killed), lease_s), is_counted=True)
+    yield _figure("taken over after a good end [P9]", "s", left, within("P19.left", len(left)), is_counted=True)
 
 
 def as_installed(bench: Bench) -> Iterator[Figure]:
@@ -226,14 +227,14 @@ def as_installed(bench: Bench) -> Iterator[Figure]:
         found = alternate(bench.rounds, {name: lambda name=name: talk(name) for name in trees})  # type: ignore[misc] - mypy knows no type of a lambda with a default
         for one in souls.values():
             one.ask("end")
-    for key, name, unit, bound in (
+    for key, name, unit, limit in (
         ("per_s", f"turns/s, {LANES} conversations", "turns/s", SAME_SPEED),
         ("cpu_ms", "CPU a turn", "ms", SAME),
         ("start_ms", "start → ready", "ms", SAME),
         ("mib", "memory when it is ready", "MiB", SAME),
     ):
         now, before = ([one[key] for one in found[side_]] for side_ in ("now", "before"))
-        yield _figure(f"{name} [P10]", unit, now, "before", before, bound, of="SQLite")
+        yield _figure(f"{name} [P10]", unit, now, Beside(name="before", bound=limit, samples=before), of="SQLite")
 
 
 OF_A_TREE = """import runpy, sys
@@ -296,15 +297,12 @@ def _figure(
     name: str,
     unit: str,
     ours: Sequence[float],
-    beside: str,
-    theirs: Sequence[float],
-    bound: Bound,
+    beside: Beside,
     *,
     of: str = "PostgreSQL",
     is_counted: bool = False,
 ) -> Figure:
-    anchor = Beside(name=beside, bound=bound, samples=theirs)
-    return Figure(id="P19", name=f"{of}: {name}", unit=unit, samples=ours, beside=(anchor,), is_counted=is_counted)
+    return Figure(id="P19", name=f"{of}: {name}", unit=unit, samples=ours, beside=(beside,), is_counted=is_counted)
 
 
 def vacuum_itself(url: str, *, does: bool) -> None:

@@ -20,7 +20,7 @@ from claudius.config import load
 from claudius.home import Home
 from claudius.provider import Request
 from command import Bench, alone
-from figures import Beside, Bound, Figure
+from figures import Beside, Figure, bound, within
 from loopback import model
 from ours import Soul
 from process import daemon
@@ -28,14 +28,12 @@ from script import MESSAGE_CHARS, prose
 from sides import side
 
 HERE = Path(__file__).resolve().parent
-BURST, QUICK_BURST = 600, 200
-CALL_S, FIRST_S, ACK_S = 1.0, 3.0, 3.0
-"""What the model takes; how long after it the first answer may come; how long Slack waits for an acknowledgement."""
-CHANNELS, FEW = 500, 2
+BURST, QUICK_BURST = 1000, 200
+CALL_S = 1.0
+CHANNELS, FEW = 1000, 2
 TURNS, QUICK_TURNS = 60, 30
 AT_ONCE, FEW_AT_ONCE, CALLS, QUICK_CALLS = 250, 25, 1_000, 250
-WITHIN, HALF, LIKE = Bound("<=", 1.0, None), Bound("<=", 0.7, None), Bound("<=", 1.05, None)
-BOUNDED = Bound("<=", 1.3, 1.1)
+HALF, WHOLE, CHANNELS_COST, BOUNDED = map(bound, ("P20.half", "P20.whole", "P20.channels", "P20.calls"))
 
 
 def measure(bench: Bench) -> Iterator[Figure]:
@@ -44,24 +42,29 @@ def measure(bench: Bench) -> Iterator[Figure]:
     with ExitStack() as stack:
         town = stack.enter_context(side(HERE / "town.py", bench.home("town")))
         addresses = town.ask("open", people=people)
-        stack.enter_context(daemon(bench.home("daemon"), addresses))
+        awake = stack.enter_context(daemon(bench.home("daemon"), addresses))
         town.ask("talk", numbers=list(range(1, people + 1)))
-        starts = [1 + people * (n + 1) for n in range(rounds)]
-        found = [town.ask("burst", numbers=list(range(at, at + people)), delay_s=CALL_S) for at in starts]
+        found, cpu_s = [], []
+        for number in range(rounds):
+            at, before = 1 + people * (number + 1), awake.cpu_ms()
+            found.append(town.ask("burst", numbers=list(range(at, at + people)), delay_s=CALL_S))
+            cpu_s.append((awake.cpu_ms() - before) / 1000)
         answered = town.ask("end")
     assert answered == people * (rounds + 1), answered
     name = f"a burst of {people}, a model of {CALL_S:g} s"
-    for what, samples, limit in (
-        ("first answer", [one["first_s"] - CALL_S for one in found], FIRST_S),
-        ("slowest acknowledgement", [one["ack_s"] for one in found], ACK_S),
+    for what, samples, key in (
+        ("first answer", [one["first_s"] - CALL_S for one in found], "P20.first"),
+        ("slowest acknowledgement", [one["ack_s"] for one in found], "P20.ack"),
     ):
-        anchor = Beside(name="within", bound=WITHIN, samples=[limit] * rounds)
-        yield Figure(id="P20", name=f"{name}: {what}", unit="s", samples=samples, beside=(anchor,))
+        yield Figure(id="P20", name=f"{name}: {what}", unit="s", samples=samples, beside=(within(key, rounds),))
     whole = Beside(name="the whole", bound=HALF, samples=[one["all_s"] for one in found])
     halves = [one["half_s"] for one in found]
     yield Figure(id="P20", name=f"{name}: half of the answers", unit="s", samples=halves, beside=(whole,))
+    spent = Beside(name="turns × CPU of a turn", bound=WHOLE, samples=cpu_s)
+    wholes = [one["all_s"] - CALL_S for one in found]
+    yield Figure(id="P20", name=f"{name}: all answers, less one call", unit="s", samples=wholes, beside=(spent,))
     many, few = asyncio.run(_in_pairs(bench.home("channels"), QUICK_TURNS if bench.is_quick else TURNS))
-    anchor = Beside(name=f"{FEW} channels", bound=LIKE, samples=few)
+    anchor = Beside(name=f"{FEW} channels", bound=CHANNELS_COST, samples=few)
     yield Figure(id="P20", name=f"CPU of a turn, {CHANNELS} channels", unit="ms", samples=many, beside=(anchor,))
     for name in ("anthropic_api", "openai_compat"):
         with model(bench.home(name), [{"text": prose(MESSAGE_CHARS, 0), "delay_s": CALL_S, "keep": True}]) as url:

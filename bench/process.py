@@ -37,6 +37,10 @@ class Daemon:
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text("ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
+    def cpu_ms(self) -> float:
+        """Return the CPU time that all its threads have had, those that ended included."""
+        return 1000 * time.clock_gettime((~self.process.pid << 3) | 2)  # as clock_getcpuclockid(3) makes it
+
     def kill(self) -> None:
         """End it as a power cut would."""
         self.process.send_signal(signal.SIGKILL)

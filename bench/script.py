@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from functools import cache
+from itertools import accumulate
 
 DIFFERENT = 500
 """This many messages and replies differ; then they repeat, long after they left every history."""
@@ -28,6 +29,26 @@ def prose(chars: int, seed: int) -> str:
         words.append(chance.choice(_WORDS))
         size += len(words[-1]) + 1
     return (" ".join(words)[: chars - 1].rstrip() + ".").ljust(chars, "!")
+
+
+VOCABULARY = 20_000
+
+
+@cache
+def _words() -> tuple[list[str], list[float]]:
+    """Return common and made-up words, and their summed shares: the n-th comes n times less than the first."""
+    made = ("".join(chr(97 + n // 26**place % 26) for place in range(3)) for n in range(26**3))
+    ends = ("el", "on", "ar", "ith")
+    words = list(dict.fromkeys(_WORDS)) + [f"{one}{end}" for one in made for end in ends]
+    return words[:VOCABULARY], list(accumulate(1 / (rank + 2.7) for rank in range(VOCABULARY)))
+
+
+@cache
+def chatted(number: int) -> str:
+    """Return the n-th thing that somebody says in words by Zipf, never said before, of typical size. Pure."""
+    words, weights = _words()
+    chance = random.Random(number)
+    return " ".join(chance.choices(words, cum_weights=weights, k=MESSAGE_CHARS // 6)) + "."
 
 
 def ready() -> None:

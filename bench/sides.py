@@ -150,6 +150,12 @@ def cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
+def children_s() -> float:
+    """Return the seconds of CPU of all processes that this one started and that ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def alternate(rounds: int, sides: Mapping[str, Callable[[], T]]) -> dict[str, list[T]]:
     """Run every side once to warm up, and then A B A B for each round. Returns each side's results, in order."""
     found: dict[str, list[T]] = {name: [] for name in sides}

@@ -27,8 +27,12 @@ WAITING = "terminal:local:main:waiting"
 ACCEPTED = ("accepted:1", "accepted:2")
 """The keys of two messages that were accepted and not answered."""
 PATIENCE_S = 240
-EACH = 8
-"""How many of the calls are taken that do the same to the same file, evenly."""
+EACH = 3
+"""How many of the calls are taken that do the same to the same file, evenly; within a part of git's own store, too."""
+FAILED = re.compile(r"\) = -1 E")
+"""What failed changed nothing: who dies at it leaves what who dies at the next call leaves."""
+BY_CHANCE = re.compile(r"(?<=/\.git/)t\w{6}\b|(?<=/tmp/)[\w-]+|[0-9a-f]{6,}|\d+")
+"""The parts of a path that differ from run to run."""
 BETWEEN_RENAMES = ("rename", "renameat", "renameat2")
 MOVES = (*BETWEEN_RENAMES, "unlink", "unlinkat", "rmdir", "fsync", "fdatasync")
 WRITES = (
@@ -225,8 +229,9 @@ def points(machine: Machine, change: Change, trace: Path) -> list[Point]:
         thread, call, rest = match.groups()
         counted[thread, call] += 1
         place = re.search(rf"{re.escape(str(machine.root))}[^\">,]*", rest)
-        if place:
-            found.append(Point(call, counted[thread, call], re.sub(r"[0-9a-f]{6,}|\d+", "#", place[0])))
+        if place and not FAILED.search(rest):
+            within = re.sub(r"/\.git/(\w+)/.*", r"/.git/\1", place[0].removeprefix(str(machine.root)))
+            found.append(Point(call, counted[thread, call], BY_CHANCE.sub("#", within)))
     alike = Counter((one.call, one.path) for one in found)
     met = Counter[tuple[str, str]]()
     kept = list[Point]()

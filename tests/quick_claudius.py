@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from pathlib import Path
 
 from claudius.adapters.discord import adapter as discord_adapter
 from claudius.adapters.discord.gateway import DiscordTimings
@@ -11,6 +13,8 @@ from claudius.adapters.slack import adapter
 from claudius.adapters.slack import web_api as calls
 from claudius.adapters.slack.connection import SlackTimings
 from claudius.cli import main
+from claudius.intent import Intent
+from claudius.memory.turns import TurnStore
 from claudius.runtime import adapter as links
 from claudius.runtime import alerts, scheduler, server
 
@@ -20,8 +24,28 @@ ANSWERED_S = 3
 """How long a call of the Web API may take."""
 WATCHFUL = "TEST_WATCHFUL"
 """Environment variable: if it is set, the watchdog's minutes are short too."""
+DIES = "TEST_DIES"
+"""Environment variable: a file. While it says `before commit` or `after commit`, the next turn's commit ends us there."""
+
+
+def commits_and_dies(file: Path) -> None:
+    """Have this process end by SIGKILL at a commit, as `file` says."""
+    commit = TurnStore.commit
+
+    async def dying(store: TurnStore, intent: Intent) -> Intent:
+        at = file.read_text("utf-8") if file.exists() else ""
+        if at != "before commit":
+            intent = await commit(store, intent)
+        if at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return intent
+
+    TurnStore.commit = dying  # type: ignore[method-assign]
+
 
 if __name__ == "__main__":
+    if os.environ.get(DIES):
+        commits_and_dies(Path(os.environ[DIES]))
     adapter.SlackAdapter.appears_s = APPEARS_S
     calls.TIMEOUT_S = ANSWERED_S
     if os.environ.get(WATCHFUL):

@@ -51,7 +51,7 @@ GIVEN_ON = {
     "daemon/claudius/memory/sqlite/schema.py": "opens it for the store, whose writer closes it, or for its caller",
     "daemon/claudius/memory/sqlite/store.py": "opens the reader of the store and of the records, which their `close` closes",
     "daemon/claudius/memory/postgres/store.py": "likewise, where nobody has begun yet",
-    "bench/anchors/disk.py": "is open for as long as its process lives",
+    "bench/anchors/floor.py": "is open for as long as its process lives",
 }
 """Modules that open a database whose end is elsewhere, each with where that is."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 CHARS_PER_TOKEN = 4
 
@@ -24,3 +26,24 @@ def input_tokens(
         found.append(count(static) + history + dynamic + count(message))
         history += count(message) + count(reply)
     return found
+
+
+def whole(body: Mapping[str, Any]) -> str:
+    """Return a request as one text, in the order in which a cache reads it. Pure."""
+    parts = [body.get("tools") or [], body.get("system") or "", *body.get("messages", ())]
+    return "".join(json.dumps(_bare(part), ensure_ascii=False) for part in parts)
+
+
+def _bare(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {key: _bare(value) for key, value in part.items() if key != "cache_control"}
+    return [_bare(one) for one in part] if isinstance(part, list) else part
+
+
+def common(one: str, other: str) -> int:
+    """Return the length of the beginning that two texts share. Pure."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle_ = (low + high + 1) // 2
+        low, high = (middle_, high) if one.startswith(other[:middle_]) else (low, middle_ - 1)
+    return low

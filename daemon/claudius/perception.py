@@ -263,11 +263,12 @@ class Perception(Struct, frozen=True, kw_only=True):
     key: str
     conversation: str
     audience: str
-    person: str
-    name: str
-    text: str
+    person: str = ""
+    """Empty = nobody: it is the soul's own."""
+    name: str = ""
+    text: str = ""
     at: datetime
-    position: str
+    position: str = ""
     """The platform's order within the conversation; compared as text, so numbers are zero-padded."""
     kind: Kind = Kind.MESSAGE
     origin: Origin = Origin.EXTERNAL

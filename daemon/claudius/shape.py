@@ -8,8 +8,9 @@ from typing import Any
 
 def misfit(part: object, door: type) -> str:
     """Return what `part` lacks of a protocol, in words; empty if it fits. Nothing of it is called. Pure."""
-    wanted = {name: one for name, one in vars(door).items() if not name.startswith("_")}
-    for name in [one for one in getattr(door, "__annotations__", {}) if one not in wanted]:
+    parts = [vars(one) for one in door.__mro__ if getattr(one, "_is_protocol", False)]
+    wanted = {name: one for of_it in parts for name, one in of_it.items() if not name.startswith("_")}
+    for name in [one for of_it in parts for one in of_it.get("__annotations__", {}) if one not in wanted]:
         if not hasattr(part, name):
             return f"it has no {name}"
     for name, one in wanted.items():

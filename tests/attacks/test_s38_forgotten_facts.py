@@ -90,7 +90,7 @@ async def test_nothing_said_in_private_ends_what_a_channel_was_told(home: Home) 
 
     assert "f1 Lives in Porto" in block(before, "Known")
     assert "Lives in Porto" in block(direct, "Known")
-    assert "f1" not in block(direct, "Known")
+    assert "f1 " not in block(direct, "Known")
     assert "f1 Lives in Porto" in block(after, "Known")
     assert "Lisbon" not in after
 

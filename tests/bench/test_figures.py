@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,18 @@ def test_a_verdict_needs_the_whole_interval_on_one_side(
 ) -> None:
     """Judging: `aim`, `ok` and `MISSED` need the whole interval on one side; across the floor it is `unsure`."""
     assert figures.Bound(sense, floor, aim).verdict(interval) == verdict
+
+
+def test_every_bound_stands_once_and_the_page_says_the_same(figures: ModuleType) -> None:
+    """Bounds: a script writes none of its own, each one of bounds.toml is read by one, and the page is made from it."""
+    texts = {path.name: path.read_text("utf-8") for path in BENCH.glob("p*.py")} | {
+        "cx": (BENCH / "cx_cortex.py").read_text("utf-8")
+    }
+    read = {one for text in texts.values() for one in re.findall(r'"((?:P\d+|CX)\.\w+)', text)}
+
+    assert [name for name, text in texts.items() if " Bound(" in text] == []
+    assert read == {key.removesuffix("_cores") for key in figures.bounds()}
+    assert importlib.import_module("command").PAGE.read_text("utf-8") == importlib.import_module("command").written()
 
 
 def test_the_interval_holds_the_ratio_and_is_the_same_every_time(figures: ModuleType) -> None:

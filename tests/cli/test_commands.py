@@ -631,6 +631,17 @@ def test_a_wrong_value_in_the_environment_is_named_with_its_remedy(
     assert remedy in problem["fix"]
 
 
+def test_doctor_names_a_program_without_a_token(tmp_path: Path) -> None:
+    """A table `perceive.NAME` without its token wakes nothing; with it, nothing is said."""
+    machine = Machine(tmp_path)
+    machine.ok("config", "set", "log.level", "INFO")
+    (machine.home / "config.toml").write_text("[perceive.ci]\n[perceive.bell]\n")
+
+    asked = machine.run("doctor", "--json", env={"CLAUDIUS_PERCEIVE_TOKEN_BELL": "b" * 40})
+
+    assert [one["name"] for one in asked.json["checks"] if "token" in one["detail"]] == ["perceive.ci"]
+
+
 def test_doctor_tells_once_what_is_wrong_with_the_settings(tmp_path: Path) -> None:
     """Many checks need the settings, but a misspelt key is one line with its remedy."""
     machine = Machine(tmp_path)

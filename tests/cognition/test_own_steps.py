@@ -111,6 +111,12 @@ FAULTS = {
     "slots": ('tag = "weather"\nslots = ["when"]', LISTED, "only a function can ask it"),
     "after no check": ('tag = "weather"\nafter = "acts"', LISTED, "'acts' is no step whose value is bool"),
     "after an unasked one": ('tag = "weather"\nafter = "mental_query"', LISTED, "does not ask 'mental_query'"),
+    "after itself": (
+        'tag = "weather"\nvalue = "bool"\nafter = "weather"',
+        LISTED,
+        "waits for itself: weather → weather",
+    ),
+    "in a circle": ('tag = "weather"\nvalue = "bool"\nafter = "hot"', f"{LISTED}, 'hot'", "weather → hot → weather"),
     "never": ('tag = "weather"\nevery = 0', LISTED, "its head"),
 }
 
@@ -121,6 +127,8 @@ def test_what_is_wrong_is_one_line_and_the_shipped_process_runs_on(home: Home, f
     head, steps, detail = FAULTS[fault]
     if head:
         own(home, "weather").write_text(f"+++\n{head}\n+++\nHow is it?\n")
+    if "hot" in steps:
+        own(home, "hot", 'value = "bool"\nafter = "weather"')
     process(home, steps)
 
     problems = [one["detail"] for one in checked(home)["problems"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +15,15 @@ from slack_daemon import PATIENCE_S, SlackDaemon, slack_daemon
 pytestmark = pytest.mark.slow
 
 BENCH, MODEL = "From the bench.", "From the model."
-STATIONS = {"owed": MODEL, "shown": MODEL, "said": BENCH, "a session that waits": BENCH, "a session that thinks": BENCH}
+STATIONS = {
+    "owed": MODEL,
+    "shown": MODEL,
+    "before commit": MODEL,
+    "after commit": BENCH,
+    "said": BENCH,
+    "a session that waits": BENCH,
+    "a session that thinks": BENCH,
+}
 """Where what is killed, and who answers then."""
 
 
@@ -46,7 +55,8 @@ async def test_each_message_is_answered_once(
 ) -> None:
     """After the kill, one reply stands there: the session's, if it was taken, else the model's; a late `say` is refused."""
     served = {"CLAUDIUS_STORE_URL": request.getfixturevalue("postgres_url"), "CLAUDIUS_WORKER_LEASE_S": "3"}
-    more = served if store == "postgres" else {}
+    dies = tmp_path / "dies"
+    more = {"TEST_DIES": str(dies)} | (served if store == "postgres" else {})
     async with slack_daemon(tmp_path, CLAUDIUS_OWNERS="slack:T1:U1", **more) as daemon:
         daemon.machine.scripted(*[reply(MODEL)] * 5)
         await daemon.start()
@@ -63,6 +73,11 @@ async def test_each_message_is_answered_once(
             turn = (await bridge(daemon, "next", "--wait", "60", "--json")).json["turn"]
         if station == "a session that thinks":  # its successor is given the same
             assert (await bridge(daemon, "next", "--json")).json["turn"] == turn
+        if station.endswith("commit"):
+            dies.write_text(station, "utf-8")
+            assert (await bridge(daemon, "say", turn, stdin=reply(BENCH))).code == 75
+            assert await daemon.ended() == -signal.SIGKILL
+            dies.unlink()
         if station in ("said", "a session that waits", "a session that thinks"):
             assert f"said: {BENCH}" in (await bridge(daemon, "say", turn, stdin=reply(BENCH))).stdout
         if station == "owed":

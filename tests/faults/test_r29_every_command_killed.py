@@ -75,7 +75,7 @@ def test_r29_a_command_killed_at_a_few_points(
 def test_r29_a_command_killed_at_every_point(
     first: Machine, tmp_path: Path, name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """R29 (nightly): every call, where of many equal ones eight are taken."""
+    """R29 (nightly): every call that does something, where of many equal ones three are taken."""
     _tell(kill(first, CHANGES[name], tmp_path, every=True), capfd)
 
 

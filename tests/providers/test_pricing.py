@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+from datetime import date
 
+import msgspec
 import pytest
 
+import price_table
 from claudius.provider import Message, Request, Usage, estimate
 from claudius.providers.replies import priced
 
@@ -36,11 +38,12 @@ def test_a_vendor_is_known_by_its_url() -> None:
     assert priced(USED, "llama-3.3-70b-versatile", "https://api.groq.com/openai/v1").cost_usd
 
 
-def test_without_the_list_nothing_has_a_price(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The list is an extra: a core install still counts tokens."""
-    monkeypatch.setitem(sys.modules, "genai_prices", None)
+def test_the_list_is_made_of_the_package_of_prices() -> None:
+    """The list is what the script makes of the release that requirements.lock pins."""
+    shipped = price_table.PATH.read_text("utf-8")
+    made = date.fromisoformat(msgspec.json.decode(shipped)["made"])
 
-    assert priced(USED, "claude-sonnet-4-5", "anthropic") == USED
+    assert shipped == price_table.text(price_table.table(made)), "write it: python tests/price_table.py"
 
 
 def test_the_counts_are_not_changed() -> None:

@@ -14,8 +14,11 @@ from lab.simulation.mutants import MUTANTS, OF_WORKERS
 
 KEPT = Path(__file__).parents[1] / "faults" / "seeds.txt"
 """Seeds that failed once, one a line."""
-PUSH, FULL, NIGHTLY = 12, 300, 1_500
-PUSH_OF_WORKERS, FULL_OF_WORKERS, NIGHTLY_OF_WORKERS = 2, 40, 300
+PUSH, FULL, NIGHTLY = 12, 300, 600
+PUSH_OF_WORKERS, FULL_OF_WORKERS, NIGHTLY_OF_WORKERS = 2, 40, 160
+LONG, MESSAGES = 20, 200
+PART = 20
+"""One child lives so many lives: it keeps what its killed processes held, and takes a second or two for each."""
 OFTEN_SEEN = ("a_start_that_voids_all_leases", "own_clock_for_leases", "release_without_heard")
 SELDOM_SEEN = ("no_lock_soul",)
 """What breaks one of the first few lives with several workers, and what one in some hundreds; the others, in dozens."""
@@ -80,26 +83,19 @@ def test_a_product_broken_on_purpose_is_found_out(mutant: str) -> None:
     assert found["broken"]
 
 
-@pytest.mark.slow
-def test_many_lives_hold() -> None:
-    """Some hundred lives pass."""
-    assert lives("--seeds", f"0-{FULL - 1}") == []
+PARTS = [
+    *(pytest.param((), first, marks=pytest.mark.slow) for first in range(0, FULL, PART)),
+    *(pytest.param((), first, marks=pytest.mark.nightly) for first in range(FULL, NIGHTLY, PART)),
+    *(pytest.param(("--messages", str(MESSAGES)), first, marks=pytest.mark.nightly) for first in range(0, LONG, PART)),
+    *(pytest.param(("--workers",), first, marks=pytest.mark.slow) for first in range(0, FULL_OF_WORKERS, PART)),
+    *(
+        pytest.param(("--workers",), first, marks=pytest.mark.nightly)
+        for first in range(FULL_OF_WORKERS, NIGHTLY_OF_WORKERS, PART)
+    ),
+]
 
 
-@pytest.mark.nightly
-def test_very_many_lives_hold() -> None:
-    """Thousands of longer lives pass."""
-    assert lives("--seeds", f"0-{NIGHTLY - 1}") == []
-    assert lives("--seeds", "0-99", "--messages", "200") == []
-
-
-@pytest.mark.slow
-def test_scale_many_lives_of_several_workers_hold() -> None:
-    """Some dozen lives with several workers pass."""
-    assert lives("--workers", "--seeds", f"0-{FULL_OF_WORKERS - 1}") == []
-
-
-@pytest.mark.nightly
-def test_scale_very_many_lives_of_several_workers_hold() -> None:
-    """Some hundred lives with several workers pass."""
-    assert lives("--workers", "--seeds", f"0-{NIGHTLY_OF_WORKERS - 1}") == []
+@pytest.mark.parametrize(("kind", "first"), PARTS)
+def test_scale_many_lives_hold(kind: tuple[str, ...], first: int) -> None:
+    """Hundreds of lives pass, long ones, and such with several workers; each night hundreds more."""
+    assert lives(*kind, "--seeds", f"{first}-{first + PART - 1}") == []

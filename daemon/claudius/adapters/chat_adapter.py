@@ -23,7 +23,7 @@ from claudius.foreign import status_words
 from claudius.intent import Utterance
 from claudius.perception import Perception
 from claudius.proxies import named
-from claudius.runtime.adapter import Accept, Gap, Link, Swept
+from claudius.runtime.adapter import Accept, Gap, Link, PlainNetwork, Swept
 
 HEARING_S, SPEAKING_S = 2.0, 5.0
 """At shutdown, how long a message being received may take to become durable, and a running post to be answered."""
@@ -78,7 +78,7 @@ class ChatSession(Struct, frozen=True):
 S = TypeVar("S", bound=ChatSession)
 
 
-class ChatAdapter(ABC, Generic[S]):
+class ChatAdapter(PlainNetwork, ABC, Generic[S]):
     """One bot on a chat service, which posts complete replies: a post that grows by edits has more ways to fail."""
 
     name: str
@@ -186,13 +186,6 @@ class ChatAdapter(ABC, Generic[S]):
         """Show or hide the typing indicator. The network is called in a separate task."""
         if self._inside and not self._over.is_set():
             (self._inside.indicators.show if on else self._inside.indicators.hide)(perception)
-
-    def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - protocol signature
-        """Return False: a reply is posted when it is complete."""
-        return False
-
-    async def show(self, utterance: Utterance, text: str) -> None:
-        """Do nothing: no part of a reply is shown before it is complete."""
 
     async def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
         """Read what may have been missed. Raises: DeliveryLater, DeliveryUnknown, TimeoutError."""

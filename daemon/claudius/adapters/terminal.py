@@ -244,19 +244,8 @@ class TerminalAdapter(PlainAdapter):
         await self._tell(self._screens(given_in(perception), perception.person), answer)
 
     def _speech(self, utterance: Utterance) -> dict[str, Any]:
-        return {
-            "event": "speech",
-            "key": utterance.key,
-            "turn": utterance.turn,
-            "body": utterance.body,
-            "receipts": list(utterance.receipts),
-            "card": msgspec.to_builtins(utterance.card),
-            "kind": utterance.kind,
-            "apology": utterance.apology,
-            "verb": utterance.verb,
-            "answers": list(utterance.answers),
-            "notices": list(self._notices()),
-        }
+        said: dict[str, Any] = msgspec.to_builtins(utterance)
+        return {"event": "speech", **said, "notices": list(self._notices())}
 
     def _screens(self, conversation: str, person: str) -> list[_Client]:
         """Return one person's clients there: what answers that person is not shown to others who are attached."""

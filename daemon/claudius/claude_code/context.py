@@ -121,10 +121,7 @@ class Ensouled:
             conversation=f"{NETWORK}:here:look:look",
             audience=private(owner),
             person=owner,
-            name="",
-            text="",
             at=now,
-            position="",
             owes=False,
         )
 
@@ -142,7 +139,6 @@ class Ensouled:
             conversation=conversation_of(str(told.get("project", "")), session),
             audience=private(owner),
             person=owner,
-            name="",
             text=prompt[:REMEMBERED_CHARS],
             at=datetime.fromtimestamp(at, UTC) if isinstance(at, float) else now,
             position=f"{now.timestamp():020.6f}",

@@ -330,7 +330,6 @@ def _keep(db: Database, call: ToolCall, now: datetime, *, key: str, owes: bool) 
         conversation=call.conversation,
         audience=call.audience,
         person=call.person,
-        name="",
         text=call.result or ("" if call.state in (CallState.REFUSED, CallState.LAPSED) else call.reason),
         at=now,
         position=position(db, call.conversation, 0),

@@ -347,12 +347,9 @@ def _state(db: Database, revision: int) -> str:
 
 
 def _near(db: Database, text: str, *, ever: bool) -> Iterator[int]:
-    """Yield changes of the state after which it may have had this text, because it contains the last value set."""
-    is_near = False
+    """Yield changes of the state after which it may have had this text: their value stands in it, or went."""
     for row in db.all("state_changes"):
-        if row["value"]:  # a key that returned to its default is not in the text
-            is_near = f"({row['updated_at']})" in text
-        if is_near and (ever or row["is_pending"]):
+        if (ever or row["is_pending"]) and (not row["value"] or f"({row['updated_at']})" in text):
             yield row["revision"]
 
 

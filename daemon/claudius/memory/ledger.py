@@ -48,6 +48,7 @@ from claudius.memory.database import (
     parse,
     parse_strings,
     stamp,
+    struct_of,
 )
 from claudius.memory.inbox import accept
 from claudius.memory.seeing import Seeing
@@ -631,19 +632,7 @@ def _few(text: str) -> tuple[Any, ...]:
 def belief_of(row: Row) -> Belief:
     """Decode one belief."""
     with Decoding("belief", row["key"], row["audience"]):
-        return Belief(
-            key=row["key"],
-            value=row["value"],
-            rationale=row["rationale"],
-            source_cycle=row["source_cycle"],
-            created_at=instant(row["created_at"]),
-            ttl_minutes=row["ttl_minutes"],
-            peer_id=row["peer_id"],
-            sources=_few(row["sources"]),
-            audience=row["audience"],
-            state=row["state"],
-            evidence=_few(row["evidence"]),
-        )
+        return struct_of(Belief, row, {"created_at": instant, "sources": _few, "evidence": _few})
 
 
 def every_lesson(db: Database) -> tuple[Lesson, ...]:

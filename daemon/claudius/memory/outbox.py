@@ -17,17 +17,25 @@ from claudius.memory.database import (
     Cursor,
     Database,
     Decoding,
+    Readers,
     Row,
     dump,
     instant,
     maybe_instant,
     parse_strings,
     stamp,
+    struct_of,
 )
 from claudius.prompt import valid
 from claudius.tool import Card
 
 CARD = decoder(Card)
+_READ: Readers = {
+    "answers": parse_strings,
+    "receipts": parse_strings,
+    "person": lambda person: person or "",
+    "card": lambda card: CARD.decode(card) if card else None,
+}
 OutboxState = Literal["pending", "taken", "unknown_after_send", "sent", "dead"]
 
 
@@ -59,21 +67,7 @@ def utterance_row(utterance: Utterance) -> dict[str, Any]:
 def delivery_of(row: Row) -> Delivery:
     """Decode a row of the query `deliveries`. Pure. Raises: RowInvalid."""
     with Decoding("outbox", row["key"]):
-        utterance = Utterance(
-            key=row["key"],
-            turn=row["turn"],
-            conversation=row["conversation"],
-            body=row["body"],
-            kind=row["kind"],
-            part=row["part"],
-            parts=row["parts"],
-            answers=parse_strings(row["answers"]),
-            person=row["person"] or "",
-            verb=row["verb"],
-            apology=row["apology"],
-            receipts=parse_strings(row["receipts"]),
-            card=CARD.decode(row["card"]) if row["card"] else None,
-        )
+        utterance = struct_of(Utterance, row, _READ)
         return Delivery(
             utterance=utterance,
             state=row["state"],

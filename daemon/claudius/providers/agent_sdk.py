@@ -30,7 +30,7 @@ from claudius.providers.claude.command import (
     flags,
 )
 from claudius.providers.claude.sessions import ClaudeReply, SessionPool, user_message
-from claudius.providers.replies import load_prices, refused
+from claudius.providers.replies import refused
 
 if TYPE_CHECKING:
     from claude_agent_sdk import ClaudeSDKClient
@@ -181,8 +181,8 @@ class AgentSdk:
         self._end(self._pool.pop(conversation))
 
     async def prepare(self) -> None:
-        """Import the library and read the price list, in a thread."""
-        await asyncio.to_thread(_load)
+        """Import the library, in a thread."""
+        await asyncio.to_thread(importlib.import_module, "claude_agent_sdk")
 
     async def aclose(self) -> None:
         """Kill every client and wait until all processes have ended."""
@@ -251,12 +251,6 @@ def _transport(child: Child) -> Any:
             child.end_input()
 
     return OurTransport()
-
-
-def _load() -> None:
-    import claude_agent_sdk  # noqa: F401, PLC0415 - for its effect
-
-    load_prices()
 
 
 def build(loaded: Loaded, home: Home) -> AgentSdk:

@@ -25,7 +25,6 @@ from claudius.providers.replies import (
     by_kind,
     by_status,
     drain,
-    load_prices,
     message_of,
     plain_name,
     priced,
@@ -281,15 +280,13 @@ def _client(key: str, base_url: str, model: ModelSettings, trusted: Callable[[],
     http = anthropic.DefaultAsyncHttpxClient(
         verify=trusted(), follow_redirects=False, event_hooks={"response": [_bounding()]}
     )
-    client = anthropic.AsyncAnthropic(
+    return anthropic.AsyncAnthropic(
         api_key=key,
         base_url=base_url,
         max_retries=0,
         timeout=httpx2.Timeout(silence_s, connect=CONNECT_S),
         http_client=http,
     )
-    load_prices()
-    return client
 
 
 def _bounding() -> Any:

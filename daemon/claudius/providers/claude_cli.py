@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import uuid
@@ -16,7 +15,7 @@ from claudius.home import Home
 from claudius.provider import Done, Event, Request
 from claudius.providers.claude.command import ClaudeCommand, ClaudeDirectories, child_env, find, flags
 from claudius.providers.claude.sessions import GONE, ClaudeReply, SessionPool, user_message
-from claudius.providers.replies import load_prices, refused
+from claudius.providers.replies import refused
 
 NAME = "claude_cli"
 SESSIONS = 256
@@ -111,10 +110,6 @@ class ClaudeCli:
     async def forget(self, conversation: str) -> None:
         """Delete a conversation's transcript, because what was said there is to be erased."""
         self._end(self._sessions.pop(conversation))
-
-    async def prepare(self) -> None:
-        """Read the price list, in a thread."""
-        await asyncio.to_thread(load_prices)
 
     async def aclose(self) -> None:
         """Kill running processes and delete every transcript."""

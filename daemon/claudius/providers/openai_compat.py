@@ -44,7 +44,6 @@ from claudius.providers.replies import (
     Clients,
     by_status,
     drain,
-    load_prices,
     message_of,
     one_line,
     plain_name,
@@ -137,8 +136,7 @@ class OpenAICompat:
         self._memory.save()
 
     async def prepare(self) -> None:
-        """Read the price list, and ask a server at home what it can take."""
-        await asyncio.to_thread(load_prices)
+        """Ask a server at home what it can take."""
         await self.limits()
 
     def patience_s(self, request: Request) -> float:

@@ -15,8 +15,11 @@ import re
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from claudius.errors import (
@@ -203,35 +206,55 @@ def one_line(text: str) -> str:
     return flat if len(flat) <= MESSAGE_CHARS else flat[: MESSAGE_CHARS - 1] + "…"
 
 
+class _Rates(msgspec.Struct, frozen=True, array_like=True):
+    """Dollars a million tokens."""
+
+    input: float
+    output: float
+    read: float
+    write_5m: float
+    write_1h: float
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """A vendor: its URL as a pattern, and its prices by a model's exact name, or by the start of one as a pattern."""
+
+    url: str
+    named: dict[str, _Rates]
+    like: dict[str, _Rates]
+
+
+class _Prices(msgspec.Struct, frozen=True):
+    places: dict[str, _Place]
+
+
 def priced(usage: Usage, model: str, where: str, *, write_1h_tokens: int = 0) -> Usage:
     """Add the price in dollars, or None if the list lacks the model or the place, as for a server at home.
 
     `where` is a vendor's name in the list ("anthropic") or an API's URL. `write_1h_tokens` is the number of tokens
-    written to the one-hour cache, which cost more. The list is read at the first call (0.3 s, no network), or by
-    `load_prices`.
+    written to the one-hour cache, which cost more.
     """
-    try:
-        import genai_prices  # noqa: PLC0415 - 0.3 s, only for a real model
-    except ImportError:
+    if (rates := _rates(model.lower(), where)) is None:
         return replace(usage, cost_usd=None)
-    counted = genai_prices.Usage(
-        input_tokens=usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        cache_write_1h_tokens=write_1h_tokens or None,
-        output_tokens=usage.output_tokens,
+    millionths = (
+        rates.input * usage.input_tokens
+        + rates.output * usage.output_tokens
+        + rates.read * usage.cache_read_tokens
+        + rates.write_5m * (usage.cache_write_tokens - write_1h_tokens)
+        + rates.write_1h * write_1h_tokens
     )
-    place: Any = {"provider_api_url" if "://" in where else "provider_id": where}
-    try:
-        found = genai_prices.calc_price(counted, model_ref=model, **place)
-    except LookupError:
-        return replace(usage, cost_usd=None)
-    return replace(usage, cost_usd=float(found.total_price))
+    return replace(usage, cost_usd=millionths / 1_000_000)
 
 
-def load_prices() -> None:
-    """Read the price list now, if one is installed."""
-    priced(Usage(), "claude-sonnet-4-5", "anthropic")
+@lru_cache(maxsize=64)
+def _rates(model: str, where: str) -> _Rates | None:
+    """Look a price up in the list that `tests/price_table.py` makes: 2 ms, and the list is not kept."""
+    places = msgspec.json.decode(Path(__file__).with_name("prices.json").read_bytes(), type=_Prices).places
+    by_url = (place for place in places.values() if re.match(place.url, where))
+    place = next(by_url, None) if "://" in where else places.get(where)
+    if place is None:
+        return None
+    return place.named.get(model) or next((rates for name, rates in place.like.items() if re.match(name, model)), None)
 
 
 async def drain(rest: AsyncIterable[object], *faults: type[Exception]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from claudius.cognition.steps import STEPS
 from claudius.cognition.timing import FAILS
-from claudius.config import TOKENS, Config, Loaded, blot, daimon_modes, held, load, retired
+from claudius.config import TOKENS, Config, Loaded, blot, daimon_modes, held, load, perceive_tokens, retired
 from claudius.errors import BadConfiguration, ClaudiusError, StoreAway, StoreError, UsageProblem
 from claudius.home import DIRECTORY_MODE, FILE_MODE, Home, shipped
 from claudius.memory.opening import place_of
@@ -34,17 +34,7 @@ def checks(home: Home, *, live: bool = False, security: bool = False) -> list[Ch
     """Return what was checked; `live` asks networks and model too, `security` checks only who may read and do what."""
     rooms: list[Callable[[Home], Iterator[Check]]] = [_modes, _home, _access]
     if not security:
-        rooms += [
-            _configuration,
-            _soul,
-            _store,
-            _server,
-            _clock,
-            _daemon,
-            _git,
-            _voice,
-            _tools_live if live else _tools,
-        ]
+        rooms += [_configuration, _soul, _store, _server, _clock, _daemon, _git, _voice]
         rooms += [networks, _live, _tools_live] if live else [_tools]
     secrets = held(os.environ)
     each = (
@@ -175,6 +165,9 @@ def _configuration(home: Home) -> Iterator[Check]:
             detail = f"{missing[0]} is not set, so nothing is heard there"
             fix = f"put it into .env; docs/{network}.md says where to find it"
             yield Check(network, ok=False, detail=detail, fix=fix)
+    for name in [name for name, token in perceive_tokens(loaded).items() if not token]:
+        fix = f"put CLAUDIUS_PERCEIVE_TOKEN_{name.upper()}=… into .env"
+        yield Check(f"perceive.{name}", ok=False, detail="it has no token, so it can wake nothing", fix=fix)
     yield from exchanged_tokens(loaded)
     yield from own_servers(loaded)
     yield from (Check("retired", ok=True, detail=line) for line in retired(home, os.environ))

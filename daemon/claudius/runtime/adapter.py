@@ -168,8 +168,8 @@ class Swept(Struct, frozen=True, kw_only=True):
     """How many messages lay beyond the limits of the sweep."""
 
 
-class Adapter(Protocol):
-    """One network. An adapter keeps no queue and does not retry sends."""
+class PlainNetwork(Protocol):
+    """What is asked of every network beside its messages, answered as one does that has no more than these."""
 
     name: str
     """The network's name in conversation keys."""
@@ -183,6 +183,58 @@ class Adapter(Protocol):
     # optional: `is_local = True` if only whoever uses this machine hears it, and `places`, how many processes of one
     # soul may listen to it at once (1)
 
+    async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - a network's own
+        """Return the receipt of a part that is visible already, or None if it is not, or nobody records it.
+
+        Raises: DeliveryRefused if that can never be known, DeliveryLater and DeliveryUnknown if not now.
+        """
+        return None
+
+    async def working(self, perception: Perception, *, on: bool) -> None:
+        """Show or clear the typing indicator for a perception.
+
+        It carries no words of the reply. Never raises and does not wait for the network.
+        """
+
+    def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - a network's own
+        """Return whether the recipients of the answer can watch it grow."""
+        return False
+
+    async def show(self, utterance: Utterance, text: str) -> None:
+        """Show the next piece of an utterance that `speak` will complete in the same message. Never raises."""
+
+    def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:  # noqa: ARG002 - a network's own
+        """Read what may have been missed, latest activity first, paced under the network's limits.
+
+        Raises: DeliveryError, OSError, TimeoutError if the network cannot be read now.
+        """
+        return nothing_missed()
+
+    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:  # noqa: ARG002 - a network's own
+        """Return the latest `most` messages before a perception in its thread, oldest first, without our own.
+
+        Raises: DeliveryError, OSError, TimeoutError if the network cannot be read now.
+        """
+        return ()
+
+    async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:  # noqa: ARG002 - a network's own
+        """Return a file that a message names in `extra.files`, from the network's own hosts.
+
+        Raises: ValueError if it is too large; DeliveryError, OSError, TimeoutError if it cannot be fetched.
+        """
+        raise FileNotFoundError(f"{self.name} holds no files")
+
+    async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - a network's own
+        """Return the person ids of all who can see a shared audience now, or None if the network cannot tell."""
+        return None
+
+    async def close(self) -> None:
+        """Stop listening; leave no task, socket or session. The task of `listen` is cancelled in any case."""
+
+
+class Adapter(PlainNetwork, Protocol):
+    """One network. An adapter keeps no queue and does not retry sends."""
+
     async def listen(self, accept: Accept) -> None:
         """Listen until closed. Raises: AdapterRefused if the network refuses us permanently.
 
@@ -193,53 +245,11 @@ class Adapter(Protocol):
     async def speak(self, utterance: Utterance) -> str:
         """Send one part and return the network's receipt. Raises: DeliveryRefused, DeliveryLater, DeliveryUnknown."""
 
-    async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:
-        """Return the receipt of a part that is visible already, or None if it is not.
 
-        Raises: DeliveryRefused if that can never be known, DeliveryLater and DeliveryUnknown if not now.
-        """
-
-    async def working(self, perception: Perception, *, on: bool) -> None:
-        """Show or clear the typing indicator for a perception.
-
-        It carries no words of the reply. Never raises and does not wait for the network.
-        """
-
-    def streams(self, perception: Perception) -> bool:
-        """Return whether the recipients of the answer can watch it grow."""
-
-    async def show(self, utterance: Utterance, text: str) -> None:
-        """Show the next piece of an utterance that `speak` will complete in the same message. Never raises."""
-
-    def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:
-        """Read what may have been missed, latest activity first, paced under the network's limits.
-
-        Raises: DeliveryError, OSError, TimeoutError if the network cannot be read now.
-        """
-
-    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:
-        """Return the latest `most` messages before a perception in its thread, oldest first, without our own.
-
-        Raises: DeliveryError, OSError, TimeoutError if the network cannot be read now.
-        """
-
-    async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:
-        """Return a file that a message names in `extra.files`, from the network's own hosts.
-
-        Raises: ValueError if it is too large; DeliveryError, OSError, TimeoutError if it cannot be fetched.
-        """
-
-    async def members(self, audience: str) -> Sequence[str] | None:
-        """Return the person ids of all who can see a shared audience now, or None if the network cannot tell."""
-
-    async def close(self) -> None:
-        """Stop listening; leave no task, socket or session."""
-
-
-class PlainAdapter:
+class PlainAdapter(PlainNetwork):
     """What a network can do that has no more than messages: the start for an adapter of your own.
 
-    It then needs a `name`, `listen` and `speak`; everything else is answered here.
+    It then needs a `name`, `listen` and `speak`; everything else is answered as `PlainNetwork` says.
     """
 
     name = ""
@@ -249,39 +259,6 @@ class PlainAdapter:
     def __init__(self) -> None:
         """Start disconnected: call `link.up()` once the network is heard."""
         self.link = Link()
-
-    async def find(self, utterance: Utterance, *, decided_at: datetime) -> str | None:  # noqa: ARG002 - protocol signature
-        """Return None: what was shown before is not recorded, so it is said again."""
-        return None
-
-    async def working(self, perception: Perception, *, on: bool) -> None:
-        """Do nothing: there is no typing indicator."""
-
-    def streams(self, perception: Perception) -> bool:  # noqa: ARG002 - protocol signature
-        """Return False: whole posts are shown."""
-        return False
-
-    async def show(self, utterance: Utterance, text: str) -> None:
-        """Do nothing: nothing streams."""
-
-    def catch_up(self, gap: Gap) -> AsyncIterator[Swept]:  # noqa: ARG002 - protocol signature
-        """Return nothing: there is no history."""
-        return nothing_missed()
-
-    async def context(self, perception: Perception, most: int) -> Sequence[Perception]:  # noqa: ARG002 - protocol signature
-        """Return nothing: there are no threads."""
-        return ()
-
-    async def fetch(self, file: Mapping[str, Any], most_bytes: int) -> Fetched:  # noqa: ARG002 - protocol signature
-        """Raise FileNotFoundError: there are no files."""
-        raise FileNotFoundError(f"{self.name} holds no files")
-
-    async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - protocol signature
-        """Return None: who can see an audience is known only from who speaks."""
-        return None
-
-    async def close(self) -> None:
-        """Do nothing: the task of `listen` is cancelled."""
 
 
 class Fetched(Struct, frozen=True):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -24,7 +23,7 @@ from claudius.config import blot
 from claudius.decoding import decoder
 from claudius.errors import DeliveryLater, DeliveryRefused, DeliveryUnknown, StoreError
 from claudius.foreign import unquoted
-from claudius.home import FILE_MODE, Home
+from claudius.home import Home, write_private
 from claudius.proxies import proxy_of
 from claudius.runtime.adapter import Adapter, TellsPerson
 from claudius.runtime.health import Health, Kind, Problem
@@ -215,12 +214,8 @@ class Alerts:
 
     def _write(self) -> None:
         """Keep what was told. If that fails, a restart tells it again."""
-        aside = self._path.with_suffix(".new")
         with suppress(OSError):
-            file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
-            with os.fdopen(file, "wb") as written:
-                written.write(msgspec.json.encode(self._told))
-            aside.replace(self._path)
+            write_private(self._path, msgspec.json.encode(self._told).decode())
 
 
 async def _post(url: str, document: Mapping[str, Any], secrets: Sequence[str]) -> bool:

@@ -252,20 +252,6 @@ class Report(Struct, frozen=True, kw_only=True):
             "store": not self.facts.store,
         }
 
-    def told(self) -> list[dict[str, Any]]:
-        """Return every problem as `claudius status --json` prints it."""
-        return [
-            {
-                "kind": one.kind,
-                "subject": one.subject,
-                "detail": one.detail,
-                "fix": one.fix,
-                "fails": one.fails,
-                "since": one.since.isoformat().replace("+00:00", "Z") if one.since else None,
-            }
-            for one in self.problems
-        ]
-
 
 class Health:
     """Looks at everything that health depends on."""

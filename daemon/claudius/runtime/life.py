@@ -30,7 +30,7 @@ import claudius
 from claudius.config import Secret
 from claudius.errors import AlreadyRunning, BadHome, ClaudiusError
 from claudius.foreign import unquoted
-from claudius.home import FILE_MODE, Home, discard_incoming, obey, write_all
+from claudius.home import FILE_MODE, Home, discard_incoming, obey, write_all, write_private
 from claudius.runtime.control import ControlConnection, ControlSocket, allow_files
 from claudius.runtime.logs import PrivateFile, start_log, unheard
 
@@ -268,12 +268,9 @@ class CrashBackoff:
 
     def _write(self, starts: Sequence[Start]) -> None:
         """Replace the file. A write error loses the record but does not prevent the start."""
-        aside = self._path.with_suffix(".new")
+        lines = [json.dumps([start.at_s, start.held_s]) + "\n" for start in starts[-KEPT:]]
         with contextlib.suppress(OSError):
-            file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
-            with os.fdopen(file, "w", encoding="ascii") as lines:
-                lines.writelines(json.dumps([start.at_s, start.held_s]) + "\n" for start in starts[-KEPT:])
-            aside.replace(self._path)
+            write_private(self._path, "".join(lines))
 
 
 Pause = Callable[[], Awaitable[None]]

@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+import msgspec
+
 import claudius
 from claudius.cognition.mind import Mind
 from claudius.cognition.timing import known_zone, next_quiet, read_hours
@@ -488,7 +490,7 @@ class Server:
                 "provider": self._voice(now) | size,
                 **size,
                 "adapters": self._networks.status(now),
-                "health": report.document() | {"problems": report.told()},
+                "health": report.document() | {"problems": msgspec.to_builtins(report.problems)},
                 "busy": self.busy,
                 "bridge": self._lanes.bridge.status(),
                 "tools": {"waiting": self._lanes.hands.waiting, "unknown": self._lanes.hands.unknown},

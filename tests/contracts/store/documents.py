@@ -84,25 +84,16 @@ async def _(ground: Ground) -> None:
     file = KeptFile(document=portrait, path="users/a/b.md", sha256="0" * 64)
     async with awake(ground) as store:
         states = []
-        for n in range(3):
+        for n, topic in enumerate(("topic 0", "topic 1", "", "topic 3")):
             await store.documents.set_model(ANA, private(ANA), f"text {n}", "note", "owner", NOW)
-            await store.documents.set_state(
-                "currentTopic", f"topic {n}" if n < 2 else "", SELF, NOW + timedelta(seconds=n)
-            )
+            await store.documents.set_state("currentTopic", topic, SELF, NOW + timedelta(seconds=n))
             states.append(store.documents.document(Document()) or "")
         first, state, *_ = store.documents.unarchived(10)
         await store.documents.archived({first.id: "c1", state.id: "c2"}, (file,))
-        for document, texts in ((portrait, [f"text {n}" for n in range(3)]), (Document(), states)):
-            assert [store.documents.has_written(document, text, ever=False) for text in texts] == [
-                False,
-                True,
-                True,
-            ]
-            assert [store.documents.has_written(document, text, ever=True) for text in texts] == [
-                True,
-                True,
-                True,
-            ]
+        for document, texts in ((portrait, [f"text {n}" for n in range(4)]), (Document(), states)):
+            lacking = [store.documents.has_written(document, text, ever=False) for text in texts]
+            assert lacking == [False, True, True, True]
+            assert all(store.documents.has_written(document, text, ever=True) for text in texts)
             assert not store.documents.has_written(document, texts[1] + " ", ever=True)
         assert not store.documents.has_written(Document(BEN, private(BEN)), "text 1", ever=True)
 

@@ -153,7 +153,6 @@ class Town(Struct):
             audience=shared(place),
             person=who,
             name=person.capitalize(),
-            text="",
             at=instant(now_s),
             position=f"join.{self.changes:06d}",
             kind=Kind.JOIN,

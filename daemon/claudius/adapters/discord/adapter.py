@@ -297,10 +297,7 @@ class DiscordAdapter(ChatAdapter[_Session]):
         """
         return await fetch(self._in().gateway, self._options.api_url, file, most_bytes)
 
-    async def members(self, audience: str) -> Sequence[str] | None:  # noqa: ARG002 - protocol signature
-        """Return None: without the members intent, Discord does not list who can see a channel."""
-        return None
-
+    # without the members intent, Discord does not list who can see a channel: `members` is that of a plain network
     async def sees(self, person: str, audiences: Sequence[str]) -> Sequence[str]:
         """Return those of these channels that a person can see now. Raises: DeliveryLater while nobody is logged in."""
         return await self._in().visibility.seen(person, audiences)

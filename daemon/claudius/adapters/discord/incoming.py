@@ -291,7 +291,6 @@ def reaction(
         audience=private(person) if where.guild == DIRECT else shared(where.conversation),
         person=person,
         name=valid(event.member.display_name) if event.member else "",
-        text="",
         at=now,
         position=f"{int(now.timestamp() * 1e6):020d}",
         kind=Kind.REACTION,

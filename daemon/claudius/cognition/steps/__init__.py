@@ -426,7 +426,10 @@ def unfit(name: str, soul: SoulText) -> str:
         return f"only a function can ask it: its value is none of {', '.join(VALUES)}, or it has slots"
     if worded.after and (worded.after not in soul.steps or soul.steps[worded.after].value != "bool"):
         return f"its head: after: {worded.after!r} is no step whose value is bool"
-    return ""
+    way = [name]
+    while way[-1] not in way[:-1] and (check := soul.steps.get(way[-1])) and check.after:
+        way.append(check.after)
+    return f"its head: after: it waits for itself: {' → '.join(way)}" if way[-1] in way[:-1] else ""
 
 
 def names_of(soul: SoulText) -> Names:

@@ -106,9 +106,14 @@ class Aligning:
         await self._in_thread(lambda: self._repository.prepare(0.0))
 
     async def _know_files(self, head: str | None) -> None:
-        """Record which file of this home holds which document. A text that is no version ever is an edit by hand."""
+        """Record which file of this home holds which document.
+
+        A text that is no version ever is an edit by hand, unless it is the one that was written last: it may have been
+        deleted since.
+        """
         self._know()
         now_s, kept = time.time(), dict[Document, KeptFile]()
+        before = {file.document: file.sha256 for file in self._store.archive_files()}
         there = await self._in_thread(lambda: self._repository.tree(head))
         paths = sorted(self._ours(), key=there.__contains__)  # of two files of a document, the one in git counts
         for path in paths:
@@ -116,12 +121,11 @@ class Aligning:
             text = text_of(found) if found else None
             if found is None or document is None or text is None:
                 continue
-            if not self._store.has_written(document, text, ever=True):
+            if found.sha256 != before.get(document) and not self._store.has_written(document, text, ever=True):
                 if found.age_s < HALF_WRITTEN_S:
                     raise GitBusy(f"{path} is just being written")
                 await self._by_hand(document, text)
-            kept[document] = KeptFile(document=document, path=path, sha256=files.digest(found.content))
-        before = [file.document for file in self._store.archive_files()]
+            kept[document] = KeptFile(document=document, path=path, sha256=found.sha256)
         await self._store.archived({}, tuple(kept.values()), [one for one in before if one not in kept])
         lying = {file.path for file in kept.values()}
         for path in paths:

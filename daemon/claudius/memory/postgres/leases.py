@@ -25,7 +25,18 @@ from claudius import errors
 from claudius.decoding import decoder
 from claudius.errors import ProviderError, StaleTurn, TryAgain
 from claudius.foreign import unquoted
-from claudius.memory.database import Core, Cursor, Database, Row, StorePlace, Writer, dump, parse
+from claudius.memory.database import (
+    Core,
+    Cursor,
+    Database,
+    Row,
+    StorePlace,
+    Writer,
+    dump,
+    parse,
+    parse_strings,
+    struct_of,
+)
 from claudius.memory.leases import (
     AskedToForget,
     ForgettingStore,
@@ -565,14 +576,8 @@ def _give_up(db: Database, number: int, worker: str) -> None:
 
 
 def _asked(row: Row) -> AskedToForget:
-    return AskedToForget(
-        number=row["number"],
-        ids=tuple(parse(row["ids"])),
-        aliases=parse(row["aliases"]),
-        conversations=tuple(parse(row["conversations"])),
-        audiences=tuple(parse(row["audiences"])),
-        is_done=bool(row["is_done"]),
-    )
+    lists = dict.fromkeys(("ids", "conversations", "audiences"), parse_strings)
+    return struct_of(AskedToForget, row, {**lists, "aliases": parse, "is_done": bool})
 
 
 def _place(row: Row) -> str:

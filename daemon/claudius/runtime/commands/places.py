@@ -109,8 +109,6 @@ class PlaceCommands:
             key=f"ensoul:{perception.key}",
             conversation=conversation,
             audience=shared(conversation),
-            person="",
-            name="",
             text=noticed,
             at=self._mind.clock(),
             position=perception.position,
