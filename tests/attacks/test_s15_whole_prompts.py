@@ -26,7 +26,7 @@ from claudius.home import Home
 from claudius.perception import Kind, Perception, private, shared
 from claudius.provider import Request
 from claudius.providers.scripted import Scripted
-from claudius.psyche import gate
+from claudius.psyche import attend
 from claudius.testing.alive import Alive, alive
 from claudius.testing.rehearsal_adapter import RehearsalAdapter
 from driven import repeated

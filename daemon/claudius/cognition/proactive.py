@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from claudius.cognition.mind import Mind, Stage
 from claudius.cognition.timing import is_quiet, known_zone, quiet_end, read_hours
+from claudius.config import ConsultSettings
 from claudius.intent import LAPSES_AT, PROMISE_DUE, WHAT, Intent, Planned, Schedule
 from claudius.memory.inbox import Pending
 from claudius.memory.store import Store
@@ -313,13 +314,18 @@ def at_stake(recollection: Recollection) -> tuple[str, ...]:
     return tuple(found)
 
 
+def is_wanted(settings: ConsultSettings, conversation: str) -> bool:
+    """Return whether the owner enabled second thoughts for this conversation. Pure."""
+    channels = settings.channels
+    return settings.enabled and (not channels or any(conversation.startswith(channel) for channel in channels))
+
+
 async def think_twice(recollection: Recollection, mind: Mind, soul: SoulText, hold: Hold | None) -> Recollection:
     """Ask for counsel if much is at stake, and return the recollection with it as the soul's own thought."""
-    settings = mind.config().cortex.consult
-    if mind.consult is None or not settings.enabled:
+    if mind.consult is None or not is_wanted(mind.config().cortex.consult, recollection.conversation):
         return recollection
     classes = at_stake(recollection)
-    if not classes or (settings.channels and not recollection.conversation.startswith(settings.channels)):
+    if not classes:
         return recollection
     line = soul.steps["external_dialogue"].hold
     if hold and line:
