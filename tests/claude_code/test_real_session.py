@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from claudius.claude_code.install import bundled
-from driven import CLAUDIUS, Machine
-from lab.loopback.model import ModelServer
+from driven import CLAUDIUS, Machine, reply
+from lab.loopback.model import Call, ModelServer, Reply
 
 pytestmark = [
     pytest.mark.slow,
@@ -138,6 +138,45 @@ async def test_what_is_done_there_reaches_the_soul_that_is_awake(tmp_path: Path)
     assert talk["audience"] == "private:terminal:local:ada"
     assert ("userMessage", "Why does it rust?") in [(one["entry_type"], one["content"]) for one in shown["entries"]]
     assert ("externalDialog", "Salt, and neglect.") in [(one["entry_type"], one["content"]) for one in shown["entries"]]
+
+
+async def test_the_inbox_thinks_for_the_soul(tmp_path: Path) -> None:
+    """`/claudius:inbox` as it is shipped: the session lends itself, is given what is owed, and its reply is said once."""
+    machine = Machine(tmp_path, env={"CLAUDIUS_PROVIDERS": "rehearsal", "LOGNAME": "ada"})
+    steps: list[str] = []
+
+    def works(call: Call) -> Reply | str:
+        """Do what the skill says, as its text in the request words it."""
+        if not (lent := re.search(r"Otherwise run `([^`]+) (bridge on --session [\w-]+)", _text(call.body))):
+            return "Nothing."
+        turn = re.search(r'\\?"turn\\?": \\?"(\w+)', _text(call.body["messages"][-1]))
+        words = {
+            0: lent[2],
+            1: "bridge next --wait 100 --json",
+            2: f"bridge say {turn[1] if turn else ''} <<'END_OF_REPLY'\n{reply('It cools until four.')}\nEND_OF_REPLY",
+            3: "bridge off",
+        }.get(len(steps))
+        if words is None:
+            return "I answered Ada."
+        steps.append(words)
+        return Reply(tool="Bash", args={"command": f"{lent[1]} {words}", "description": "the bridge"})
+
+    async with ModelServer(default=works) as server:
+        sitting = Sitting(machine, server)
+        await sitting.claudius("ensoul", "install")
+        await sitting.claudius("daemon", "start")
+        try:
+            async with asyncio.TaskGroup() as both:
+                session = both.create_task(sitting.says("/claudius:inbox", "--allowedTools", "Bash"))
+                while not json.loads(await sitting.claudius("status", "--json"))["bridge"]:
+                    assert not session.done()
+                answered = await sitting.claudius("chat", "--once", "Is the kiln ready?")
+            status = json.loads(await sitting.claudius("status", "--json"))
+        finally:
+            await sitting.claudius("daemon", "stop")
+
+    assert (answered.strip().splitlines()[0], status["bridge"]) == ("It cools until four.", None)
+    assert len(steps) == 4
 
 
 @pytest.mark.parametrize("settings", [None, '{"model": "opus",   "enabledPlugins": {}}', '{"env": {"A": "b"}}'])

@@ -20,7 +20,12 @@ from contracts.store.ground import ANA, BEN, NOW, exchange, heard
 
 
 async def test_every_version_is_a_commit_with_its_note(kept: Kept) -> None:
-    """Each version is one commit, oldest first, with its note, text and time, and knows it; none is left."""
+    """Each version is one commit, oldest first, with its note, text and time, and knows it; none is left.
+
+    Before there is one, git is not begun.
+    """
+    assert await kept.round() == worker.Round()
+    assert not [*kept.home.memory.iterdir()]
     for n in range(3):
         await kept.learn(f"# Ana {n}\n", f"note {n}")
     await kept.store.documents.set_state("currentTopic", "bridges", SELF, NOW + timedelta(days=1))

@@ -20,8 +20,9 @@ from claudius.config.schema import ToolsSettings, ToolWebSettings
 from claudius.errors import ToolFailed, ToolRefused
 from claudius.memory.sqlite import SqliteStore
 from claudius.tool import ToolCall, ToolClass
-from claudius.tools import web as tool
-from claudius.tools.web import build, checked, inside, page_text
+from claudius.tools import page as tool
+from claudius.tools.page import checked, inside, page_text
+from claudius.tools.web import build
 
 HOST = "127.0.0.1"
 CALL = ToolCall(

@@ -314,12 +314,16 @@ def allowed_verbs(step: str, plan: Plan, soul: SoulText) -> tuple[tuple[str, ...
     return (*known.verbs, *plan.verbs.get(step, ())), known.default_verb
 
 
+KEPT_TOKENS = 2000
+"""How much stays of a history that became too long: all of it is written into a provider's cache anew, which costs."""
+
+
 def compact(past: Sequence[PastTurn], settings: EngineSettings, *, share: float = 1.0) -> int:
     """Return the number of the first turn to render. Pure.
 
-    When the history exceeds the budget, the oldest turns are dropped until half of the budget is used. The newest
-    `window` entries always stay, not counting answers to queries; with a window of 0, none has to. `share`: the share
-    of the budget to use. Source: the pipeline design, section 10.
+    When the history exceeds the budget, the oldest turns are dropped until half of it is used, or `KEPT_TOKENS`.
+    The newest `window` entries always stay, not counting answers to queries; with a window of 0, none has to, and half
+    of the budget stays. `share`: the share of the budget to use. Source: the pipeline design, section 10.
     """
     first = past[0].number if past else 1
     sizes = [rendered(turn, settings.profile).tokens for turn in past]
@@ -327,10 +331,12 @@ def compact(past: Sequence[PastTurn], settings: EngineSettings, *, share: float 
     if left <= budget_tokens:
         return first
     said = [sum(one.entry_type is not EntryType.MENTAL_QUERY for one in turn.entries) for turn in past]
-    newer_entries = sum(said)
+    newer_entries, least = sum(said), budget_tokens // 2
+    if settings.window:
+        least = min(least, KEPT_TOKENS)
     for turn, size, many in zip(past, sizes, said, strict=True):
         newer_entries -= many
-        if left <= budget_tokens // 2 or newer_entries < settings.window:
+        if left <= least or newer_entries < settings.window:
             return turn.number
         left -= size
     return past[-1].number + (not settings.window)

@@ -74,8 +74,6 @@ LOOK_S = 30.0
 GRACE_HOURS = 24.0
 """After how long a plan of the soul's own lapses."""
 FIRST_S = 0.05
-SETTLED_S = 2.0
-"""For how long the process counts as starting."""
 
 
 async def fire_due(now: datetime, mind: Mind, wake: Callable[[str], None]) -> None:
@@ -120,10 +118,10 @@ async def keep_time(mind: Mind, wake: Callable[[str], None], planned: asyncio.Ev
             log.warning("what is due could not be read", extra={"error": error.message})
             return LOOK_S
 
-    settled_s = min(await due_in_s(), SETTLED_S)
-    with contextlib.suppress(TimeoutError):  # it takes a quarter of a second to load the timer, and a start is quick
-        async with asyncio.timeout(settled_s):
-            await planned.wait()
+    while not planned.is_set():  # the timer's library is loaded with the first turn: a start is quick and small
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(await due_in_s()):
+                await planned.wait()
     bell = await open_bell(planned.set)
     try:
         while True:

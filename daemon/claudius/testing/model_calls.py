@@ -20,6 +20,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     stop_reason: Literal["end_turn", "max_tokens", "refusal", "tool_use", "model_context_window_exceeded"] = "end_turn"
     tool: str = ""
     """A call of the tool of this name follows the text."""
+    args: Mapping[str, str] = msgspec.field(default_factory=lambda: {"path": "/etc/passwd"})
+    """What that tool is called with."""
     thinking: str = ""
     """A thinking block precedes the text."""
     fault: str = ""

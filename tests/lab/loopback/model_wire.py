@@ -33,7 +33,7 @@ def anthropic_usage(reply: Reply, counted: Counted) -> dict[str, Any]:
     }
 
 
-def anthropic_content(reply: Reply) -> list[dict[str, Any]]:
+def anthropic_content(reply: Reply, number: int) -> list[dict[str, Any]]:
     """Give the content blocks of the whole message."""
     text = "".join(reply.pieces())
     blocks: list[dict[str, Any]] = []
@@ -42,9 +42,7 @@ def anthropic_content(reply: Reply) -> list[dict[str, Any]]:
     if text:
         blocks.append({"type": "text", "text": text})
     if reply.tool:
-        blocks.append(
-            {"type": "tool_use", "id": "toolu_loopback", "name": reply.tool, "input": {"path": "/etc/passwd"}}
-        )
+        blocks.append({"type": "tool_use", "id": f"toolu_{number}", "name": reply.tool, "input": {**reply.args}})
     return blocks
 
 
@@ -55,7 +53,7 @@ def anthropic_message(reply: Reply, counted: Counted, model: str, number: int) -
         "type": "message",
         "role": "assistant",
         "model": model,
-        "content": anthropic_content(reply),
+        "content": anthropic_content(reply, number),
         "stop_reason": "tool_use" if reply.tool else reply.stop_reason,
         "stop_sequence": None,
         "usage": anthropic_usage(reply, counted),
@@ -164,5 +162,5 @@ def _tool_call(reply: Reply) -> dict[str, Any]:
     return {
         "id": "call_loopback",
         "type": "function",
-        "function": {"name": reply.tool, "arguments": json.dumps({"path": "/etc/passwd"})},
+        "function": {"name": reply.tool, "arguments": json.dumps({**reply.args})},
     }

@@ -158,7 +158,7 @@ class Archive:
         if not self._repository.is_possible():
             self._report("git is not installed: portraits are kept, but not exported")
             return Round()
-        if self.rests:
+        if self.rests or self._has_nothing():
             return Round()
         async with self._one_at_a_time:
             done = await self._guarded()
@@ -166,6 +166,12 @@ class Archive:
                 log.info("the history is written anew, without what was deleted or edited")
                 await self._anew(())
             return done
+
+    def _has_nothing(self) -> bool:
+        """Return whether there is nothing to archive yet: git is begun with the first portrait or state."""
+        if self._is_prepared or self._remote or self._aligning.is_wanted or any(self._root.glob("*")):
+            return False
+        return not (self._store.documents.archive_files() or self._store.documents.unarchived(1))
 
     @asynccontextmanager
     async def halted(self) -> AsyncIterator[Callable[[Sequence[str]], Awaitable[None]]]:
