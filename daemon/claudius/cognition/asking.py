@@ -127,7 +127,7 @@ async def ask_model(  # noqa: PLR0913 - the ways in which a request may differ; 
             purpose=purpose,
             model=voice.model if voice else None,
             is_first=turn.recollection.is_first,
-            known=partial(_known, turn),
+            known=lambda: _known(turn),
             images=() if voice else turn.images,
             form=form,
             tries_now=is_by_owner(turn.recollection.perceptions, turn.config),
